@@ -1,0 +1,1 @@
+//! Where submissions are kept and worked on.

@@ -1,0 +1,3 @@
+//! frontdesk: a company's front desk on the web, in one binary.
+
+pub mod inbox;
