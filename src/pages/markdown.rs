@@ -56,6 +56,7 @@ pub fn render(body: &str, first_line: usize, place: Place<'_>, catalog: &Catalog
         catalog,
         edits: Vec::new(),
         verbatim: Vec::new(),
+        tables: 0,
         anchorizer: Anchorizer::new(),
         rendered: Rendered::default(),
     };
@@ -64,13 +65,17 @@ pub fn render(body: &str, first_line: usize, place: Place<'_>, catalog: &Catalog
         work.visit(node);
     }
     work.reference_definitions();
-    let mut rendered = work.rendered;
-    rendered.markdown = work.source.edited(work.edits);
+    let mut rendered = std::mem::take(&mut work.rendered);
+    rendered.markdown = work.source.edited(std::mem::take(&mut work.edits));
     let headings = Headings(Mutex::new(rendered.headings.clone().into_iter()));
     let mut plugins = Plugins::default();
     plugins.render.heading_adapter = Some(&headings);
     // Writing to a string cannot fail.
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
+    if work.tables > 0 {
+        // The `align` attribute is obsolete and inline styles are forbidden by the content security policy.
+        rendered.html = rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
+    }
     rendered
 }
 
@@ -97,6 +102,8 @@ struct Work<'a, 'b> {
     edits: Vec<(Range<usize>, String)>,
     /// The lines of code and HTML blocks, where nothing is a link definition.
     verbatim: Vec<RangeInclusive<usize>>,
+    /// How many tables there were so far: each is a region with a name of its own.
+    tables: usize,
     anchorizer: Anchorizer,
     rendered: Rendered,
 }
@@ -119,8 +126,10 @@ impl<'a> Work<'a, '_> {
                 node.data_mut().value = NodeValue::Raw(html);
             }
             NodeValue::Table(_) => {
-                let label = "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table\">\n";
-                node.insert_before(self.raw(label.to_owned(), position));
+                self.tables += 1;
+                let number = self.tables;
+                let region = format!("<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table {number}\">\n");
+                node.insert_before(self.raw(region, position));
                 node.insert_after(self.raw("</div>\n".to_owned(), position));
             }
             NodeValue::TaskItem(item) => self.task(node, item.symbol.is_some(), position),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
+use super::highlight::escape;
 use crate::fault::Fault;
 
 /// The built-in files by their name in the theme's folder.
@@ -27,6 +28,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("partials/header.html", include_str!("../../theme/partials/header.html")),
     ("partials/highlights.html", include_str!("../../theme/partials/highlights.html")),
     ("partials/motif.html", include_str!("../../theme/partials/motif.html")),
+    ("partials/passed.html", include_str!("../../theme/partials/passed.html")),
     ("partials/posts.html", include_str!("../../theme/partials/posts.html")),
     ("partials/rail.html", include_str!("../../theme/partials/rail.html")),
     ("post.html", include_str!("../../theme/post.html")),
@@ -60,6 +62,13 @@ impl Theme {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        // The engine's own escaping writes `/` as a character reference, which is right, but hides links from readers that
+        // look for them by pattern.
+        environment.set_formatter(|output, _, value| {
+            let text = if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
+            let text = if value.is_safe() { text } else { escape(&text) };
+            output.write_str(&text).map_err(Error::from)
+        });
         environment.add_function("asset", move |name: String| -> Result<Value, Error> {
             let url = assets.get(name.trim_start_matches('/').trim_start_matches("assets/"));
             url.map(|url| Value::from_safe_string(url.clone())).ok_or_else(|| {

@@ -1,0 +1,34 @@
+// Debian's Chromium, driven by playwright-core.
+import { existsSync } from 'node:fs';
+import { packages } from './paths.mjs';
+
+const executablePath = process.env.FRONTDESK_CHROMIUM ?? '/usr/bin/chromium';
+
+export async function launch() {
+  if (!existsSync(executablePath)) throw new Error(`${executablePath} does not exist: install Debian's chromium`);
+  const { chromium } = packages('playwright-core');
+  // Chromium's sandbox does not start for root, which is who runs this in containers.
+  return chromium.launch({ executablePath, chromiumSandbox: process.getuid() !== 0, args: ['--disable-gpu'] });
+}
+
+/**
+ * Writes down what a page must not do: console errors, exceptions, policy violations, requests to other hosts.
+ * Returns the growing list.
+ */
+export async function watch(page, origin) {
+  const trouble = [];
+  await page.addInitScript(() => {
+    document.addEventListener('securitypolicyviolation', (event) => {
+      console.error(`policy violation: ${event.violatedDirective} blocked ${event.blockedURI || 'inline code'}`);
+    });
+  });
+  page.on('console', (message) => {
+    if (message.type() === 'error') trouble.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => trouble.push(`exception: ${error.message}`));
+  page.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) trouble.push(`request to ${url}`);
+  });
+  return trouble;
+}
