@@ -1,1 +1,20 @@
-//! Where submissions are kept and worked on.
+//! Where submissions are kept and worked on: parse → limit → store.
+//!
+//! [`parse`] turns a request body into an [`Entry`] or names every fault in one sentence, [`Limiter`]
+//! says whether a source may send now, and [`Store`] keeps the entry and returns once it is on stable
+//! storage. [`Reader`] shows what was kept, from this process or another.
+//!
+//! Nothing here knows of HTTP, of pages or of the command line.
+
+pub mod email;
+pub mod form;
+pub mod limit;
+pub mod parse;
+pub mod store;
+pub mod submission;
+
+pub use form::{CONTACT, FORMS, Form, MAX_BODY_BYTES, WAITLIST};
+pub use limit::{Decision, Limiter, Source};
+pub use parse::{Entry, Rejection, parse};
+pub use store::{Accepted, Arrival, Filter, Reader, Store, StoreError};
+pub use submission::{Status, Submission};

@@ -1,0 +1,308 @@
+//! The inbox in one SQLite file: opened so that a commit is a promise, written a batch at a time.
+//!
+//! Write-ahead logging with `synchronous=FULL`: with anything less a power cut takes commits that had been
+//! confirmed. Layouts are numbered files under `migrations/sqlite`, applied in order and never edited.
+
+mod files;
+pub(super) mod read;
+
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{
+    CachedStatement, Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
+    ffi, params,
+};
+use uuid::{ContextV7, Uuid};
+
+use self::files::Files;
+use super::fingerprint::Secret;
+use super::{Accepted, Job, Options, StoreError};
+use crate::inbox::form::Sameness;
+use crate::inbox::submission::Status;
+
+/// Each brings a database from the layout before it to its own; the first makes it.
+const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_inbox.sql")];
+/// The layout that this program reads and writes, kept in `user_version`.
+#[expect(clippy::cast_possible_wrap, reason = "there will never be that many")]
+const LAYOUT: i64 = MIGRATIONS.len() as i64;
+/// "FDSK", kept in `application_id`: which program the file belongs to.
+const APPLICATION_ID: i64 = 0x4644_534b;
+/// How long another program may hold the database's lock before we give up.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// How large the log grows before it is copied into the database, in pages of 4 KiB.
+const CHECKPOINT_PAGES: i64 = 4096;
+/// How much of the log's file is kept between checkpoints after it once had to grow.
+const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
+
+/// The database, open for writing. There is one in a process.
+pub(super) struct Database {
+    connection: Connection,
+    files: Files,
+    secret: Secret,
+    ids: ContextV7,
+    duplicate_window: Duration,
+}
+
+impl Database {
+    pub(super) fn open(options: &Options) -> Result<Database, StoreError> {
+        files::create(&options.path)?;
+        let mut connection = connect(&options.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let layout = layout(&connection, &options.path)?.unwrap_or(0);
+        make_durable(&connection)?;
+        if layout < LAYOUT {
+            migrate(&mut connection)?;
+        }
+        let secret = read_secret(&connection)?;
+        let files = Files::of(&options.path)?;
+        Ok(Database {
+            connection,
+            files,
+            secret,
+            ids: ContextV7::new(),
+            duplicate_window: options.duplicate_window,
+        })
+    }
+
+    /// Commits all of them in one transaction, or none. Writes something even if there are none, so that it
+    /// shows whether that is possible.
+    pub(super) fn keep(&mut self, jobs: &[Job]) -> Result<Vec<Accepted>, StoreError> {
+        self.files.are_in_place()?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let accepted = if jobs.is_empty() {
+            transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
+            Vec::new()
+        } else {
+            let mut batch = Batch::begin(&transaction, &self.secret, &self.ids, self.duplicate_window)?;
+            let accepted = jobs.iter().map(|job| batch.keep(job)).collect::<Result<_, _>>()?;
+            batch.prune(jobs)?;
+            accepted
+        };
+        transaction.commit()?;
+        // A file that was taken away meanwhile has our rows, and nobody will ever read them.
+        self.files.are_in_place()?;
+        Ok(accepted)
+    }
+}
+
+/// One transaction's statements and what they need.
+struct Batch<'a> {
+    secret: &'a Secret,
+    ids: &'a ContextV7,
+    duplicate_window: Duration,
+    claim: CachedStatement<'a>,
+    find: CachedStatement<'a>,
+    point: CachedStatement<'a>,
+    repeat: CachedStatement<'a>,
+    insert: CachedStatement<'a>,
+    prune: CachedStatement<'a>,
+}
+
+impl<'a> Batch<'a> {
+    fn begin(
+        transaction: &'a Transaction<'_>,
+        secret: &'a Secret,
+        ids: &'a ContextV7,
+        duplicate_window: Duration,
+    ) -> rusqlite::Result<Batch<'a>> {
+        Ok(Batch {
+            secret,
+            ids,
+            duplicate_window,
+            // Changes a row if the fingerprint is new or had expired, none if it stands.
+            claim: transaction.prepare_cached(
+                "INSERT INTO fingerprint (key, submission, expires_at) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (key) DO UPDATE SET submission = ?2, expires_at = ?3 WHERE expires_at <= ?4",
+            )?,
+            find: transaction.prepare_cached("SELECT submission FROM fingerprint WHERE key = ?1")?,
+            point: transaction
+                .prepare_cached("UPDATE fingerprint SET submission = ?2, expires_at = ?3 WHERE key = ?1")?,
+            repeat: transaction.prepare_cached("UPDATE submission SET repeats = repeats + 1 WHERE id = ?1")?,
+            insert: transaction.prepare_cached(
+                "INSERT INTO submission (id, form, received_at, status, fields, source) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?,
+            prune: transaction.prepare_cached(
+                "DELETE FROM fingerprint WHERE key IN
+                 (SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+            )?,
+        })
+    }
+
+    fn keep(&mut self, job: &Job) -> rusqlite::Result<Accepted> {
+        let arrival = &job.arrival;
+        let form = arrival.entry.form();
+        let now = arrival.received_at.as_millisecond();
+        let id = self.new_id(arrival.received_at);
+        let within_window = Some(now.saturating_add(millis(self.duplicate_window)));
+
+        let key = self.secret.idempotency_key(arrival);
+        if let Some(key) = key
+            && let Some(original) = self.claim(key, id, within_window, now)?
+        {
+            return Ok(Accepted::Duplicate(original));
+        }
+        let expires_at = match form.sameness {
+            Sameness::Address => None,
+            Sameness::Content => within_window,
+        };
+        if let Some(original) = self.claim(self.secret.content(&arrival.entry), id, expires_at, now)? {
+            if let Some(key) = key {
+                self.point.execute(params![key, original.as_bytes(), within_window])?;
+            }
+            return Ok(Accepted::Duplicate(original));
+        }
+        self.insert.execute(params![
+            id.as_bytes(),
+            form.name,
+            now,
+            Status::Kept.name(),
+            job.fields,
+            self.secret.source(arrival.source),
+        ])?;
+        Ok(Accepted::New(id))
+    }
+
+    /// Makes the fingerprint stand for `id`, unless it stands for an earlier submission, whose repeat this
+    /// then is.
+    fn claim(
+        &mut self,
+        key: [u8; 32],
+        id: Uuid,
+        expires_at: Option<i64>,
+        now: i64,
+    ) -> rusqlite::Result<Option<Uuid>> {
+        if self.claim.execute(params![key, id.as_bytes(), expires_at, now])? == 1 {
+            return Ok(None);
+        }
+        let original = Uuid::from_bytes(self.find.query_row([key], |row| row.get(0))?);
+        if self.repeat.execute([original.as_bytes()])? == 1 {
+            return Ok(Some(original));
+        }
+        // That submission is gone, and with it what its fingerprint was good for.
+        self.point.execute(params![key, id.as_bytes(), expires_at])?;
+        Ok(None)
+    }
+
+    /// Drops expired fingerprints, a few more than a batch of this size can have made.
+    fn prune(&mut self, jobs: &[Job]) -> rusqlite::Result<()> {
+        if let Some(now) = jobs.iter().map(|job| job.arrival.received_at.as_millisecond()).max() {
+            let most = i64::try_from(2 * jobs.len() + 16).unwrap_or(i64::MAX);
+            self.prune.execute(params![now, most])?;
+        }
+        Ok(())
+    }
+
+    /// Ids ascend in the order in which submissions are written, even within a millisecond.
+    fn new_id(&self, received_at: Timestamp) -> Uuid {
+        let seconds = u64::try_from(received_at.as_second()).unwrap_or_default();
+        let nanos = u32::try_from(received_at.subsec_nanosecond()).unwrap_or_default();
+        Uuid::new_v7(uuid::Timestamp::from_unix(self.ids, seconds, nanos))
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
+    // An absolute path can't be taken for a `file:` URI or for `:memory:`.
+    let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+    let connection = Connection::open_with_flags(&path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "trusted_schema", "off")?;
+    Ok(connection)
+}
+
+/// The layout of the database, or nothing if it is an empty one. Refuses what isn't ours before
+/// anything is changed in it.
+fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let application_id = number("application_id").map_err(|error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => StoreError::NotAnInbox(path.to_owned()),
+        _ => error.into(),
+    })?;
+    let found = number("user_version")?;
+    if application_id == APPLICATION_ID {
+        return match found {
+            0 => Err(StoreError::Damaged("its layout has no number")),
+            1..=LAYOUT => Ok(Some(found)),
+            _ => Err(StoreError::TooNew { path: path.to_owned(), found, known: LAYOUT }),
+        };
+    }
+    let is_empty =
+        connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get::<_, bool>(0))?;
+    if application_id == 0 && found == 0 && is_empty {
+        return Ok(None);
+    }
+    Err(StoreError::NotAnInbox(path.to_owned()))
+}
+
+fn make_durable(connection: &Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "synchronous", "full")?;
+    // Where fsync stops at the drive's own cache, as on macOS.
+    connection.pragma_update(None, "fullfsync", "on")?;
+    connection.pragma_update(None, "checkpoint_fullfsync", "on")?;
+    connection.pragma_update(None, "foreign_keys", "on")?;
+    let journal: String =
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if journal != "wal" {
+        return Err(StoreError::NotDurable { setting: "journal_mode", found: journal });
+    }
+    let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+    if synchronous != 2 {
+        return Err(StoreError::NotDurable { setting: "synchronous", found: synchronous.to_string() });
+    }
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    Ok(())
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster, between our look and our lock.
+    let layout: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let done = usize::try_from(layout).unwrap_or_default().min(MIGRATIONS.len());
+    for migration in &MIGRATIONS[done..] {
+        transaction.execute_batch(migration)?;
+    }
+    if done == 0 {
+        let secret = Secret::generate().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
+        transaction.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", [secret.as_bytes()])?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
+    transaction.pragma_update(None, "user_version", LAYOUT)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn read_secret(connection: &Connection) -> Result<Secret, StoreError> {
+    let secret = connection
+        .query_row("SELECT value FROM meta WHERE name = 'secret' AND length(value) = 32", [], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    secret.map(Secret::from_bytes).ok_or(StoreError::Damaged("its secret is gone"))
+}
+
+impl From<rusqlite::Error> for StoreError {
+    /// Keeps the result code and drops the message: that could quote what was being written.
+    fn from(error: rusqlite::Error) -> StoreError {
+        let Some(error) = error.sqlite_error() else {
+            return StoreError::Damaged("a row has the wrong shape");
+        };
+        match error.code {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked,
+            ErrorCode::DiskFull => StoreError::Full,
+            ErrorCode::ReadOnly => StoreError::ReadOnly,
+            _ => StoreError::Database {
+                code: error.extended_code,
+                reason: ffi::code_to_str(error.extended_code),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! The database as files: made for one user only, and recognised again.
+//!
+//! SQLite goes on writing into a file that was deleted or renamed, and every commit succeeds. So before and
+//! after each commit we look whether the names still lead to the files that are open.
+//!
+//! Nothing here opens a database file that exists: closing it would drop the locks that SQLite holds on it.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::StoreError;
+
+/// Makes the folder and an empty database where they are missing, and sees to it that both have a lasting name.
+pub(super) fn create(path: &Path) -> Result<(), StoreError> {
+    let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+    let folder = path.parent().unwrap_or(&path);
+    let missing: Vec<&Path> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| StoreError::io(folder, error))?;
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(StoreError::io(&path, error)),
+    }
+    // A new name lasts once the folder that holds it is synced.
+    let holders = missing.into_iter().filter_map(Path::parent);
+    for holder in std::iter::once(folder).chain(holders) {
+        File::open(holder).and_then(|file| file.sync_all()).map_err(|error| StoreError::io(holder, error))?;
+    }
+    Ok(())
+}
+
+/// The database, its log and its shared memory, as they were when they were opened.
+pub(super) struct Files([(PathBuf, Identity); 3]);
+
+impl Files {
+    /// To be called once SQLite has all three open: after the first transaction.
+    pub(super) fn of(path: &Path) -> Result<Files, StoreError> {
+        let identify = |suffix: &str| {
+            let mut name = OsString::from(path);
+            name.push(suffix);
+            let file = PathBuf::from(name);
+            Identity::of(&file).map(|identity| (file, identity))
+        };
+        Ok(Files([identify("")?, identify("-wal")?, identify("-shm")?]))
+    }
+
+    /// [`StoreError::Moved`] unless each name still leads to the same file.
+    pub(super) fn are_in_place(&self) -> Result<(), StoreError> {
+        for (file, identity) in &self.0 {
+            if Identity::of(file)? != *identity {
+                return Err(StoreError::Moved);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(file: &Path) -> Result<Identity, StoreError> {
+        match fs::metadata(file) {
+            Ok(metadata) => Ok(Identity { device: metadata.dev(), inode: metadata.ino() }),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(StoreError::Moved)
+            }
+            Err(error) => Err(StoreError::io(file, error)),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The one thread that writes: takes everything that waits, commits it together, then answers each.
+
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::sqlite::Database;
+use super::{Accepted, Arrival, Job, Options, StoreError};
+
+/// How many submissions may wait, and so the most that one transaction holds.
+const MAX_WAITING: usize = 4096;
+/// How many bytes of fields may wait. One submission always fits.
+const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
+/// After a failure, how long until the writer tries by itself.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+pub(super) struct Writer {
+    queue: Arc<Queue>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    pub(super) fn start(options: Options) -> Result<Writer, StoreError> {
+        let database = Database::open(&options)?;
+        let queue = Arc::new(Queue::default());
+        let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
+            let queue = Arc::clone(&queue);
+            move || Desk { options, database: Some(database) }.work(&queue)
+        });
+        let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
+        Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.queue.push(Job::new(arrival), answer)?;
+        answered.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.queue.push_check(answer)?;
+        answered.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    pub(super) fn health(&self) -> Result<(), StoreError> {
+        let waiting = self.queue.lock();
+        if waiting.closed {
+            return Err(StoreError::Closed);
+        }
+        waiting.failure.clone().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn close(&self) {
+        self.queue.lock().closed = true;
+        self.queue.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the inbox's writer had failed before it was closed");
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// What waits for the writer, and what it last found.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: Vec<Job>,
+    answers: Vec<Answer<Accepted>>,
+    checks: Vec<Answer<()>>,
+    bytes: usize,
+    closed: bool,
+    failure: Option<StoreError>,
+}
+
+/// What the writer does in one go. `answers` belong to `jobs`, one by one.
+struct Batch {
+    jobs: Vec<Job>,
+    answers: Vec<Answer<Accepted>>,
+    checks: Vec<Answer<()>>,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, job: Job, answer: Answer<Accepted>) -> Result<(), StoreError> {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return Err(StoreError::Closed);
+        }
+        let bytes = waiting.bytes + job.fields.len();
+        if waiting.jobs.len() >= MAX_WAITING || (bytes > MAX_WAITING_BYTES && !waiting.jobs.is_empty()) {
+            return Err(StoreError::Overloaded);
+        }
+        waiting.bytes = bytes;
+        waiting.jobs.push(job);
+        waiting.answers.push(answer);
+        let is_first = waiting.jobs.len() == 1;
+        drop(waiting);
+        if is_first {
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    fn push_check(&self, answer: Answer<()>) -> Result<(), StoreError> {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return Err(StoreError::Closed);
+        }
+        if waiting.checks.len() >= MAX_WAITING {
+            return Err(StoreError::Overloaded);
+        }
+        waiting.checks.push(answer);
+        drop(waiting);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Everything that waits, once there is something, or nothing where it is time for a probe. `None` once
+    /// the queue is closed and empty.
+    fn take(&self) -> Option<Batch> {
+        let mut waiting = self.lock();
+        while waiting.jobs.is_empty() && waiting.checks.is_empty() {
+            if waiting.closed {
+                return None;
+            }
+            if waiting.failure.is_none() {
+                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let (again, timeout) =
+                self.changed.wait_timeout(waiting, PROBE_EVERY).unwrap_or_else(PoisonError::into_inner);
+            waiting = again;
+            if timeout.timed_out() {
+                break;
+            }
+        }
+        waiting.bytes = 0;
+        Some(Batch {
+            jobs: mem::take(&mut waiting.jobs),
+            answers: mem::take(&mut waiting.answers),
+            checks: mem::take(&mut waiting.checks),
+        })
+    }
+
+    /// Notes how the last write went, and says so where that has changed.
+    fn note(&self, failure: Option<StoreError>) {
+        let mut waiting = self.lock();
+        match (&waiting.failure, &failure) {
+            (None, Some(error)) => tracing::error!(error = %error, "submissions cannot be kept"),
+            (Some(_), None) => tracing::info!("submissions are kept again"),
+            _ => {}
+        }
+        waiting.failure = failure;
+    }
+}
+
+/// The writer's own: the database, unless it has failed and is to be opened again.
+struct Desk {
+    options: Options,
+    database: Option<Database>,
+}
+
+impl Desk {
+    fn work(mut self, queue: &Queue) {
+        while let Some(batch) = queue.take() {
+            let outcome = self.keep(&batch.jobs);
+            queue.note(outcome.as_ref().err().cloned());
+            for check in batch.checks {
+                let _ = check.send(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
+            }
+            match outcome {
+                Ok(accepted) => {
+                    for (answer, accepted) in batch.answers.into_iter().zip(accepted) {
+                        // Whoever has stopped waiting has no use for the answer.
+                        let _ = answer.send(Ok(accepted));
+                    }
+                }
+                Err(error) => {
+                    for answer in batch.answers {
+                        let _ = answer.send(Err(error.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the file had been taken away, once more with a new one.
+    fn keep(&mut self, jobs: &[Job]) -> Result<Vec<Accepted>, StoreError> {
+        match self.try_keep(jobs) {
+            Err(StoreError::Moved) => self.try_keep(jobs),
+            outcome => outcome,
+        }
+    }
+
+    fn try_keep(&mut self, jobs: &[Job]) -> Result<Vec<Accepted>, StoreError> {
+        let database = match &mut self.database {
+            Some(database) => database,
+            none => none.insert(Database::open(&self.options)?),
+        };
+        let outcome = database.keep(jobs);
+        if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked)) {
+            self.database = None;
+        }
+        outcome
+    }
+}

@@ -1,0 +1,81 @@
+//! A submission as the inbox keeps it, for those who read it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+/// One accepted form, with what the inbox knows about it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Submission {
+    /// Given by the server. UUID version 7: ids sort by the time of arrival.
+    pub id: Uuid,
+    /// The form's name. A form that has gone since is still named here.
+    pub form: String,
+    /// When the server had read it, to the millisecond.
+    pub received_at: Timestamp,
+    /// Where it stands.
+    pub status: Status,
+    /// Names and values as they were sent, in the order of the form's definition.
+    pub fields: Vec<(String, String)>,
+    /// Where it came from: a keyed hash of [`super::Source`], 32 hexadecimal digits. The same source has the
+    /// same hash in one inbox, and the address cannot be read from it without that inbox's secret.
+    pub source: String,
+    /// How many times it was sent again and recognised.
+    pub repeats: u64,
+}
+
+impl Submission {
+    /// The value of a field, if it was filled in.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
+    }
+
+    /// `received_at` in RFC 3339, in UTC, with milliseconds: `2026-11-20T14:03:05.120Z`.
+    pub fn received_at_text(&self) -> String {
+        format!("{:.3}", self.received_at)
+    }
+}
+
+/// Without the values: they are the visitor's, and no log may hold them.
+impl fmt::Debug for Submission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.fields.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Submission")
+            .field("id", &self.id)
+            .field("form", &self.form)
+            .field("received_at", &self.received_at)
+            .field("status", &self.status)
+            .field("fields", &names)
+            .field("repeats", &self.repeats)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a submission stands on its way to the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// In the inbox, and nothing else is to be done with it.
+    Kept,
+}
+
+impl Status {
+    /// Its name in the inbox and in every listing.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Status::Kept => "kept",
+        }
+    }
+
+    /// The status of that name.
+    pub fn named(name: &str) -> Option<Status> {
+        [Status::Kept].into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
