@@ -1,5 +1,15 @@
 //! frontdesk: a company's front desk on the web, in one binary.
+//!
+//! Two flows run through it:
+//!
+//! ```text
+//! request → negotiate → page
+//! request → parse → limit → store
+//! ```
 
+pub mod config;
 pub mod fault;
 pub mod inbox;
 pub mod pages;
+pub mod resources;
+pub mod web;

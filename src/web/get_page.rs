@@ -3,7 +3,7 @@
 //! Whatever chooses here also writes the headers that say so: no answer at a negotiated URL can lack its `Vary`.
 
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LOCATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
     HeaderValue, IF_NONE_MATCH, LINK, LOCATION, VARY,
 };
 use http::{Method, Request, Response, StatusCode};

@@ -7,8 +7,12 @@ const executablePath = process.env.FRONTDESK_CHROMIUM ?? '/usr/bin/chromium';
 export async function launch() {
   if (!existsSync(executablePath)) throw new Error(`${executablePath} does not exist: install Debian's chromium`);
   const { chromium } = packages('playwright-core');
-  // Chromium's sandbox does not start for root, which is who runs this in containers.
-  return chromium.launch({ executablePath, chromiumSandbox: process.getuid() !== 0, args: ['--disable-gpu'] });
+  return chromium.launch({
+    executablePath,
+    // Only our own pages are opened, and in containers the sandbox often cannot start.
+    chromiumSandbox: false,
+    args: ['--disable-gpu', '--disable-dev-shm-usage'],
+  });
 }
 
 /**
