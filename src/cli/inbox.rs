@@ -4,6 +4,7 @@
 mod csv;
 mod table;
 
+use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,6 +28,7 @@ pub enum InboxCommand {
         /// Print one JSON object a line
         #[arg(long)]
         json: bool,
+        /// Which of them
         #[command(flatten)]
         which: Which,
     },
@@ -49,6 +51,7 @@ pub enum InboxCommand {
         /// Write to this file, readable by you alone, instead of standard output
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Which of them
         #[command(flatten)]
         which: Which,
     },
@@ -88,7 +91,10 @@ fn terminal_width(stdout: &io::Stdout) -> usize {
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn execute(
@@ -108,7 +114,12 @@ fn execute(
     }
     match command {
         InboxCommand::List { json: true, which } => json_lines(select(reader.as_ref(), which)?, out)?,
-        InboxCommand::List { json: false, which } => table::write(select(reader.as_ref(), which)?, width, out)?,
+        InboxCommand::List { json: false, which } => {
+            let count = table::write(select(reader.as_ref(), which)?, width, out)?;
+            if count == 0 && reader.is_some() {
+                writeln!(err, "No submissions to list.")?;
+            }
+        }
         InboxCommand::Show { id, json } => return show(reader.as_ref(), id, *json, out, err),
         InboxCommand::Export { csv, output: None, which, .. } => {
             export(select(reader.as_ref(), which)?, *csv, out)?;
@@ -137,7 +148,7 @@ fn show(
     err: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     match reader.map_or(Ok(Found::None), |reader| reader.find(id))? {
-        Found::One(submission) if json => writeln!(out, "{}", to_json(&submission))?,
+        Found::One(submission) if json => writeln!(out, "{}", json_line(&submission))?,
         Found::One(submission) => table::write_one(&submission, out)?,
         Found::None => {
             writeln!(err, "error: no submission has an id that begins with `{}`", table::visible(id))?;
@@ -145,7 +156,11 @@ fn show(
             return Ok(ExitCode::FAILURE);
         }
         Found::Several(ids) => {
-            writeln!(err, "error: more than one submission has an id that begins with `{}`", table::visible(id))?;
+            writeln!(
+                err,
+                "error: more than one submission has an id that begins with `{}`",
+                table::visible(id)
+            )?;
             for id in ids {
                 writeln!(err, "  {id}")?;
             }
@@ -156,16 +171,18 @@ fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-type Submissions<'a> = &'a mut dyn Iterator<Item = Result<Submission, StoreError>>;
-
 fn export(
-    mut submissions: impl Iterator<Item = Result<Submission, StoreError>>,
+    submissions: impl Iterator<Item = Result<Submission, StoreError>>,
     as_csv: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
     let mut count = 0;
-    let mut counted = submissions.by_ref().inspect(|_| count += 1);
-    if as_csv { csv::write(&mut counted, out)? } else { json_lines(&mut counted, out)? }
+    let mut counted = submissions.inspect(|_| count += 1);
+    if as_csv {
+        csv::write(&mut counted, out)?;
+    } else {
+        json_lines(counted, out)?;
+    }
     Ok(count)
 }
 
@@ -189,9 +206,25 @@ fn json_lines(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     for submission in submissions {
-        writeln!(out, "{}", to_json(&submission?))?;
+        writeln!(out, "{}", json_line(&submission?))?;
     }
     Ok(())
+}
+
+/// The same object as one line of text that is safe in a terminal: JSON has an escape for everything.
+fn json_line(submission: &Submission) -> String {
+    let mut line = String::new();
+    for c in to_json(submission).to_string().chars() {
+        if table::is_unsafe(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string does not fail.
+                let _ = write!(line, "\\u{unit:04x}");
+            }
+        } else {
+            line.push(c);
+        }
+    }
+    line
 }
 
 /// What the inbox says of a submission, the submission's own fields, and what it says beyond that: those
@@ -213,3 +246,6 @@ fn to_json(submission: &Submission) -> Value {
 fn plural(count: usize, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
+
+#[cfg(test)]
+mod tests;

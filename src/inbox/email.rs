@@ -75,31 +75,28 @@ fn is_quoted_string(text: &str) -> bool {
     true
 }
 
-/// `Domain = sub-domain *("." sub-domain)`; one label alone is a domain too.
+/// `Domain = sub-domain *("." sub-domain)`, where `sub-domain = Let-dig [ *( ALPHA / DIGIT / "-" ) Let-dig ]`.
+/// One label alone is a domain too.
 fn is_domain(text: &str) -> bool {
-    text.split('.')
-        .all(|label| label.len() <= MAX_LABEL && is_let_dig_hyphens(label) && !label.starts_with('-'))
-}
-
-/// `Ldh-str = *( ALPHA / DIGIT / "-" ) Let-dig`
-fn is_let_dig_hyphens(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') && !text.ends_with('-')
+    text.split('.').all(|label| {
+        (1..=MAX_LABEL).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    })
 }
 
 /// `address-literal = "[" ( IPv4-address-literal / IPv6-address-literal / General-address-literal ) "]"`
+///
+/// The tag of a General-address-literal must be a registered one (RFC 5321 §4.1.3), and the registry has
+/// held `IPv6` alone since it was opened. So there is none, and `[2001:db8::1]` isn't taken for one.
 fn is_address_literal(text: &str) -> bool {
     let Some(content) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
         return false;
     };
     match content.split_once(':') {
         None => is_ipv4(content),
-        Some((tag, address)) if tag.eq_ignore_ascii_case("IPv6") => is_ipv6(address),
-        // `General-address-literal = Standardized-tag ":" 1*dcontent`
-        Some((tag, rest)) => {
-            is_let_dig_hyphens(tag)
-                && !rest.is_empty()
-                && rest.bytes().all(|b| matches!(b, b'!'..=b'Z' | b'^'..=b'~'))
-        }
+        Some((tag, address)) => tag.eq_ignore_ascii_case("IPv6") && is_ipv6(address),
     }
 }
 
@@ -149,4 +146,276 @@ fn count_groups(text: &str) -> Option<usize> {
         count += 1;
     }
     Some(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_the_json_schema_test_suite_calls_an_address_is_one() {
+        check(
+            true,
+            &[
+                "joe.bloggs@example.com",
+                "te~st@example.com",
+                "~test@example.com",
+                "test~@example.com",
+                r#""joe bloggs"@example.com"#,
+                r#""joe..bloggs"@example.com"#,
+                r#""joe@bloggs"@example.com"#,
+                "joe.bloggs@[127.0.0.1]",
+                "joe.bloggs@[IPv6:::1]",
+                "a@[ipv6:::1]",
+                "te.s.t@example.com",
+                "test@255.255.255.255",
+                r#"""@iana.org"#,
+                r#"" "@iana.org"#,
+                "test@c--n.com",
+                "test@123.com",
+                r#""test"@iana.org"#,
+                r#""\a"@iana.org"#,
+                r#""\""@iana.org"#,
+                r#""\\"@iana.org"#,
+                "test@io",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_the_json_schema_test_suite_refuses_is_refused() {
+        check(
+            false,
+            &[
+                "",
+                "2962",
+                ".test@example.com",
+                "test.@example.com",
+                "te..st@example.com",
+                "joe.bloggs@invalid=domain.com",
+                "joe.bloggs@[127.0.0.300]",
+                "user1@oceania.org, user2@oceania.org",
+                r#""Winston Smith" <winston.smith@recdep.minitrue> (Records Department)"#,
+                "@example.com",
+                "joe.bloggs@",
+                "joe bloggs@example.com",
+                "a\u{e9}@iana.org",
+                "a@\u{e9}.org",
+                "a\u{ff20}iana.org",
+                "\"test\\\u{a9}\"@iana.org",
+                "test@iana.org\n",
+                "test@iana.org\r",
+                "a@iana.org ",
+                " a@iana.org",
+                "a\tb@iana.org",
+                "\u{7f}@iana.org",
+                "test\"@iana.org",
+                r#""test"test@iana.org"#,
+                r#""test@iana.org"#,
+                "a@b@c.org",
+                r"test\@test@iana.org",
+                "[1.2.3.4]@iana.org",
+                "test@-iana.org",
+                "test@iana-.com",
+                "test@.iana.org",
+                "test@iana.org.",
+                "test@iana..com",
+                "test@[1.2.3.4",
+                "a@[]",
+                "a@[1.2.3]",
+                "a@[1.2.3.4.5]",
+                "test@[RFC-5322-domain-literal]",
+                "test@a[255.255.255.255]",
+                "a,b@iana.org",
+                "a;b@iana.org",
+                "a:b@iana.org",
+                "test(comment)@iana.org",
+                "a@b(c).org",
+            ],
+        );
+    }
+
+    #[test]
+    fn every_atom_character_is_taken_and_no_other() {
+        for b in 0..=127u8 {
+            let c = char::from(b);
+            let is_atom = c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c);
+            let address = format!("a{c}b@example.com");
+            assert_eq!(Mailbox::parse(&address).is_some(), is_atom || c == '.', "{address:?}");
+        }
+    }
+
+    #[test]
+    fn quoted_local_parts_hold_printable_ascii() {
+        for b in 0..=127u8 {
+            let c = char::from(b);
+            let is_printable = (' '..='~').contains(&c);
+            let plain = format!("\"{c}\"@example.com");
+            assert_eq!(Mailbox::parse(&plain).is_some(), is_printable && c != '"' && c != '\\', "{plain:?}");
+            let pair = format!("\"\\{c}\"@example.com");
+            assert_eq!(Mailbox::parse(&pair).is_some(), is_printable, "{pair:?}");
+        }
+        check(
+            false,
+            &[
+                r#"""#,
+                r#""@example.com"#,
+                r#""\"@example.com"#,
+                r#""a\"@example.com"#,
+                r#"a."b"@example.com"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn domains_are_labels_of_letters_digits_and_inner_hyphens() {
+        check(true, &["a@b", "a@localhost", "a@xn--bcher-kva.example", "a@1.2", "a@a-b.c-d", "a@A.B"]);
+        check(
+            false,
+            &["a@b_c.d", "a@b c", "a@b.-c", "a@b.c-", "a@-", "a@.", "a@b..c", "a@b/c", "a@b:25", "a@b%c"],
+        );
+    }
+
+    #[test]
+    fn ipv4_literals_are_four_numbers_up_to_255() {
+        check(true, &["a@[0.0.0.0]", "a@[255.255.255.255]", "a@[001.02.3.004]"]);
+        check(
+            false,
+            &[
+                "a@[256.1.1.1]",
+                "a@[1.1.1.1000]",
+                "a@[1.1.1.]",
+                "a@[.1.1.1]",
+                "a@[1..1.1]",
+                "a@[+1.1.1.1]",
+                "a@[1.1.1.1 ]",
+                "a@[1.1.1.1].com",
+                "a@ [1.1.1.1]",
+                "a@[[1.1.1.1]]",
+                "a@[0x1.1.1.1]",
+            ],
+        );
+    }
+
+    #[test]
+    fn ipv6_literals_are_eight_groups_or_fewer_around_a_gap() {
+        check(
+            true,
+            &[
+                "a@[IPv6:1:2:3:4:5:6:7:8]",
+                "a@[IPv6:2001:db8::1]",
+                "a@[IPv6:::]",
+                "a@[IPv6:1::]",
+                "a@[IPv6:1:2:3:4:5:6::]",
+                "a@[IPv6:::3:4:5:6:7:8]",
+                "a@[IPv6:1:2:3:4:5:6:192.0.2.1]",
+                "a@[IPv6:::192.0.2.1]",
+                "a@[IPv6:::ffff:192.0.2.1]",
+                "a@[IPv6:1::4:192.0.2.1]",
+                "a@[IPV6:2001:DB8::A]",
+            ],
+        );
+        check(
+            false,
+            &[
+                "a@[IPv6:]",
+                "a@[IPv6]",
+                "a@[2001:db8::1]",
+                "a@[IPv6:1:2:3:4:5:6:7]",
+                "a@[IPv6:1:2:3:4:5:6:7:8:9]",
+                // Where `::` would stand for a single group, RFC 5321 wants that group written.
+                "a@[IPv6:1:2:3:4:5:6:7::]",
+                "a@[IPv6:1:2:3::5:6:7:8]",
+                "a@[IPv6:1::2::3]",
+                "a@[IPv6::::]",
+                "a@[IPv6::1]",
+                "a@[IPv6:1:]",
+                "a@[IPv6:12345::]",
+                "a@[IPv6:g::]",
+                "a@[IPv6:fe80::1%eth0]",
+                "a@[IPv6:1:2:3:4:5:6:7:192.0.2.1]",
+                "a@[IPv6:::192.0.2.256]",
+                "a@[IPv6:192.0.2.1]",
+                "a@[IPv6::192.0.2.1]",
+                "a@[IPv6:192.0.2.1::]",
+                "a@[IPv6: ::1]",
+            ],
+        );
+    }
+
+    #[test]
+    fn no_other_literal_has_a_registered_tag() {
+        check(false, &["a@[tag:content]", "a@[IPv4:192.0.2.1]", "a@[IPv7:::1]", "a@[:x]", "a@[IPv6-:::1]"]);
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_standard() {
+        let local = |n: usize| format!("{}@example.com", "l".repeat(n));
+        check(true, &[&local(64)]);
+        check(false, &[&local(65)]);
+        let quoted = |n: usize| format!("\"{}\"@example.com", "l".repeat(n));
+        check(true, &[&quoted(62)]);
+        check(false, &[&quoted(63)]);
+        let label = |n: usize| format!("a@{}.com", "d".repeat(n));
+        check(true, &[&label(63)]);
+        check(false, &[&label(64)]);
+        let domain = ["d".repeat(63), "d".repeat(63), "d".repeat(63), "d".repeat(60)].join(".");
+        check(true, &[&format!("a@{domain}")]);
+        check(false, &[&format!("ab@{domain}")]);
+    }
+
+    #[test]
+    fn an_address_falls_into_its_halves() {
+        let mailbox = Mailbox::parse(r#""a@b"@example.com"#).unwrap();
+        assert_eq!((mailbox.local(), mailbox.domain()), (r#""a@b""#, "example.com"));
+    }
+
+    const DOT_STRING: &str =
+        r"[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]{1,9}(\.[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]{1,9}){0,3}";
+    const QUOTED: &str = r#""([ !#-\[\]-~]|\\[ -~]){0,20}""#;
+    const DOMAIN: &str =
+        r"[a-zA-Z0-9]([a-zA-Z0-9-]{0,9}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,9}[a-zA-Z0-9])?){0,4}";
+
+    proptest! {
+        #[test]
+        fn whatever_the_grammar_makes_is_taken(local in prop_oneof![DOT_STRING, QUOTED], domain in DOMAIN) {
+            let address = format!("{local}@{domain}");
+            let mailbox = Mailbox::parse(&address).unwrap();
+            prop_assert_eq!((mailbox.local(), mailbox.domain()), (&*local, &*domain));
+        }
+
+        #[test]
+        fn every_ipv6_address_as_rust_writes_it_is_taken(bits in any::<u128>(), mask in any::<u128>()) {
+            for address in [bits, bits & mask, bits & mask & (mask << 16)].map(std::net::Ipv6Addr::from_bits) {
+                let mailbox = format!("a@[IPv6:{address}]");
+                prop_assert!(Mailbox::parse(&mailbox).is_some(), "{}", mailbox);
+            }
+        }
+
+        #[test]
+        fn an_ipv6_literal_is_an_address_to_rust_too(text in "[0-9a-f:.]{2,20}") {
+            if Mailbox::parse(&format!("a@[IPv6:{text}]")).is_some() && !text.contains('.') {
+                prop_assert!(text.parse::<std::net::Ipv6Addr>().is_ok(), "{}", text);
+            }
+        }
+
+        #[test]
+        fn whatever_is_taken_is_printable_ascii_within_its_lengths(text in r#"["a-c.@\\ \[\]:é\x00-\x1f-]{0,12}@?[a-c.\[\]:1-]{0,8}"#) {
+            if let Some(mailbox) = Mailbox::parse(&text) {
+                prop_assert!(text.bytes().all(|b| matches!(b, b' '..=b'~')));
+                prop_assert!(text.len() <= MAX_MAILBOX && mailbox.local().len() <= MAX_LOCAL);
+                prop_assert!(!mailbox.local().is_empty() && !mailbox.domain().is_empty());
+                prop_assert!(!text.contains(' ') || text.starts_with('"'));
+                prop_assert_eq!(text.trim(), &text);
+            }
+        }
+    }
+
+    fn check(valid: bool, addresses: &[&str]) {
+        for address in addresses {
+            assert_eq!(Mailbox::parse(address).is_some(), valid, "{address:?}");
+        }
+    }
 }

@@ -302,3 +302,203 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn a_rested_source_may_send_its_quota_at_once_and_then_one_each_interval() {
+        let (limiter, start) = (Limiter::new(&Options::default()), Instant::now());
+        for _ in 0..30 {
+            assert!(limiter.take(source(1), start).allowed);
+        }
+        let refused = limiter.take(source(1), start);
+        assert!(!refused.allowed);
+        assert_eq!(refused.retry_after, Duration::from_secs(2));
+        assert!(!limiter.take(source(1), start + Duration::from_millis(1999)).allowed);
+        assert!(limiter.take(source(1), start + Duration::from_secs(2)).allowed);
+        assert!(!limiter.take(source(1), start + Duration::from_secs(2)).allowed);
+    }
+
+    #[test]
+    fn the_hour_holds_where_the_minute_would_let_pass() {
+        let (limiter, start) = (Limiter::new(&Options::default()), Instant::now());
+        // One each two seconds is what the minute allows for ever.
+        let allowed = (0..1800).filter(|i| limiter.take(source(1), start + 2 * *i * SECOND).allowed).count();
+        assert!((590..=600).contains(&allowed), "{allowed}");
+        let refused = limiter.take(source(1), start + 3600 * SECOND);
+        assert_eq!((refused.limits[0].remaining > 0, refused.limits[1].remaining), (true, 0));
+    }
+
+    #[test]
+    fn a_decision_says_what_the_header_fields_need() {
+        let (limiter, start) = (Limiter::new(&Options::default()), Instant::now());
+        let standing = |decision: &Decision| {
+            decision
+                .limits
+                .iter()
+                .map(|l| (l.name, l.quota, l.window_seconds, l.remaining, l.reset_seconds))
+                .collect::<Vec<_>>()
+        };
+        let first = limiter.take(source(1), start);
+        assert_eq!(standing(&first), [("minute", 30, 60, 29, 2), ("hour", 300, 3600, 299, 12)]);
+        let second = limiter.take(source(1), start + Duration::from_millis(500));
+        assert_eq!(standing(&second), [("minute", 30, 60, 28, 4), ("hour", 300, 3600, 298, 24)]);
+        for _ in 0..28 {
+            limiter.take(source(1), start + SECOND);
+        }
+        let refused = limiter.take(source(1), start + SECOND);
+        assert_eq!(standing(&refused), [("minute", 30, 60, 0, 59), ("hour", 300, 3600, 270, 359)]);
+    }
+
+    #[test]
+    fn sources_do_not_share_a_quota() {
+        let (limiter, start) = (Limiter::new(&tiny(1, 100)), Instant::now());
+        assert!(limiter.take(source(1), start).allowed);
+        assert!(!limiter.take(source(1), start).allowed);
+        assert!(limiter.take(source(2), start).allowed);
+    }
+
+    #[test]
+    fn a_source_is_an_ipv4_address_or_an_ipv6_network() {
+        let same = |a: &str, b: &str| {
+            Source::from(a.parse::<IpAddr>().unwrap()) == Source::from(b.parse::<IpAddr>().unwrap())
+        };
+        assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
+        assert!(!same("192.0.2.1", "192.0.2.2"));
+        assert!(same("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"));
+        assert!(!same("2001:db8:1:2::1", "2001:db8:1:3::1"));
+        let shown = format!("{:?}", Source::from("192.0.2.1".parse::<IpAddr>().unwrap()));
+        assert!(!shown.contains("192"), "{shown}");
+    }
+
+    #[test]
+    fn switched_off_it_counts_nothing() {
+        let limiter = Limiter::new(&Options { enabled: false, per_minute: 1, ..Options::default() });
+        for _ in 0..100 {
+            let decision = limiter.take(source(1), Instant::now());
+            assert_eq!(decision, Decision { allowed: true, retry_after: Duration::ZERO, limits: Vec::new() });
+        }
+        assert_eq!(limiter.sources(), 0);
+    }
+
+    #[test]
+    fn a_full_table_forgets_nobody_and_gives_nobody_a_fresh_quota() {
+        let (limiter, start) = (Limiter::new(&tiny(2, 50)), Instant::now());
+        for n in 0..50 {
+            limiter.take(source(n), start);
+            limiter.take(source(n), start);
+        }
+        let newcomers = (50..100_000).filter(|n| limiter.take(source(*n), start).allowed).count();
+        assert!(newcomers <= 2 * OVERFLOW_BUCKETS, "{newcomers}");
+        assert_eq!(limiter.sources(), 50);
+        for n in 0..50 {
+            assert!(!limiter.take(source(n), start).allowed);
+        }
+        // Those who come in while the others recover take their shared debt along. (Half the minute later one
+        // request would fit again, and two for those who start afresh.)
+        let later = start + Duration::from_secs(30);
+        let limiter_is_honest = (50..200).all(|n| {
+            limiter.take(source(n), later);
+            !limiter.take(source(n), later).allowed
+        });
+        assert!(limiter_is_honest);
+    }
+
+    #[test]
+    fn recovered_sources_make_room() {
+        let (limiter, start) = (Limiter::new(&tiny(1, 1000)), Instant::now());
+        for n in 0..1000 {
+            limiter.take(source(n), start);
+        }
+        let later = start + 2 * 60 * MINUTE;
+        for n in 1000..1200 {
+            assert!(limiter.take(source(n), later).allowed);
+        }
+        assert!(limiter.sources() < 300, "{}", limiter.sources());
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn source(n: u32) -> Source {
+        Source::V4(n.to_be_bytes())
+    }
+
+    fn tiny(per_minute: u32, max_sources: usize) -> Options {
+        Options { enabled: true, per_minute, per_hour: 1000, max_sources }
+    }
+
+    proptest! {
+        #[test]
+        fn no_stretch_of_time_holds_more_than_the_quota_and_what_recovers_in_it(
+            per_minute in 1..40u32,
+            per_hour in 1..200u32,
+            gaps in prop::collection::vec(prop_oneof![Just(0u64), 0..3_000u64, 0..600_000u64], 1..300),
+        ) {
+            let options = Options { enabled: true, per_minute, per_hour, max_sources: 10 };
+            let (limiter, start) = (Limiter::new(&options), Instant::now());
+            let mut now = start;
+            let mut allowed = Vec::new();
+            for gap in gaps {
+                now += Duration::from_millis(gap);
+                if limiter.take(source(1), now).allowed {
+                    allowed.push(now);
+                }
+            }
+            for (quota, window) in [(per_minute, MINUTE), (per_hour, 60 * MINUTE)] {
+                for (i, from) in allowed.iter().enumerate() {
+                    for (j, to) in allowed.iter().enumerate().skip(i) {
+                        let stretch = to.duration_since(*from).as_secs_f64() / window.as_secs_f64();
+                        let most = f64::from(quota) * (1.0 + stretch);
+                        prop_assert!((j - i + 1) as f64 <= most + 1e-6, "{} in {:?}", j - i + 1, *to - *from);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn who_waits_as_told_may_go_on_and_not_a_moment_before(
+            per_minute in 1..40u32,
+            per_hour in 1..60u32,
+            gaps in prop::collection::vec(0..5_000u64, 1..200),
+        ) {
+            let options = Options { enabled: true, per_minute, per_hour, max_sources: 10 };
+            let (limiter, mut now) = (Limiter::new(&options), Instant::now());
+            for gap in gaps {
+                now += Duration::from_millis(gap);
+                let decision = limiter.take(source(1), now);
+                if decision.allowed {
+                    prop_assert_eq!(decision.retry_after, Duration::ZERO);
+                } else {
+                    let at = now + decision.retry_after;
+                    prop_assert!(!limiter.take(source(1), at - Duration::from_nanos(1)).allowed);
+                    prop_assert!(limiter.take(source(1), at).allowed);
+                    now = at;
+                }
+            }
+        }
+
+        #[test]
+        fn what_remains_can_be_sent_at_once(
+            per_minute in 1..40u32,
+            gaps in prop::collection::vec(0..5_000u64, 1..50),
+        ) {
+            let options = Options { enabled: true, per_minute, per_hour: 10_000, max_sources: 10 };
+            let (limiter, mut now) = (Limiter::new(&options), Instant::now());
+            let mut remaining = per_minute;
+            for gap in gaps {
+                now += Duration::from_millis(gap);
+                remaining = limiter.take(source(1), now).limits[0].remaining;
+            }
+            for _ in 0..remaining {
+                prop_assert!(limiter.take(source(1), now).allowed);
+            }
+            prop_assert!(!limiter.take(source(1), now).allowed);
+        }
+    }
+}

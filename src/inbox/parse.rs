@@ -404,3 +404,276 @@ impl fmt::Display for Thousands {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::form::{CONTACT, FORMS, WAITLIST};
+    use super::*;
+
+    #[test]
+    fn a_valid_body_becomes_an_entry_in_the_order_of_the_definition() {
+        accepted(&WAITLIST, r#"{"email":"ada@example.com"}"#, &[("email", "ada@example.com")]);
+        accepted(
+            &CONTACT,
+            r#" {"message":"Hello\nthere","email":"ada@example.com","name":"Ada"} "#,
+            &[("name", "Ada"), ("email", "ada@example.com"), ("message", "Hello\nthere")],
+        );
+    }
+
+    #[test]
+    fn texts_are_kept_as_they_were_sent() {
+        accepted(
+            &CONTACT,
+            r#"{"name":"  Ada\u00a0","email":"a@b","message":"\n x \t\u0001"}"#,
+            &[("name", "  Ada\u{a0}"), ("email", "a@b"), ("message", "\n x \t\u{1}")],
+        );
+    }
+
+    #[test]
+    fn unknown_members_are_skipped_whatever_they_hold() {
+        let deep = format!(r#"{{"x":{}{},"email":"a@b"}}"#, "[".repeat(10_000), "]".repeat(10_000));
+        for body in [
+            r#"{"email":"a@b","name":7,"utm":{"a":[1,null,"é"]},"":"x"}"#,
+            r#"{"email":"a@b","x":1e999,"y":"\ud800"}"#,
+            &deep,
+        ] {
+            accepted(&WAITLIST, body, &[("email", "a@b")]);
+        }
+    }
+
+    #[test]
+    fn of_a_member_that_is_there_twice_the_last_counts() {
+        accepted(&WAITLIST, r#"{"email":7,"email":"b@c"}"#, &[("email", "b@c")]);
+        rejected(
+            &WAITLIST,
+            r#"{"email":"b@c","email":7}"#,
+            "`email` must be a string that holds an e-mail address such as ada@example.com, not a number.",
+        );
+    }
+
+    #[test]
+    fn the_second_shape_is_told_by_its_members() {
+        accepted(
+            &CONTACT,
+            r#"{"firstname":"Ada","lastname":"Lovelace","email":"a@b","company":"Example"}"#,
+            &[("firstname", "Ada"), ("lastname", "Lovelace"), ("email", "a@b"), ("company", "Example")],
+        );
+        accepted(
+            &CONTACT,
+            r#"{"firstname":"Ada","lastname":"Lovelace","email":"a@b","company":"Example","message":"Hi"}"#,
+            &[
+                ("firstname", "Ada"),
+                ("lastname", "Lovelace"),
+                ("email", "a@b"),
+                ("company", "Example"),
+                ("message", "Hi"),
+            ],
+        );
+        // A `name` makes it the first, and then the others are unknown members.
+        accepted(
+            &CONTACT,
+            r#"{"name":"Ada","firstname":7,"company":null,"email":"a@b","message":"Hi"}"#,
+            &[("name", "Ada"), ("email", "a@b"), ("message", "Hi")],
+        );
+        rejected(
+            &CONTACT,
+            r#"{"company":"Example","email":"a@b"}"#,
+            "`firstname` is required and must not be empty; `lastname` is required and must not be empty.",
+        );
+        rejected(
+            &CONTACT,
+            r#"{"name":null,"firstname":"Ada","email":"a@b","message":"Hi"}"#,
+            "`name` must be a string, not null.",
+        );
+        rejected(&CONTACT, r#"{"email":"a@b","message":"Hi"}"#, "`name` is required and must not be empty.");
+    }
+
+    #[test]
+    fn an_optional_field_may_be_absent_or_empty_but_not_of_another_type() {
+        let with = |message: serde_json::Value| {
+            json!({"firstname": "A", "lastname": "B", "email": "a@b", "company": "C", "message": message})
+                .to_string()
+        };
+        for empty in ["", " ", "\n\t\u{3000}"] {
+            let entry = parse(&CONTACT, with(empty.into()).as_bytes()).unwrap();
+            assert_eq!(entry.get("message"), None);
+        }
+        rejected(&CONTACT, &with(json!(null)), "`message` must be a string, not null.");
+        rejected(&CONTACT, &with(json!("\0")), "`message` must not contain the NUL character (U+0000).");
+    }
+
+    #[test]
+    fn every_field_at_fault_is_named_at_once() {
+        rejected(
+            &CONTACT,
+            "{}",
+            "`name` is required and must not be empty; `email` is required and must be an e-mail address such as \
+             ada@example.com; `message` is required and must not be empty.",
+        );
+        rejected(
+            &CONTACT,
+            r#"{"name":"a\tb","email":"nobody","message":" \n"}"#,
+            "`name` must be a single line without control characters such as tabs and line breaks; `email` must be an \
+             e-mail address such as ada@example.com; `message` is required and must not be empty.",
+        );
+        rejected(
+            &CONTACT,
+            r#"{"name":[],"email":{},"message":true}"#,
+            "`name` must be a string, not an array; `email` must be a string that holds an e-mail address such as \
+             ada@example.com, not an object; `message` must be a string, not a boolean.",
+        );
+    }
+
+    #[test]
+    fn lengths_are_counted_in_characters() {
+        let body =
+            |name: &str, message: &str| json!({"name": name, "email": "a@b", "message": message}).to_string();
+        let (name, message) = ("é".repeat(200), "😀".repeat(16_000));
+        accepted(
+            &CONTACT,
+            &body(&name, &message),
+            &[("name", &name), ("email", "a@b"), ("message", &message)],
+        );
+        rejected(
+            &CONTACT,
+            &body(&"é".repeat(201), &"x".repeat(20_001)),
+            "`name` must have at most 200 characters (it has 201); `message` must have at most 20,000 characters (it \
+             has 20,001).",
+        );
+        rejected(
+            &CONTACT,
+            &body(&"\n".repeat(1_000_201), "x\0"),
+            "`name` must have at most 200 characters (it has 1,000,201) and is required and must not be empty; \
+             `message` must not contain the NUL character (U+0000).",
+        );
+    }
+
+    #[test]
+    fn white_space_alone_is_empty_whatever_its_kind() {
+        for c in ('\0'..=char::MAX).filter(|c| c.is_whitespace()) {
+            let body = json!({"name": "A", "email": "a@b", "message": c.to_string().repeat(3)}).to_string();
+            rejected(&CONTACT, &body, "`message` is required and must not be empty.");
+        }
+    }
+
+    #[test]
+    fn a_line_holds_no_control_character_and_a_text_all_but_nul() {
+        for c in ('\0'..=char::MAX).filter(|c| c.is_control()) {
+            let name = json!({"name": format!("a{c}b"), "email": "a@b", "message": "m"}).to_string();
+            rejected(
+                &CONTACT,
+                &name,
+                "`name` must be a single line without control characters such as tabs and line breaks.",
+            );
+            let message = json!({"name": "n", "email": "a@b", "message": format!("a{c}b")}).to_string();
+            assert_eq!(parse(&CONTACT, message.as_bytes()).is_ok(), c != '\0', "{c:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused_with_line_and_column() {
+        let cases = [
+            ("{", "The body must be JSON, and it is not: EOF while parsing an object at line 1 column 1."),
+            (
+                "{\n \"email\" \"a@b\"}",
+                "The body must be JSON, and it is not: expected `:` at line 2 column 10.",
+            ),
+            ("email=a@b", "The body must be JSON, and it is not: expected value at line 1 column 1."),
+            (
+                r#"{"email":"a@b"} x"#,
+                "The body must be JSON, and it is not: trailing characters at line 1 column 17.",
+            ),
+            (
+                r#"{"email":"a@b",}"#,
+                "The body must be JSON, and it is not: trailing comma at line 1 column 16.",
+            ),
+            (
+                r#"{"email":"\ud800"}"#,
+                "The body must be JSON, and it is not: unexpected end of hex escape at line 1 column 17.",
+            ),
+            ("\u{feff}{}", "The body must be JSON, and it is not: expected value at line 1 column 1."),
+        ];
+        for (body, sentence) in cases {
+            rejected(&WAITLIST, body, sentence);
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_refused_in_one_sentence() {
+        let cases = [
+            ("", "The body must be a JSON object with `email`, and it is empty."),
+            (" \r\n\t", "The body must be a JSON object with `email`, and it is empty."),
+            ("[]", "The body must be a JSON object with `email`, not an array."),
+            ("\"a@b\"", "The body must be a JSON object with `email`, not a string."),
+            ("null", "The body must be a JSON object with `email`, not null."),
+            ("true", "The body must be a JSON object with `email`, not a boolean."),
+            ("-1.5", "The body must be a JSON object with `email`, not a number."),
+        ];
+        for (body, sentence) in cases {
+            rejected(&WAITLIST, body, sentence);
+        }
+        rejected(
+            &CONTACT,
+            "7",
+            "The body must be a JSON object with `name`, `email` and `message`, not a number.",
+        );
+    }
+
+    #[test]
+    fn a_body_that_is_not_utf8_is_refused_in_one_sentence() {
+        let error = parse(&WAITLIST, b"{\"email\":\"\xff\"}").unwrap_err();
+        assert_eq!(error.to_string(), "The body must be JSON in UTF-8, and its byte 11 is not UTF-8.");
+    }
+
+    #[test]
+    fn what_was_sent_shows_neither_in_debug_output_nor_in_a_sentence() {
+        let entry = parse(&CONTACT, br#"{"name":"Sesame","email":"sesame@b","message":"sesame"}"#).unwrap();
+        assert!(!format!("{entry:?}").to_lowercase().contains("sesame"));
+        for body in [
+            r#"{"sesame":1}"#,
+            r#"{"name":"sesame\u0000","email":"sesame","message":{"sesame":"sesame"}}"#,
+            r#"{"name":sesame}"#,
+            r#"{"name":"\sesame"}"#,
+            r#""sesame""#,
+        ] {
+            let error = parse(&CONTACT, body.as_bytes()).unwrap_err();
+            assert!(!format!("{error} {error:?}").to_lowercase().contains("sesame"), "{error:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_is_too_strange(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            for form in FORMS {
+                let _ = parse(form, &body);
+            }
+        }
+
+        #[test]
+        fn every_rejection_is_one_sentence(name in ".{0,4}", email in ".{0,4}", message in "[\\x00 a]{0,3}", which in 0..3usize) {
+            let bodies = [
+                json!({"name": name, "email": email, "message": message}),
+                json!({"firstname": name, "lastname": message, "email": email, "company": name}),
+                json!({"name": [name], "email": email.len(), "message": message}),
+            ];
+            if let Err(rejection) = parse(&CONTACT, bodies[which].to_string().as_bytes()) {
+                let sentence = rejection.to_string();
+                prop_assert!(sentence.ends_with('.') && !sentence.contains(char::is_control), "{}", sentence);
+                prop_assert!(sentence.starts_with('`') || sentence.starts_with("The body"), "{}", sentence);
+            }
+        }
+    }
+
+    fn accepted(form: &'static Form, body: &str, expected: &[(&str, &str)]) {
+        let entry = parse(form, body.as_bytes()).unwrap_or_else(|error| panic!("{body}: {error}"));
+        assert_eq!(entry.fields().collect::<Vec<_>>(), expected);
+        assert_eq!(entry.form(), form);
+    }
+
+    fn rejected(form: &'static Form, body: &str, sentence: &str) {
+        assert_eq!(parse(form, body.as_bytes()).unwrap_err().to_string(), sentence, "{body}");
+    }
+}

@@ -41,7 +41,6 @@ pub(super) struct Database {
     connection: Connection,
     files: Files,
     secret: Secret,
-    ids: ContextV7,
     duplicate_window: Duration,
 }
 
@@ -56,25 +55,19 @@ impl Database {
         }
         let secret = read_secret(&connection)?;
         let files = Files::of(&options.path)?;
-        Ok(Database {
-            connection,
-            files,
-            secret,
-            ids: ContextV7::new(),
-            duplicate_window: options.duplicate_window,
-        })
+        Ok(Database { connection, files, secret, duplicate_window: options.duplicate_window })
     }
 
-    /// Commits all of them in one transaction, or none. Writes something even if there are none, so that it
+    /// Commits all of them in one transaction, or none, with ids from `ids`. Writes something even if there are none, so that it
     /// shows whether that is possible.
-    pub(super) fn keep(&mut self, jobs: &[Job]) -> Result<Vec<Accepted>, StoreError> {
+    pub(super) fn keep(&mut self, jobs: &[Job], ids: &ContextV7) -> Result<Vec<Accepted>, StoreError> {
         self.files.are_in_place()?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let accepted = if jobs.is_empty() {
             transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
             Vec::new()
         } else {
-            let mut batch = Batch::begin(&transaction, &self.secret, &self.ids, self.duplicate_window)?;
+            let mut batch = Batch::begin(&transaction, &self.secret, ids, self.duplicate_window)?;
             let accepted = jobs.iter().map(|job| batch.keep(job)).collect::<Result<_, _>>()?;
             batch.prune(jobs)?;
             accepted

@@ -1,1 +1,633 @@
+//! What a store promises, whichever database is behind it, and how this one fails and recovers.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::*;
+use crate::inbox::form::{CONTACT, Form, WAITLIST};
+use crate::inbox::{Submission, parse};
+
+const DAY: Duration = Duration::from_hours(24);
+
+#[test]
+fn what_was_accepted_is_in_the_inbox() {
+    let desk = Desk::new();
+    let arrival = contact("Hello\n\"there\" 😀");
+    let id = desk.keep_new(&arrival);
+    assert_eq!(id.get_version_num(), 7);
+    let [submission] = &desk.list()[..] else { panic!() };
+    assert_eq!(submission.id, id);
+    assert_eq!(submission.form, "contact");
+    assert_eq!(submission.received_at_text(), "2026-11-20T14:03:05.120Z");
+    assert_eq!(submission.status.name(), "kept");
+    assert_eq!(submission.repeats, 0);
+    let fields: Vec<_> = submission.fields.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    assert_eq!(fields, [("name", "Ada"), ("email", "ada@example.com"), ("message", "Hello\n\"there\" 😀")]);
+}
+
+#[test]
+fn the_newest_comes_first_even_within_a_millisecond() {
+    let desk = Desk::new();
+    let ids: Vec<_> = (0..600).map(|n| desk.keep_new(&contact(&n.to_string()))).collect();
+    let listed: Vec<_> = desk.list().iter().map(|s| s.id).collect();
+    assert!(listed.iter().rev().eq(&ids));
+    let reader = desk.reader();
+    let some = reader.list(&Filter { limit: Some(300), form: None }).unwrap();
+    assert_eq!(some.map(|s| s.unwrap().id).collect::<Vec<_>>(), listed[..300]);
+}
+
+#[test]
+fn a_listing_can_be_of_one_form() {
+    let desk = Desk::new();
+    desk.keep_new(&contact("a"));
+    let waiting = desk.keep_new(&waitlist("ada@example.com"));
+    desk.keep_new(&contact("b"));
+    let filter = Filter { form: Some("waitlist".to_owned()), limit: None };
+    let listed: Vec<_> = desk.reader().list(&filter).unwrap().map(|s| s.unwrap().id).collect();
+    assert_eq!(listed, [waiting]);
+}
+
+#[test]
+fn a_submission_is_found_by_the_beginning_of_its_id() {
+    let desk = Desk::new();
+    let (a, b) = (desk.keep_new(&contact("a")), desk.keep_new(&contact("b")));
+    let reader = desk.reader();
+    let Found::One(found) = reader.find(&a.to_string()).unwrap() else { panic!() };
+    assert_eq!(found.id, a);
+    let Found::One(found) = reader.find(&b.simple().to_string()[..31].to_uppercase()).unwrap() else {
+        panic!()
+    };
+    assert_eq!(found.id, b);
+    assert_eq!(reader.find(&a.to_string()[..8]).unwrap(), Found::Several(vec![b, a]));
+    for nothing in ["ffff", "", "-", "x", "%", &format!("{a}0")] {
+        assert_eq!(reader.find(nothing).unwrap(), Found::None, "{nothing}");
+    }
+    assert_eq!(reader.get(a).unwrap().unwrap().id, a);
+    assert_eq!(reader.get(Uuid::nil()).unwrap(), None);
+}
+
+#[test]
+fn an_address_is_on_the_waitlist_once_in_whatever_case_and_for_ever() {
+    let desk = Desk::new();
+    let id = desk.keep_new(&waitlist("Ada@Example.com"));
+    desk.keep_again(&waitlist("ada@example.COM"), id);
+    let mut years_later = waitlist("ada@example.com");
+    years_later.received_at = years_later.received_at + DAY * 3650;
+    desk.keep_again(&years_later, id);
+    desk.keep_new(&waitlist("ada@example.org"));
+    let listed = desk.list();
+    assert_eq!(listed.iter().map(|s| s.repeats).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(listed[1].get("email"), Some("Ada@Example.com"));
+}
+
+#[test]
+fn the_same_content_is_one_submission_within_the_window() {
+    let desk = Desk::new();
+    let first = contact("Hello");
+    let id = desk.keep_new(&first);
+    desk.keep_again(&Arrival { source: source(2), ..later(&first, DAY - MILLISECOND) }, id);
+    let next = desk.keep_new(&later(&first, DAY));
+    desk.keep_again(&later(&first, DAY + MILLISECOND), next);
+    desk.keep_new(&contact("Hello "));
+    let mut other_shape = contact("Hello");
+    other_shape.entry = entry(
+        &CONTACT,
+        r#"{"firstname":"Ada","lastname":"","company":"x","email":"ada@example.com","message":"Hello"}"#
+            .replace(r#""lastname":"""#, r#""lastname":"L""#)
+            .as_str(),
+    );
+    desk.keep_new(&other_shape);
+}
+
+#[test]
+fn an_idempotency_key_stands_for_one_submission_of_its_source_whatever_the_content() {
+    let desk = Desk::new();
+    let keyed = |message: &str, n: u8| Arrival {
+        idempotency_key: Some("key".to_owned()),
+        source: source(n),
+        ..contact(message)
+    };
+    let id = desk.keep_new(&keyed("one", 1));
+    desk.keep_again(&keyed("two", 1), id);
+    // What was not kept is not remembered either.
+    desk.keep_new(&contact("two"));
+    // A stranger's key says nothing.
+    desk.keep_new(&keyed("three", 2));
+    // Nor does the same key in another form, or when its time is over.
+    desk.keep_new(&Arrival { idempotency_key: Some("key".to_owned()), source: source(1), ..waitlist("a@b") });
+    desk.keep_new(&later(&keyed("four", 1), DAY));
+}
+
+#[test]
+fn a_key_that_came_with_repeated_content_stands_for_the_first() {
+    let desk = Desk::new();
+    let id = desk.keep_new(&contact("one"));
+    let keyed = |message: &str| Arrival { idempotency_key: Some("key".to_owned()), ..contact(message) };
+    desk.keep_again(&keyed("one"), id);
+    desk.keep_again(&keyed("two"), id);
+    assert_eq!(desk.list()[0].repeats, 2);
+}
+
+#[test]
+fn equal_arrivals_at_the_same_moment_are_one_submission() {
+    let desk = Desk::new();
+    let arrivals: Vec<_> = (0..400)
+        .map(|n| match n % 4 {
+            0 => contact("same"),
+            1 => waitlist("ada@example.com"),
+            2 => Arrival { idempotency_key: Some("key".to_owned()), ..contact(&format!("{n}")) },
+            _ => contact(&format!("{n}")),
+        })
+        .collect();
+    let accepted = desk.keep_all(&arrivals);
+    let new = accepted.iter().filter(|a| matches!(a, Ok(Accepted::New(_)))).count();
+    assert_eq!(new, 103);
+    let listed = desk.list();
+    assert_eq!(listed.len(), 103);
+    assert_eq!(listed.iter().map(|s| s.repeats).sum::<u64>(), 297);
+    for accepted in accepted {
+        assert!(listed.iter().any(|s| s.id == accepted.as_ref().unwrap().id()));
+    }
+}
+
+#[test]
+fn a_source_is_kept_as_a_keyed_hash() {
+    let (desk, other) = (Desk::new(), Desk::new());
+    for (n, message) in [(1, "a"), (1, "b"), (2, "c")] {
+        desk.keep_new(&Arrival { source: source(n), ..contact(message) });
+    }
+    other.keep_new(&Arrival { source: source(1), ..contact("a") });
+    let hashes: Vec<_> = desk.list().into_iter().map(|s| s.source).collect();
+    assert_eq!(hashes[1], hashes[2]);
+    assert_ne!(hashes[0], hashes[1]);
+    assert_ne!(hashes[1], other.list()[0].source);
+    assert!(hashes[0].len() == 32 && hashes[0].bytes().all(|b| b.is_ascii_hexdigit()), "{hashes:?}");
+}
+
+#[test]
+fn fingerprints_go_when_their_time_is_over() {
+    let desk = Desk::new();
+    for n in 0..200 {
+        desk.keep_new(&Arrival { idempotency_key: Some(n.to_string()), ..contact(&n.to_string()) });
+    }
+    desk.keep_new(&waitlist("ada@example.com"));
+    assert_eq!(desk.count("fingerprint"), 401);
+    for n in 0..100 {
+        desk.keep_new(&later(&contact(&format!("later {n}")), DAY));
+    }
+    assert_eq!(desk.count("fingerprint"), 101);
+}
+
+#[test]
+fn a_submission_that_was_removed_can_be_sent_again() {
+    let desk = Desk::new();
+    let arrival = Arrival { idempotency_key: Some("key".to_owned()), ..contact("one") };
+    let id = desk.keep_new(&arrival);
+    desk.sql("DELETE FROM submission");
+    let again = desk.keep_new(&arrival);
+    assert_ne!(id, again);
+    desk.keep_again(&arrival, again);
+}
+
+#[test]
+fn everything_is_there_after_the_store_was_closed_and_opened_again() {
+    let desk = Desk::new();
+    let id = desk.keep_new(&contact("one"));
+    let desk = desk.reopen();
+    desk.keep_again(&contact("one"), id);
+    assert_eq!(desk.list().len(), 1);
+}
+
+#[test]
+fn closing_writes_what_waits_and_refuses_the_rest() {
+    let desk = Desk::new();
+    let (store, path) = (desk.store.clone(), desk.options.path.clone());
+    let runtime = runtime();
+    let waiting: Vec<_> = (0..100)
+        .map(|n| {
+            let store = store.clone();
+            runtime.spawn(async move { store.accept(contact(&n.to_string())).await })
+        })
+        .collect();
+    let accepted = runtime.block_on(async {
+        tokio::task::yield_now().await;
+        store.clone().close();
+        let mut accepted = 0;
+        for handle in waiting {
+            accepted += usize::from(handle.await.unwrap().is_ok());
+        }
+        accepted
+    });
+    assert_eq!(Reader::open(&path).unwrap().list(&Filter::default()).unwrap().count(), accepted);
+    assert!(accepted > 0);
+    assert!(matches!(runtime.block_on(store.accept(contact("late"))), Err(StoreError::Closed)));
+    assert!(matches!(store.health(), Err(StoreError::Closed)));
+}
+
+#[test]
+fn the_last_store_to_go_closes_the_database() {
+    let desk = Desk::new();
+    desk.keep_new(&contact("one"));
+    let Desk { store, options, folder, .. } = desk;
+    let log = options.path.with_extension("db-wal");
+    assert!(log.exists());
+    let clone = store.clone();
+    drop(store);
+    assert!(log.exists());
+    drop(clone);
+    assert!(!log.exists(), "SQLite removes the log when the last connection ends in order");
+    drop(folder);
+}
+
+#[test]
+fn a_reader_sees_a_submission_the_moment_it_is_accepted_and_holds_nobody_up() {
+    let desk = Desk::new();
+    let reader = desk.reader();
+    for n in 1..50 {
+        desk.keep_new(&contact(&n.to_string()));
+        let mut listing = reader.list(&Filter { limit: Some(1), form: None }).unwrap();
+        assert_eq!(listing.next().unwrap().unwrap().get("message"), Some(n.to_string().as_str()));
+    }
+    let mut open_listing = reader.list(&Filter::default()).unwrap();
+    open_listing.next();
+    desk.keep_new(&contact("meanwhile"));
+}
+
+#[test]
+fn what_a_crash_left_behind_can_be_read_at_once_and_written_again() {
+    let desk = Desk::new();
+    let id = desk.keep_new(&contact("one"));
+    // A copy of the files while they are open is what a killed process leaves behind.
+    let after = TempDir::new().unwrap();
+    for name in ["inbox.db", "inbox.db-wal"] {
+        fs::copy(desk.folder.path().join("data").join(name), after.path().join(name)).unwrap();
+    }
+    let path = after.path().join("inbox.db");
+    assert_eq!(list(&path).len(), 1);
+    let store = Store::open(&Options { path: path.clone(), duplicate_window: DAY }).unwrap();
+    assert_eq!(runtime().block_on(store.accept(contact("one"))).unwrap(), Accepted::Duplicate(id));
+    assert_eq!(list(&path).len(), 1);
+}
+
+#[test]
+fn folder_and_files_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a/b/inbox.db");
+    let store = Store::open(&Options { path: path.clone(), duplicate_window: DAY }).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder.path().join("a")), 0o700);
+    assert_eq!(mode(&folder.path().join("a/b")), 0o700);
+    for suffix in ["db", "db-wal", "db-shm"] {
+        assert_eq!(mode(&path.with_extension(suffix)), 0o600, "{suffix}");
+    }
+    drop(store);
+}
+
+#[test]
+fn there_is_nothing_to_read_before_a_store_was_opened() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("inbox.db");
+    assert!(matches!(Reader::open(&path), Err(StoreError::Missing(_))));
+    assert!(!path.exists());
+    fs::write(&path, "").unwrap();
+    assert!(matches!(Reader::open(&path), Err(StoreError::Missing(_))));
+}
+
+#[test]
+fn a_file_that_is_no_inbox_is_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("inbox.db");
+    let open = || Store::open(&Options { path: path.clone(), duplicate_window: DAY }).map(|_| ());
+
+    let notes = "These are somebody's notes. ".repeat(1000);
+    fs::write(&path, &notes).unwrap();
+    assert!(matches!(open(), Err(StoreError::NotAnInbox(_))));
+    assert!(matches!(Reader::open(&path), Err(StoreError::NotAnInbox(_))));
+    assert_eq!(fs::read_to_string(&path).unwrap(), notes);
+
+    fs::remove_file(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE bookmark (url)").unwrap();
+    let before = fs::read(&path).unwrap();
+    assert!(matches!(open(), Err(StoreError::NotAnInbox(_))));
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_later_layout_is_not_touched() {
+    let desk = Desk::new();
+    desk.sql("PRAGMA user_version = 99");
+    let Desk { store, options, folder, .. } = desk;
+    drop(store);
+    let error = Store::open(&options).unwrap_err();
+    assert!(matches!(error, StoreError::TooNew { found: 99, known: 1, .. }), "{error}");
+    assert!(matches!(Reader::open(&options.path), Err(StoreError::TooNew { .. })));
+    drop(folder);
+}
+
+#[test]
+fn a_locked_database_costs_an_error_and_nothing_else() {
+    let desk = Desk::new();
+    let other = desk.connection();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let accepted = desk.keep_all(&[contact("one"), contact("two")]);
+    assert!(accepted.iter().all(|a| matches!(a, Err(StoreError::Locked))), "{accepted:?}");
+    assert!(matches!(desk.store.health(), Err(StoreError::Locked)));
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(desk.list(), []);
+    desk.keep_new(&contact("one"));
+    desk.store.health().unwrap();
+}
+
+#[test]
+fn a_short_lock_is_waited_for() {
+    let desk = Desk::new();
+    let other = desk.connection();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let release = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        other.execute_batch("ROLLBACK").unwrap();
+    });
+    desk.keep_new(&contact("one"));
+    release.join().unwrap();
+}
+
+#[test]
+fn health_is_found_again_without_a_submission() {
+    let desk = Desk::new();
+    let data = desk.folder.path().join("data");
+    fs::rename(&data, desk.folder.path().join("away")).unwrap();
+    fs::write(&data, "in the way").unwrap();
+    assert!(matches!(desk.check(), Err(StoreError::Io { .. })));
+    desk.store.health().unwrap_err();
+    fs::remove_file(&data).unwrap();
+    fs::rename(desk.folder.path().join("away"), &data).unwrap();
+    let patience = std::time::Instant::now();
+    while desk.store.health().is_err() {
+        assert!(patience.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    desk.check().unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_costs_an_error_until_it_can() {
+    let desk = Desk::new();
+    let id = desk.keep_new(&contact("before"));
+    let data = desk.folder.path().join("data");
+    // Not even root can make a file inside a file.
+    fs::rename(&data, desk.folder.path().join("away")).unwrap();
+    fs::write(&data, "in the way").unwrap();
+    for n in 0..3 {
+        let error = desk.accept(&contact(&n.to_string())).unwrap_err();
+        assert!(matches!(error, StoreError::Io { .. }), "{error}");
+    }
+    fs::remove_file(&data).unwrap();
+    fs::rename(desk.folder.path().join("away"), &data).unwrap();
+    desk.keep_again(&contact("before"), id);
+    desk.keep_new(&contact("after"));
+    assert_eq!(desk.list().len(), 2);
+}
+
+#[test]
+fn a_deleted_database_never_swallows_a_submission() {
+    let remove = |names: &'static [&'static str]| {
+        let desk = Desk::new();
+        desk.keep_new(&contact("before"));
+        for name in names {
+            fs::remove_file(desk.folder.path().join("data").join(name)).unwrap();
+        }
+        let id = desk.keep_new(&contact("after"));
+        assert_eq!(desk.list()[0].id, id, "{names:?}");
+        let desk = desk.reopen();
+        assert_eq!(desk.list()[0].id, id, "{names:?}");
+        desk.keep_new(&contact("and on"));
+    };
+    remove(&["inbox.db"]);
+    remove(&["inbox.db", "inbox.db-wal", "inbox.db-shm"]);
+    remove(&["inbox.db", "inbox.db-wal"]);
+    remove(&["inbox.db-wal"]);
+    remove(&["inbox.db-wal", "inbox.db-shm"]);
+    remove(&["inbox.db-shm"]);
+}
+
+#[test]
+fn a_folder_that_was_removed_is_made_again() {
+    let desk = Desk::new();
+    desk.keep_new(&contact("before"));
+    fs::remove_dir_all(desk.folder.path().join("data")).unwrap();
+    desk.keep_new(&contact("after"));
+    assert_eq!(desk.list().len(), 1);
+}
+
+#[test]
+fn a_replaced_database_is_the_one_that_is_written_to() {
+    let (desk, backup) = (Desk::new(), Desk::new());
+    desk.keep_new(&contact("lost"));
+    let saved = backup.keep_new(&contact("saved"));
+    let Desk { store, folder, .. } = backup;
+    drop(store);
+    fs::rename(folder.path().join("data/inbox.db"), &desk.options.path).unwrap();
+    for log in ["inbox.db-wal", "inbox.db-shm"] {
+        fs::remove_file(desk.folder.path().join("data").join(log)).unwrap();
+    }
+    let id = desk.keep_new(&contact("after"));
+    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [id, saved]);
+    desk.keep_again(&contact("saved"), saved);
+}
+
+/// A real file system that refuses to let a file grow: the child below lowers its own limit on file sizes
+/// and raises it again. That needs a process of its own in which SIGXFSZ is ignored.
+#[test]
+fn a_full_disk_costs_an_error_until_there_is_room() {
+    let child = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$0\" --exact --ignored --nocapture \"$1\""])
+        .arg(std::env::current_exe().unwrap())
+        .arg("inbox::store::tests::full_disk_child")
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && output.contains("1 passed"), "{output}");
+}
+
+#[test]
+#[ignore = "changes the limits of its process; run by a_full_disk_costs_an_error_until_there_is_room"]
+fn full_disk_child() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let desk = Desk::new();
+    let before: Vec<_> = (0..5).map(|n| desk.keep_new(&contact(&format!("before {n}")))).collect();
+    let was = getrlimit(Resource::Fsize);
+    // Less than either file has already: not even emptying the log into the database makes room.
+    setrlimit(Resource::Fsize, Rlimit { current: Some(8192), maximum: was.maximum }).unwrap();
+    let big = "x".repeat(15_000);
+    for n in 0..3 {
+        let error = desk.accept(&contact(&format!("{n} {big}"))).unwrap_err();
+        assert!(
+            matches!(error, StoreError::Full | StoreError::Database { .. } | StoreError::Io { .. }),
+            "{error:?}"
+        );
+    }
+    assert_eq!(desk.list().len(), before.len());
+    setrlimit(Resource::Fsize, was).unwrap();
+    desk.keep_new(&contact(&format!("0 {big}")));
+    assert_eq!(desk.list().len(), before.len() + 1);
+    desk.store.health().unwrap();
+}
+
+/// `cargo test --release -- --ignored --nocapture throughput`
+#[test]
+#[ignore = "a measurement"]
+fn throughput_of_sixty_four_senders() {
+    for (what, with_key) in [("waitlist", false), ("contact", false), ("contact with key", true)] {
+        let desk = Desk::new();
+        let runtime = runtime();
+        let (senders, each) = (64, 5000);
+        let started = std::time::Instant::now();
+        let tasks: Vec<_> = (0..senders)
+            .map(|s| {
+                let store = desk.store.clone();
+                runtime.spawn(async move {
+                    for n in 0..each {
+                        let mut arrival = match what {
+                            "waitlist" => waitlist(&format!("{s}.{n}@example.com")),
+                            _ => contact(&format!("message {n} of {s}")),
+                        };
+                        arrival.idempotency_key = with_key.then(|| format!("{s} {n}"));
+                        store.accept(arrival).await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        let rate = f64::from(senders * each) / started.elapsed().as_secs_f64();
+        println!("{what}: {rate:.0} a second");
+    }
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// A store in a folder of its own.
+struct Desk {
+    store: Store,
+    options: Options,
+    runtime: tokio::runtime::Runtime,
+    folder: TempDir,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let folder = TempDir::new().unwrap();
+        let options = Options { path: folder.path().join("data/inbox.db"), duplicate_window: DAY };
+        Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), folder }
+    }
+
+    fn reopen(self) -> Desk {
+        let Desk { store, options, runtime, folder } = self;
+        store.close();
+        Desk { store: Store::open(&options).unwrap(), options, runtime, folder }
+    }
+
+    fn accept(&self, arrival: &Arrival) -> Result<Accepted, StoreError> {
+        self.runtime.block_on(self.store.accept(arrival.clone()))
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        self.runtime.block_on(self.store.check())
+    }
+
+    /// All of them at the same time.
+    fn keep_all(&self, arrivals: &[Arrival]) -> Vec<Result<Accepted, StoreError>> {
+        self.runtime.block_on(async {
+            let tasks: Vec<_> = arrivals
+                .iter()
+                .map(|arrival| {
+                    let (store, arrival) = (self.store.clone(), arrival.clone());
+                    tokio::spawn(async move { store.accept(arrival).await })
+                })
+                .collect();
+            let mut accepted = Vec::new();
+            for task in tasks {
+                accepted.push(task.await.unwrap());
+            }
+            accepted
+        })
+    }
+
+    fn keep_new(&self, arrival: &Arrival) -> Uuid {
+        match self.accept(arrival).unwrap() {
+            Accepted::New(id) => id,
+            Accepted::Duplicate(id) => panic!("taken for a repeat of {id}"),
+        }
+    }
+
+    fn keep_again(&self, arrival: &Arrival, original: Uuid) {
+        assert_eq!(self.accept(arrival).unwrap(), Accepted::Duplicate(original));
+    }
+
+    fn reader(&self) -> Reader {
+        Reader::open(&self.options.path).unwrap()
+    }
+
+    fn list(&self) -> Vec<Submission> {
+        list(&self.options.path)
+    }
+
+    /// Another program's connection.
+    fn connection(&self) -> Connection {
+        Connection::open(&self.options.path).unwrap()
+    }
+
+    fn sql(&self, sql: &str) {
+        self.connection().execute_batch(sql).unwrap();
+    }
+
+    fn count(&self, table: &str) -> i64 {
+        self.connection().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().build().unwrap()
+}
+
+fn list(path: &Path) -> Vec<Submission> {
+    Reader::open(path).unwrap().list(&Filter::default()).unwrap().map(Result::unwrap).collect()
+}
+
+fn entry(form: &'static Form, body: &str) -> Entry {
+    parse(form, body.as_bytes()).unwrap()
+}
+
+fn arrival(entry: Entry) -> Arrival {
+    Arrival {
+        entry,
+        idempotency_key: None,
+        source: source(1),
+        received_at: "2026-11-20T14:03:05.1204Z".parse().unwrap(),
+    }
+}
+
+fn contact(message: &str) -> Arrival {
+    let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
+    arrival(entry(&CONTACT, &body.to_string()))
+}
+
+fn waitlist(email: &str) -> Arrival {
+    arrival(entry(&WAITLIST, &serde_json::json!({ "email": email }).to_string()))
+}
+
+fn source(n: u8) -> Source {
+    Source::V4([192, 0, 2, n])
+}
+
+fn later(arrival: &Arrival, by: Duration) -> Arrival {
+    Arrival { received_at: arrival.received_at + by, ..arrival.clone() }
+}

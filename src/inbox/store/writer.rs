@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use uuid::ContextV7;
 
 use super::sqlite::Database;
 use super::{Accepted, Arrival, Job, Options, StoreError};
@@ -30,7 +31,7 @@ impl Writer {
         let queue = Arc::new(Queue::default());
         let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
             let queue = Arc::clone(&queue);
-            move || Desk { options, database: Some(database) }.work(&queue)
+            move || Desk { options, ids: ContextV7::new(), database: Some(database) }.work(&queue)
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
         Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
@@ -177,6 +178,8 @@ impl Queue {
 /// The writer's own: the database, unless it has failed and is to be opened again.
 struct Desk {
     options: Options,
+    /// Outlives the database, so that ids ascend even from one to the next.
+    ids: ContextV7,
     database: Option<Database>,
 }
 
@@ -217,7 +220,7 @@ impl Desk {
             Some(database) => database,
             none => none.insert(Database::open(&self.options)?),
         };
-        let outcome = database.keep(jobs);
+        let outcome = database.keep(jobs, &self.ids);
         if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked)) {
             self.database = None;
         }

@@ -1,1 +1,144 @@
+//! What only this database can promise or get wrong.
 
+use rusqlite::types::Value;
+use tempfile::TempDir;
+
+use super::*;
+use crate::inbox::form::CONTACT;
+use crate::inbox::limit::Source;
+use crate::inbox::parse;
+use crate::inbox::store::Arrival;
+
+#[test]
+fn every_connection_is_durable_and_wary() {
+    let (database, _folder) = open();
+    let pragma =
+        |name| database.connection.pragma_query_value(None, name, |row| row.get::<_, Value>(0)).unwrap();
+    assert_eq!(pragma("journal_mode"), Value::Text("wal".to_owned()));
+    assert_eq!(pragma("synchronous"), Value::Integer(2));
+    assert_eq!(pragma("foreign_keys"), Value::Integer(1));
+    assert_eq!(pragma("trusted_schema"), Value::Integer(0));
+    assert_eq!(pragma("busy_timeout"), Value::Integer(2000));
+    assert_eq!(pragma("application_id"), Value::Integer(APPLICATION_ID));
+    assert_eq!(pragma("user_version"), Value::Integer(LAYOUT));
+    assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
+}
+
+#[test]
+fn a_database_that_does_not_log_ahead_is_refused() {
+    let connection = Connection::open_in_memory().unwrap();
+    let error = make_durable(&connection).unwrap_err();
+    assert!(
+        matches!(&error, StoreError::NotDurable { setting: "journal_mode", found } if found == "memory"),
+        "{error}"
+    );
+}
+
+#[test]
+fn of_a_batch_that_does_not_fit_nothing_is_kept() {
+    let (mut database, _folder) = open();
+    database.keep(&jobs(["one"]), &ContextV7::new()).unwrap();
+    let pages =
+        database.connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0)).unwrap();
+    let set_most = |database: &Database, most: i64| {
+        database.connection.pragma_update_and_check(None, "max_page_count", most, |_| Ok(())).unwrap();
+    };
+    set_most(&database, pages + 1);
+    let big = "x".repeat(19_000);
+    let error = database.keep(&jobs(["two", &big]), &ContextV7::new()).unwrap_err();
+    assert!(matches!(error, StoreError::Full), "{error}");
+    assert_eq!(count(&database), (1, 1));
+    set_most(&database, 1_000_000);
+    database.keep(&jobs(["two", &big]), &ContextV7::new()).unwrap();
+    assert_eq!(count(&database), (3, 3));
+}
+
+#[test]
+fn of_a_batch_that_may_not_be_written_nothing_is_kept() {
+    let (mut database, _folder) = open();
+    database.connection.pragma_update(None, "query_only", "on").unwrap();
+    for batch in [&jobs(["one"])[..], &[]] {
+        let error = database.keep(batch, &ContextV7::new()).unwrap_err();
+        assert!(matches!(error, StoreError::ReadOnly), "{error}");
+    }
+    assert_eq!(count(&database), (0, 0));
+    database.connection.pragma_update(None, "query_only", "off").unwrap();
+    database.keep(&jobs(["one"]), &ContextV7::new()).unwrap();
+    database.keep(&[], &ContextV7::new()).unwrap();
+}
+
+#[test]
+fn errors_do_not_quote_what_was_written() {
+    let (mut database, _folder) = open();
+    database
+        .connection
+        .execute_batch(
+            "CREATE TEMP TRIGGER gossip BEFORE INSERT ON submission
+             BEGIN SELECT RAISE(ABORT, 'I was told sesame'); END",
+        )
+        .unwrap();
+    let error = database.keep(&jobs(["sesame"]), &ContextV7::new()).unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("sesame"), "{error:?}");
+}
+
+#[test]
+fn two_processes_may_set_up_the_same_database() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("inbox.db");
+    let databases: Vec<_> = (0..4)
+        .map(|_| {
+            let path = path.clone();
+            std::thread::spawn(move || Database::open(&options(path)).unwrap())
+        })
+        .collect();
+    let secrets: Vec<_> = databases.into_iter().map(|d| *d.join().unwrap().secret.as_bytes()).collect();
+    assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+    assert_ne!(secrets[0], [0; 32]);
+}
+
+#[test]
+fn looking_for_a_repeat_or_for_what_has_expired_never_scans() {
+    let (database, _folder) = open();
+    for query in [
+        "SELECT submission FROM fingerprint WHERE key = ?1",
+        "SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2",
+        "UPDATE submission SET repeats = repeats + 1 WHERE id = ?1",
+        "SELECT id FROM submission WHERE id < ?1 AND (?2 IS NULL OR form = ?2) ORDER BY id DESC LIMIT ?3",
+    ] {
+        let mut statement = database.connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().unwrap() {
+            let step: String = row.get(3).unwrap();
+            assert!(step.starts_with("SEARCH"), "{query}: {step}");
+        }
+    }
+}
+
+fn open() -> (Database, TempDir) {
+    let folder = TempDir::new().unwrap();
+    (Database::open(&options(folder.path().join("inbox.db"))).unwrap(), folder)
+}
+
+fn options(path: std::path::PathBuf) -> Options {
+    Options { path, duplicate_window: Duration::from_hours(24) }
+}
+
+fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
+    messages
+        .map(|message| {
+            let body = serde_json::json!({"name": "Ada", "email": "ada@example.com", "message": message});
+            Job::new(Arrival {
+                entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
+                idempotency_key: None,
+                source: Source::V4([192, 0, 2, 1]),
+                received_at: Timestamp::UNIX_EPOCH,
+            })
+        })
+        .into()
+}
+
+/// Submissions and fingerprints.
+fn count(database: &Database) -> (i64, i64) {
+    let sql = "SELECT (SELECT count(*) FROM submission), (SELECT count(*) FROM fingerprint)";
+    database.connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+}

@@ -1,0 +1,92 @@
+//! Submissions as CSV: RFC 4180, in UTF-8, and harmless in a spreadsheet.
+//!
+//! A field that a spreadsheet would take for a formula gets a leading `'`. Whoever needs every byte as it was
+//! sent takes JSON lines.
+
+use std::io::Write;
+
+use crate::inbox::{FORMS, StoreError, Submission};
+
+/// Writes a header and a record for each. Every form's fields have their column, filled or not.
+pub(super) fn write(
+    submissions: &mut dyn Iterator<Item = Result<Submission, StoreError>>,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let fields = fields();
+    let about = ["id", "form", "received_at", "status"];
+    write_record(about.iter().chain(&fields).chain(&["_repeats", "_source"]).copied(), out)?;
+    for submission in submissions {
+        let submission = submission?;
+        let id = submission.id.to_string();
+        let received_at = submission.received_at_text();
+        let repeats = submission.repeats.to_string();
+        let about = [id.as_str(), &submission.form, &received_at, submission.status.name()];
+        let values = fields.iter().map(|name| submission.get(name).unwrap_or_default());
+        write_record(about.into_iter().chain(values).chain([repeats.as_str(), &submission.source]), out)?;
+    }
+    Ok(())
+}
+
+/// The names of every form's fields, each once, in the order of the definitions.
+fn fields() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for field in
+        FORMS.iter().flat_map(|form| form.fields.iter().chain(form.alternative.into_iter().flatten()))
+    {
+        if !names.contains(&field.name) {
+            names.push(field.name);
+        }
+    }
+    names
+}
+
+fn write_record<'a>(values: impl Iterator<Item = &'a str>, out: &mut dyn Write) -> std::io::Result<()> {
+    for (i, value) in values.enumerate() {
+        if i > 0 {
+            out.write_all(b",")?;
+        }
+        let guard = if value.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+        if value.contains([',', '"', '\r', '\n']) {
+            write!(out, "\"{guard}{}\"", value.replace('"', "\"\""))?;
+        } else {
+            write!(out, "{guard}{value}")?;
+        }
+    }
+    out.write_all(b"\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_of_every_form_has_a_column_of_its_own() {
+        assert_eq!(fields(), ["email", "name", "message", "firstname", "lastname", "company"]);
+    }
+
+    #[test]
+    fn commas_quotes_and_line_breaks_are_quoted() {
+        check(&["a", "b c", ""], "a,b c,\r\n");
+        check(
+            &["a,b", "say \"hi\"", "one\ntwo", "three\r\nfour"],
+            "\"a,b\",\"say \"\"hi\"\"\",\"one\ntwo\",\"three\r\nfour\"\r\n",
+        );
+        check(&["Grüße 🙂"], "Grüße 🙂\r\n");
+    }
+
+    #[test]
+    fn what_a_spreadsheet_would_calculate_is_made_text() {
+        for start in ["=", "+", "-", "@", "\t"] {
+            check(&[&format!("{start}1")], &format!("'{start}1\r\n"));
+        }
+        check(&["=A1,B1"], "\"'=A1,B1\"\r\n");
+        check(&["\r1"], "\"'\r1\"\r\n");
+        check(&["1=1"], "1=1\r\n");
+    }
+
+    fn check(values: &[&str], expected: &str) {
+        let mut out = Vec::new();
+        write_record(values.iter().copied(), &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}
