@@ -104,14 +104,18 @@ impl Config {
         let listen = r.get("server.listen", "127.0.0.1:8080", value::address);
         let ops_listen = r.get("server.ops_listen", "127.0.0.1:8081", value::optional_address);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let seconds = |seconds| Duration::from_secs(seconds)..=Duration::from_secs(3600);
+        let seconds = |seconds| Duration::from_secs(seconds)..=Duration::from_hours(1);
         let web = web::Options {
             workers: match r.get("server.workers", "0", value::count(0..=1024)) {
                 0 => cores,
                 workers => workers,
             },
-            max_connections: r.get("server.max_connections", "20000", value::count(1..=10_000_000)),
-            max_connections_per_source: r.get("server.max_connections_per_source", "256", value::count(1..=10_000_000)),
+            max_connections: r.get("server.max_connections", "10000", value::count(1..=10_000_000)),
+            max_connections_per_source: r.get(
+                "server.max_connections_per_source",
+                "256",
+                value::count(1..=10_000_000),
+            ),
             trusted_proxies: r.get("server.trusted_proxies", "[]", value::networks),
             first_byte_timeout: r.get("server.first_byte_timeout", "5s", value::duration(seconds(1))),
             header_timeout: r.get("server.header_timeout", "5s", value::duration(seconds(1))),
@@ -124,9 +128,11 @@ impl Config {
         let data_dir: PathBuf = r.get("store.data_dir", "data", value::path);
         let data_dir = folder.join(data_dir);
         let path = data_dir.join(r.get("store.url", "sqlite:inbox.sqlite", value::sqlite));
-        let window = Duration::from_secs(60)..=Duration::from_secs(30 * 86_400);
-        let store =
-            store::Options { path, duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)) };
+        let window = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
+        let store = store::Options {
+            path,
+            duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)),
+        };
         let limits = limit::Options {
             enabled: r.get("limits.enabled", "true", value::flag),
             per_minute: r.get("limits.per_minute", "30", value::count(1..=1_000_000)),
@@ -142,9 +148,24 @@ impl Config {
 
         let title = if title.is_empty() { operator.name.clone() } else { title };
         let description = if description.is_empty() { tagline.clone() } else { description };
-        r.warn_if(title.is_empty(), "operator.name", "neither `operator.name` nor `site.title` is set", "pages, guides and feeds need a name");
-        r.warn_if(description.is_empty(), "site.description", "`site.description` is not set", "llms.txt and the feed begin with it: one or two sentences");
-        r.warn_if(operator.email.is_empty(), "operator.email", "`operator.email` is not set", "without script the forms show it, and security.txt needs a contact");
+        r.warn_if(
+            title.is_empty(),
+            "operator.name",
+            "neither `operator.name` nor `site.title` is set",
+            "pages, guides and feeds need a name",
+        );
+        r.warn_if(
+            description.is_empty(),
+            "site.description",
+            "`site.description` is not set",
+            "llms.txt and the feed begin with it: one or two sentences",
+        );
+        r.warn_if(
+            operator.email.is_empty(),
+            "operator.email",
+            "`operator.email` is not set",
+            "without script the forms show it, and security.txt needs a contact",
+        );
         let pages = pages::Options {
             title: title.clone(),
             tagline,
@@ -246,7 +267,9 @@ mod tests {
             .lines()
             .map(|line| {
                 let bare = line.strip_prefix("# ").unwrap_or(line);
-                let sets = bare.split_once(" = ").is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
+                let sets = bare
+                    .split_once(" = ")
+                    .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
                 format!("{}\n", if sets || bare.starts_with("[[") { bare } else { line })
             })
             .collect();
@@ -260,8 +283,16 @@ mod tests {
         assert_eq!(missing, [""; 0], "keys that the example does not list");
         let defaults = accept("", &[], &[]);
         for (setting, default) in config.settings.iter().zip(&defaults.settings) {
-            let own = ["operator.", "site.", "content_signals.", "base_url"].iter().any(|own| setting.key.starts_with(own));
-            assert!(own || setting.value == default.value, "{}: {} is not the default {}", setting.key, setting.value, default.value);
+            let own = ["operator.", "site.", "content_signals.", "base_url"]
+                .iter()
+                .any(|own| setting.key.starts_with(own));
+            assert!(
+                own || setting.value == default.value,
+                "{}: {} is not the default {}",
+                setting.key,
+                setting.value,
+                default.value
+            );
         }
     }
 
@@ -274,7 +305,8 @@ mod tests {
         assert_eq!(accept(file, &environment, &[]).web.workers, 2);
         let config = accept(file, &environment, &flag);
         assert_eq!(config.web.workers, 3);
-        let setting = config.settings.iter().find(|setting| setting.key == "server.workers").expect("it is there");
+        let setting =
+            config.settings.iter().find(|setting| setting.key == "server.workers").expect("it is there");
         assert_eq!(setting.origin.to_string(), "flag --workers");
     }
 
@@ -285,7 +317,11 @@ mod tests {
         std::fs::write(&file, "secret@example.com\n").expect("it can be written");
         let config = accept("", &[("FRONTDESK_OPERATOR__EMAIL_FILE", file.to_str().expect("a name"))], &[]);
         assert_eq!(config.pages.operator.email, "secret@example.com");
-        refuse("", &[("FRONTDESK_OPERATOR__EMAIL_FILE", "/no/such/file")], &["FRONTDESK_OPERATOR__EMAIL_FILE: cannot read"]);
+        refuse(
+            "",
+            &[("FRONTDESK_OPERATOR__EMAIL_FILE", "/no/such/file")],
+            &["FRONTDESK_OPERATOR__EMAIL_FILE: cannot read"],
+        );
     }
 
     #[test]
@@ -305,21 +341,54 @@ mod tests {
         );
         refuse("[server\n", &[], &["frontdesk.toml:1: "]);
         refuse("server = 3\n", &[], &["frontdesk.toml:1: `server` must be a table"]);
-        refuse("[operator]\nemail = \"joe@invalid=domain.com\"\n", &[], &["frontdesk.toml:2: `operator.email` must be an e-mail address"]);
-        refuse("", &[("FRONTDESK_SERVER__LISTEN", "nowhere")], &["FRONTDESK_SERVER__LISTEN: `server.listen` must be an address"]);
-        refuse("[store]\nurl = \"postgres://example.com/x\"\n", &[], &["frontdesk.toml:2: `store.url` must be"]);
-        refuse("[limits]\nshared_url = \"redis://example.com\"\n", &[], &["frontdesk.toml:2: `limits.shared_url` must be empty"]);
-        refuse("[server]\ntrusted_proxies = [\"10.0.0.0/40\"]\n", &[], &["frontdesk.toml:2: `server.trusted_proxies` must be a list of addresses"]);
+        refuse(
+            "[operator]\nemail = \"joe@invalid=domain.com\"\n",
+            &[],
+            &["frontdesk.toml:2: `operator.email` must be an e-mail address"],
+        );
+        refuse(
+            "",
+            &[("FRONTDESK_SERVER__LISTEN", "nowhere")],
+            &["FRONTDESK_SERVER__LISTEN: `server.listen` must be an address"],
+        );
+        refuse(
+            "[store]\nurl = \"postgres://example.com/x\"\n",
+            &[],
+            &["frontdesk.toml:2: `store.url` must be"],
+        );
+        refuse(
+            "[limits]\nshared_url = \"redis://example.com\"\n",
+            &[],
+            &["frontdesk.toml:2: `limits.shared_url` must be empty"],
+        );
+        refuse(
+            "[server]\ntrusted_proxies = [\"10.0.0.0/40\"]\n",
+            &[],
+            &["frontdesk.toml:2: `server.trusted_proxies` must be a list of addresses"],
+        );
         refuse("[[site.footer]]\ntitle = \"x\"\n", &[], &["frontdesk.toml:1: `site.footer` must be groups"]);
     }
 
     #[test]
     fn an_unknown_variable_is_only_a_warning() {
         let mut faults = Vec::new();
-        let environment = [("FRONTDESK_SERVER__LISEN".to_owned(), "x".to_owned()), ("HOME".to_owned(), "/".to_owned())];
-        assert!(Config::parse("[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"d\"\n", Path::new("."), environment, &[], &mut faults).is_some());
+        let environment =
+            [("FRONTDESK_SERVER__LISEN".to_owned(), "x".to_owned()), ("HOME".to_owned(), "/".to_owned())];
+        assert!(
+            Config::parse(
+                "[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"d\"\n",
+                Path::new("."),
+                environment,
+                &[],
+                &mut faults
+            )
+            .is_some()
+        );
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["FRONTDESK_SERVER__LISEN: unknown variable\n    hint: did you mean `FRONTDESK_SERVER__LISTEN`?"]);
+        assert_eq!(
+            said,
+            ["FRONTDESK_SERVER__LISEN: unknown variable\n    hint: did you mean `FRONTDESK_SERVER__LISTEN`?"]
+        );
     }
 
     #[test]
@@ -329,7 +398,10 @@ mod tests {
         assert_eq!(at("127.0.0.1:4321"), "http://127.0.0.1:4321");
         assert_eq!(at("0.0.0.0:80"), "http://127.0.0.1:80");
         let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
-        assert_eq!(config.at("127.0.0.1:1".parse().expect("an address")).pages.base_url, "https://www.example.com");
+        assert_eq!(
+            config.at("127.0.0.1:1".parse().expect("an address")).pages.base_url,
+            "https://www.example.com"
+        );
     }
 
     fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Option<Config>, Vec<Fault>) {
@@ -347,8 +419,11 @@ mod tests {
     fn refuse(text: &str, environment: &[(&str, &str)], expected: &[&str]) {
         let (config, faults) = load(text, environment, &[]);
         assert!(config.is_none(), "{text}");
-        let errors: Vec<String> =
-            faults.iter().filter(|fault| fault.severity == Severity::Error).map(ToString::to_string).collect();
+        let errors: Vec<String> = faults
+            .iter()
+            .filter(|fault| fault.severity == Severity::Error)
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(errors.len(), expected.len(), "{errors:#?}");
         for (error, expected) in errors.iter().zip(expected) {
             assert!(error.starts_with(expected), "{error:?} does not begin with {expected:?}");

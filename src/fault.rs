@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn a_fault_names_its_place_and_the_remedy() {
-        let fault = Fault::error("frontdesk.toml", Some(3), "unknown key `lisen`").hint("did you mean `listen`?");
+        let fault =
+            Fault::error("frontdesk.toml", Some(3), "unknown key `lisen`").hint("did you mean `listen`?");
         assert_eq!(
             fault.to_string(),
             "frontdesk.toml:3: unknown key `lisen`\n    hint: did you mean `listen`?"

@@ -7,6 +7,7 @@
 //! request → parse → limit → store
 //! ```
 
+pub mod cli;
 pub mod config;
 pub mod fault;
 pub mod inbox;

@@ -289,7 +289,11 @@ impl Links {
             let path = target.path.as_str();
             let Some(entry) = site.get(path) else {
                 let fault = Fault::warning(file, Some(*line), format!("the link to `{path}` leads nowhere"));
-                let known = site.entries.keys().map(AsRef::as_ref).filter(|known: &&str| known.ends_with('/') == path.ends_with('/'));
+                let known = site
+                    .entries
+                    .keys()
+                    .map(AsRef::as_ref)
+                    .filter(|known: &&str| known.ends_with('/') == path.ends_with('/'));
                 faults.push(match closest(path, known) {
                     Some(known) => fault.hint(format!("did you mean `{known}`?")),
                     None => fault,
@@ -303,7 +307,11 @@ impl Links {
             };
             let Some(anchors) = self.anchors.get(&page) else { continue };
             if !anchors.contains(fragment) {
-                let fault = Fault::warning(file, Some(*line), format!("there is no anchor `#{fragment}` on `{page}`"));
+                let fault = Fault::warning(
+                    file,
+                    Some(*line),
+                    format!("there is no anchor `#{fragment}` on `{page}`"),
+                );
                 faults.push(match closest(fragment, anchors.iter().map(String::as_str)) {
                     Some(known) => fault.hint(format!("did you mean `#{known}`?")),
                     None => fault,
@@ -316,7 +324,8 @@ impl Links {
 
 /// Runs `work` on every item, on all cores, and returns the results in order.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(items.len().max(1));
+    let threads =
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(items.len().max(1));
     if threads == 1 {
         return items.iter().map(work).collect();
     }

@@ -90,7 +90,9 @@ fn list_item(base_url: &str, path: &str, page: &Summary) -> String {
 
 /// Text as it may stand in XML 1.0, whose character set has hardly any control characters.
 fn xml(text: &str) -> String {
-    let allowed = |c: &char| matches!(c, '\t' | '\n' | '\r') || (!c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'));
+    let allowed = |c: &char| {
+        matches!(c, '\t' | '\n' | '\r') || (!c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))
+    };
     let clean: String = text.chars().filter(allowed).collect();
     crate::pages::highlight::escape(&clean)
 }

@@ -66,19 +66,27 @@ pub struct Desk {
 /// Serves until `stop` becomes true, then lets exchanges finish within [`Options::shutdown_grace`].
 ///
 /// `public` and `private` are bound and listening already, so that their addresses can be told before.
-pub fn serve(desk: &Arc<Desk>, public: &TcpListener, private: Option<TcpListener>, stop: &watch::Receiver<bool>) -> io::Result<()> {
+pub fn serve(
+    desk: &Arc<Desk>,
+    public: &TcpListener,
+    private: Option<TcpListener>,
+    stop: &watch::Receiver<bool>,
+) -> io::Result<()> {
     public.set_nonblocking(true)?;
     let connections = Arc::new(source::Connections::new(&desk.options));
     let mut threads = Vec::new();
     for number in 0..desk.options.workers.max(1) {
-        let (desk, public, stop, connections) = (desk.clone(), public.try_clone()?, stop.clone(), connections.clone());
+        let (desk, public, stop, connections) =
+            (desk.clone(), public.try_clone()?, stop.clone(), connections.clone());
         let run = move || listener::run(desk, public, connections, stop);
         threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
     }
     if let Some(private) = private {
         private.set_nonblocking(true)?;
         let (desk, stop) = (desk.clone(), stop.clone());
-        threads.push(std::thread::Builder::new().name("ops".into()).spawn(move || ops::run(desk, private, stop))?);
+        threads.push(
+            std::thread::Builder::new().name("ops".into()).spawn(move || ops::run(desk, private, stop))?,
+        );
     }
     for thread in threads {
         match thread.join() {

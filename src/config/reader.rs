@@ -79,7 +79,11 @@ impl<'a> Reader<'a> {
         let (table, errors) = DeTable::parse_recoverable(text);
         let line = |span: Range<usize>| 1 + text[..span.start.min(text.len())].matches('\n').count();
         for error in errors {
-            faults.push(Fault::error(file, error.span().map(line), error.message().trim().replace('\n', ", ")));
+            faults.push(Fault::error(
+                file,
+                error.span().map(line),
+                error.message().trim().replace('\n', ", "),
+            ));
         }
         let mut entries = BTreeMap::new();
         collect("", table.get_ref(), &mut |name, value, span| {
@@ -90,7 +94,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The value of `key`. Where it is at fault the fault is noted and the default stands in, so that all faults are found.
-    pub(super) fn get<T>(&mut self, key: &'static str, default: &str, parse: impl Fn(&Raw) -> Parsed<T>) -> T {
+    pub(super) fn get<T>(
+        &mut self,
+        key: &'static str,
+        default: &str,
+        parse: impl Fn(&Raw) -> Parsed<T>,
+    ) -> T {
         let default = default_value(default);
         let (raw, origin) = self.find(key).unwrap_or_else(|| (default.clone(), Origin::Default));
         self.settings.push(Setting { key, value: raw.display(), origin: origin.clone() });
@@ -115,8 +124,10 @@ impl<'a> Reader<'a> {
         let from_file = self.entries.remove(key).map(|(raw, line)| (raw, Origin::File(line)));
         let name = variable(key);
         let file_name = format!("{name}_FILE");
-        let from_environment = self.environment.remove(&name).map(|value| (Raw::Text(value), Origin::Environment(name)));
-        let from_named_file = self.environment.remove(&file_name).and_then(|path| self.named_file(file_name, &path));
+        let from_environment =
+            self.environment.remove(&name).map(|value| (Raw::Text(value), Origin::Environment(name)));
+        let from_named_file =
+            self.environment.remove(&file_name).and_then(|path| self.named_file(file_name, &path));
         let flag = self.flags.iter().rev().find(|flag| flag.key == key);
         let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), Origin::Flag(flag.name)));
         from_flag.or(from_environment).or(from_named_file).or(from_file)
@@ -136,7 +147,8 @@ impl<'a> Reader<'a> {
     /// Notes a warning about `key` if `missing`.
     pub(super) fn warn_if(&mut self, missing: bool, key: &str, message: &str, hint: &str) {
         if missing {
-            let origin = self.settings.iter().find(|setting| setting.key == key).map(|setting| &setting.origin);
+            let origin =
+                self.settings.iter().find(|setting| setting.key == key).map(|setting| &setting.origin);
             let line = match origin {
                 Some(Origin::File(line)) => Some(*line),
                 _ => None,
@@ -148,7 +160,8 @@ impl<'a> Reader<'a> {
     /// The settings, and the faults: what was read and was wrong, and what is there and was not read.
     pub(super) fn finish(mut self) -> (Vec<Setting>, Vec<Fault>) {
         let known: Vec<&str> = self.settings.iter().map(|setting| setting.key).collect();
-        let tables: Vec<&str> = known.iter().filter_map(|key| key.split_once('.')).map(|(table, _)| table).collect();
+        let tables: Vec<&str> =
+            known.iter().filter_map(|key| key.split_once('.')).map(|(table, _)| table).collect();
         for (name, (raw, line)) in &self.entries {
             let fault = if tables.contains(&name.as_str()) {
                 if matches!(raw, Raw::Table(_)) {
@@ -207,7 +220,8 @@ fn default_value(text: &str) -> Raw {
 /// Walks the tables; a list of tables is one value.
 fn collect(prefix: &str, table: &DeTable<'_>, found: &mut impl FnMut(String, Raw, Range<usize>)) {
     for (key, value) in table {
-        let name = if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+        let name =
+            if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
         found(name.clone(), Raw::from_toml(value.get_ref()), key.span());
         if let DeValue::Table(inner) = value.get_ref() {
             collect(&name, inner, found);

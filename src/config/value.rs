@@ -31,7 +31,9 @@ impl Raw {
                 i64::from_str_radix(&digits, number.radix()).map_or(Self::Other(digits), Self::Number)
             }
             DeValue::Boolean(flag) => Self::Flag(*flag),
-            DeValue::Array(items) => Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect()),
+            DeValue::Array(items) => {
+                Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect())
+            }
             DeValue::Table(table) => Self::from_table(table),
             DeValue::Float(number) => Self::Other(number.as_str().to_owned()),
             DeValue::Datetime(at) => Self::Other(at.to_string()),
@@ -39,7 +41,12 @@ impl Raw {
     }
 
     fn from_table(table: &DeTable<'_>) -> Self {
-        Self::Table(table.iter().map(|(key, value)| (key.get_ref().to_string(), Self::from_toml(value.get_ref()))).collect())
+        Self::Table(
+            table
+                .iter()
+                .map(|(key, value)| (key.get_ref().to_string(), Self::from_toml(value.get_ref())))
+                .collect(),
+        )
     }
 
     pub(super) fn member(&self, name: &str) -> Option<&Self> {
@@ -66,7 +73,8 @@ impl Raw {
                 format!("[{}]", items.join(", "))
             }
             Self::Table(members) => {
-                let members: Vec<String> = members.iter().map(|(key, value)| format!("{key} = {}", value.display())).collect();
+                let members: Vec<String> =
+                    members.iter().map(|(key, value)| format!("{key} = {}", value.display())).collect();
                 format!("{{ {} }}", members.join(", "))
             }
         }
@@ -76,7 +84,9 @@ impl Raw {
     fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
-            Self::Text(text) => Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()),
+            Self::Text(text) => {
+                Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect())
+            }
             _ => None,
         }
     }
@@ -172,7 +182,10 @@ pub(super) fn path(raw: &Raw) -> Parsed<PathBuf> {
 /// The path in `sqlite:PATH`.
 pub(super) fn sqlite(raw: &Raw) -> Parsed<PathBuf> {
     let path = raw.as_text().and_then(|text| text.strip_prefix("sqlite:")).filter(|path| !path.is_empty());
-    path.map(PathBuf::from).ok_or_else(|| "\"sqlite:PATH\", the path being relative to the data folder (this version has no other store)".to_owned())
+    path.map(PathBuf::from).ok_or_else(|| {
+        "\"sqlite:PATH\", the path being relative to the data folder (this version has no other store)"
+            .to_owned()
+    })
 }
 
 /// Empty: what this key switches on is not part of this version.
@@ -185,7 +198,8 @@ pub(super) fn not_yet(what: &'static str) -> impl Fn(&Raw) -> Parsed<()> {
 
 /// Scheme and authority, nothing after them but perhaps a slash.
 pub(super) fn base_url(raw: &Raw) -> Parsed<String> {
-    let address = web_address(raw).map_err(|_| "an address such as \"https://www.example.com\"".to_owned())?;
+    let address =
+        web_address(raw).map_err(|_| "an address such as \"https://www.example.com\"".to_owned())?;
     let trimmed = address.trim_end_matches('/');
     let authority = trimmed.split_once("://").map_or("", |(_, authority)| authority);
     if authority.contains(['/', '?', '#', '@']) {
@@ -210,7 +224,10 @@ pub(super) fn web_address(raw: &Raw) -> Parsed<String> {
 pub(super) fn language(raw: &Raw) -> Parsed<String> {
     let tag = text(raw)?;
     let mut parts = tag.split('-');
-    let first = parts.next().is_some_and(|part| matches!(part.len(), 2 | 3) && part.chars().all(|c| c.is_ascii_alphabetic()));
-    let rest = parts.all(|part| (1..=8).contains(&part.len()) && part.chars().all(|c| c.is_ascii_alphanumeric()));
+    let first = parts
+        .next()
+        .is_some_and(|part| matches!(part.len(), 2 | 3) && part.chars().all(|c| c.is_ascii_alphabetic()));
+    let rest =
+        parts.all(|part| (1..=8).contains(&part.len()) && part.chars().all(|c| c.is_ascii_alphanumeric()));
     if first && rest { Ok(tag) } else { Err("a language tag such as \"en\" or \"de-CH\"".to_owned()) }
 }

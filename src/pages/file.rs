@@ -59,7 +59,14 @@ impl File {
         let bytes = bytes.into();
         let compressible = is_compressible(media_type) && bytes.len() >= WORTH_ENCODING;
         let etag = format!("\"{}\"", fingerprint(&bytes, 22));
-        Self { media_type, cache, link: None, compressible, identity: Body { bytes, etag }, encoded: Default::default() }
+        Self {
+            media_type,
+            cache,
+            link: None,
+            compressible,
+            identity: Body { bytes, etag },
+            encoded: Default::default(),
+        }
     }
 
     /// Adds a `Link` header.
@@ -151,7 +158,12 @@ fn is_compressible(media_type: &str) -> bool {
         || name.ends_with("+xml")
         || matches!(
             name,
-            "application/json" | "application/xml" | "application/wasm" | "application/pdf" | "font/ttf" | "font/otf"
+            "application/json"
+                | "application/xml"
+                | "application/wasm"
+                | "application/pdf"
+                | "font/ttf"
+                | "font/otf"
         )
 }
 
@@ -206,12 +218,18 @@ mod tests {
         let file = File::new("text/plain; charset=utf-8", Cache::Revalidate, text.clone());
         assert!(file.awaits_compression());
         assert!(!file.has(Encoding::Gzip));
-        assert_eq!(file.body(Encoding::Gzip).bytes, text.as_bytes(), "until it is prepared, identity stands in");
+        assert_eq!(
+            file.body(Encoding::Gzip).bytes,
+            text.as_bytes(),
+            "until it is prepared, identity stands in"
+        );
         file.compress();
         assert!(!file.awaits_compression());
 
         let mut unpacked = String::new();
-        flate2::read::GzDecoder::new(&file.body(Encoding::Gzip).bytes[..]).read_to_string(&mut unpacked).expect("gzip");
+        flate2::read::GzDecoder::new(&file.body(Encoding::Gzip).bytes[..])
+            .read_to_string(&mut unpacked)
+            .expect("gzip");
         assert_eq!(unpacked, text);
         let mut unpacked = Vec::new();
         brotli::BrotliDecompress(&mut &file.body(Encoding::Brotli).bytes[..], &mut unpacked).expect("brotli");

@@ -84,17 +84,69 @@ pub struct Parsed<'a> {
 
 /// Keys that Hugo and Zola know and that have no meaning here. They are passed over without a word.
 const FOREIGN: &[&str] = &[
-    "type", "layout", "params", "cascade", "outputs", "resources", "series", "markup", "publishdate", "expirydate",
-    "keywords", "in_search_index", "sort_by", "paginate_by", "insert_anchor_links", "page_template", "generate_feeds",
-    "transparent", "redirect_to", "render", "iscjklanguage", "translationkey", "headless", "build", "_build",
-    "comments", "math", "weight", "categories", "summary", "url", "path", "lastmod", "linktitle", "authors", "images",
-    "taxonomies", "extra", "menu", "menus",
+    "type",
+    "layout",
+    "params",
+    "cascade",
+    "outputs",
+    "resources",
+    "series",
+    "markup",
+    "publishdate",
+    "expirydate",
+    "keywords",
+    "in_search_index",
+    "sort_by",
+    "paginate_by",
+    "insert_anchor_links",
+    "page_template",
+    "generate_feeds",
+    "transparent",
+    "redirect_to",
+    "render",
+    "iscjklanguage",
+    "translationkey",
+    "headless",
+    "build",
+    "_build",
+    "comments",
+    "math",
+    "weight",
+    "categories",
+    "summary",
+    "url",
+    "path",
+    "lastmod",
+    "linktitle",
+    "authors",
+    "images",
+    "taxonomies",
+    "extra",
+    "menu",
+    "menus",
 ];
 
 /// The keys of our own.
 const KEYS: &[&str] = &[
-    "title", "description", "date", "updated", "draft", "slug", "aliases", "tags", "author", "nav", "nav_title", "form",
-    "template", "image", "toc", "kicker", "cta", "highlights", "unlisted",
+    "title",
+    "description",
+    "date",
+    "updated",
+    "draft",
+    "slug",
+    "aliases",
+    "tags",
+    "author",
+    "nav",
+    "nav_title",
+    "form",
+    "template",
+    "image",
+    "toc",
+    "kicker",
+    "cta",
+    "highlights",
+    "unlisted",
 ];
 
 /// Cuts `text` into front matter and body and reads the former. Faults name `place` and the line.
@@ -120,7 +172,11 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
         found
     });
     let Some(closing) = closing else {
-        faults.push(Fault::error(place, Some(1), format!("the front matter is never closed by a line `{opening}`")));
+        faults.push(Fault::error(
+            place,
+            Some(1),
+            format!("the front matter is never closed by a line `{opening}`"),
+        ));
         return None;
     };
     let source = &text[start..end];
@@ -159,7 +215,8 @@ fn toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     match source.parse::<toml::Table>() {
         Ok(table) => Ok(table.into_iter().map(|(key, value)| (key, json(value))).collect()),
         Err(error) => {
-            let line = error.span().map(|span| 2 + source[..span.start.min(source.len())].matches('\n').count());
+            let line =
+                error.span().map(|span| 2 + source[..span.start.min(source.len())].matches('\n').count());
             Err(Fault::error(place, line, format!("the front matter is not valid TOML: {}", error.message())))
         }
     }
@@ -174,7 +231,9 @@ fn json(value: toml::Value) -> Value {
         toml::Value::Boolean(flag) => flag.into(),
         toml::Value::Datetime(at) => at.to_string().into(),
         toml::Value::Array(items) => items.into_iter().map(json).collect(),
-        toml::Value::Table(table) => table.into_iter().map(|(key, value)| (key, json(value))).collect::<Map<_, _>>().into(),
+        toml::Value::Table(table) => {
+            table.into_iter().map(|(key, value)| (key, json(value))).collect::<Map<_, _>>().into()
+        }
     }
 }
 
@@ -204,7 +263,9 @@ impl Reader<'_> {
             aliases: self.list(&["aliases"]),
             tags: self.list(&["tags", "taxonomies.tags"]),
             author: self.text(&["author", "extra.author"]).or_else(|| {
-                Some(self.list(&["authors", "taxonomies.authors"])).filter(|a| !a.is_empty()).map(|a| a.join(", "))
+                Some(self.list(&["authors", "taxonomies.authors"]))
+                    .filter(|a| !a.is_empty())
+                    .map(|a| a.join(", "))
             }),
             nav: self.number("nav"),
             nav_title: self.text(&["nav_title", "linkTitle", "extra.nav_title"]),
@@ -225,7 +286,8 @@ impl Reader<'_> {
             }),
             unlisted: self.flag("unlisted"),
         };
-        let failed = self.faults[before..].iter().any(|fault| fault.severity == crate::fault::Severity::Error);
+        let failed =
+            self.faults[before..].iter().any(|fault| fault.severity == crate::fault::Severity::Error);
         (!failed).then_some(front_matter)
     }
 
@@ -236,7 +298,11 @@ impl Reader<'_> {
             if KEYS.contains(&lower.as_str()) || FOREIGN.contains(&lower.as_str()) {
                 continue;
             }
-            let fault = Fault::warning(self.place, self.line(&key), format!("unknown key `{key}` in the front matter"));
+            let fault = Fault::warning(
+                self.place,
+                self.line(&key),
+                format!("unknown key `{key}` in the front matter"),
+            );
             self.faults.push(match closest(&key, KEYS.iter().copied()) {
                 Some(known) => fault.hint(format!("did you mean `{known}`?")),
                 None => fault.hint("values of your own go below `extra`"),
@@ -324,7 +390,11 @@ impl Reader<'_> {
 
     fn slug(&mut self) -> Option<String> {
         let slug = self.text(&["slug"])?;
-        if slug.contains(['/', '?', '#', '\\', '%']) || slug == "." || slug == ".." || slug.chars().any(char::is_control) {
+        if slug.contains(['/', '?', '#', '\\', '%'])
+            || slug == "."
+            || slug == ".."
+            || slug.chars().any(char::is_control)
+        {
             return self.wrong("slug", "one segment of a path, such as `pricing`");
         }
         Some(slug)
@@ -346,7 +416,10 @@ impl Reader<'_> {
         let at = self.source.lines().position(|line| {
             let line = line.trim_start_matches(['"', '\'', '[']);
             line.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
-                && line[key.len()..].trim_start_matches(['"', '\'']).trim_start().starts_with([':', '=', ']', '.'])
+                && line[key.len()..]
+                    .trim_start_matches(['"', '\''])
+                    .trim_start()
+                    .starts_with([':', '=', ']', '.'])
         })?;
         Some(at + 2)
     }
@@ -373,7 +446,9 @@ mod tests {
 
     #[test]
     fn the_spellings_of_hugo_are_understood() {
-        let page = accept("---\nTitle: T\nlastmod: 2026-01-02\nlinkTitle: Short\nauthors: [Ada, Grace]\nimages: [/assets/a.png]\nweight: 3\n---\n");
+        let page = accept(
+            "---\nTitle: T\nlastmod: 2026-01-02\nlinkTitle: Short\nauthors: [Ada, Grace]\nimages: [/assets/a.png]\nweight: 3\n---\n",
+        );
         assert_eq!(page.nav_title.as_deref(), Some("Short"));
         assert_eq!(page.author.as_deref(), Some("Ada, Grace"));
         assert_eq!(page.image.as_deref(), Some("/assets/a.png"));
@@ -392,10 +467,16 @@ mod tests {
         check("---\ntitle: T\n", &["a.md:1: the front matter is never closed"]);
         check("---\ndescription: x\n---\n", &["a.md:1: the front matter has no `title`"]);
         check("---\ntitle: T\ndraft: perhaps\n---\n", &["a.md:3: `draft` must be `true` or `false`"]);
-        check("---\ntitle: T\ndate: soon\nslug: a/b\n---\n", &["a.md:3: `date` must be a date", "a.md:4: `slug` must be"]);
+        check(
+            "---\ntitle: T\ndate: soon\nslug: a/b\n---\n",
+            &["a.md:3: `date` must be a date", "a.md:4: `slug` must be"],
+        );
         check("+++\ntitle = \n+++\n", &["a.md:2: the front matter is not valid TOML"]);
         check("---\ntitle: [\n---\n", &["the front matter is not valid YAML"]);
-        check("---\ntitle: T\ndescripton: x\n---\n", &["a.md:3: unknown key `descripton` in the front matter\n    hint: did you mean `description`?"]);
+        check(
+            "---\ntitle: T\ndescripton: x\n---\n",
+            &["a.md:3: unknown key `descripton` in the front matter\n    hint: did you mean `description`?"],
+        );
         check("---\ntitle: T\ncta: [{label: x}]\n---\n", &["a.md:3: `cta` must be a list"]);
     }
 

@@ -23,7 +23,9 @@ pub fn highlight(code: &str, language: &str) -> String {
     if matches!(language, "" | "text" | "txt" | "plain" | "plaintext" | "console-output") {
         return plain();
     }
-    let Some(registry) = REGISTRY.as_ref().filter(|registry| registry.contains_grammar(language)) else { return plain() };
+    let Some(registry) = REGISTRY.as_ref().filter(|registry| registry.contains_grammar(language)) else {
+        return plain();
+    };
     let options = HighlightOptions::new(language, ThemeVariant::Single(PALETTE)).merge_whitespace(false);
     let Ok(highlighted) = registry.highlight(code.trim_end_matches('\n'), &options) else { return plain() };
     let mut html = String::with_capacity(code.len() * 2);
@@ -137,7 +139,12 @@ mod tests {
                     _ => {}
                 }
             }
-            let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&");
+            let text = text
+                .replace("&lt;", "<")
+                .replace("&gt;", ">")
+                .replace("&quot;", "\"")
+                .replace("&#39;", "'")
+                .replace("&amp;", "&");
             assert_eq!(text, code, "{language}");
         }
     }

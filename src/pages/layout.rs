@@ -79,9 +79,13 @@ impl Layout<'_> {
         let crumbs = self.breadcrumbs(document);
         let newest = self.posts.iter().position(|post| post.path == document.path);
         let neighbour = |at: Option<usize>| {
-            at.and_then(|at| self.posts.get(at)).map(|post| Step { title: post.front_matter.title.clone(), path: encode(&post.path).into_owned() })
+            at.and_then(|at| self.posts.get(at)).map(|post| Step {
+                title: post.front_matter.title.clone(),
+                path: encode(&post.path).into_owned(),
+            })
         };
-        let toc: Vec<_> = document.rendered.headings.iter().filter(|heading| matches!(heading.level, 2 | 3)).collect();
+        let toc: Vec<_> =
+            document.rendered.headings.iter().filter(|heading| matches!(heading.level, 2 | 3)).collect();
         let page = context! {
             path => encode(&document.path),
             url => url.as_str(),
@@ -166,9 +170,10 @@ impl Layout<'_> {
         let listed: Vec<Listing> = match &document.kind {
             Kind::Blog => posts.map(|post| self.entry(post)).collect(),
             Kind::Home => posts.take(3).map(|post| self.entry(post)).collect(),
-            Kind::Tag(name) => {
-                posts.filter(|post| post.front_matter.tags.contains(name)).map(|post| self.entry(post)).collect()
-            }
+            Kind::Tag(name) => posts
+                .filter(|post| post.front_matter.tags.contains(name))
+                .map(|post| self.entry(post))
+                .collect(),
             _ => return None,
         };
         Some(listed)
@@ -236,7 +241,8 @@ impl Layout<'_> {
     fn json_ld(&self, document: &Document, url: &str, crumbs: &[Step]) -> String {
         let options = self.options;
         let matter = &document.front_matter;
-        let publisher = json!({ "@type": "Organization", "name": options.operator.name, "url": self.url("/") });
+        let publisher =
+            json!({ "@type": "Organization", "name": options.operator.name, "url": self.url("/") });
         let mut page = json!({
             "@type": if document.kind == Kind::Post { "BlogPosting" } else { "WebPage" },
             "@id": url,
@@ -273,7 +279,10 @@ impl Layout<'_> {
         if document.kind == Kind::Home {
             graph.push(json!({ "@type": "WebSite", "name": options.title, "url": self.url("/"), "description": options.description }));
         }
-        json!({ "@context": "https://schema.org", "@graph": graph }).to_string().replace("</", "<\\/").replace("<!--", "<\\u0021--")
+        json!({ "@context": "https://schema.org", "@graph": graph })
+            .to_string()
+            .replace("</", "<\\/")
+            .replace("<!--", "<\\u0021--")
     }
 }
 
@@ -290,7 +299,17 @@ fn encode_reference(href: &str) -> String {
 /// A date as a person writes it: 20 November 2026.
 pub(super) fn human(date: Date) -> String {
     const MONTHS: [&str; 12] = [
-        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
         "December",
     ];
     let month = usize::try_from(date.month() - 1).ok().and_then(|at| MONTHS.get(at)).unwrap_or(&"");

@@ -78,7 +78,9 @@ impl Catalog {
         } else {
             format!("{}{tail}", self.assets.get(&found).map_or(encoded.as_ref(), String::as_str))
         };
-        let fragment = fragment.filter(|fragment| !fragment.is_empty()).map(|fragment| percent_decoded(fragment).into_owned());
+        let fragment = fragment
+            .filter(|fragment| !fragment.is_empty())
+            .map(|fragment| percent_decoded(fragment).into_owned());
         Resolved {
             href,
             absolute: format!("{}{encoded}{tail}", self.base_url),
@@ -92,7 +94,11 @@ impl Catalog {
             if let Some((_, name)) = file.split_once('/') {
                 candidates[2] = format!("posts/{name}");
             }
-            return candidates.iter().find_map(|file| self.pages.get(file)).cloned().unwrap_or_else(|| format!("/{file}"));
+            return candidates
+                .iter()
+                .find_map(|file| self.pages.get(file))
+                .cloned()
+                .unwrap_or_else(|| format!("/{file}"));
         }
         if raw.starts_with('/') {
             return path::join("/", raw);
@@ -132,27 +138,64 @@ mod tests {
     #[test]
     fn links_lead_where_the_author_meant() {
         let mut catalog = Catalog { base_url: "https://www.example.com".into(), ..Catalog::default() };
-        for (file, path) in [("pages/developers.md", "/developers/"), ("posts/2026-01-02-x.md", "/blog/x/"), ("pages/index.md", "/")] {
+        for (file, path) in [
+            ("pages/developers.md", "/developers/"),
+            ("posts/2026-01-02-x.md", "/blog/x/"),
+            ("pages/index.md", "/"),
+        ] {
             catalog.pages.insert(file.into(), path.into());
         }
         catalog.assets.insert("/assets/a b.svg".into(), "/assets/a%20b.0123456789.svg".into());
         catalog.assets.insert("/blog/pic.png".into(), "/blog/pic.0123456789.png".into());
         let place = Place { file: "posts/2026-01-02-x.md", path: "/blog/x/" };
         for (link, href, absolute, target) in [
-            ("/developers/", "/developers/", "https://www.example.com/developers/", Some(("/developers/", None))),
-            ("../pages/developers.md#a", "/developers/#a", "https://www.example.com/developers/#a", Some(("/developers/", Some("a")))),
-            ("@/developers.md", "/developers/", "https://www.example.com/developers/", Some(("/developers/", None))),
-            ("@/blog/2026-01-02-x.md", "/blog/x/", "https://www.example.com/blog/x/", Some(("/blog/x/", None))),
+            (
+                "/developers/",
+                "/developers/",
+                "https://www.example.com/developers/",
+                Some(("/developers/", None)),
+            ),
+            (
+                "../pages/developers.md#a",
+                "/developers/#a",
+                "https://www.example.com/developers/#a",
+                Some(("/developers/", Some("a"))),
+            ),
+            (
+                "@/developers.md",
+                "/developers/",
+                "https://www.example.com/developers/",
+                Some(("/developers/", None)),
+            ),
+            (
+                "@/blog/2026-01-02-x.md",
+                "/blog/x/",
+                "https://www.example.com/blog/x/",
+                Some(("/blog/x/", None)),
+            ),
             ("#top", "#top", "https://www.example.com/blog/x/#top", Some(("/blog/x/", Some("top")))),
             ("../y/", "/blog/y/", "https://www.example.com/blog/y/", Some(("/blog/y/", None))),
-            ("pic.png", "/blog/pic.0123456789.png", "https://www.example.com/blog/pic.png", Some(("/blog/pic.png", None))),
-            ("/assets/a%20b.svg", "/assets/a%20b.0123456789.svg", "https://www.example.com/assets/a%20b.svg", Some(("/assets/a b.svg", None))),
+            (
+                "pic.png",
+                "/blog/pic.0123456789.png",
+                "https://www.example.com/blog/pic.png",
+                Some(("/blog/pic.png", None)),
+            ),
+            (
+                "/assets/a%20b.svg",
+                "/assets/a%20b.0123456789.svg",
+                "https://www.example.com/assets/a%20b.svg",
+                Some(("/assets/a b.svg", None)),
+            ),
             ("/?q=1", "/?q=1", "https://www.example.com/?q=1", Some(("/", None))),
             ("mailto:a@example.com", "mailto:a@example.com", "mailto:a@example.com", None),
             ("https://example.org/x", "https://example.org/x", "https://example.org/x", None),
             ("//example.org/x", "//example.org/x", "//example.org/x", None),
         ] {
-            let target = target.map(|(path, fragment): (&str, Option<&str>)| Target { path: path.into(), fragment: fragment.map(Into::into) });
+            let target = target.map(|(path, fragment): (&str, Option<&str>)| Target {
+                path: path.into(),
+                fragment: fragment.map(Into::into),
+            });
             let expected = Resolved { href: href.into(), absolute: absolute.into(), target };
             assert_eq!(catalog.resolve(place, link), expected, "{link}");
         }

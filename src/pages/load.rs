@@ -180,7 +180,8 @@ pub fn load(folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
         for asset in assets {
             site.insert_resource(&asset.path, media_type(&asset.path), asset.bytes.clone());
             let named = File::new(media_type(&asset.path), Cache::Immutable, asset.bytes);
-            let name = path::decode(&asset.fingerprinted).map(std::borrow::Cow::into_owned).unwrap_or_default();
+            let name =
+                path::decode(&asset.fingerprinted).map(std::borrow::Cow::into_owned).unwrap_or_default();
             site.entries.insert(name.into(), super::Entry::File(Arc::new(named)));
         }
         for (document, page) in built {
@@ -226,7 +227,9 @@ impl Tree {
             for (name, file) in walk(folder, part, faults) {
                 match std::fs::read(&file) {
                     Ok(bytes) => tree.sort_in(part, name, bytes, &file, faults),
-                    Err(error) => faults.push(Fault::error(format!("{part}/{name}"), None, error.to_string())),
+                    Err(error) => {
+                        faults.push(Fault::error(format!("{part}/{name}"), None, error.to_string()))
+                    }
                 }
             }
         }
@@ -241,7 +244,7 @@ impl Tree {
                     Ok(text) => self.sources.push((place, text.replace("\r\n", "\n"), changed(file))),
                     Err(error) => {
                         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-                        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+                        let line = valid.split(|byte| *byte == b'\n').count();
                         faults.push(Fault::error(place, Some(line), "the file is not valid UTF-8"));
                     }
                 }
@@ -288,7 +291,14 @@ fn walk(root: &Path, part: &str, faults: &mut Vec<Fault>) -> Vec<(String, PathBu
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
             if is_link && !file.canonicalize().is_ok_and(|real| real.starts_with(&boundary)) {
                 let hint = "copy the file into the site's folder";
-                faults.push(Fault::error(display(root, &file), None, "the symbolic link leads out of the site's folder").hint(hint));
+                faults.push(
+                    Fault::error(
+                        display(root, &file),
+                        None,
+                        "the symbolic link leads out of the site's folder",
+                    )
+                    .hint(hint),
+                );
             } else if file.is_dir() {
                 folders.push(file);
             } else if let Ok(relative) = file.strip_prefix(&top) {
@@ -332,7 +342,8 @@ fn name_assets(files: &[(String, Vec<u8>)], theme: &Theme) -> (Vec<Asset>, BTree
         .into_iter()
         .map(|(name, bytes)| {
             let print = fingerprint(bytes, 10);
-            let (folder, file) = name.rsplit_once('/').map_or(("", name.as_str()), |(folder, file)| (folder, file));
+            let (folder, file) =
+                name.rsplit_once('/').map_or(("", name.as_str()), |(folder, file)| (folder, file));
             let fingerprinted = match file.rsplit_once('.') {
                 Some((stem, ending)) => format!("{stem}.{print}.{ending}"),
                 None => format!("{file}.{print}"),
@@ -356,7 +367,8 @@ fn read_documents(sources: &[(String, String, Date)], faults: &mut Vec<Fault>) -
             let (path, kind) = place_of(file, &mut front_matter);
             if front_matter.description.is_none() {
                 let fault = Fault::warning(file, Some(1), "the page has no `description`");
-                faults.push(fault.hint("search results, previews and llms.txt show it: one or two sentences"));
+                faults
+                    .push(fault.hint("search results, previews and llms.txt show it: one or two sentences"));
             }
             Document {
                 file: file.clone(),
@@ -387,7 +399,8 @@ fn place_of(file: &str, front_matter: &mut FrontMatter) -> (String, Kind) {
     let stem = relative.trim_end_matches(".md").trim_end_matches(".markdown");
     let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
     let is_index = matches!(name, "index" | "_index");
-    let (folder, name) = if is_index { folder.rsplit_once('/').unwrap_or(("", folder)) } else { (folder, name) };
+    let (folder, name) =
+        if is_index { folder.rsplit_once('/').unwrap_or(("", folder)) } else { (folder, name) };
     let mut name = name.to_owned();
     if is_post
         && let Some((day, rest)) = name.get(..10).and_then(|day| day.parse::<Date>().ok()).zip(name.get(11..))
@@ -417,7 +430,8 @@ fn place_of(file: &str, front_matter: &mut FrontMatter) -> (String, Kind) {
 
 /// Adds the pages that list posts, where the operator has not written them.
 fn add_blog(documents: &mut Vec<Document>, options: &Options) {
-    let latest = documents.iter().filter(|document| document.kind == Kind::Post).map(|post| post.updated).max();
+    let latest =
+        documents.iter().filter(|document| document.kind == Kind::Post).map(|post| post.updated).max();
     let Some(latest) = latest else { return };
     let has = |documents: &[Document], path: &str| documents.iter().any(|document| document.path == path);
     if !has(documents, "/blog/") {
@@ -432,7 +446,13 @@ fn add_blog(documents: &mut Vec<Document>, options: &Options) {
         return;
     }
     if !has(documents, "/blog/tags/") {
-        documents.push(Document::generated("/blog/tags/", Kind::Tags, "Tags", "The subjects of our posts.", latest));
+        documents.push(Document::generated(
+            "/blog/tags/",
+            Kind::Tags,
+            "Tags",
+            "The subjects of our posts.",
+            latest,
+        ));
     }
     for tag in tags {
         let path = format!("/blog/tags/{}/", slug(&tag.name));
@@ -440,7 +460,13 @@ fn add_blog(documents: &mut Vec<Document>, options: &Options) {
         let updated = updated.map(|document| document.updated).max().unwrap_or(latest);
         if !has(documents, &path) {
             let description = format!("What {} has written about {}.", options.title, tag.name);
-            documents.push(Document::generated(&path, Kind::Tag(tag.name.clone()), &tag.name, &description, updated));
+            documents.push(Document::generated(
+                &path,
+                Kind::Tag(tag.name.clone()),
+                &tag.name,
+                &description,
+                updated,
+            ));
         }
     }
 }
@@ -455,13 +481,19 @@ fn tags_of(documents: &[Document]) -> Vec<Tag> {
     }
     counts
         .into_iter()
-        .map(|(name, count)| Tag { path: encode(&format!("/blog/tags/{}/", slug(&name))).into_owned(), name, count })
+        .map(|(name, count)| Tag {
+            path: encode(&format!("/blog/tags/{}/", slug(&name))).into_owned(),
+            name,
+            count,
+        })
         .collect()
 }
 
 fn posts_of(documents: &[Document]) -> Vec<&Document> {
-    let mut posts: Vec<&Document> =
-        documents.iter().filter(|document| document.kind == Kind::Post && !document.front_matter.unlisted).collect();
+    let mut posts: Vec<&Document> = documents
+        .iter()
+        .filter(|document| document.kind == Kind::Post && !document.front_matter.unlisted)
+        .collect();
     posts.sort_by(|a, b| (b.front_matter.date, &a.path).cmp(&(a.front_matter.date, &b.path)));
     posts
 }
@@ -473,13 +505,17 @@ fn refuse_duplicates(documents: &[Document], faults: &mut Vec<Fault>) {
         let key = document.path.to_lowercase();
         if let Some(other) = seen.insert(key, &document.file) {
             let message = format!("the path `{}` is also that of {other}", document.path);
-            faults.push(Fault::error(&document.file, Some(1), message).hint("give one of them a `slug` of its own"));
+            faults.push(
+                Fault::error(&document.file, Some(1), message).hint("give one of them a `slug` of its own"),
+            );
         }
     }
     for document in documents {
         for alias in &document.front_matter.aliases {
             let alias = format!("{}/", path::join("/", alias).trim_end_matches('/'));
-            if let Some(other) = seen.get(alias.to_lowercase().as_str()).filter(|other| **other != document.file) {
+            if let Some(other) =
+                seen.get(alias.to_lowercase().as_str()).filter(|other| **other != document.file)
+            {
                 let message = format!("the alias `{alias}` is the path of {other}");
                 faults.push(Fault::error(&document.file, Some(1), message));
             }
@@ -488,7 +524,13 @@ fn refuse_duplicates(documents: &[Document], faults: &mut Vec<Fault>) {
 }
 
 /// Renders all bodies in parallel and resolves the links of front matter.
-fn render(documents: &mut [Document], catalog: &Catalog, forms: &[Form], links: &mut Links, faults: &mut Vec<Fault>) {
+fn render(
+    documents: &mut [Document],
+    catalog: &Catalog,
+    forms: &[Form],
+    links: &mut Links,
+    faults: &mut Vec<Fault>,
+) {
     let rendered = in_parallel(documents, |document| {
         let place = Place { file: &document.file, path: &document.path };
         markdown::render(&document.body, document.body_line, place, catalog)
@@ -522,8 +564,10 @@ fn render(documents: &mut [Document], catalog: &Catalog, forms: &[Form], links: 
         {
             let fault = Fault::error(&file, Some(1), format!("there is no form `{form}`"));
             let names: Vec<&str> = forms.iter().map(|form| form.name).collect();
-            let hint = closest(form, names.iter().copied())
-                .map_or_else(|| format!("the forms are {}", names.join(", ")), |name| format!("did you mean `{name}`?"));
+            let hint = closest(form, names.iter().copied()).map_or_else(
+                || format!("the forms are {}", names.join(", ")),
+                |name| format!("did you mean `{name}`?"),
+            );
             faults.push(fault.hint(hint));
         }
     }
@@ -539,7 +583,11 @@ fn lay_out(document: &Document, layout: &Layout<'_>) -> Result<Page, Fault> {
     if document.kind == Kind::Tags {
         listing = layout.tags.iter().map(tag_entry).collect();
     }
-    let form = document.front_matter.form.as_ref().and_then(|name| layout.forms.iter().find(|form| form.name == name));
+    let form = document
+        .front_matter
+        .form
+        .as_ref()
+        .and_then(|name| layout.forms.iter().find(|form| form.name == name));
     let markdown = twin::compose(&twin::Parts {
         document,
         url: &url,
@@ -594,7 +642,11 @@ fn not_found_help(layout: &Layout<'_>) -> String {
 /// The anchors of a page are all ids in it, those of the template included.
 fn anchors(html: &File) -> HashSet<String> {
     let html = String::from_utf8_lossy(&html.identity().bytes);
-    html.split(" id=\"").skip(1).filter_map(|part| part.split_once('"')).map(|(id, _)| id.to_owned()).collect()
+    html.split(" id=\"")
+        .skip(1)
+        .filter_map(|part| part.split_once('"'))
+        .map(|(id, _)| id.to_owned())
+        .collect()
 }
 
 /// Looks at what only makes sense for the site as a whole.
@@ -604,12 +656,17 @@ fn check_whole(documents: &[Document], options: &Options, links: &mut Links, fau
     }
     let hrefs = options.footer.iter().flat_map(|group| &group.links).map(|link| link.href.as_str());
     for href in hrefs.filter(|href| href.starts_with('/')) {
-        links.found.push((String::from("frontdesk.toml"), 1, Target { path: href.to_owned(), fragment: None }));
+        links.found.push((
+            String::from("frontdesk.toml"),
+            1,
+            Target { path: href.to_owned(), fragment: None },
+        ));
     }
 }
 
 fn summaries(documents: &[Document], options: &Options) -> Vec<Summary> {
-    let mut listed: Vec<&Document> = documents.iter().filter(|document| !document.front_matter.unlisted).collect();
+    let mut listed: Vec<&Document> =
+        documents.iter().filter(|document| !document.front_matter.unlisted).collect();
     let rank = |document: &Document| match document.kind {
         Kind::Home => 0,
         Kind::Page => 1,

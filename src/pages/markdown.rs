@@ -74,7 +74,8 @@ pub fn render(body: &str, first_line: usize, place: Place<'_>, catalog: &Catalog
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
     if work.tables > 0 {
         // The `align` attribute is obsolete and inline styles are forbidden by the content security policy.
-        rendered.html = rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
+        rendered.html =
+            rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
     }
     rendered
 }
@@ -128,7 +129,9 @@ impl<'a> Work<'a, '_> {
             NodeValue::Table(_) => {
                 self.tables += 1;
                 let number = self.tables;
-                let region = format!("<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table {number}\">\n");
+                let region = format!(
+                    "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table {number}\">\n"
+                );
                 node.insert_before(self.raw(region, position));
                 node.insert_after(self.raw("</div>\n".to_owned(), position));
             }
@@ -143,8 +146,11 @@ impl<'a> Work<'a, '_> {
             NodeValue::Image(image) => {
                 let (href, absolute) = self.resolve(&image.url, position.start.line);
                 self.replace_destination(node, position, &image.url, &absolute);
-                let title =
-                    if image.title.is_empty() { String::new() } else { format!(" title=\"{}\"", escape(&image.title)) };
+                let title = if image.title.is_empty() {
+                    String::new()
+                } else {
+                    format!(" title=\"{}\"", escape(&image.title))
+                };
                 let html = format!(
                     "<img src=\"{}\" alt=\"{}\"{title} loading=\"lazy\" decoding=\"async\">",
                     escape(&href),
@@ -167,8 +173,8 @@ impl<'a> Work<'a, '_> {
                 node.data_mut().value = NodeValue::HtmlInline(html);
             }
             NodeValue::Text(text) => self.rendered.words += text.split_whitespace().count(),
-            NodeValue::FootnoteDefinition(note) => {
-                self.rendered.anchors.insert(format!("fn-{}", note.name));
+            NodeValue::FootnoteDefinition(footnote) => {
+                self.rendered.anchors.insert(format!("fn-{}", footnote.name));
             }
             _ => {}
         }
@@ -179,7 +185,8 @@ impl<'a> Work<'a, '_> {
         let mut chosen = None;
         if let Some(last) = node.last_child()
             && let NodeValue::Text(text) = &mut last.data_mut().value
-            && let Some((before, id)) = text.trim_end().strip_suffix('}').and_then(|rest| rest.rsplit_once("{#"))
+            && let Some((before, id)) =
+                text.trim_end().strip_suffix('}').and_then(|rest| rest.rsplit_once("{#"))
             && !id.is_empty()
             && !id.contains(char::is_whitespace)
         {
@@ -196,7 +203,8 @@ impl<'a> Work<'a, '_> {
     fn task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
         let (state, checked) = if done { ("Done", " checked") } else { ("Open", "") };
         let html = format!("<input type=\"checkbox\" disabled{checked} aria-label=\"{state}\"> ");
-        node.data_mut().value = NodeValue::Item(NodeList { list_type: ListType::Bullet, ..NodeList::default() });
+        node.data_mut().value =
+            NodeValue::Item(NodeList { list_type: ListType::Bullet, ..NodeList::default() });
         let raw = self.raw(html, position);
         match node.first_child() {
             Some(first) if matches!(first.data().value, NodeValue::Paragraph) => first.prepend(raw),
@@ -228,7 +236,9 @@ impl<'a> Work<'a, '_> {
             .last_child()
             .and_then(|child| self.source.range(child.data().sourcepos))
             .map_or(range.start, |child| child.end.min(range.end));
-        let Some(after) = self.source.text[text_end..range.end].find("](").map(|at| text_end + at + 2) else { return };
+        let Some(after) = self.source.text[text_end..range.end].find("](").map(|at| text_end + at + 2) else {
+            return;
+        };
         if let Some(destination) = destination(&self.source.text[after..range.end]) {
             self.edits.push((after + destination.start..after + destination.end, written(absolute)));
         }
@@ -242,7 +252,9 @@ impl<'a> Work<'a, '_> {
             }
             let (start, line) = self.source.line(number);
             let indent = line.len() - line.trim_start_matches([' ', '>']).len();
-            let Some(label) = line[indent..].strip_prefix('[').filter(|rest| !rest.starts_with('^')) else { continue };
+            let Some(label) = line[indent..].strip_prefix('[').filter(|rest| !rest.starts_with('^')) else {
+                continue;
+            };
             let Some(colon) = label.find("]:") else { continue };
             if label[..colon].contains(']') {
                 continue;
@@ -252,7 +264,8 @@ impl<'a> Work<'a, '_> {
                 let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
                 let absolute = self.catalog.resolve(self.place, &raw).absolute;
                 if absolute != raw {
-                    self.edits.push((start + after + found.start..start + after + found.end, written(&absolute)));
+                    self.edits
+                        .push((start + after + found.start..start + after + found.end, written(&absolute)));
                 }
             }
         }
@@ -274,7 +287,10 @@ impl<'a> Work<'a, '_> {
         {
             let mut absolutes = found.into_iter();
             let edited = rewrite_attributes(&self.source.text[range.clone()], |url, _| {
-                absolutes.next().filter(|(seen, _)| seen == url).map_or(url.to_owned(), |(_, absolute)| absolute)
+                absolutes
+                    .next()
+                    .filter(|(seen, _)| seen == url)
+                    .map_or(url.to_owned(), |(_, absolute)| absolute)
             });
             self.edits.push((range, edited));
         }
@@ -318,7 +334,9 @@ pub(super) fn rewrite_attributes(html: &str, mut replace: impl FnMut(&str, usize
     let mut done = 0;
     let lower = html.to_ascii_lowercase();
     let mut at = 0;
-    while let Some(found) = ["href=", "src="].iter().filter_map(|name| lower[at..].find(name).map(|i| at + i + name.len())).min() {
+    while let Some(found) =
+        ["href=", "src="].iter().filter_map(|name| lower[at..].find(name).map(|i| at + i + name.len())).min()
+    {
         at = found;
         let Some(quote) = html[at..].chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
         let start = at + 1;
@@ -362,7 +380,8 @@ impl<'a> Source<'a> {
 
     /// The bytes between two positions (lines and columns count from 1, columns in bytes, the end is included).
     fn range(&self, position: Sourcepos) -> Option<Range<usize>> {
-        let start = self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
+        let start =
+            self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
         let end = self.lines.get(position.end.line.checked_sub(1)?)? + position.end.column;
         (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
     }
@@ -391,7 +410,10 @@ impl HeadingAdapter for Headings {
         let next = self.0.lock().ok().and_then(|mut headings| headings.next());
         let id = escape(&next.map(|heading| heading.id).unwrap_or_default());
         let level = heading.level;
-        write!(output, "<h{level} id=\"{id}\"><a class=\"anchor\" href=\"#{id}\" aria-hidden=\"true\" tabindex=\"-1\"></a>")
+        write!(
+            output,
+            "<h{level} id=\"{id}\"><a class=\"anchor\" href=\"#{id}\" aria-hidden=\"true\" tabindex=\"-1\"></a>"
+        )
     }
 
     fn exit(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta) -> fmt::Result {
@@ -408,7 +430,11 @@ mod tests {
         let rendered = go("## What it does\n\n### Chosen {#mine}\n\n## What it does\n");
         let ids: Vec<&str> = rendered.headings.iter().map(|heading| heading.id.as_str()).collect();
         assert_eq!(ids, ["what-it-does", "mine", "what-it-does-1"]);
-        assert!(rendered.html.contains("<h2 id=\"what-it-does\"><a class=\"anchor\" href=\"#what-it-does\""), "{}", rendered.html);
+        assert!(
+            rendered.html.contains("<h2 id=\"what-it-does\"><a class=\"anchor\" href=\"#what-it-does\""),
+            "{}",
+            rendered.html
+        );
         assert!(rendered.html.contains("Chosen</h3>"), "{}", rendered.html);
     }
 
@@ -421,14 +447,30 @@ mod tests {
             ("[a](</x y/>)", "href=\"/x%20y/\"", "[a](https://www.example.com/x%20y/)"),
             ("[a](/x_(y)/)", "href=\"/x_(y)/\"", "[a](<https://www.example.com/x_(y)/>)"),
             ("[a](#b)", "href=\"#b\"", "[a](https://www.example.com/here/#b)"),
-            ("![i](/assets/i.svg)", "src=\"/assets/i.0123456789.svg\"", "![i](https://www.example.com/assets/i.svg)"),
-            ("[![i](/assets/i.svg)](/x/)", "href=\"/x/\"", "[![i](https://www.example.com/assets/i.svg)](https://www.example.com/x/)"),
+            (
+                "![i](/assets/i.svg)",
+                "src=\"/assets/i.0123456789.svg\"",
+                "![i](https://www.example.com/assets/i.svg)",
+            ),
+            (
+                "[![i](/assets/i.svg)](/x/)",
+                "href=\"/x/\"",
+                "[![i](https://www.example.com/assets/i.svg)](https://www.example.com/x/)",
+            ),
             ("[a][b]\n\n[b]: /x/ 'T'", "href=\"/x/\"", "[a][b]\n\n[b]: https://www.example.com/x/ 'T'"),
             ("| a |\n|---|\n| [b \\| c](/x/) |", "href=\"/x/\"", "| [b \\| c](https://www.example.com/x/) |"),
             ("- item\n  with [a](/x/)\n", "href=\"/x/\"", "with [a](https://www.example.com/x/)"),
             ("> quoted [a](/x/)\n", "href=\"/x/\"", "> quoted [a](https://www.example.com/x/)"),
-            ("é ü [ä](/x/) and [b](/y/)", "href=\"/y/\"", "é ü [ä](https://www.example.com/x/) and [b](https://www.example.com/y/)"),
-            ("**[a](/x/)** text[^1]\n\n[^1]: note [n](/n/)\n", "href=\"/n/\"", "note [n](https://www.example.com/n/)"),
+            (
+                "é ü [ä](/x/) and [b](/y/)",
+                "href=\"/y/\"",
+                "é ü [ä](https://www.example.com/x/) and [b](https://www.example.com/y/)",
+            ),
+            (
+                "**[a](/x/)** text[^1]\n\n[^1]: note [n](/n/)\n",
+                "href=\"/n/\"",
+                "note [n](https://www.example.com/n/)",
+            ),
             ("<p><a href=\"/x/\">a</a></p>", "href=\"/x/\"", "<a href=\"https://www.example.com/x/\">"),
             ("see <a href='/x/'>a</a>", "href='/x/'", "<a href='https://www.example.com/x/'>"),
             ("https://example.org/a", "href=\"https://example.org/a\"", "https://example.org/a"),

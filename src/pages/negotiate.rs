@@ -98,7 +98,9 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     match (html.quality, markdown.quality) {
         (0, 0) => None,
         (html, markdown_quality) if markdown_quality > html => Some(Media::Markdown),
-        (html, markdown_quality) if markdown_quality == html && markdown.specificity == 3 => Some(Media::Markdown),
+        (html, markdown_quality) if markdown_quality == html && markdown.specificity == 3 => {
+            Some(Media::Markdown)
+        }
         _ => Some(Media::Html),
     }
 }
@@ -447,16 +449,20 @@ mod tests {
     }
 
     fn range() -> impl Strategy<Value = (&'static str, u16)> {
-        let names =
-            prop::sample::select(vec!["text/html", "text/markdown", "text/*", "*/*", "application/json", "image/*"]);
+        let names = prop::sample::select(vec![
+            "text/html",
+            "text/markdown",
+            "text/*",
+            "*/*",
+            "application/json",
+            "image/*",
+        ]);
         (names, 0..=1000_u16)
     }
 
     fn header(ranges: &[(&str, u16)]) -> String {
-        let members: Vec<String> = ranges
-            .iter()
-            .map(|(name, q)| format!("{name};q={}.{:03}", q / 1000, q % 1000))
-            .collect();
+        let members: Vec<String> =
+            ranges.iter().map(|(name, q)| format!("{name};q={}.{:03}", q / 1000, q % 1000)).collect();
         members.join(", ")
     }
 

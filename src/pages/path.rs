@@ -27,7 +27,8 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     if !path.starts_with('/') {
         return Err(PathError::Relative);
     }
-    let decoded: Cow<'_, str> = if path.contains('%') { Cow::Owned(unescape(path)?) } else { Cow::Borrowed(path) };
+    let decoded: Cow<'_, str> =
+        if path.contains('%') { Cow::Owned(unescape(path)?) } else { Cow::Borrowed(path) };
     if decoded.chars().any(|c| c == '\\' || c.is_control()) {
         return Err(PathError::Ambiguous);
     }
@@ -107,8 +108,11 @@ pub fn slug(words: &str) -> String {
 /// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3), both decoded paths.
 pub fn join(base: &str, relative: &str) -> String {
     let folder = base.rfind('/').map_or("", |at| &base[..at]);
-    let mut segments: Vec<&str> =
-        if relative.starts_with('/') { Vec::new() } else { folder.split('/').filter(|s| !s.is_empty()).collect() };
+    let mut segments: Vec<&str> = if relative.starts_with('/') {
+        Vec::new()
+    } else {
+        folder.split('/').filter(|s| !s.is_empty()).collect()
+    };
     let mut ends_in_folder = relative.is_empty();
     for segment in relative.split('/') {
         ends_in_folder = matches!(segment, "" | "." | "..");

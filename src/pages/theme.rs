@@ -54,25 +54,36 @@ impl Theme {
 
     /// The files that are no templates, with their names.
     pub fn assets(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.files.iter().filter(|(name, _)| !is_template(name)).map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+        self.files
+            .iter()
+            .filter(|(name, _)| !is_template(name))
+            .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
     /// Compiles the templates. `assets` gives each asset's URL by the name that templates use.
-    pub fn templates(&self, assets: Arc<BTreeMap<String, String>>, faults: &mut Vec<Fault>) -> Environment<'static> {
+    pub fn templates(
+        &self,
+        assets: Arc<BTreeMap<String, String>>,
+        faults: &mut Vec<Fault>,
+    ) -> Environment<'static> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
         // The engine's own escaping writes `/` as a character reference, which is right, but hides links from readers that
         // look for them by pattern.
         environment.set_formatter(|output, _, value| {
-            let text = if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
+            let text =
+                if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
             let text = if value.is_safe() { text } else { escape(&text) };
             output.write_str(&text).map_err(Error::from)
         });
         environment.add_function("asset", move |name: String| -> Result<Value, Error> {
             let url = assets.get(name.trim_start_matches('/').trim_start_matches("assets/"));
             url.map(|url| Value::from_safe_string(url.clone())).ok_or_else(|| {
-                Error::new(ErrorKind::InvalidOperation, format!("there is no asset `{name}` in the theme or in assets/"))
+                Error::new(
+                    ErrorKind::InvalidOperation,
+                    format!("there is no asset `{name}` in the theme or in assets/"),
+                )
             })
         });
         for (name, bytes) in self.files.iter().filter(|(name, _)| is_template(name)) {

@@ -48,7 +48,11 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
         let _ = write!(text, "\n{description}\n");
     }
     if !matter.cta.is_empty() {
-        let links: Vec<String> = matter.cta.iter().map(|button| format!("[{}]({})", button.label, button.href)).collect();
+        let links: Vec<String> = matter
+            .cta
+            .iter()
+            .map(|button| format!("[{}]({})", button.label, absolute(&button.href, parts)))
+            .collect();
         let _ = write!(text, "\n{}\n", links.join(" · "));
     }
     let body = parts.document.rendered.markdown.trim();
@@ -59,7 +63,7 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
         text.push('\n');
         for card in &matter.highlights {
             match &card.href {
-                Some(href) => writeln!(text, "- [{}]({href}): {}", card.title, card.text),
+                Some(href) => writeln!(text, "- [{}]({}): {}", card.title, absolute(href, parts), card.text),
                 None => writeln!(text, "- **{}**: {}", card.title, card.text),
             }
             .unwrap_or_default();
@@ -90,4 +94,13 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
         base = parts.base_url
     );
     text
+}
+
+/// A link that was resolved for HTML, as it must read in Markdown.
+fn absolute(href: &str, parts: &Parts<'_>) -> String {
+    match href.as_bytes().first() {
+        Some(b'/') if !href.starts_with("//") => format!("{}{href}", parts.base_url),
+        Some(b'#') => format!("{}{href}", parts.url),
+        _ => href.to_owned(),
+    }
 }

@@ -39,13 +39,19 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
          | 500 | Nothing was kept; try again | `{\"error\": \"…\"}` |\n\n",
     );
     if let Some((minute, hour)) = options.quotas {
-        let _ = write!(text, "One source may send {minute} requests a minute and {hour} an hour; `RateLimit` and `RateLimit-Policy` say what is left. ");
+        let _ = write!(
+            text,
+            "One source may send {minute} requests a minute and {hour} an hour; `RateLimit` and `RateLimit-Policy` say what is left. "
+        );
     }
     text.push_str(
         "Send an `Idempotency-Key` header with a value of your own (a UUID) to repeat a request safely: the same key, or the same content within a day, counts as one submission.\n\n\
          ## What there is not\n\n",
     );
-    let _ = write!(text, "There is no API for the platform itself, no self-service access and no tool server on this address. Access is requested by the contact form");
+    let _ = write!(
+        text,
+        "There is no API for the platform itself, no self-service access and no tool server on this address. Access is requested by the contact form"
+    );
     if !operator.email.is_empty() {
         let _ = write!(text, " or by mail to <{}>", operator.email);
     }

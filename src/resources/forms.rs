@@ -6,8 +6,7 @@ use crate::inbox::form::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
 use crate::pages;
 
 /// What every description of the forms tells agents.
-pub(super) const CONFIRMATION: &str =
-    "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
+pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
 
 /// The forms for templates and for the Markdown of the pages that they stand on.
 pub fn page_forms(base_url: &str) -> Vec<pages::Form> {
@@ -50,7 +49,11 @@ pub(super) fn section(form: &Form, base_url: &str, level: usize) -> String {
         table(form.fields)
     );
     if let Some(alternative) = form.alternative {
-        let _ = write!(text, "\nAn object without `name` is read as this second shape:\n\n{}", table(alternative));
+        let _ = write!(
+            text,
+            "\nAn object without `name` is read as this second shape:\n\n{}",
+            table(alternative)
+        );
     }
     let _ = write!(
         text,
@@ -84,5 +87,9 @@ fn table(fields: &[Field]) -> String {
 
 /// An object that is accepted.
 pub(super) fn example(fields: &[Field]) -> serde_json::Value {
-    fields.iter().map(|field| (field.name.to_owned(), field.example.into())).collect::<serde_json::Map<_, _>>().into()
+    fields
+        .iter()
+        .map(|field| (field.name.to_owned(), field.example.into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }

@@ -13,7 +13,8 @@ pub(super) fn guide(pages: &[Summary], options: &Options) -> String {
          Obtain the user's explicit confirmation of the content before you submit either form.\n",
     ));
     let section = |title: &str, wanted: &dyn Fn(&Summary) -> bool| {
-        let items: String = pages.iter().filter(|page| wanted(page)).map(|page| list_item(base, &page.twin, page)).collect();
+        let items: String =
+            pages.iter().filter(|page| wanted(page)).map(|page| list_item(base, &page.twin, page)).collect();
         if items.is_empty() { String::new() } else { format!("\n## {title}\n\n{items}") }
     };
     text.push_str(&section("Pages", &|page| !page.is_post && !page.is_generated));

@@ -65,7 +65,8 @@ fn operation(form: &Form, options: &Options) -> Value {
     let limited = options.quotas.is_some();
     let mut responses = Map::new();
     let mut add = |status: &str, description: &str, schema: &str, more: &[&str]| {
-        let always: &[&str] = if limited && status != "405" { &["RateLimit", "RateLimit-Policy"] } else { &[] };
+        let always: &[&str] =
+            if limited && status != "405" { &["RateLimit", "RateLimit-Policy"] } else { &[] };
         let headers: Map<String, Value> = always
             .iter()
             .chain(more)
@@ -81,7 +82,12 @@ fn operation(form: &Form, options: &Options) -> Value {
         responses.insert(status.to_owned(), response);
     };
     add("200", "Accepted: the submission is on stable storage.", "Ok", &[]);
-    add("400", "A required field is missing or malformed, or the body is not a JSON object. The sentence names everything at fault.", "Error", &[]);
+    add(
+        "400",
+        "A required field is missing or malformed, or the body is not a JSON object. The sentence names everything at fault.",
+        "Error",
+        &[],
+    );
     add("405", "Only POST is accepted.", "Error", &["Allow"]);
     add("408", "The body did not arrive in time.", "Error", &[]);
     add("413", &format!("The body is longer than {} KiB.", MAX_BODY_BYTES / 1024), "Error", &[]);
@@ -115,7 +121,8 @@ fn operation(form: &Form, options: &Options) -> Value {
 }
 
 fn schema(fields: &[Field]) -> Value {
-    let properties: Map<String, Value> = fields.iter().map(|field| (field.name.to_owned(), property(field))).collect();
+    let properties: Map<String, Value> =
+        fields.iter().map(|field| (field.name.to_owned(), property(field))).collect();
     let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }

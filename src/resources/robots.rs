@@ -4,23 +4,39 @@ use super::Options;
 
 /// Crawlers that build search indexes or fetch pages for an answer.
 const ASSISTANTS: [&str; 9] = [
-    "OAI-SearchBot", "ChatGPT-User", "Claude-SearchBot", "Claude-User", "PerplexityBot", "Perplexity-User", "MistralAI-User",
-    "DuckAssistBot", "Applebot",
+    "OAI-SearchBot",
+    "ChatGPT-User",
+    "Claude-SearchBot",
+    "Claude-User",
+    "PerplexityBot",
+    "Perplexity-User",
+    "MistralAI-User",
+    "DuckAssistBot",
+    "Applebot",
 ];
 
 /// Crawlers that collect training data, and the tokens by which others let it be refused.
 const TRAINERS: [&str; 8] = [
-    "GPTBot", "ClaudeBot", "Google-Extended", "Applebot-Extended", "CCBot", "meta-externalagent", "Amazonbot", "Bytespider",
+    "GPTBot",
+    "ClaudeBot",
+    "Google-Extended",
+    "Applebot-Extended",
+    "CCBot",
+    "meta-externalagent",
+    "Amazonbot",
+    "Bytespider",
 ];
 
 /// Everything is open except what the operator's signals close. The forms' endpoints are nothing to crawl.
 pub(super) fn build(options: &Options) -> String {
     let signals = options.signals;
-    let said: Vec<String> = [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name}={}", if value? { "yes" } else { "no" })))
-        .collect();
-    let signal = if said.is_empty() { String::new() } else { format!("Content-Signal: {}\n", said.join(", ")) };
+    let said: Vec<String> =
+        [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", if value? { "yes" } else { "no" })))
+            .collect();
+    let signal =
+        if said.is_empty() { String::new() } else { format!("Content-Signal: {}\n", said.join(", ")) };
     let group = |agents: &[&str], open: bool| {
         let names: String = agents.iter().map(|agent| format!("User-agent: {agent}\n")).collect();
         // A group of its own replaces that of `*` for its crawlers, so that it repeats what holds for all.
@@ -48,9 +64,17 @@ mod tests {
         assert!(!silent.contains("Content-Signal") && !silent.contains("Disallow: /\n"), "{silent}");
         options.signals = Signals { search: Some(true), ai_input: Some(true), ai_train: Some(false) };
         let text = build(&options);
-        assert!(text.starts_with("User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\nAllow: /\n"), "{text}");
+        assert!(
+            text.starts_with(
+                "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\nAllow: /\n"
+            ),
+            "{text}"
+        );
         let trainers = text.split("# Training\n").nth(1).expect("the group is there");
-        assert!(trainers.starts_with("User-agent: GPTBot\n") && trainers.contains("Disallow: /\n"), "{trainers}");
+        assert!(
+            trainers.starts_with("User-agent: GPTBot\n") && trainers.contains("Disallow: /\n"),
+            "{trainers}"
+        );
         assert!(text.ends_with("Sitemap: https://www.example.com/sitemap-index.xml\n"));
     }
 }

@@ -22,7 +22,11 @@ pub(super) fn urls(pages: &[Summary], options: &Options) -> String {
     for page in pages {
         let location = xml(&format!("{}{}", options.base_url, page.path));
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  <url>\n    <loc>{location}</loc>\n    <lastmod>{}</lastmod>\n  </url>", page.updated);
+        let _ = writeln!(
+            text,
+            "  <url>\n    <loc>{location}</loc>\n    <lastmod>{}</lastmod>\n  </url>",
+            page.updated
+        );
     }
     text.push_str("</urlset>\n");
     text
@@ -31,10 +35,10 @@ pub(super) fn urls(pages: &[Summary], options: &Options) -> String {
 /// The same for readers of Markdown, with links to the Markdown.
 pub(super) fn markdown(pages: &[Summary], options: &Options) -> String {
     let mut text = format!("# Sitemap of {}\n", options.title);
-    let sections: [(&str, &dyn Fn(&Summary) -> bool); 3] = [
-        ("Pages", &|page| !page.is_post && !page.is_generated),
-        ("Posts", &|page| page.is_post),
-        ("Lists", &|page| page.is_generated),
+    let sections: [(&str, fn(&Summary) -> bool); 3] = [
+        ("Pages", |page| !page.is_post && !page.is_generated),
+        ("Posts", |page| page.is_post),
+        ("Lists", |page| page.is_generated),
     ];
     for (title, wanted) in sections {
         let mut listed = pages.iter().filter(|page| wanted(page)).peekable();

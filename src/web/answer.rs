@@ -90,25 +90,31 @@ pub(super) enum Refusal {
 impl Refusal {
     pub(super) fn into_answer(self) -> Answer {
         let (status, sentence) = match &self {
-            Self::Method => {
-                (StatusCode::METHOD_NOT_ALLOWED, "Only POST is accepted here, with a JSON object as the body.".to_owned())
+            Self::Method => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Only POST is accepted here, with a JSON object as the body.".to_owned(),
+            ),
+            Self::TooMany(1) => {
+                (StatusCode::TOO_MANY_REQUESTS, "Too many requests. Try again in 1 second.".to_owned())
             }
-            Self::TooMany(1) => (StatusCode::TOO_MANY_REQUESTS, "Too many requests. Try again in 1 second.".to_owned()),
             Self::TooMany(seconds) => {
                 (StatusCode::TOO_MANY_REQUESTS, format!("Too many requests. Try again in {seconds} seconds."))
             }
-            Self::MediaType => {
-                (StatusCode::BAD_REQUEST, "The Content-Type must be `application/json` and the body a JSON object.".to_owned())
-            }
+            Self::MediaType => (
+                StatusCode::BAD_REQUEST,
+                "The Content-Type must be `application/json` and the body a JSON object.".to_owned(),
+            ),
             Self::Slow => (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.".to_owned()),
             Self::Broken => (StatusCode::BAD_REQUEST, "The body ended before it was complete.".to_owned()),
-            Self::TooLong => {
-                (StatusCode::PAYLOAD_TOO_LARGE, format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024))
-            }
+            Self::TooLong => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
+            ),
             Self::Invalid(sentence) => (StatusCode::BAD_REQUEST, sentence.clone()),
             Self::NotKept => (
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "The request could not be delivered and was not kept. Please try again in a moment.".to_owned(),
+                "The request could not be delivered and was not kept. Please try again in a moment."
+                    .to_owned(),
             ),
         };
         let mut answer = json(status, serde_json::json!({ "error": sentence }).to_string());

@@ -23,7 +23,9 @@ pub(super) fn answer<B>(site: &Site, request: &Request<B>) -> Answer {
     let headers = request.headers();
     match site.get(&path) {
         None => not_found(site.not_found(), headers),
-        Some(_) if request.method() != Method::GET && request.method() != Method::HEAD => method_not_allowed("GET, HEAD"),
+        Some(_) if request.method() != Method::GET && request.method() != Method::HEAD => {
+            method_not_allowed("GET, HEAD")
+        }
         Some(Entry::Page(page)) => negotiated(page, headers),
         Some(Entry::File(file)) => conditional(file, false, headers),
         Some(Entry::Redirect(to)) => redirect(to, request.uri().query()),
@@ -93,7 +95,8 @@ fn not_found(page: &Page, headers: &HeaderMap) -> Answer {
         Some(Media::Html) => whole(&page.html, true, headers).0,
         Some(Media::Markdown) => whole(&page.markdown, true, headers).0,
         None => {
-            let mut answer = text(StatusCode::NOT_FOUND, "There is nothing at this address. All pages: /sitemap.md\n");
+            let mut answer =
+                text(StatusCode::NOT_FOUND, "There is nothing at this address. All pages: /sitemap.md\n");
             answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
             answer
         }

@@ -94,7 +94,13 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 /// Answers one connection's requests until it ends, is idle for too long or the server stops.
-async fn attend(desk: &Arc<Desk>, stream: TcpStream, peer: SocketAddr, place: Place, mut stop: watch::Receiver<bool>) {
+async fn attend(
+    desk: &Arc<Desk>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: Place,
+    mut stop: watch::Receiver<bool>,
+) {
     // Answers are written whole: waiting for more to fill a packet would only delay them.
     let _ = stream.set_nodelay(true);
     let clock = Clock::new(&desk.options);

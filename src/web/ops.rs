@@ -16,7 +16,11 @@ use super::Desk;
 use super::answer::{Answer, method_not_allowed, text};
 
 /// Serves until `stop` becomes true; from then on `/readyz` is 503 for as long as it is still asked.
-pub(super) fn run(desk: Arc<Desk>, listener: std::net::TcpListener, stop: watch::Receiver<bool>) -> io::Result<()> {
+pub(super) fn run(
+    desk: Arc<Desk>,
+    listener: std::net::TcpListener,
+    stop: watch::Receiver<bool>,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
         let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -55,7 +59,9 @@ fn answer(desk: &Desk, stopping: bool, request: &Request<Incoming>) -> Answer {
         "/readyz" if stopping => text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
         "/readyz" => match desk.store.health() {
             Ok(()) => text(StatusCode::OK, "ready\n"),
-            Err(error) => text(StatusCode::SERVICE_UNAVAILABLE, format!("submissions cannot be kept: {error}\n")),
+            Err(error) => {
+                text(StatusCode::SERVICE_UNAVAILABLE, format!("submissions cannot be kept: {error}\n"))
+            }
         },
         _ => text(StatusCode::NOT_FOUND, "This address has /livez and /readyz.\n"),
     }

@@ -19,7 +19,12 @@ use crate::inbox::parse::parse;
 use crate::inbox::store::Arrival;
 
 /// Answers a request for a form's endpoint.
-pub(super) async fn answer(desk: &Arc<Desk>, form: &'static Form, peer: IpAddr, request: Request<Incoming>) -> Answer {
+pub(super) async fn answer(
+    desk: &Arc<Desk>,
+    form: &'static Form,
+    peer: IpAddr,
+    request: Request<Incoming>,
+) -> Answer {
     if request.method() != Method::POST {
         return Refusal::Method.into_answer();
     }
@@ -29,7 +34,9 @@ pub(super) async fn answer(desk: &Arc<Desk>, form: &'static Form, peer: IpAddr, 
         submit(desk, form, source, request).await
     } else {
         // Rounded up, so that who waits as long as told is let in.
-        Err(Refusal::TooMany(decision.retry_after.as_millis().div_ceil(1000).max(1).try_into().unwrap_or(u64::MAX)))
+        Err(Refusal::TooMany(
+            decision.retry_after.as_millis().div_ceil(1000).max(1).try_into().unwrap_or(u64::MAX),
+        ))
     };
     let mut answer = match result {
         Ok(()) => accepted(),
@@ -40,12 +47,18 @@ pub(super) async fn answer(desk: &Arc<Desk>, form: &'static Form, peer: IpAddr, 
 }
 
 /// Takes one submission in. When this returns, it is on stable storage, or nothing of it is.
-async fn submit(desk: &Arc<Desk>, form: &'static Form, source: Source, request: Request<Incoming>) -> Result<(), Refusal> {
+async fn submit(
+    desk: &Arc<Desk>,
+    form: &'static Form,
+    source: Source,
+    request: Request<Incoming>,
+) -> Result<(), Refusal> {
     let (head, body) = request.into_parts();
     if !is_json(&head.headers) {
         return Err(Refusal::MediaType);
     }
-    let idempotency_key = head.headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
+    let idempotency_key =
+        head.headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
     let bytes = read(&head.headers, body, desk.options.body_timeout).await?;
     let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now() };
@@ -93,8 +106,11 @@ fn describe_limits(decision: &Decision, headers: &mut HeaderMap) {
         return;
     }
     let join = |members: Vec<String>| HeaderValue::from_str(&members.join(", ")).ok();
-    let policy = limits.iter().map(|limit| format!("\"{}\";q={};w={}", limit.name, limit.quota, limit.window_seconds));
-    let state = limits.iter().map(|limit| format!("\"{}\";r={};t={}", limit.name, limit.remaining, limit.reset_seconds));
+    let policy =
+        limits.iter().map(|limit| format!("\"{}\";q={};w={}", limit.name, limit.quota, limit.window_seconds));
+    let state = limits
+        .iter()
+        .map(|limit| format!("\"{}\";r={};t={}", limit.name, limit.remaining, limit.reset_seconds));
     if let (Some(policy), Some(state)) = (join(policy.collect()), join(state.collect())) {
         headers.insert(HeaderName::from_static("ratelimit-policy"), policy);
         headers.insert(HeaderName::from_static("ratelimit"), state);

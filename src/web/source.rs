@@ -39,8 +39,11 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || format!("`{text}` is no address or block such as `10.0.0.0/8`, `192.0.2.7` or `2001:db8::/32`");
-        let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
+        let expected = || {
+            format!("`{text}` is no address or block such as `10.0.0.0/8`, `192.0.2.7` or `2001:db8::/32`")
+        };
+        let (address, prefix) =
+            text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let address: IpAddr = address.parse().map_err(|_| expected())?;
         let longest = if address.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
@@ -65,7 +68,8 @@ pub(super) fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> 
     if !trusted(client) {
         return client;
     }
-    let lines: Vec<&str> = headers.get_all("x-forwarded-for").iter().map(|line| line.to_str().unwrap_or_default()).collect();
+    let lines: Vec<&str> =
+        headers.get_all("x-forwarded-for").iter().map(|line| line.to_str().unwrap_or_default()).collect();
     for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
         // A hop that cannot be read ends the chain of trust: the proxy that wrote it is the client.
         let Some(address) = parse_hop(hop.trim()) else { return client };
@@ -79,7 +83,9 @@ pub(super) fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> 
 
 /// An address, with the port that some proxies add.
 fn parse_hop(hop: &str) -> Option<IpAddr> {
-    let address = hop.parse::<IpAddr>().or_else(|_| hop.parse::<std::net::SocketAddr>().map(|with_port| with_port.ip()));
+    let address = hop
+        .parse::<IpAddr>()
+        .or_else(|_| hop.parse::<std::net::SocketAddr>().map(|with_port| with_port.ip()));
     let bracketed = || hop.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
     address.ok().or_else(bracketed).map(|address| address.to_canonical())
 }
