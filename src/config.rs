@@ -87,6 +87,10 @@ impl Config {
     }
 
     /// Every key there is, in the order of the documentation.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one list of all keys is easier to find one's way in than several"
+    )]
     fn read(r: &mut Reader<'_>, folder: &Path) -> Self {
         let base_url = r.get("base_url", "", value::base_url);
         let operator = Operator {

@@ -172,13 +172,20 @@ pub struct Site {
     /// In reading order: pages, then posts (newest first), then what is generated. Unlisted pages are not among them.
     pages: Vec<Summary>,
     not_found: Page,
+    base_url: String,
     /// How many pages there are, unlisted ones included.
     page_count: usize,
 }
 
 impl Site {
-    fn new(not_found: Page) -> Self {
-        Self { entries: HashMap::new(), pages: Vec::new(), not_found, page_count: 0 }
+    fn new(base_url: &str, not_found: Page) -> Self {
+        let base_url = base_url.to_owned();
+        Self { entries: HashMap::new(), pages: Vec::new(), not_found, base_url, page_count: 0 }
+    }
+
+    /// Scheme and authority, without a trailing slash.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
     }
 
     /// What is at a decoded path.

@@ -119,6 +119,8 @@ fn stop_on_signals() -> anyhow::Result<watch::Receiver<bool>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut terminate, mut interrupt) = {
         let _guard = runtime.enter();
+        // A file that may not grow any further is an error for whoever writes it; unhandled, the signal would end the process.
+        signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {

@@ -172,7 +172,7 @@ pub fn load(folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
     faults.sort_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
     let failed = faults.iter().any(|fault| fault.severity == Severity::Error);
     let site = not_found.filter(|_| !failed).map(|not_found| {
-        let mut site = Site::new(not_found);
+        let mut site = Site::new(&options.base_url, not_found);
         for (name, bytes) in tree.verbatim {
             let file = File::new(media_type(&name), Cache::Revalidate, bytes);
             site.entries.insert(format!("/{name}").into(), super::Entry::File(Arc::new(file)));
@@ -228,7 +228,7 @@ impl Tree {
                 match std::fs::read(&file) {
                     Ok(bytes) => tree.sort_in(part, name, bytes, &file, faults),
                     Err(error) => {
-                        faults.push(Fault::error(format!("{part}/{name}"), None, error.to_string()))
+                        faults.push(Fault::error(format!("{part}/{name}"), None, error.to_string()));
                     }
                 }
             }

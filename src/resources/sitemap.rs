@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use super::{Options, list_item, xml};
 use crate::pages::Summary;
 
+/// Which pages belong to a section.
+type Section = fn(&Summary) -> bool;
+
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
 /// The index: one sitemap, changed when its newest page was.
@@ -35,7 +38,7 @@ pub(super) fn urls(pages: &[Summary], options: &Options) -> String {
 /// The same for readers of Markdown, with links to the Markdown.
 pub(super) fn markdown(pages: &[Summary], options: &Options) -> String {
     let mut text = format!("# Sitemap of {}\n", options.title);
-    let sections: [(&str, fn(&Summary) -> bool); 3] = [
+    let sections: [(&str, Section); 3] = [
         ("Pages", |page| !page.is_post && !page.is_generated),
         ("Posts", |page| page.is_post),
         ("Lists", |page| page.is_generated),

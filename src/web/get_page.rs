@@ -26,18 +26,18 @@ pub(super) fn answer<B>(site: &Site, request: &Request<B>) -> Answer {
         Some(_) if request.method() != Method::GET && request.method() != Method::HEAD => {
             method_not_allowed("GET, HEAD")
         }
-        Some(Entry::Page(page)) => negotiated(page, headers),
+        Some(Entry::Page(page)) => negotiated(site, page, headers),
         Some(Entry::File(file)) => conditional(file, false, headers),
         Some(Entry::Redirect(to)) => redirect(to, request.uri().query()),
     }
 }
 
 /// The representation of a page that the client asked for, or 406.
-fn negotiated(page: &Page, headers: &HeaderMap) -> Answer {
+fn negotiated(site: &Site, page: &Page, headers: &HeaderMap) -> Answer {
     match choose(lines(headers, &ACCEPT)) {
         Some(Media::Html) => conditional(&page.html, true, headers),
         Some(Media::Markdown) => conditional(&page.markdown, true, headers),
-        None => not_acceptable(page),
+        None => not_acceptable(site, page),
     }
 }
 
@@ -108,10 +108,15 @@ fn not_found(page: &Page, headers: &HeaderMap) -> Answer {
 }
 
 /// 406, with every representation and where it is (RFC 9110 §15.5.7).
-fn not_acceptable(page: &Page) -> Answer {
+fn not_acceptable(site: &Site, page: &Page) -> Answer {
     let (path, twin) = (&page.path, &page.twin);
+    let base = site.base_url();
     let body = format!(
-        "This page has two representations, and the Accept header allows neither:\n\ntext/html      {path}\ntext/markdown  {twin}\n"
+        "This page has two representations, and the Accept header allows neither:
+
+text/html      {base}{path}
+text/markdown  {base}{twin}
+"
     );
     let mut answer = text(StatusCode::NOT_ACCEPTABLE, body);
     let headers = answer.headers_mut();

@@ -39,7 +39,6 @@ pub(super) fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async move {
         let listener = TcpListener::from_std(listener)?;
-        let desk = Rc::new(desk);
         let grace = desk.options.shutdown_grace;
         let alive = accept(&desk, &listener, &connections, &stop).await;
         // The socket closes, so that the balancer or the kernel sends nobody here any more.
@@ -55,7 +54,7 @@ pub(super) fn run(
 
 /// Accepts until told to stop. The channel that is returned closes with the last connection.
 async fn accept(
-    desk: &Rc<Arc<Desk>>,
+    desk: &Arc<Desk>,
     listener: &TcpListener,
     connections: &Arc<Connections>,
     stop: &watch::Receiver<bool>,

@@ -13,15 +13,14 @@ use crate::inbox::form::{CONTACT, WAITLIST};
 
 /// Answers one request of the public address.
 pub(super) async fn answer(desk: &Arc<Desk>, peer: IpAddr, request: Request<Incoming>) -> Answer {
-    let answer = if !names_its_host(&request) {
-        text(StatusCode::BAD_REQUEST, "The request must carry exactly one Host header.\n")
-    } else {
-        match request.uri().path() {
-            "/api/waitlist" => post_form::answer(desk, &WAITLIST, peer, request).await,
-            "/api/contact" => post_form::answer(desk, &CONTACT, peer, request).await,
-            // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
-            _ => get_page::answer(&desk.site, &request),
+    let answer = match request.uri().path() {
+        _ if !names_its_host(&request) => {
+            text(StatusCode::BAD_REQUEST, "The request must carry exactly one Host header.\n")
         }
+        "/api/waitlist" => post_form::answer(desk, &WAITLIST, peer, request).await,
+        "/api/contact" => post_form::answer(desk, &CONTACT, peer, request).await,
+        // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
+        _ => get_page::answer(&desk.site, &request),
     };
     secure(answer)
 }

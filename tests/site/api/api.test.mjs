@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import assert from 'node:assert/strict';
 import { exchange, postJson } from '../support/http.mjs';
 import { none } from '../support/list.mjs';
@@ -29,6 +30,7 @@ test(`Schemathesis finds no failure in at least ${MIN_CASES} cases`, async () =>
   assert.ok(existsSync(schemathesis), `${schemathesis}: run scripts/test, which prepares it`);
   const report = join(output, 'schemathesis.json');
   const args = [
+    '--config-file', fileURLToPath(new URL('schemathesis.toml', import.meta.url)),
     'run', `${server.origin}/openapi.json`,
     // The description names the public address; this is the server under test.
     '--url', server.origin,
@@ -45,8 +47,8 @@ test(`Schemathesis finds no failure in at least ${MIN_CASES} cases`, async () =>
   ];
   const { status, stdout, stderr, error } = spawnSync(schemathesis, args, { cwd: output, encoding: 'utf8', maxBuffer: 1 << 28 });
   if (error) throw error;
-  console.log(stdout.slice(stdout.indexOf('SUMMARY')).replace(/^SUMMARY =+/, ''));
-  assert.equal(status, 0, stdout + stderr);
+  console.log(stdout.slice(stdout.indexOf('API Operations:')));
+  none(status === 0 ? [] : [stdout + stderr], 'Schemathesis');
   const { complete, test_cases: cases, failures, errors, operations, phases } = JSON.parse(await readFile(report, 'utf8'));
   assert.ok(complete, 'the run was complete');
   assert.deepEqual([failures, errors], [[], []]);
