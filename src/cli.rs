@@ -96,9 +96,9 @@ struct Overrides {
     /// The public address; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// The private address for health checks
+    /// The private address for health checks, or `off`
     #[arg(long, value_name = "ADDR:PORT")]
-    ops_listen: Option<SocketAddr>,
+    ops_listen: Option<String>,
     /// Where submissions are kept
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -106,10 +106,9 @@ struct Overrides {
 
 impl Overrides {
     fn flags(&self) -> Vec<Flag> {
-        let address = |address: &Option<SocketAddr>| address.map(|address| address.to_string());
         [
-            ("server.listen", "--listen", address(&self.listen)),
-            ("server.ops_listen", "--ops-listen", address(&self.ops_listen)),
+            ("server.listen", "--listen", self.listen.map(|address| address.to_string())),
+            ("server.ops_listen", "--ops-listen", self.ops_listen.clone()),
             ("store.data_dir", "--data-dir", self.data_dir.as_ref().map(absolute)),
         ]
         .into_iter()

@@ -210,7 +210,7 @@ impl Site {
 
     /// The bytes of all bodies as they are, without further encodings.
     pub fn size(&self) -> usize {
-        self.files().map(|file| file.identity().bytes.len()).sum()
+        self.files().iter().map(|file| file.identity().bytes.len()).sum()
     }
 
     /// The Markdown of a page, by its percent-encoded path.
@@ -252,9 +252,9 @@ impl Site {
     /// Prepares the encodings of the smallest files first, on all cores, until `budget` bytes of bodies have been worked on.
     /// Returns whether nothing is left.
     pub fn compress(&self, budget: usize) -> bool {
-        let mut files: Vec<&Arc<File>> = self.files().filter(|file| file.awaits_compression()).collect();
+        let mut files = self.files();
+        files.retain(|file| file.awaits_compression());
         files.sort_by_key(|file| file.identity().bytes.len());
-        files.dedup_by_key(|file| Arc::as_ptr(file));
         let mut sum = 0;
         let affordable = files
             .iter()
@@ -267,15 +267,19 @@ impl Site {
         affordable == files.len()
     }
 
-    /// Every body once or twice: a page's Markdown is also at its twin.
-    fn files(&self) -> impl Iterator<Item = &Arc<File>> {
-        let pages = [&self.not_found.html, &self.not_found.markdown];
-        pages.into_iter().chain(self.entries.values().filter_map(|entry| match entry {
-            // The Markdown is found at the twin's own path.
-            Entry::Page(page) => Some(&page.html),
-            Entry::File(file) => Some(file),
-            Entry::Redirect(_) => None,
-        }))
+    /// Every file once, although most are known by several names.
+    fn files(&self) -> Vec<&Arc<File>> {
+        let mut files = vec![&self.not_found.html, &self.not_found.markdown];
+        for entry in self.entries.values() {
+            match entry {
+                Entry::Page(page) => files.extend([&page.html, &page.markdown]),
+                Entry::File(file) => files.push(file),
+                Entry::Redirect(_) => {}
+            }
+        }
+        files.sort_by_key(|file| Arc::as_ptr(file));
+        files.dedup_by_key(|file| Arc::as_ptr(file));
+        files
     }
 }
 

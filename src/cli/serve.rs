@@ -120,7 +120,7 @@ fn stop_on_signals() -> anyhow::Result<watch::Receiver<bool>> {
     let (mut terminate, mut interrupt) = {
         let _guard = runtime.enter();
         // A file that may not grow any further is an error for whoever writes it; unhandled, the signal would end the process.
-        signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
+        let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {

@@ -10,13 +10,17 @@ import { binary, site } from './paths.mjs';
 const START_MS = 30_000;
 const STOP_MS = 10_000;
 
+/** The address that the site believes to have, so that nothing passes by pointing at the local one. */
+const base = 'https://www.example.com';
+
 const calm = {
+  FRONTDESK_BASE_URL: base,
   FRONTDESK_LIMITS__ENABLED: 'false',
   FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE: '20000',
 };
 
 /**
- * A running server: `origin`, `ops`, `dataDir`, `inbox()`, `stop()`.
+ * A running server: `origin` (where it is), `base` (where the public would find it), `ops`, `dataDir`, `inbox()`, `stop()`.
  * `env` adds settings; rate limits are off unless it says otherwise.
  */
 export async function startServer({ env = {} } = {}) {
@@ -65,7 +69,7 @@ export async function startServer({ env = {} } = {}) {
 
   try {
     const { origin, ops } = await addresses;
-    return { origin, ops, dataDir, stop, inbox: () => inbox(dataDir), log: () => said };
+    return { origin, base, ops, dataDir, stop, inbox: () => inbox(dataDir), log: () => said };
   } catch (error) {
     await stop();
     throw error;

@@ -13,7 +13,7 @@ export async function readSite(server) {
   assert.equal(index.status, 200, '/sitemap-index.xml');
   const names = locations(index.text);
   assert.ok(names.length > 0, '/sitemap-index.xml names no sitemap');
-  const base = new URL(names[0]).origin;
+  const { base } = server;
 
   /** The address on the local server of one of the site's public URLs; null for other people's. */
   const local = (url) => {
@@ -25,6 +25,7 @@ export async function readSite(server) {
   const sitemaps = [];
   const paths = [];
   for (const name of names) {
+    assert.equal(new URL(name).origin, base, `${name} is not on ${base}`);
     const answer = await get(local(name));
     assert.equal(answer.status, 200, name);
     sitemaps.push({ name, text: answer.text, headers: answer.headers });
