@@ -3,6 +3,7 @@
 //! In reading order: [`load()`] turns a folder into a [`Site`]; [`negotiate`] chooses a representation; [`file`] holds what is
 //! sent. A page that does not come from Markdown enters by [`Site::insert_page`].
 
+mod document;
 pub mod file;
 pub mod front_matter;
 pub mod highlight;
@@ -13,6 +14,7 @@ pub mod markdown;
 pub mod negotiate;
 pub mod path;
 mod theme;
+mod tree;
 mod twin;
 
 use std::collections::{HashMap, HashSet};

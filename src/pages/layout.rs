@@ -8,7 +8,7 @@ use minijinja::{Environment, context};
 use serde::Serialize;
 use serde_json::json;
 
-use super::load::{Document, Kind};
+use super::document::{Document, Kind, Tag, posts_of, tags_of};
 use super::path::{encode, twin};
 use super::theme::template_fault;
 use super::{FooterLink, Form, Options};
@@ -26,14 +26,6 @@ pub(super) struct Listing {
     pub author: Option<String>,
     pub tags: Vec<Tag>,
     pub reading_minutes: usize,
-}
-
-/// A subject and its page.
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
-pub(super) struct Tag {
-    pub name: String,
-    pub path: String,
-    pub count: usize,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -57,7 +49,29 @@ pub(super) struct Layout<'a> {
     pub year: i16,
 }
 
-impl Layout<'_> {
+impl<'a> Layout<'a> {
+    pub fn new(
+        options: &'a Options,
+        forms: &'a [Form],
+        environment: Environment<'static>,
+        documents: &'a [Document],
+    ) -> Self {
+        Self {
+            options,
+            forms,
+            environment,
+            documents,
+            by_path: documents
+                .iter()
+                .enumerate()
+                .map(|(at, document)| (document.path.as_str(), at))
+                .collect(),
+            posts: posts_of(documents),
+            tags: tags_of(documents),
+            year: documents.iter().map(|document| document.updated.year()).max().unwrap_or_default(),
+        }
+    }
+
     /// The page as HTML.
     pub fn html(&self, document: &Document) -> Result<String, Fault> {
         let name = format!("{}.html", document.template());

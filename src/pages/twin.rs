@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::Operator;
+use super::document::Document;
 use super::layout::Listing;
-use super::load::Document;
 
 /// What a page's Markdown is made of, links absolute.
 pub(super) struct Parts<'a> {
