@@ -11,7 +11,7 @@ use http_body_util::Full;
 
 use super::answer::{Answer, method_not_allowed, text};
 use crate::pages::file::File;
-use crate::pages::negotiate::{Media, choose, choose_encoding};
+use crate::pages::negotiate::{Encoding, Media, choose, choose_encoding};
 use crate::pages::{Entry, Page, Site, path};
 
 /// Answers a request for anything but the forms.
@@ -58,7 +58,7 @@ fn whole<'a>(file: &'a File, negotiated: bool, request: &HeaderMap) -> (Answer, 
     let encoding = if file.compressible {
         choose_encoding(lines(request, &ACCEPT_ENCODING), |encoding| file.has(encoding))
     } else {
-        crate::pages::negotiate::Encoding::Identity
+        Encoding::Identity
     };
     let body = file.body(encoding);
     let mut answer = Response::new(Full::new(body.bytes.clone()));
@@ -163,7 +163,41 @@ fn matches_etag(line: &[u8], etag: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use http_body_util::BodyExt as _;
+
     use super::*;
+    use crate::pages::file::Cache;
+
+    #[tokio::test]
+    async fn an_answer_is_a_reference_to_bytes_that_exist_already() {
+        let file = |media_type| {
+            let file = File::new(media_type, Cache::Revalidate, "A line that repeats itself.\n".repeat(50));
+            file.compress();
+            Arc::new(file)
+        };
+        let page = Page {
+            html: file("text/html; charset=utf-8"),
+            markdown: file("text/markdown; charset=utf-8"),
+            path: "/".into(),
+            twin: "/index.md".into(),
+        };
+        for accept in ["text/html", "text/markdown"] {
+            for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Brotli, Encoding::Zstd] {
+                let mut headers = HeaderMap::new();
+                headers.insert(ACCEPT, HeaderValue::from_static(accept));
+                headers.insert(
+                    ACCEPT_ENCODING,
+                    HeaderValue::from_static(encoding.token().unwrap_or("identity")),
+                );
+                let file = if accept == "text/html" { &page.html } else { &page.markdown };
+                let answer = conditional(file, true, &headers);
+                let sent = answer.into_body().collect().await.expect("it is in memory").to_bytes();
+                assert_eq!(sent.as_ptr(), file.body(encoding).bytes.as_ptr(), "{accept} {encoding:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_validator_is_found_in_a_list_and_weakly() {
