@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! request → negotiate → page
-//! request → parse → limit → store
+//! request → limit → parse → store
 //! ```
 
 pub mod cli;

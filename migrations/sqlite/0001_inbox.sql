@@ -20,7 +20,7 @@ CREATE TABLE submission (
 -- Keyed hashes of what a repeat would have in common with a submission. One may outlive its submission:
 -- it then counts for nothing.
 CREATE TABLE fingerprint (
-    key        BLOB    PRIMARY KEY CHECK (length(key) = 32),
+    key        BLOB    PRIMARY KEY CHECK (length(key) = 16),
     submission BLOB    NOT NULL,
     expires_at INTEGER                                        -- Unix time in milliseconds, NULL: never
 ) STRICT, WITHOUT ROWID;

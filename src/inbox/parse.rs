@@ -38,6 +38,13 @@ impl Entry {
     }
 }
 
+/// As a JSON object of its fields.
+impl serde::Serialize for Entry {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.fields())
+    }
+}
+
 /// Names only: values are the visitor's, and no log may hold them.
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

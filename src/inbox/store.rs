@@ -206,11 +206,11 @@ struct Job {
 }
 
 impl Job {
-    fn new(arrival: Arrival) -> Job {
-        let fields: serde_json::Map<_, _> =
-            arrival.entry.fields().map(|(name, value)| (name.to_owned(), value.into())).collect();
-        let fields = serde_json::Value::Object(fields).to_string();
-        Job { arrival, fields }
+    fn new(arrival: Arrival) -> Result<Job, StoreError> {
+        // An object of strings always has a JSON text.
+        let fields =
+            serde_json::to_string(&arrival.entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
+        Ok(Job { arrival, fields })
     }
 }
 

@@ -1,1 +1,222 @@
+//! The commands, over a database that a store has written.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use clap::Parser;
+use tempfile::TempDir;
+
+use super::*;
+use crate::inbox::store::Options;
+use crate::inbox::{Arrival, CONTACT, Form, Source, Store, WAITLIST, parse};
+
+#[test]
+fn a_listing_in_json_is_one_object_a_line_newest_first() {
+    let inbox = Inbox::with(&[
+        (&WAITLIST, r#"{"email":"ada@example.com"}"#),
+        (&CONTACT, r#"{"name":"Ada","email":"ada@example.com","message":"Hello\nthere"}"#),
+        (&WAITLIST, r#"{"email":"ADA@example.com"}"#),
+    ]);
+    let (code, out, err) = inbox.run("list --json");
+    assert_eq!((code, err.as_str()), (ExitCode::SUCCESS, ""));
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        names(&lines[0]),
+        ["id", "form", "received_at", "status", "name", "email", "message", "_repeats", "_source"]
+    );
+    assert_eq!(names(&lines[1]), ["id", "form", "received_at", "status", "email", "_repeats", "_source"]);
+    assert_eq!(lines[0]["message"], "Hello\nthere");
+    assert_eq!(lines[0]["received_at"], "2026-11-20T14:03:05.120Z");
+    assert_eq!(
+        (&lines[1]["form"], &lines[1]["status"], &lines[1]["_repeats"]),
+        (&"waitlist".into(), &"kept".into(), &1.into())
+    );
+}
+
+#[test]
+fn a_listing_can_be_cut_short_and_of_one_form() {
+    let inbox = Inbox::with(&[
+        (&WAITLIST, r#"{"email":"a@example.com"}"#),
+        (&WAITLIST, r#"{"email":"b@example.com"}"#),
+        (&CONTACT, r#"{"name":"C","email":"c@example.com","message":"Hi"}"#),
+    ]);
+    let emails = |arguments: &str| {
+        let (_, out, _) = inbox.run(arguments);
+        out.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()["email"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(emails("list --json --limit 1"), ["c@example.com"]);
+    assert_eq!(emails("list --json --form waitlist"), ["b@example.com", "a@example.com"]);
+    assert_eq!(emails("export --jsonl --form waitlist --limit 1"), ["b@example.com"]);
+}
+
+#[test]
+fn json_carries_nothing_that_steers_a_terminal_and_loses_nothing() {
+    let inbox = Inbox::with(&[(
+        &CONTACT,
+        r#"{"name":"Ada\u202e","email":"a@b","message":"\u001b[2J\u009b\u007f\udb40\udc41"}"#,
+    )]);
+    let (_, out, _) = inbox.run("list --json");
+    assert!(!out.trim_end().contains(table::is_unsafe), "{out}");
+    let object: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(object["name"], "Ada\u{202e}");
+    assert_eq!(object["message"], "\u{1b}[2J\u{9b}\u{7f}\u{e0041}");
+}
+
+#[test]
+fn a_table_is_for_people() {
+    let inbox =
+        Inbox::with(&[(&CONTACT, r#"{"name":"Ada","email":"ada@example.com","message":"One\n\u001btwo"}"#)]);
+    let (_, out, _) = inbox.run("list");
+    let lines: Vec<_> = out.lines().collect();
+    assert!(lines[0].starts_with("ID "), "{out}");
+    assert!(
+        lines[1].ends_with("2026-11-20 14:03  contact  kept    ada@example.com  Ada · One⏎\\u{1b}two"),
+        "{out}"
+    );
+}
+
+#[test]
+fn one_submission_is_shown_by_the_beginning_of_its_id() {
+    let inbox = Inbox::with(&[
+        (&WAITLIST, r#"{"email":"a@example.com"}"#),
+        (&WAITLIST, r#"{"email":"b@example.com"}"#),
+    ]);
+    let (_, out, _) = inbox.run("list --json");
+    let ids: Vec<String> = out
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned())
+        .collect();
+    let (code, out, _) = inbox.run(&format!("show {}", ids[1]));
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert!(out.contains("email        a@example.com\n"), "{out}");
+    let (_, out, _) = inbox.run(&format!("show --json {}", ids[0]));
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["email"], "b@example.com");
+
+    let (code, out, err) = inbox.run(&format!("show {}", &ids[0][..8]));
+    assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
+    assert!(err.starts_with("error: more than one") && ids.iter().all(|id| err.contains(id)), "{err}");
+    let (code, out, err) = inbox.run("show ffff");
+    assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
+    assert_eq!(
+        err,
+        "error: no submission has an id that begins with `ffff`\nhint: `frontdesk inbox list` shows the ids\n"
+    );
+}
+
+#[test]
+fn an_export_in_csv_has_a_column_for_every_field() {
+    let inbox = Inbox::with(&[
+        (&WAITLIST, r#"{"email":"ada@example.com"}"#),
+        (&CONTACT, r#"{"name":"=1+1","email":"ada@example.com","message":"Hello, \"you\""}"#),
+    ]);
+    let (_, out, _) = inbox.run("export --csv");
+    let lines: Vec<_> = out.split("\r\n").collect();
+    assert_eq!(
+        lines[0],
+        "id,form,received_at,status,email,name,message,firstname,lastname,company,_repeats,_source"
+    );
+    assert!(lines[1].contains(",kept,ada@example.com,'=1+1,\"Hello, \"\"you\"\"\",,,,0,"), "{out}");
+    assert!(lines[2].contains(",waitlist,2026-11-20T14:03:05.120Z,kept,ada@example.com,,,,,,0,"), "{out}");
+    assert_eq!(lines[3..], [""]);
+}
+
+#[test]
+fn an_export_into_a_file_is_for_its_owner_alone() {
+    let inbox = Inbox::with(&[(&WAITLIST, r#"{"email":"ada@example.com"}"#)]);
+    let file = inbox.folder.path().join("out.csv");
+    let (code, out, err) = inbox.run(&format!("export --csv --output {}", file.display()));
+    assert_eq!((code, out.as_str()), (ExitCode::SUCCESS, ""));
+    assert_eq!(err, format!("1 submission written to {}.\n", file.display()));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(&file).unwrap(), inbox.run("export --csv").1);
+    let nowhere = inbox.try_run("export --jsonl --output /nonexistent/out", &mut Vec::new()).unwrap_err();
+    assert_eq!(nowhere.to_string(), "cannot write /nonexistent/out");
+}
+
+#[test]
+fn where_nothing_was_received_there_is_nothing_to_list_and_no_error() {
+    let folder = TempDir::new().unwrap();
+    let inbox = Inbox { database: folder.path().join("inbox.db"), folder };
+    for arguments in ["list", "list --json", "export --jsonl"] {
+        let (code, out, err) = inbox.run(arguments);
+        assert_eq!((code, out.as_str()), (ExitCode::SUCCESS, ""), "{arguments}");
+        assert!(err.starts_with("Nothing has been received yet"), "{err}");
+    }
+    assert_eq!(inbox.run("export --csv").1.lines().count(), 1);
+    assert_eq!(inbox.run("show 01").0, ExitCode::FAILURE);
+    assert!(!inbox.database.exists());
+
+    let inbox = Inbox::with(&[]);
+    assert_eq!(inbox.run("list"), (ExitCode::SUCCESS, String::new(), "No submissions to list.\n".to_owned()));
+    assert_eq!(inbox.run("list --json"), (ExitCode::SUCCESS, String::new(), String::new()));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let inbox = Inbox::with(&[(&WAITLIST, r#"{"email":"ada@example.com"}"#)]);
+    for arguments in ["list", "list --json", "export --csv", "export --jsonl", "show 0"] {
+        assert!(is_broken_pipe(&inbox.try_run(arguments, &mut Closed).unwrap_err()), "{arguments}");
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    for arguments in ["list --form nosuch", "list --limit -1", "export", "export --csv --jsonl", "show"] {
+        assert!(Typed::try_parse_from(format!("inbox {arguments}").split(' ')).is_err(), "{arguments}");
+    }
+}
+
+#[derive(clap::Parser)]
+struct Typed {
+    #[command(subcommand)]
+    command: InboxCommand,
+}
+
+struct Inbox {
+    database: PathBuf,
+    folder: TempDir,
+}
+
+impl Inbox {
+    fn with(bodies: &[(&'static Form, &str)]) -> Inbox {
+        let folder = TempDir::new().unwrap();
+        let database = folder.path().join("inbox.db");
+        let options = Options { path: database.clone(), duplicate_window: Duration::from_mins(1) };
+        let store = Store::open(&options).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for (form, body) in bodies {
+            let arrival = Arrival {
+                entry: parse(form, body.as_bytes()).unwrap(),
+                idempotency_key: None,
+                source: Source::V4([192, 0, 2, 1]),
+                received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
+            };
+            runtime.block_on(store.accept(arrival)).unwrap();
+        }
+        store.close();
+        Inbox { database, folder }
+    }
+
+    fn run(&self, arguments: &str) -> (ExitCode, String, String) {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
+        let code = execute(&typed.command, &self.database, 200, &mut out, &mut err).unwrap();
+        (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    }
+
+    fn try_run(&self, arguments: &str, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+        let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
+        execute(&typed.command, &self.database, 200, out, &mut Vec::new())
+    }
+}

@@ -10,6 +10,9 @@ use crate::inbox::form::Sameness;
 use crate::inbox::limit::Source;
 use crate::inbox::parse::Entry;
 
+/// Long enough that two never meet by accident, and nobody without the secret can make them.
+pub(super) type Hash = [u8; 16];
+
 /// The key of every hash in one database.
 #[derive(Clone)]
 pub(super) struct Secret([u8; 32]);
@@ -30,57 +33,61 @@ impl Secret {
         &self.0
     }
 
-    /// Where a submission came from: 16 bytes.
-    pub(super) fn source(&self, source: Source) -> [u8; 16] {
-        let mut hash = Hash::new(self, "source");
-        hash.part(source.as_bytes());
-        let mut short = [0; 16];
-        hash.0.finalize_xof().fill(&mut short);
-        short
+    /// Where a submission came from.
+    pub(super) fn source(&self, source: Source) -> Hash {
+        let mut hasher = self.hasher("source");
+        hasher.part(source.as_bytes());
+        hasher.finish()
     }
 
     /// What a submission says, as far as its form tells two apart.
-    pub(super) fn content(&self, entry: &Entry) -> [u8; 32] {
-        let mut hash = Hash::new(self, "content");
-        hash.part(entry.form().name.as_bytes());
+    pub(super) fn content(&self, entry: &Entry) -> Hash {
+        let mut hasher = self.hasher("content");
+        hasher.part(entry.form().name.as_bytes());
         match entry.form().sameness {
             Sameness::Address => {
-                hash.part(entry.get("email").unwrap_or_default().to_ascii_lowercase().as_bytes());
+                hasher.part(entry.get("email").unwrap_or_default().to_ascii_lowercase().as_bytes());
             }
             Sameness::Content => {
                 for (name, value) in entry.fields() {
-                    hash.part(name.as_bytes());
-                    hash.part(value.as_bytes());
+                    hasher.part(name.as_bytes());
+                    hasher.part(value.as_bytes());
                 }
             }
         }
-        hash.0.finalize().into()
+        hasher.finish()
     }
 
     /// The sender's own name for the submission. It counts for his source alone, so that two strangers who
     /// happen upon the same key never swallow each other's submission.
-    pub(super) fn idempotency_key(&self, arrival: &Arrival) -> Option<[u8; 32]> {
+    pub(super) fn idempotency_key(&self, arrival: &Arrival) -> Option<Hash> {
         let key = arrival.idempotency_key.as_ref()?;
-        let mut hash = Hash::new(self, "idempotency key");
-        hash.part(arrival.entry.form().name.as_bytes());
-        hash.part(arrival.source.as_bytes());
-        hash.part(key.as_bytes());
-        Some(hash.0.finalize().into())
+        let mut hasher = self.hasher("idempotency key");
+        hasher.part(arrival.entry.form().name.as_bytes());
+        hasher.part(arrival.source.as_bytes());
+        hasher.part(key.as_bytes());
+        Some(hasher.finish())
+    }
+
+    fn hasher(&self, purpose: &str) -> Hasher {
+        let mut hasher = Hasher(blake3::Hasher::new_keyed(&self.0));
+        hasher.part(purpose.as_bytes());
+        hasher
     }
 }
 
-/// Parts are preceded by their length: no two lists of parts look alike.
-struct Hash(blake3::Hasher);
+/// Parts go in with their length before them: no two lists of parts look alike.
+struct Hasher(blake3::Hasher);
 
-impl Hash {
-    fn new(secret: &Secret, purpose: &str) -> Hash {
-        let mut hash = Hash(blake3::Hasher::new_keyed(&secret.0));
-        hash.part(purpose.as_bytes());
-        hash
-    }
-
+impl Hasher {
     fn part(&mut self, bytes: &[u8]) {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
+    }
+
+    fn finish(&self) -> Hash {
+        let mut hash = Hash::default();
+        self.0.finalize_xof().fill(&mut hash);
+        hash
     }
 }

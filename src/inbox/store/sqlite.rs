@@ -17,7 +17,7 @@ use rusqlite::{
 use uuid::{ContextV7, Uuid};
 
 use self::files::Files;
-use super::fingerprint::Secret;
+use super::fingerprint::{Hash, Secret};
 use super::{Accepted, Job, Options, StoreError};
 use crate::inbox::form::Sameness;
 use crate::inbox::submission::Status;
@@ -32,7 +32,7 @@ const APPLICATION_ID: i64 = 0x4644_534b;
 /// How long another program may hold the database's lock before we give up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How large the log grows before it is copied into the database, in pages of 4 KiB.
-const CHECKPOINT_PAGES: i64 = 4096;
+const CHECKPOINT_PAGES: i64 = 8192;
 /// How much of the log's file is kept between checkpoints after it once had to grow.
 const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
 
@@ -160,7 +160,7 @@ impl<'a> Batch<'a> {
     /// then is.
     fn claim(
         &mut self,
-        key: [u8; 32],
+        key: Hash,
         id: Uuid,
         expires_at: Option<i64>,
         now: i64,

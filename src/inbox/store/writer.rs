@@ -31,7 +31,10 @@ impl Writer {
         let queue = Arc::new(Queue::default());
         let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
             let queue = Arc::clone(&queue);
-            move || Desk { options, ids: ContextV7::new(), database: Some(database) }.work(&queue)
+            move || {
+                let _end = End(&queue);
+                Desk { options, ids: ContextV7::new(), database: Some(database) }.work(&queue);
+            }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
         Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
@@ -39,7 +42,7 @@ impl Writer {
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.queue.push(Job::new(arrival), answer)?;
+        self.queue.push(Job::new(arrival)?, answer)?;
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
@@ -175,6 +178,16 @@ impl Queue {
     }
 }
 
+/// However the writer ends, nobody goes on waiting for it.
+struct End<'a>(&'a Queue);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.0.lock();
+        *waiting = Waiting { closed: true, ..Waiting::default() };
+    }
+}
+
 /// The writer's own: the database, unless it has failed and is to be opened again.
 struct Desk {
     options: Options,
@@ -221,7 +234,8 @@ impl Desk {
             none => none.insert(Database::open(&self.options)?),
         };
         let outcome = database.keep(jobs, &self.ids);
-        if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked)) {
+        // A lock or a full disk says nothing against the connection.
+        if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
             self.database = None;
         }
         outcome

@@ -31,9 +31,19 @@ pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     // A new name lasts once the folder that holds it is synced.
     let holders = missing.into_iter().filter_map(Path::parent);
     for holder in std::iter::once(folder).chain(holders) {
-        File::open(holder).and_then(|file| file.sync_all()).map_err(|error| StoreError::io(holder, error))?;
+        sync_folder(holder).map_err(|error| StoreError::io(holder, error))?;
     }
     Ok(())
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some file systems have nothing to sync in a folder, and say so.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        synced => synced,
+    }
 }
 
 /// The database, its log and its shared memory, as they were when they were opened.
@@ -54,9 +64,11 @@ impl Files {
     /// [`StoreError::Moved`] unless each name still leads to the same file.
     pub(super) fn are_in_place(&self) -> Result<(), StoreError> {
         for (file, identity) in &self.0 {
-            if Identity::of(file)? != *identity {
-                return Err(StoreError::Moved);
+            // A file that can't even be looked at is not where it was: opening it again will say why.
+            if Identity::of(file).is_ok_and(|found| found == *identity) {
+                continue;
             }
+            return Err(StoreError::Moved);
         }
         Ok(())
     }
@@ -70,12 +82,7 @@ struct Identity {
 
 impl Identity {
     fn of(file: &Path) -> Result<Identity, StoreError> {
-        match fs::metadata(file) {
-            Ok(metadata) => Ok(Identity { device: metadata.dev(), inode: metadata.ino() }),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                Err(StoreError::Moved)
-            }
-            Err(error) => Err(StoreError::io(file, error)),
-        }
+        let metadata = fs::metadata(file).map_err(|error| StoreError::io(file, error))?;
+        Ok(Identity { device: metadata.dev(), inode: metadata.ino() })
     }
 }

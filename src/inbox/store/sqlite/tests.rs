@@ -133,6 +133,7 @@ fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: Timestamp::UNIX_EPOCH,
             })
+            .unwrap()
         })
         .into()
 }
