@@ -150,6 +150,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether trying again may go well without anybody changing the program or its options.
+    fn may_pass(&self) -> bool {
+        !matches!(self, StoreError::NotAnInbox(_) | StoreError::TooNew { .. } | StoreError::NotDurable { .. })
+    }
+
     fn io(path: &Path, error: io::Error) -> StoreError {
         StoreError::Io { path: path.to_owned(), error: Arc::new(error) }
     }
@@ -169,6 +174,9 @@ impl fmt::Debug for Store {
 
 impl Store {
     /// Opens the database, makes it if it is missing, brings its layout up to date and starts the writer.
+    ///
+    /// What may pass by itself (a full disk, a lock, a folder that cannot be written) is no error here: the writer goes on
+    /// trying, [`Store::accept`] fails meanwhile, and [`Store::health`] says why.
     pub fn open(options: &Options) -> Result<Store, StoreError> {
         Ok(Store { writer: Arc::new(Writer::start(options.clone())?) })
     }

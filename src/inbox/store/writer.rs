@@ -27,13 +27,21 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn start(options: Options) -> Result<Writer, StoreError> {
-        let database = Database::open(&options)?;
         let queue = Arc::new(Queue::default());
+        let database = match Database::open(&options) {
+            Ok(database) => Some(database),
+            // Pages need no inbox, and who restarts on a full disk should not lose them as well.
+            Err(error) if error.may_pass() => {
+                queue.note(Some(error));
+                None
+            }
+            Err(error) => return Err(error),
+        };
         let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
             let queue = Arc::clone(&queue);
             move || {
                 let _end = End(&queue);
-                Desk { options, ids: ContextV7::new(), database: Some(database) }.work(&queue);
+                Desk { options, ids: ContextV7::new(), database }.work(&queue);
             }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
