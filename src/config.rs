@@ -59,9 +59,14 @@ impl Config {
                 let (config, mut faults) = Self::parse("", folder, environment, flags);
                 let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
                 let folder = folder.display();
-                let hint = format!(
-                    "is {folder} a site's folder? `frontdesk init DIR` writes a small site to begin with"
-                );
+                let hint = match error.kind() {
+                    std::io::ErrorKind::NotFound => {
+                        format!(
+                            "is {folder} a site's folder? `frontdesk init DIR` writes a small site to begin with"
+                        )
+                    }
+                    _ => "it must be a text file in UTF-8 that this user may read".to_owned(),
+                };
                 faults.insert(0, fault.hint(hint));
                 (config, faults)
             }

@@ -44,9 +44,10 @@ pub struct Options {
     pub header_timeout: Duration,
     /// For a form's body.
     pub body_timeout: Duration,
-    /// Between two requests on a connection.
+    /// Between two requests on a connection, and between two pieces of an answer that the client reads; it must read 16 KiB a
+    /// second on the whole.
     pub idle_timeout: Duration,
-    /// From a request's header to the end of its answer, for a body that is sent at 16 KiB a second or faster.
+    /// From a request's header to the beginning of its answer.
     pub exchange_timeout: Duration,
     /// How long connections may finish their exchanges once the server is told to stop.
     pub shutdown_grace: Duration,

@@ -45,7 +45,8 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
         options: config.web.clone(),
     });
     let stop = stop_on_signals()?;
-    announce(&config, &desk, public.local_addr()?, private.as_ref(), started.elapsed())?;
+    // Who does not listen to the banner is served all the same.
+    let _ = announce(&config, &desk, public.local_addr()?, private.as_ref(), started.elapsed());
     let rest = desk.site.clone();
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
     web::serve(&desk, &public, private, &stop)?;
@@ -138,9 +139,9 @@ fn stop_on_signals() -> anyhow::Result<watch::Receiver<bool>> {
         runtime.block_on(async {
             let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} };
             next().await;
-            tracing::info!("stopping: requests that are under way may finish");
             // Nobody listens any more if the server has ended by itself.
             let _ = sender.send(true);
+            tracing::info!("stopping: requests that are under way may finish");
             next().await;
             std::process::exit(1);
         });
@@ -168,12 +169,16 @@ fn raise_descriptor_limit(config: &Config) {
     }
 }
 
-/// To standard error, with colours where somebody sees them.
+/// To standard error, with colours where somebody sees them. A line that cannot be written is lost, and nothing else is: whoever
+/// closes our standard error, or lets its disk run full, must not stop the server.
 fn log_to_stderr() {
     let ansi =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let subscriber =
-        tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).with_target(false);
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(ansi)
+        .with_target(false)
+        .log_internal_errors(false);
     // A second call, in tests, leaves the first one in place.
     let _ = subscriber.try_init();
 }

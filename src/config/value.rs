@@ -232,11 +232,22 @@ pub(super) fn web_address(raw: &Raw) -> Parsed<String> {
         return Ok(address);
     }
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
-    let host = rest.map(|rest| rest.split(['/', '?', '#', ':']).next().unwrap_or_default());
+    let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    let is_host = |authority: &str| {
+        // The colons of an IPv6 address are in brackets.
+        let after = authority.rfind(']').map_or(0, |at| at + 1);
+        let (host, port) = match authority[after..].split_once(':') {
+            Some((rest, port)) => (&authority[..after + rest.len()], Some(port)),
+            None => (authority, None),
+        };
+        let plain =
+            host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']' | ':'));
+        !host.is_empty() && plain && port.is_none_or(|port| port.parse::<u16>().is_ok())
+    };
     let is_plain = address
         .chars()
         .all(|c| c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '}'));
-    if is_plain && host.is_some_and(|host| !host.is_empty()) { Ok(address) } else { Err(expected()) }
+    if is_plain && authority.is_some_and(is_host) { Ok(address) } else { Err(expected()) }
 }
 
 /// A language tag (BCP 47), roughly.
@@ -249,4 +260,29 @@ pub(super) fn language(raw: &Raw) -> Parsed<String> {
     let rest =
         parts.all(|part| (1..=8).contains(&part.len()) && part.chars().all(|c| c.is_ascii_alphanumeric()));
     if first && rest { Ok(tag) } else { Err("a language tag such as \"en\" or \"de-CH\"".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_host_and_perhaps_a_port() {
+        for (address, valid) in [
+            ("https://www.example.com", true),
+            ("http://127.0.0.1:8080", true),
+            ("http://[::1]:8080", true),
+            ("https://example.com/path?query", true),
+            ("", true),
+            ("https://", false),
+            ("https://example.com:", false),
+            ("https://example.com:99999", false),
+            ("https://example.com'", false),
+            ("https://user@example.com", false),
+            ("ftp://example.com", false),
+            ("www.example.com", false),
+        ] {
+            assert_eq!(web_address(&Raw::Text(address.to_owned())).is_ok(), valid, "{address}");
+        }
+    }
 }

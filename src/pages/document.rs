@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::front_matter::{self, FrontMatter};
 use super::markdown::Rendered;
-use super::path::{encode, slug};
+use super::path::{self, encode, slug};
 use super::tree::Source;
 use super::{Options, in_parallel};
 use crate::fault::Fault;
@@ -124,6 +124,10 @@ pub(super) fn read_documents(sources: &[Source], faults: &mut Vec<Fault>) -> Vec
         let document = parsed.filter(|parsed| !parsed.front_matter.draft).map(|parsed| {
             let mut front_matter = parsed.front_matter;
             let (path, kind) = place_of(file, &mut front_matter);
+            if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
+                let message = format!("`{path}` cannot be asked for: it has a backslash, a control character or an empty segment");
+                faults.push(Fault::error(file, None, message).hint("give the file another name, or the page a `slug`"));
+            }
             if front_matter.description.is_none() {
                 let fault = Fault::warning(file, Some(1), "the page has no `description`");
                 faults

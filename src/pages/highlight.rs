@@ -1,6 +1,6 @@
 //! Colours code by class names, so that the stylesheet decides and no inline style is needed.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use giallo::{HighlightOptions, Registry, ThemeVariant};
 
@@ -10,46 +10,59 @@ use super::html::escape;
 /// own, which [`kind`] turns back into a name; a test holds the two together.
 const PALETTE: &str = "dark-plus";
 
-/// All grammars, unpacked once, on the first code block that names its language.
-static REGISTRY: LazyLock<Option<Registry>> = LazyLock::new(|| {
-    let mut registry = Registry::builtin().ok()?;
-    registry.link_grammars();
-    Some(registry)
-});
+/// The grammars' effort grows with the square of a line's length, in bytes; what is longer is not meant for reading anyhow.
+const LONGEST_LINE: usize = 2_000;
 
-/// `code` as HTML: escaped, with `<span class="c-KIND">` around what the grammar of `language` recognises. An unknown
-/// language, or none, gives escaped text.
-pub fn highlight(code: &str, language: &str) -> String {
-    let language = alias(language);
-    let plain = || escape(code.trim_end_matches('\n'));
-    if matches!(language, "" | "text" | "txt" | "plain" | "plaintext" | "console-output") {
-        return plain();
+/// The longest block that is coloured, in bytes.
+const LONGEST_BLOCK: usize = 200_000;
+
+/// Colours code. It holds tens of megabytes once it has been used, so that it should not outlive the loading of a site.
+#[derive(Default)]
+pub struct Highlighter {
+    /// All grammars, unpacked on the first code block that names its language.
+    registry: OnceLock<Option<Registry>>,
+}
+
+impl Highlighter {
+    fn registry(&self) -> Option<&Registry> {
+        let unpack = || {
+            let mut registry = Registry::builtin().ok()?;
+            registry.link_grammars();
+            Some(registry)
+        };
+        self.registry.get_or_init(unpack).as_ref()
     }
-    let Some(registry) = REGISTRY.as_ref().filter(|registry| registry.contains_grammar(language)) else {
-        return plain();
-    };
-    let options = HighlightOptions::new(language, ThemeVariant::Single(PALETTE)).merge_whitespace(false);
-    let Ok(highlighted) = registry.highlight(code.trim_end_matches('\n'), &options) else { return plain() };
-    let mut html = String::with_capacity(code.len() * 2);
-    for (number, line) in highlighted.tokens.iter().enumerate() {
-        if number > 0 {
-            html.push('\n');
+
+    /// `code` as HTML: escaped, with `<span class="c-KIND">` around what the grammar of `language` recognises. An unknown
+    /// language, or none, gives escaped text.
+    pub fn highlight(&self, code: &str, language: &str) -> String {
+        let language = alias(language);
+        let code = code.trim_end_matches('\n');
+        let too_long = code.len() > LONGEST_BLOCK || code.lines().any(|line| line.len() > LONGEST_LINE);
+        if too_long || matches!(language, "" | "text" | "txt" | "plain" | "plaintext") {
+            return escape(code);
         }
-        for token in line {
-            let ThemeVariant::Single(style) = &token.style else { continue };
-            match kind(&style.foreground.as_hex()).filter(|_| !token.text.trim().is_empty()) {
-                Some(kind) => {
-                    html.push_str("<span class=\"c-");
-                    html.push_str(kind);
-                    html.push_str("\">");
-                    html.push_str(&escape(&token.text));
-                    html.push_str("</span>");
+        let options = HighlightOptions::new(language, ThemeVariant::Single(PALETTE)).merge_whitespace(false);
+        let registry = self.registry().filter(|registry| registry.contains_grammar(language));
+        let Some(highlighted) = registry.and_then(|registry| registry.highlight(code, &options).ok()) else {
+            return escape(code);
+        };
+        let mut html = String::with_capacity(code.len() * 2);
+        for (number, line) in highlighted.tokens.iter().enumerate() {
+            if number > 0 {
+                html.push('\n');
+            }
+            for token in line {
+                let ThemeVariant::Single(style) = &token.style else { continue };
+                let text = escape(&token.text);
+                match kind(&style.foreground.as_hex()).filter(|_| !token.text.trim().is_empty()) {
+                    Some(kind) => html.push_str(&format!("<span class=\"c-{kind}\">{text}</span>")),
+                    None => html.push_str(&text),
                 }
-                None => html.push_str(&escape(&token.text)),
             }
         }
+        html
     }
-    html
 }
 
 /// Names that people write, where the grammar has another.
@@ -89,6 +102,7 @@ mod tests {
 
     #[test]
     fn tokens_get_the_class_of_their_kind() {
+        let highlighter = Highlighter::default();
         for (language, code, expected) in [
             ("rust", "fn main() {}", "<span class=\"c-keyword\">fn</span>"),
             ("rust", "// why", "<span class=\"c-comment\">// why</span>"),
@@ -99,13 +113,14 @@ mod tests {
             ("bash", "# why", "<span class=\"c-comment\"># why</span>"),
             ("yaml", "a: 1", "c-number"),
         ] {
-            let html = highlight(code, language);
+            let html = highlighter.highlight(code, language);
             assert!(html.contains(expected), "{language}: {html}");
         }
     }
 
     #[test]
     fn an_unknown_language_is_plain_and_escaped() {
+        let highlight = |code, language| Highlighter::default().highlight(code, language);
         assert_eq!(highlight("<a> & b\n", "no-such-language"), "&lt;a&gt; &amp; b");
         assert_eq!(highlight("x < y\n", ""), "x &lt; y");
     }
@@ -113,8 +128,9 @@ mod tests {
     #[test]
     fn the_text_survives_whatever_the_language() {
         let code = "if (a < b) { return \"&amp;\"; } // ü\n\n\tlast";
+        let highlighter = Highlighter::default();
         for language in ["rust", "javascript", "c", "html", "bash", "http", "diff"] {
-            let html = highlight(code, language);
+            let html = highlighter.highlight(code, language);
             let mut text = String::new();
             let mut inside = false;
             for c in html.chars() {

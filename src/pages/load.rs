@@ -8,6 +8,7 @@ use jiff::civil::Date;
 
 use super::document::{Document, Kind, Tag, add_blog, read_documents};
 use super::file::{Cache, File, media_type};
+use super::highlight::Highlighter;
 use super::html::{ids, rewrite_links};
 use super::layout::Layout;
 use super::link::{Catalog, Place};
@@ -228,9 +229,10 @@ fn lay_out_all(
 /// Renders all bodies in parallel and resolves the links of front matter. Returns all links.
 fn render(documents: &mut [Document], catalog: &Catalog, faults: &mut Vec<Fault>) -> Vec<Found> {
     let mut links = Vec::new();
+    let highlighter = Highlighter::default();
     let rendered = in_parallel(documents, |document| {
         let place = Place { file: &document.file, path: &document.path };
-        markdown::render(&document.body, document.body_line, place, catalog)
+        markdown::render(&document.body, document.body_line, place, catalog, &highlighter)
     });
     for (document, mut rendered) in documents.iter_mut().zip(rendered) {
         let file = document.file.clone();

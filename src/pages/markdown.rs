@@ -9,7 +9,7 @@ use comrak::nodes::{ListType, Node, NodeList, NodeValue, Sourcepos};
 use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 
-use super::highlight::highlight;
+use super::highlight::Highlighter;
 use super::html::{escape, rewrite_links};
 use super::link::{Catalog, Place, Target};
 
@@ -55,7 +55,13 @@ pub struct Heading {
 /// Renders `body`, which begins on line `first_line` of its file.
 ///
 /// GitHub Flavored Markdown with footnotes and alerts; raw HTML passes, because the author is the operator.
-pub fn render(body: &str, first_line: usize, place: Place<'_>, catalog: &Catalog) -> Rendered {
+pub fn render(
+    body: &str,
+    first_line: usize,
+    place: Place<'_>,
+    catalog: &Catalog,
+    highlighter: &Highlighter,
+) -> Rendered {
     let arena = Arena::new();
     let options = options();
     let root = comrak::parse_document(&arena, body, &options);
@@ -65,6 +71,7 @@ pub fn render(body: &str, first_line: usize, place: Place<'_>, catalog: &Catalog
         first_line,
         place,
         catalog,
+        highlighter,
         edits: Vec::new(),
         verbatim: Vec::new(),
         tables: 0,
@@ -110,6 +117,7 @@ struct Work<'a, 'b> {
     first_line: usize,
     place: Place<'b>,
     catalog: &'b Catalog,
+    highlighter: &'b Highlighter,
     /// Replacements in the source, for the Markdown representation.
     edits: Vec<(Range<usize>, String)>,
     /// The lines of code and HTML blocks, where nothing is a link definition.
@@ -133,7 +141,7 @@ impl<'a> Work<'a, '_> {
                 let html = format!(
                     "<pre class=\"code\" tabindex=\"0\" data-lang=\"{}\"><code>{}\n</code></pre>\n",
                     escape(named),
-                    highlight(&block.literal, language)
+                    self.highlighter.highlight(&block.literal, language)
                 );
                 node.data_mut().value = NodeValue::Raw(html);
             }
@@ -552,6 +560,6 @@ mod tests {
     fn go(source: &str) -> Rendered {
         let mut catalog = Catalog { base_url: "https://www.example.com".into(), ..Catalog::default() };
         catalog.assets.insert("/assets/i.svg".into(), "/assets/i.0123456789.svg".into());
-        render(source, 10, Place { file: "pages/here.md", path: "/here/" }, &catalog)
+        render(source, 10, Place { file: "pages/here.md", path: "/here/" }, &catalog, &Highlighter::default())
     }
 }

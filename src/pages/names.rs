@@ -70,6 +70,9 @@ pub(super) struct Found {
     pub target: Target,
 }
 
+/// Comparing with all paths takes its time, and whoever has more broken links than this has another trouble than typing.
+const MOST_SUGGESTIONS: usize = 100;
+
 /// A warning for each link that leads nowhere. `anchors` has those of each page by its path.
 pub(super) fn check_links(
     found: &[Found],
@@ -81,9 +84,10 @@ pub(super) fn check_links(
     for Found { place, line, target } in found {
         let path = target.path.as_str();
         if !names.has(path) {
-            let suggestion = *suggested
-                .entry(path)
-                .or_insert_with(|| closest(path, names.owners.keys().map(String::as_str)));
+            let enough = suggested.len() >= MOST_SUGGESTIONS;
+            let suggestion = *suggested.entry(path).or_insert_with(|| {
+                closest(path, names.owners.keys().map(String::as_str).filter(|_| !enough))
+            });
             faults.push(hinted(
                 Fault::warning(place, *line, format!("the link to `{path}` leads nowhere")),
                 suggestion,

@@ -229,15 +229,20 @@ fn qvalue(value: &[u8]) -> Option<Quality> {
     }
 }
 
-/// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). A quote that is never closed quotes nothing.
+/// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). A quote that is never closed quotes nothing, and neither do
+/// those after it: each byte is looked at twice at the most.
 fn split(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
+    let mut quotes = true;
     std::iter::from_fn(move || {
         let current = rest?;
         let mut at = 0;
         while at < current.len() {
-            if current[at] == b'"' {
-                at += quoted_length(&current[at..]);
+            if current[at] == b'"' && quotes {
+                match quoted_length(&current[at..]) {
+                    Some(length) => at += length,
+                    None => quotes = false,
+                }
             } else if current[at] == separator {
                 rest = Some(&current[at + 1..]);
                 return Some(&current[..at]);
@@ -250,17 +255,17 @@ fn split(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The length of the quoted string at the start of `bytes`, 1 if it is never closed.
-fn quoted_length(bytes: &[u8]) -> usize {
+/// The length of the quoted string at the start of `bytes`; none if it is never closed.
+fn quoted_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     while at < bytes.len() {
         match bytes[at] {
-            b'"' => return at + 1,
+            b'"' => return Some(at + 1),
             b'\\' => at += 2,
             _ => at += 1,
         }
     }
-    1
+    None
 }
 
 /// Whether `bytes` is a token (RFC 9110 §5.6.2).
@@ -387,6 +392,7 @@ mod tests {
             ("text/html;q=oops, application/json", None),
             (",,text/markdown,,", Some(Markdown)),
             ("\"unclosed, text/markdown", Some(Markdown)),
+            ("a/b;\"\\\"\\\"\\\", text/markdown;q=0.1", Some(Markdown)),
             ("text/x;a=\"b, text/markdown", Some(Markdown)),
             ("a/b;c=\"d,e;f\", text/markdown", Some(Markdown)),
             ("text/plain;x=\"\\\", text/html\", text/markdown", Some(Markdown)),

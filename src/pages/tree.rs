@@ -81,13 +81,20 @@ impl Tree {
     }
 }
 
+/// Files are kept in memory; what is larger belongs on a server for downloads.
+const LARGEST_FILE: u64 = 512 << 20;
+
 /// The files below a folder, sorted by name. Hidden ones are left out, except `.well-known`; a symbolic link must not lead
 /// out of the site's folder.
 fn walk(root: &Path, part: &str, faults: &mut Vec<Fault>) -> Vec<(String, PathBuf)> {
     let top = root.join(part);
     let boundary = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let mut found = Vec::new();
-    let mut folders = vec![top.clone()];
+    if top.exists() && !top.canonicalize().is_ok_and(|real| real.starts_with(&boundary)) {
+        faults.push(leads_out(part));
+        return found;
+    }
+    let mut folders = if top.exists() { vec![top.clone()] } else { Vec::new() };
     let mut seen = BTreeSet::new();
     while let Some(folder) = folders.pop() {
         // A link back to a folder that contains it would be walked for ever.
@@ -112,18 +119,15 @@ fn walk(root: &Path, part: &str, faults: &mut Vec<Fault>) -> Vec<(String, PathBu
                 continue;
             }
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-            if is_link && !file.canonicalize().is_ok_and(|real| real.starts_with(&boundary)) {
-                let hint = "copy the file into the site's folder";
-                faults.push(
-                    Fault::error(
-                        display(root, &file),
-                        None,
-                        "the symbolic link leads out of the site's folder",
-                    )
-                    .hint(hint),
-                );
+            if is_link && file.canonicalize().is_err() {
+                faults.push(Fault::error(display(root, &file), None, "the symbolic link leads nowhere"));
+            } else if is_link && !file.canonicalize().is_ok_and(|real| real.starts_with(&boundary)) {
+                faults.push(leads_out(&display(root, &file)));
             } else if file.is_dir() {
                 folders.push(file);
+            } else if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST_FILE) {
+                let message = format!("is no regular file of at most {} MiB", LARGEST_FILE >> 20);
+                faults.push(Fault::error(display(root, &file), None, message));
             } else if let Ok(relative) = file.strip_prefix(&top) {
                 found.push((relative.to_string_lossy().into_owned(), file));
             }
@@ -131,6 +135,11 @@ fn walk(root: &Path, part: &str, faults: &mut Vec<Fault>) -> Vec<(String, PathBu
     }
     found.sort();
     found
+}
+
+fn leads_out(place: &str) -> Fault {
+    Fault::error(place, None, "the symbolic link leads out of the site's folder")
+        .hint("copy the file into it")
 }
 
 fn display(root: &Path, file: &Path) -> String {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::Options;
 
-/// An answer's body may take this many bytes a second at the least.
+/// A client must read at least this many bytes of an answer a second.
 const SLOWEST_READER: u64 = 16 * 1024;
 
 /// What a connection waits for, and until when. Shared by the stream, the service and the watchdog, all on one thread.
@@ -23,9 +23,19 @@ pub(super) struct Clock(Rc<State>);
 struct State {
     phase: Cell<Phase>,
     deadline: Cell<Instant>,
+    /// The answer that is being sent, or was sent last.
+    answer: Cell<Sending>,
     header_timeout: Duration,
     exchange_timeout: Duration,
     idle_timeout: Duration,
+}
+
+/// When an answer was ready, how long its body is, and how many bytes have been written since.
+#[derive(Debug, Clone, Copy)]
+struct Sending {
+    began: Instant,
+    length: u64,
+    written: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +50,11 @@ enum Phase {
 
 impl Clock {
     pub(super) fn new(options: &Options) -> Self {
+        let now = Instant::now();
         Self(Rc::new(State {
             phase: Cell::new(Phase::Waiting),
-            deadline: Cell::new(Instant::now() + options.first_byte_timeout),
+            deadline: Cell::new(now + options.first_byte_timeout),
+            answer: Cell::new(Sending { began: now, length: 0, written: 0 }),
             header_timeout: options.header_timeout,
             exchange_timeout: options.exchange_timeout,
             idle_timeout: options.idle_timeout,
@@ -56,9 +68,31 @@ impl Clock {
 
     fn bytes_arrived(&self) {
         if self.0.phase.get() == Phase::Waiting {
+            let deadline = Instant::now() + self.0.header_timeout;
+            let answer = self.0.answer.get();
             // A pipelined request must not cut short the answer before it.
-            self.set(Phase::Header, self.0.deadline.get().max(Instant::now() + self.0.header_timeout));
+            let unsent = answer.written < answer.length;
+            self.set(Phase::Header, if unsent { deadline.max(self.0.deadline.get()) } else { deadline });
         }
+    }
+
+    fn bytes_left(&self, count: usize) {
+        let mut answer = self.0.answer.get();
+        answer.written += count as u64;
+        self.0.answer.set(answer);
+        if self.0.phase.get() == Phase::Waiting {
+            // Progress buys time, but no more than a reader at the slowest allowed speed has earned.
+            let earned = answer.began + Duration::from_secs(answer.written / SLOWEST_READER);
+            self.0.deadline.set(Instant::now().min(earned) + self.0.idle_timeout);
+        }
+    }
+
+    /// Passes on how a write went.
+    fn noting(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(count)) = written {
+            self.bytes_left(count);
+        }
+        written
     }
 
     /// A request's header is complete.
@@ -66,10 +100,11 @@ impl Clock {
         self.set(Phase::Exchange, Instant::now() + self.0.exchange_timeout);
     }
 
-    /// The answer is ready to be sent.
+    /// The answer is ready to be sent, with a body of this length.
     pub(super) fn answer_began(&self, length: u64) {
-        let sending = Duration::from_secs(length / SLOWEST_READER);
-        self.set(Phase::Waiting, Instant::now() + self.0.idle_timeout + sending);
+        let began = Instant::now();
+        self.0.answer.set(Sending { began, length, written: 0 });
+        self.set(Phase::Waiting, began + self.0.idle_timeout);
     }
 
     /// Runs `connection` to its end or past its deadline; whether it ended by itself.
@@ -99,7 +134,7 @@ impl Clock {
     }
 }
 
-/// A stream that tells the clock when bytes arrive.
+/// A stream that tells the clock when bytes arrive and leave.
 #[derive(Debug)]
 pub(super) struct Timed<S> {
     stream: S,
@@ -130,7 +165,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+        let this = self.get_mut();
+        this.clock.noting(Pin::new(&mut this.stream).poll_write(cx, bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -146,7 +182,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, slices)
+        let this = self.get_mut();
+        this.clock.noting(Pin::new(&mut this.stream).poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -62,6 +62,7 @@ async fn accept(
     let (alive, ended) = watch::channel(());
     let alive = Rc::new(alive);
     let mut stopping = stop.clone();
+    let mut failing = false;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -69,6 +70,9 @@ async fn accept(
         };
         match accepted {
             Ok((stream, peer)) => {
+                if std::mem::take(&mut failing) {
+                    tracing::info!("connections are accepted again");
+                }
                 // Too many: closing costs the least, and an answer would have to wait for a request first.
                 let Some(place) = connections.admit(peer.ip()) else { continue };
                 let (desk, stop, alive) = (desk.clone(), stop.clone(), alive.clone());
@@ -79,7 +83,9 @@ async fn accept(
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot accept connections for a moment");
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(%error, "connections cannot be accepted for a moment");
+                }
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
         }
@@ -115,6 +121,8 @@ async fn attend(
     let connection = http1::Builder::new()
         .max_buf_size(HEADER_LIMIT)
         .max_headers(HEADER_FIELDS)
+        // A client that has said all it has to say may still want to hear the answer.
+        .half_close(true)
         // The clock has the deadlines of all phases, this one included.
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(Timed::new(stream, clock.clone())), service);

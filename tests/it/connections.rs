@@ -76,6 +76,75 @@ fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
 }
 
 #[test]
+fn a_later_request_must_be_as_quick_as_the_first() {
+    let desk = Desk::with(&example_site(), &[QUICK[0], QUICK[2], ("FRONTDESK_SERVER__IDLE_TIMEOUT", "20s")]);
+    let mut connection = desk.connect();
+    assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
+    connection.send(b"GET / HTTP/1.1\r\nX-").expect("sent");
+    let took = closed_after(&mut connection);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn a_client_that_does_not_read_its_answer_is_closed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = folder.path().join("site");
+    assert!(crate::support::frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
+    std::fs::write(site.join("assets/large.bin"), vec![7; 40 << 20]).expect("it can be written");
+    let desk = Desk::with(&site, &QUICK);
+    // One reads nothing, the other everything, slowly.
+    let mut idle = desk.connect();
+    idle.send(b"GET /assets/large.bin HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+    let whole = desk.get("/assets/large.bin", &[]);
+    assert_eq!(whole.body.len(), 40 << 20);
+    std::thread::sleep(Duration::from_secs(3));
+    let read = match idle.rest() {
+        Ok(rest) => rest.len(),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+            0
+        }
+    };
+    assert!(read < 40 << 20, "it was cut off, not served in the end");
+}
+
+#[test]
+fn a_client_that_has_said_all_it_has_to_say_still_hears_the_answer() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    let body = json!({ "email": "half@example.com" }).to_string();
+    let head = format!(
+        "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.send(head.as_bytes()).expect("sent");
+    connection.close_writing();
+    assert_eq!(connection.answer(false).expect("an answer").status, 200);
+    desk.expect(1);
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_stops_nothing() {
+    let mut desk = Desk::start();
+    desk.close_stderr();
+    // Each of these would be said there.
+    let away = desk.data_dir().with_extension("away");
+    std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
+    std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
+    for number in 0..5 {
+        assert_eq!(
+            desk.post("/api/waitlist", &json!({ "email": format!("a{number}@example.com") })).status,
+            500
+        );
+    }
+    assert_eq!(desk.get("/", &[]).status, 200);
+    std::fs::remove_file(desk.data_dir()).expect("it can be removed");
+    std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
+    let (code, _) = desk.terminate();
+    assert_eq!(code, Some(0));
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_order() {
     let desk = Desk::with(&example_site(), &QUICK);
     let mut connection = desk.connect();

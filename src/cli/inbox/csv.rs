@@ -45,8 +45,14 @@ fn write_record<'a>(values: impl Iterator<Item = &'a str>, out: &mut dyn Write) 
         if i > 0 {
             out.write_all(b",")?;
         }
-        let guard = if value.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-        if value.contains([',', '"', '\r', '\n']) {
+        // Spreadsheets look past blanks, line feeds and byte order marks, and take full-width signs for the others.
+        let start = value.trim_start_matches([' ', '\n', '\u{feff}']);
+        let guard = if start.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']) {
+            "'"
+        } else {
+            ""
+        };
+        if value.contains([',', ';', '"', '\r', '\n', '\t']) {
             write!(out, "\"{guard}{}\"", value.replace('"', "\"\""))?;
         } else {
             write!(out, "{guard}{value}")?;
@@ -77,8 +83,10 @@ mod tests {
     #[test]
     fn what_a_spreadsheet_would_calculate_is_made_text() {
         for start in ["=", "+", "-", "@", "\t"] {
-            check(&[&format!("{start}1")], &format!("'{start}1\r\n"));
+            let quote = if start == "\t" { "\"" } else { "" };
+            check(&[&format!("{start}1")], &format!("{quote}'{start}1{quote}\r\n"));
         }
+        check(&[" =1", "＝1", "\u{feff}=1", "a;=1"], "' =1,'＝1,'\u{feff}=1,\"a;=1\"\r\n");
         check(&["=A1,B1"], "\"'=A1,B1\"\r\n");
         check(&["\r1"], "\"'\r1\"\r\n");
         check(&["1=1"], "1=1\r\n");

@@ -60,9 +60,21 @@ impl Database {
 
     /// Commits all of them in one transaction, or none, with ids from `ids`. Writes something even if there are none, so that it
     /// shows whether that is possible.
-    pub(super) fn keep(&mut self, jobs: &[Job], ids: &ContextV7) -> Result<Vec<Accepted>, StoreError> {
+    ///
+    /// A commit that fails may have reached the disk all the same, and then it comes back when the database is opened again.
+    /// What it held stays in `doubtful`, and is taken out by the next transaction that succeeds: it was not confirmed.
+    pub(super) fn keep(
+        &mut self,
+        jobs: &[Job],
+        ids: &ContextV7,
+        doubtful: &mut Vec<Uuid>,
+    ) -> Result<Vec<Accepted>, StoreError> {
         self.files.are_in_place()?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for id in &*doubtful {
+            // Their fingerprints stand for nothing then, and are given to whatever comes next.
+            transaction.prepare_cached("DELETE FROM submission WHERE id = ?1")?.execute([id.as_bytes()])?;
+        }
         let accepted = if jobs.is_empty() {
             transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
             Vec::new()
@@ -72,7 +84,19 @@ impl Database {
             batch.prune(jobs)?;
             accepted
         };
-        transaction.commit()?;
+        let sure = doubtful.len();
+        doubtful.extend(accepted.iter().filter_map(|accepted: &Accepted| match accepted {
+            Accepted::New(id) => Some(*id),
+            Accepted::Duplicate(_) => None,
+        }));
+        if let Err(error) = transaction.commit().map_err(StoreError::from) {
+            // A full disk or a lock is noticed before anything is final.
+            if matches!(error, StoreError::Full | StoreError::Locked) {
+                doubtful.truncate(sure);
+            }
+            return Err(error);
+        }
+        doubtful.clear();
         // A file that was taken away meanwhile has our rows, and nobody will ever read them.
         self.files.are_in_place()?;
         Ok(accepted)

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use uuid::ContextV7;
+use uuid::{ContextV7, Uuid};
 
 use super::sqlite::Database;
 use super::{Accepted, Arrival, Job, Options, StoreError};
@@ -41,7 +41,7 @@ impl Writer {
             let queue = Arc::clone(&queue);
             move || {
                 let _end = End(&queue);
-                Desk { options, ids: ContextV7::new(), database }.work(&queue);
+                Desk { options, ids: ContextV7::new(), doubtful: Vec::new(), database }.work(&queue);
             }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
@@ -201,6 +201,8 @@ struct Desk {
     options: Options,
     /// Outlives the database, so that ids ascend even from one to the next.
     ids: ContextV7,
+    /// What a failed commit may have left behind.
+    doubtful: Vec<Uuid>,
     database: Option<Database>,
 }
 
@@ -241,7 +243,7 @@ impl Desk {
             Some(database) => database,
             none => none.insert(Database::open(&self.options)?),
         };
-        let outcome = database.keep(jobs, &self.ids);
+        let outcome = database.keep(jobs, &self.ids, &mut self.doubtful);
         // A lock or a full disk says nothing against the connection.
         if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
             self.database = None;

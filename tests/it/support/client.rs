@@ -50,6 +50,11 @@ impl Connection {
         self.stream.get_mut().write_all(bytes)
     }
 
+    /// Says that nothing more will come.
+    pub fn close_writing(&mut self) {
+        self.stream.get_mut().shutdown(std::net::Shutdown::Write).expect("it is open");
+    }
+
     /// Sends a request with a Host header and returns the answer.
     pub fn request(
         &mut self,

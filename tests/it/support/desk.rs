@@ -33,6 +33,8 @@ pub struct Desk {
     site: PathBuf,
     data: tempfile::TempDir,
     environment: Vec<(String, String)>,
+    /// Dropping it closes the server's standard error.
+    stderr: Option<mpsc::Receiver<String>>,
     expected: RefCell<Option<usize>>,
 }
 
@@ -47,8 +49,9 @@ impl Desk {
         let data = tempfile::tempdir().expect("a data folder");
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let (child, address, ops) = spawn(site, &data.path().join("data"), &environment);
+        let (child, address, ops, stderr) = spawn(site, &data.path().join("data"), &environment);
         Self {
+            stderr: Some(stderr),
             address,
             ops,
             child,
@@ -123,7 +126,13 @@ impl Desk {
 
     /// Starts it again on the same data, on other ports.
     pub fn restart(&mut self) {
-        (self.child, self.address, self.ops) = spawn(&self.site, &self.data_dir(), &self.environment);
+        let (child, address, ops, stderr) = spawn(&self.site, &self.data_dir(), &self.environment);
+        (self.child, self.address, self.ops, self.stderr) = (child, address, ops, Some(stderr));
+    }
+
+    /// As if whoever reads the server's standard error had gone away: it ends with the next line.
+    pub fn close_stderr(&mut self) {
+        self.stderr = None;
     }
 
     /// SIGTERM; the exit code, and how long it took.
@@ -150,7 +159,11 @@ impl Drop for Desk {
     }
 }
 
-fn spawn(site: &Path, data: &Path, environment: &[(String, String)]) -> (Child, SocketAddr, SocketAddr) {
+fn spawn(
+    site: &Path,
+    data: &Path,
+    environment: &[(String, String)],
+) -> (Child, SocketAddr, SocketAddr, mpsc::Receiver<String>) {
     let mut child = frontdesk()
         .arg("serve")
         .arg(site)
@@ -162,8 +175,8 @@ fn spawn(site: &Path, data: &Path, environment: &[(String, String)]) -> (Child, 
         .expect("the binary runs");
     let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     let (sender, lines) = mpsc::channel();
-    // Read to the end, or the server would block on a full pipe.
-    std::thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line))));
+    // Read until nobody wants it any more, or the server would block on a full pipe.
+    std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let mut said = Vec::new();
     let (mut public, mut private) = (None, None);
     while public.is_none() || private.is_none() {
@@ -176,5 +189,5 @@ fn spawn(site: &Path, data: &Path, environment: &[(String, String)]) -> (Child, 
         public = public.or_else(|| after("  listening on http://"));
         said.push(line);
     }
-    (child, public.expect("it was said"), private.expect("it was said"))
+    (child, public.expect("it was said"), private.expect("it was said"), lines)
 }

@@ -47,7 +47,11 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// The database, its log and its shared memory, as they were when they were opened.
-pub(super) struct Files([(PathBuf, Identity); 3]);
+pub(super) struct Files {
+    files: [(PathBuf, Identity); 3],
+    /// The database's own length when it was last looked at, in bytes. We never let it shrink.
+    length: u64,
+}
 
 impl Files {
     /// To be called once SQLite has all three open: after the first transaction.
@@ -58,12 +62,19 @@ impl Files {
             let file = PathBuf::from(name);
             Identity::of(&file).map(|identity| (file, identity))
         };
-        Ok(Files([identify("")?, identify("-wal")?, identify("-shm")?]))
+        let length = fs::metadata(path).map_err(|error| StoreError::io(path, error))?.len();
+        Ok(Files { files: [identify("")?, identify("-wal")?, identify("-shm")?], length })
     }
 
-    /// [`StoreError::Moved`] unless each name still leads to the same file.
-    pub(super) fn are_in_place(&self) -> Result<(), StoreError> {
-        for (file, identity) in &self.0 {
+    /// [`StoreError::Moved`] unless each name still leads to the same file, and nobody has written something shorter into the
+    /// database.
+    pub(super) fn are_in_place(&mut self) -> Result<(), StoreError> {
+        let length = fs::metadata(&self.files[0].0).map_or(0, |metadata| metadata.len());
+        if length < self.length {
+            return Err(StoreError::Moved);
+        }
+        self.length = length;
+        for (file, identity) in &self.files {
             // A file that can't even be looked at is not where it was: opening it again will say why.
             if Identity::of(file).is_ok_and(|found| found == *identity) {
                 continue;
