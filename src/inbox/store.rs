@@ -39,7 +39,7 @@ pub struct Options {
 }
 
 /// What came in, ready to be kept.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Arrival {
     /// What was sent.
     pub entry: Entry,
@@ -50,6 +50,16 @@ pub struct Arrival {
     pub source: Source,
     /// When it had been read. Kept to the millisecond.
     pub received_at: Timestamp,
+}
+
+/// Without the key: it is the visitor's, like the entry's values.
+impl fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arrival")
+            .field("entry", &self.entry)
+            .field("received_at", &self.received_at)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a submission was kept.
@@ -170,7 +180,15 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens the database, makes it if it is missing, brings its layout up to date and starts the writer.
     pub fn open(options: &Options) -> Result<Store, StoreError> {
-        Ok(Store { writer: Arc::new(Writer::start(options.clone())?) })
+        let (store, opened) = Store::start(options)?;
+        opened.map(|()| store)
+    }
+
+    /// Starts the writer even where the database cannot be opened for now, and says why it could not. Until
+    /// it can, [`Store::accept`] fails; the writer tries again with each submission and each second.
+    pub fn start(options: &Options) -> Result<(Store, Result<(), StoreError>), StoreError> {
+        let (writer, opened) = Writer::start(options.clone())?;
+        Ok((Store { writer: Arc::new(writer) }, opened))
     }
 
     /// Keeps a submission, or recognises it as a repeat.

@@ -26,18 +26,23 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(options: Options) -> Result<Writer, StoreError> {
-        let database = Database::open(&options)?;
-        let queue = Arc::new(Queue::default());
+    /// Starts the thread, whether or not the database could be opened.
+    pub(super) fn start(options: Options) -> Result<(Writer, Result<(), StoreError>), StoreError> {
+        let (database, failure) = match Database::open(&options) {
+            Ok(database) => (Some(database), None),
+            Err(error) => (None, Some(error)),
+        };
+        let waiting = Waiting { failure: failure.clone(), ..Waiting::default() };
+        let queue = Arc::new(Queue { waiting: Mutex::new(waiting), changed: Condvar::new() });
         let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
             let queue = Arc::clone(&queue);
             move || {
                 let _end = End(&queue);
-                Desk { options, ids: ContextV7::new(), database: Some(database) }.work(&queue);
+                Desk { options, ids: ContextV7::new(), database }.work(&queue);
             }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
-        Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
+        Ok((Writer { queue, thread: Mutex::new(Some(thread)) }, failure.map_or(Ok(()), Err)))
     }
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
@@ -77,7 +82,6 @@ impl Drop for Writer {
 }
 
 /// What waits for the writer, and what it last found.
-#[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
