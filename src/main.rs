@@ -1,1 +1,7 @@
-fn main() {}
+//! Parse, run, print the error, exit.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    frontdesk::cli::main()
+}

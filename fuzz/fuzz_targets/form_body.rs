@@ -1,0 +1,69 @@
+//! The body of a form: an entry is everything that the form's definition promises, a refusal is one sentence.
+
+#![no_main]
+
+use frontdesk::inbox::form::{FORMS, Field, Form, Kind};
+use frontdesk::inbox::parse::{Entry, parse};
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Map, Value};
+
+fuzz_target!(|body: &[u8]| {
+    for form in FORMS {
+        match parse(form, body) {
+            Ok(entry) => check_entry(form, &entry, body),
+            Err(rejection) => check_sentence(form, &rejection.to_string()),
+        }
+    }
+});
+
+fn check_entry(form: &'static Form, entry: &Entry, body: &[u8]) {
+    let has = |shape: &[Field]| {
+        shape.iter().filter(|field| field.required).all(|field| entry.get(field.name).is_some())
+            && entry.fields().all(|(name, _)| shape.iter().any(|field| field.name == name))
+    };
+    let shape = [Some(form.fields), form.alternative]
+        .into_iter()
+        .flatten()
+        .find(|shape| has(shape))
+        .expect("an entry has the fields of one of the form's shapes");
+
+    for (name, text) in entry.fields() {
+        let field = shape.iter().find(|field| field.name == name).expect("a field of the shape");
+        assert!(text.chars().count() <= field.max_chars, "{name} is too long");
+        assert!(!text.chars().all(char::is_whitespace), "{name} holds nothing");
+        match field.kind {
+            Kind::Email => {
+                assert!(text.is_ascii() && !text.contains(|c: char| c.is_ascii_control()), "{name}");
+                let (local, domain) = text.rsplit_once('@').expect("an at sign");
+                assert!((1..=64).contains(&local.len()) && (1..=255).contains(&domain.len()), "{name}");
+                assert!(!domain.contains(char::is_whitespace), "{name}");
+            }
+            Kind::Line => assert!(!text.contains(char::is_control), "{name}"),
+            Kind::Text => assert!(!text.contains('\0'), "{name}"),
+        }
+    }
+
+    // What another reader of JSON finds in the body is what was taken, to the last space.
+    if let Ok(value) = serde_json::from_slice::<Value>(body) {
+        for (name, text) in entry.fields() {
+            assert_eq!(value[name].as_str(), Some(text), "{name} was changed");
+        }
+    }
+
+    // Written down and read again, it is the same entry.
+    let fields: Map<String, Value> = entry.fields().map(|(name, text)| (name.into(), text.into())).collect();
+    let again = parse(form, Value::Object(fields).to_string().as_bytes());
+    assert!(again.is_ok_and(|again| again == *entry), "an entry is accepted again");
+}
+
+fn check_sentence(form: &Form, sentence: &str) {
+    assert!(sentence.ends_with('.'), "{sentence}");
+    assert!(!sentence.contains(char::is_control), "{sentence}");
+    assert!(sentence.len() < 2000, "{} bytes of sentence", sentence.len());
+    // What stands in backquotes is the name of a field, or JSON's own punctuation: never a visitor's text.
+    for quoted in sentence.split('`').skip(1).step_by(2) {
+        let mut fields = form.fields.iter().chain(form.alternative.into_iter().flatten());
+        let punctuation = quoted.chars().all(|c| c.is_ascii_punctuation());
+        assert!(punctuation || fields.any(|field| field.name == quoted), "{sentence}");
+    }
+}

@@ -1,0 +1,42 @@
+//! The path of a request: whatever is let through is plain, and leads nowhere outside the site.
+
+#![no_main]
+
+use frontdesk::pages::path::{decode, encode, join, twin};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &str| {
+    let (path, relative) = input.split_once('\n').unwrap_or((input, ""));
+
+    if let Ok(decoded) = decode(path) {
+        assert_plain(&decoded);
+        assert!(decoded.len() <= path.len(), "decoding never makes a path longer");
+
+        let encoded = encode(&decoded);
+        assert!(
+            encoded.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\"<>\\^`{|}".contains(&byte)),
+            "fit for a link and for a header: {encoded}"
+        );
+        assert_eq!(decode(&encoded).as_deref(), Ok(&*decoded), "there and back");
+
+        let markdown = twin(&decoded);
+        assert!(markdown.starts_with('/') && markdown.ends_with(".md"), "{markdown}");
+
+        assert_inside(&join(&decoded, relative));
+    }
+    assert_inside(&join("/blog/a-post/", input));
+    assert_inside(&join("/", input));
+});
+
+fn assert_plain(path: &str) {
+    assert!(!path.contains(['\\', '\0', '\r', '\n']), "{path:?}");
+    assert!(!path.contains(char::is_control), "{path:?}");
+    assert_inside(path);
+    assert!(!path.contains("//"), "{path:?}");
+}
+
+/// It begins at the root, and climbs nowhere.
+fn assert_inside(path: &str) {
+    assert!(path.starts_with('/'), "{path:?}");
+    assert!(path.split('/').all(|segment| segment != "." && segment != ".."), "{path:?}");
+}

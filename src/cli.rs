@@ -1,0 +1,181 @@
+//! The command line: what was typed, turned into what is meant, and one function a command.
+//!
+//! Data goes to standard output, progress and diagnostics to standard error. 0 is fine, 1 findings or failure, 2 wrong usage.
+
+mod check;
+mod completions;
+mod config;
+pub mod inbox;
+mod init;
+mod serve;
+mod site;
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::config::Flag;
+
+/// A company's front desk on the web: serves the website to people and agents, and keeps every form submission.
+#[derive(Debug, Parser)]
+#[command(
+    name = "frontdesk",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    propagate_version = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a complete small site to begin with
+    Init {
+        /// The folder to write it to; created if it is not there
+        dir: PathBuf,
+    },
+    /// Serve a site
+    Serve {
+        /// The site's folder
+        site: PathBuf,
+        #[command(flatten)]
+        overrides: Overrides,
+    },
+    /// Check a site: configuration, front matter, links, anchors, paths, descriptions
+    Check {
+        /// The site's folder
+        site: PathBuf,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read what was submitted
+    Inbox {
+        #[command(subcommand)]
+        command: inbox::InboxCommand,
+        /// The site's folder
+        #[arg(long, global = true, default_value = ".", value_name = "DIR")]
+        site: PathBuf,
+        /// Where submissions are kept
+        #[arg(long, global = true, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+    },
+    /// Show the effective settings and where each comes from
+    Config {
+        /// The site's folder
+        #[arg(default_value = ".")]
+        site: PathBuf,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        overrides: Overrides,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man {
+        /// The folder to write them to
+        dir: PathBuf,
+    },
+}
+
+/// Flags that win over the configuration.
+#[derive(Debug, Args)]
+struct Overrides {
+    /// The public address; port 0 picks a free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// The private address for health checks, or `off`
+    #[arg(long, value_name = "ADDR:PORT")]
+    ops_listen: Option<String>,
+    /// Where submissions are kept
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+impl Overrides {
+    fn flags(&self) -> Vec<Flag> {
+        [
+            ("server.listen", "--listen", self.listen.map(|address| address.to_string())),
+            ("server.ops_listen", "--ops-listen", self.ops_listen.clone()),
+            ("store.data_dir", "--data-dir", self.data_dir.as_ref().map(absolute)),
+        ]
+        .into_iter()
+        .filter_map(|(key, name, value)| Some(Flag { key, name, value: value? }))
+        .collect()
+    }
+}
+
+/// A path that was typed is relative to where it was typed, not to the site's folder.
+fn absolute(path: &PathBuf) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            // Nobody is left to tell if this fails.
+            let _ = report(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Init { dir } => init::run(&dir),
+        Command::Serve { site, overrides } => serve::run(&site, &overrides.flags()),
+        Command::Check { site, json } => check::run(&site, json),
+        Command::Inbox { command, site, data_dir } => {
+            let overrides = Overrides { listen: None, ops_listen: None, data_dir };
+            let config = site::configuration(&site, &overrides.flags())?;
+            inbox::run(&command, &config.store.path)
+        }
+        Command::Config { site, json, overrides } => config::run(&site, &overrides.flags(), json),
+        Command::Completions { shell } => Ok(completions::run(&mut Arguments::command(), shell)),
+        Command::Man { dir } => completions::manual(Arguments::command(), &dir),
+    }
+}
+
+/// Prints `error: …`, what led to it, and a hint where there is one.
+fn report(error: &anyhow::Error) -> std::io::Result<()> {
+    let mut stderr = anstream::stderr().lock();
+    writeln!(stderr, "{}error:{} {error}", style::ERROR, style::ERROR.render_reset())?;
+    for cause in error.chain().skip(1) {
+        writeln!(stderr, "  because: {cause}")?;
+    }
+    Ok(())
+}
+
+/// Colours of the terminal; left out where `NO_COLOR` is set or nobody would see them.
+mod style {
+    use anstyle::{AnsiColor, Style};
+
+    pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
+    pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+    pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
+    pub(super) const DIM: Style = Style::new().dimmed();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,37 @@
+//! `frontdesk check`: every fault of a site at once, without serving it.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::{site, style};
+use crate::config::Config;
+
+/// Prints each fault as `file:line: what`; 1 if there is any.
+pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
+    let mut faults = Vec::new();
+    let mut pages = 0;
+    if let Some(config) = Config::load(folder, std::env::vars(), &[], &mut faults) {
+        let listen = config.listen;
+        let (site, mut found) = site::load(folder, &config.at(listen));
+        faults.append(&mut found);
+        pages = site.map_or(0, |site| site.page_count());
+    }
+    if json {
+        let mut stdout = io::stdout().lock();
+        for fault in &faults {
+            writeln!(stdout, "{}", serde_json::to_string(fault)?)?;
+        }
+    } else {
+        site::print(&faults)?;
+    }
+    let mut stderr = anstream::stderr().lock();
+    if faults.is_empty() {
+        let (good, reset) = (style::GOOD, style::GOOD.render_reset());
+        writeln!(stderr, "{good}fine:{reset} {pages} pages, nothing to mend")?;
+        Ok(ExitCode::SUCCESS)
+    } else {
+        writeln!(stderr, "{}", site::count(&faults))?;
+        Ok(ExitCode::FAILURE)
+    }
+}

@@ -1,0 +1,66 @@
+//! `frontdesk init`: a complete small site to begin with.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+
+use super::style;
+
+/// What is written, by its name in the site's folder.
+const FILES: &[(&str, &str)] = &[
+    ("frontdesk.toml", include_str!("../../starter/frontdesk.toml")),
+    ("pages/index.md", include_str!("../../starter/pages/index.md")),
+    ("pages/developers.md", include_str!("../../starter/pages/developers.md")),
+    ("pages/contact.md", include_str!("../../starter/pages/contact.md")),
+    ("pages/waitlist.md", include_str!("../../starter/pages/waitlist.md")),
+    ("posts/2026-01-15-hello.md", include_str!("../../starter/posts/2026-01-15-hello.md")),
+    ("assets/mark.svg", include_str!("../../starter/assets/mark.svg")),
+    (".gitignore", "# Submissions are personal data: back them up, but not here.\n/data/\n"),
+];
+
+/// Writes the site, unless something is there already.
+pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
+    let occupied = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    if occupied {
+        bail!("{} is not empty; name a folder that is, or one that is not there yet", folder.display());
+    }
+    for (name, text) in FILES {
+        let file = folder.join(name);
+        let parent = file.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    let mut stderr = anstream::stderr().lock();
+    let (good, reset) = (style::GOOD, style::GOOD.render_reset());
+    writeln!(stderr, "{good}written:{reset} a site of {} files in {}", FILES.len(), folder.display())?;
+    writeln!(
+        stderr,
+        "\nNext:\n  frontdesk serve {0}    serves it\n  frontdesk check {0}    looks for what needs mending",
+        folder.display()
+    )?;
+    writeln!(stderr, "\nBegin with frontdesk.toml (name, e-mail) and pages/index.md.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::site;
+    use crate::config::Config;
+
+    #[test]
+    fn the_site_that_is_written_has_nothing_to_mend() {
+        let folder = tempfile::tempdir().expect("a folder");
+        run(folder.path()).expect("it can be written");
+        let mut faults = Vec::new();
+        let config = Config::load(folder.path(), [], &[], &mut faults).expect("it is valid");
+        let listen = config.listen;
+        let (site, mut found) = site::load(folder.path(), &config.at(listen));
+        faults.append(&mut found);
+        assert_eq!(faults, []);
+        assert!(site.is_some_and(|site| site.page_count() >= 6));
+        assert!(run(folder.path()).is_err(), "nothing is overwritten");
+    }
+}

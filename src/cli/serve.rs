@@ -1,0 +1,188 @@
+//! `frontdesk serve`: binds, loads, opens the store, says so, and serves until it is told to stop.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::{site, style};
+use crate::config::{Config, Flag};
+use crate::fault::Severity;
+use crate::inbox::limit::Limiter;
+use crate::inbox::store::Store;
+use crate::pages::Site;
+use crate::web::{self, Desk};
+
+/// Bodies of this many bytes are compressed before the first request is answered, the rest in the background.
+const COMPRESSED_AT_START: usize = 2 << 20;
+
+/// Runs until SIGTERM or SIGINT.
+pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
+    let started = Instant::now();
+    log_to_stderr();
+    let config = site::configuration(folder, flags)?;
+    // Bound first: a port that is taken should not cost the time of loading, and the base URL may follow from it.
+    let public = web::bind(config.listen)
+        .context("is another server running there? `--listen ADDR:PORT` takes another")?;
+    let private = config.ops_listen.map(web::bind).transpose();
+    let private = private.context("that is the private address; `--ops-listen ADDR:PORT` takes another")?;
+    let config = config.at(public.local_addr()?);
+    raise_descriptor_limit(&config);
+
+    let site = load(folder, &config)?;
+    let store = Store::open(&config.store)
+        .with_context(|| format!("cannot keep submissions in {}", config.store.path.display()))?;
+    let desk = Arc::new(Desk {
+        site: Arc::new(site),
+        store,
+        limiter: Limiter::new(&config.limits),
+        options: config.web.clone(),
+    });
+    let stop = stop_on_signals()?;
+    announce(&config, &desk.site, public.local_addr()?, private.as_ref(), started.elapsed())?;
+    let rest = desk.site.clone();
+    std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
+    web::serve(&desk, &public, private, &stop)?;
+    if let Some(desk) = Arc::into_inner(desk) {
+        desk.store.close();
+    }
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The site, compressed as far as it should be before the first answer. Warnings are counted, errors end it.
+fn load(folder: &Path, config: &Config) -> anyhow::Result<Site> {
+    let progress = Progress::begin("loading the site");
+    let (site, faults) = site::load(folder, config);
+    let Some(site) = site else {
+        progress.end();
+        site::print(&faults)?;
+        bail!("the site cannot be served ({})", site::count(&faults));
+    };
+    site.compress(COMPRESSED_AT_START);
+    progress.end();
+    if !faults.is_empty() {
+        tracing::warn!("{}: `frontdesk check {}` tells more", site::count(&faults), folder.display());
+    }
+    debug_assert!(faults.iter().all(|fault| fault.severity == Severity::Warning));
+    Ok(site)
+}
+
+/// Says on standard error what is served where.
+fn announce(
+    config: &Config,
+    site: &Site,
+    public: SocketAddr,
+    private: Option<&TcpListener>,
+    took: Duration,
+) -> anyhow::Result<()> {
+    let mut stderr = anstream::stderr().lock();
+    let (good, dim) = (style::GOOD, style::DIM);
+    let (good_end, dim_end) = (good.render_reset(), dim.render_reset());
+    writeln!(stderr, "{good}frontdesk {}{good_end}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(stderr, "  listening on http://{public}")?;
+    if let Some(private) = private {
+        writeln!(
+            stderr,
+            "  private listener on http://{} {dim}(/livez, /readyz){dim_end}",
+            private.local_addr()?
+        )?;
+    }
+    let milliseconds = took.as_millis();
+    writeln!(
+        stderr,
+        "  {} pages, {} KiB, loaded in {milliseconds} ms",
+        site.page_count(),
+        site.size() / 1024
+    )?;
+    writeln!(stderr, "  submissions are kept in {}", config.store.path.display())?;
+    if config.base_url.is_none() {
+        let base_url = &config.pages.base_url;
+        writeln!(
+            stderr,
+            "  {dim}links say {base_url}: set `base_url` before the public reaches this site{dim_end}"
+        )?;
+    }
+    stderr.flush()?;
+    Ok(())
+}
+
+/// Becomes true on SIGTERM or SIGINT; a second signal ends the process at once.
+fn stop_on_signals() -> anyhow::Result<watch::Receiver<bool>> {
+    let (sender, receiver) = watch::channel(false);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _guard = runtime.enter();
+        // A file that may not grow any further is an error for whoever writes it; unhandled, the signal would end the process.
+        let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        runtime.block_on(async {
+            let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} };
+            next().await;
+            tracing::info!("stopping: requests that are under way may finish");
+            // Nobody listens any more if the server has ended by itself.
+            let _ = sender.send(true);
+            next().await;
+            std::process::exit(1);
+        });
+    })?;
+    Ok(receiver)
+}
+
+/// Every connection takes a descriptor, and the usual soft limit of 1,024 is far below what is configured.
+fn raise_descriptor_limit(config: &Config) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let wanted = config.web.max_connections as u64 + 128;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!(%error, "cannot raise the limit of open files");
+        }
+        if limit.current.is_some_and(|current| current < wanted) {
+            let possible = limit.current.unwrap_or_default().saturating_sub(128);
+            let wanted = config.web.max_connections;
+            tracing::warn!(
+                "the limit of open files allows about {possible} connections, not `server.max_connections` = {wanted}"
+            );
+        }
+    }
+}
+
+/// To standard error, with colours where somebody sees them.
+fn log_to_stderr() {
+    let ansi =
+        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let subscriber =
+        tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).with_target(false);
+    // A second call, in tests, leaves the first one in place.
+    let _ = subscriber.try_init();
+}
+
+/// One line on a terminal while something takes its time; nothing elsewhere.
+struct Progress {
+    shown: bool,
+}
+
+impl Progress {
+    fn begin(what: &str) -> Self {
+        let mut stderr = std::io::stderr();
+        let shown = stderr.is_terminal() && write!(stderr, "{what} …").and_then(|()| stderr.flush()).is_ok();
+        Self { shown }
+    }
+
+    fn end(self) {
+        if self.shown {
+            // The cursor goes back and the line is cleared.
+            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! From `frontdesk.toml`, the environment and flags to typed options, each fault with its place.
+//!
+//! A key is declared once, where it is read in [`Config::read`]: its name, its default and how it is parsed. Everything else
+//! (unknown keys, environment variables, the `config` command, the check of the commented example) follows from that.
+
+mod reader;
+mod value;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use reader::{Flag, Origin, Setting};
+
+use crate::fault::{Fault, Severity};
+use crate::inbox::{email::Mailbox, limit, store};
+use crate::pages::{self, FooterGroup, FooterLink, Operator};
+use crate::{resources, web};
+use reader::Reader;
+use value::Raw;
+
+/// The configuration file's name in the site's folder.
+pub const FILE_NAME: &str = "frontdesk.toml";
+
+/// Everything that can be configured, as the parts want it.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The address under which the public reaches the site; none if it is to follow from the address that is listened on.
+    pub base_url: Option<String>,
+    /// Where the public address listens.
+    pub listen: SocketAddr,
+    /// Where the private address listens, if at all.
+    pub ops_listen: Option<SocketAddr>,
+    /// How requests are served.
+    pub web: web::Options,
+    /// What the operator says of the site; its `base_url` is filled in once it is known.
+    pub pages: pages::Options,
+    /// What goes into the resources; likewise.
+    pub resources: resources::Options,
+    /// Where submissions are kept.
+    pub store: store::Options,
+    /// How often one source may submit.
+    pub limits: limit::Options,
+    /// The effective settings in the order in which they are documented.
+    pub settings: Vec<Setting>,
+}
+
+impl Config {
+    /// Reads the configuration of the site in `folder`: a flag wins over the environment, that over the file, that over the
+    /// default. None if a fault keeps it from being used.
+    pub fn load(
+        folder: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &[Flag],
+        faults: &mut Vec<Fault>,
+    ) -> Option<Self> {
+        let file = folder.join(FILE_NAME);
+        let text = match std::fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) => {
+                let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
+                faults.push(fault.hint(format!(
+                    "is {} a site's folder? `frontdesk init DIR` writes a small site to begin with",
+                    folder.display()
+                )));
+                return None;
+            }
+        };
+        Self::parse(&text, folder, environment, flags, faults)
+    }
+
+    /// The same for a text that was read already; `folder` is what relative paths are relative to.
+    pub fn parse(
+        text: &str,
+        folder: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &[Flag],
+        faults: &mut Vec<Fault>,
+    ) -> Option<Self> {
+        let before = faults.len();
+        let mut reader = Reader::new(FILE_NAME, text, environment, flags, faults);
+        let config = Self::read(&mut reader, folder);
+        let (settings, mut found) = reader.finish();
+        faults.append(&mut found);
+        let failed = faults[before..].iter().any(|fault| fault.severity == Severity::Error);
+        (!failed).then_some(Self { settings, ..config })
+    }
+
+    /// Every key there is, in the order of the documentation.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one list of all keys is easier to find one's way in than several"
+    )]
+    fn read(r: &mut Reader<'_>, folder: &Path) -> Self {
+        let base_url = r.get("base_url", "", value::base_url);
+        let operator = Operator {
+            name: r.get("operator.name", "", value::text),
+            email: r.get("operator.email", "", email),
+            console_url: r.get("operator.console_url", "", value::web_address),
+        };
+        let security_email = r.get("operator.security_email", "", email);
+        let title = r.get("site.title", "", value::text);
+        let tagline = r.get("site.tagline", "", value::text);
+        let description = r.get("site.description", "", value::text);
+        let language = r.get("site.language", "en", value::language);
+        let footer = r.get("site.footer", "[]", footer);
+
+        let listen = r.get("server.listen", "127.0.0.1:8080", value::address);
+        let ops_listen = r.get("server.ops_listen", "127.0.0.1:8081", value::optional_address);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let seconds = |seconds| Duration::from_secs(seconds)..=Duration::from_hours(1);
+        let web = web::Options {
+            workers: match r.get("server.workers", "0", value::count(0..=1024)) {
+                0 => cores,
+                workers => workers,
+            },
+            max_connections: r.get("server.max_connections", "10000", value::count(1..=10_000_000)),
+            max_connections_per_source: r.get(
+                "server.max_connections_per_source",
+                "256",
+                value::count(1..=10_000_000),
+            ),
+            trusted_proxies: r.get("server.trusted_proxies", "[]", value::networks),
+            first_byte_timeout: r.get("server.first_byte_timeout", "5s", value::duration(seconds(1))),
+            header_timeout: r.get("server.header_timeout", "5s", value::duration(seconds(1))),
+            body_timeout: r.get("server.body_timeout", "10s", value::duration(seconds(1))),
+            idle_timeout: r.get("server.idle_timeout", "30s", value::duration(seconds(1))),
+            exchange_timeout: r.get("server.exchange_timeout", "30s", value::duration(seconds(1))),
+            shutdown_grace: r.get("server.shutdown_grace", "10s", value::duration(seconds(0))),
+        };
+
+        let data_dir: PathBuf = r.get("store.data_dir", "data", value::path);
+        let data_dir = folder.join(data_dir);
+        let path = data_dir.join(r.get("store.url", "sqlite:inbox.sqlite", value::sqlite));
+        let window = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
+        let store = store::Options {
+            path,
+            duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)),
+        };
+        let limits = limit::Options {
+            enabled: r.get("limits.enabled", "true", value::flag),
+            per_minute: r.get("limits.per_minute", "30", value::count(1..=1_000_000)),
+            per_hour: r.get("limits.per_hour", "300", value::count(1..=1_000_000)),
+            max_sources: r.get("limits.max_sources", "100000", value::count(1..=100_000_000)),
+        };
+        r.get("limits.shared_url", "", value::not_yet("limits across several machines"));
+        let signals = resources::Signals {
+            search: r.get("content_signals.search", "", value::maybe),
+            ai_input: r.get("content_signals.ai_input", "", value::maybe),
+            ai_train: r.get("content_signals.ai_train", "", value::maybe),
+        };
+
+        let title = if title.is_empty() { operator.name.clone() } else { title };
+        let description = if description.is_empty() { tagline.clone() } else { description };
+        r.warn_if(
+            title.is_empty(),
+            "operator.name",
+            "neither `operator.name` nor `site.title` is set",
+            "pages, guides and feeds need a name",
+        );
+        r.warn_if(
+            description.is_empty(),
+            "site.description",
+            "`site.description` is not set",
+            "llms.txt and the feed begin with it: one or two sentences",
+        );
+        r.warn_if(
+            operator.email.is_empty(),
+            "operator.email",
+            "`operator.email` is not set",
+            "without script the forms show it, and security.txt needs a contact",
+        );
+        let pages = pages::Options {
+            title: title.clone(),
+            tagline,
+            description: description.clone(),
+            language: language.clone(),
+            base_url: String::new(),
+            operator: operator.clone(),
+            footer,
+            home_links: resources::home_links(),
+        };
+        let resources = resources::Options {
+            title,
+            description,
+            language,
+            base_url: String::new(),
+            security_email: if security_email.is_empty() { operator.email.clone() } else { security_email },
+            operator,
+            signals,
+            quotas: limits.enabled.then_some((limits.per_minute, limits.per_hour)),
+            today: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
+        };
+        Self {
+            base_url: Some(base_url).filter(|url| !url.is_empty()),
+            listen,
+            ops_listen,
+            web,
+            pages,
+            resources,
+            store,
+            limits,
+            settings: Vec::new(),
+        }
+    }
+
+    /// The options with the base URL filled in, which is `http://ADDRESS` where none is configured.
+    #[must_use]
+    pub fn at(mut self, listening_on: SocketAddr) -> Self {
+        let mut address = listening_on;
+        if address.ip().is_unspecified() {
+            address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+        }
+        let base_url = self.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        self.pages.base_url.clone_from(&base_url);
+        self.resources.base_url = base_url;
+        self
+    }
+}
+
+fn email(raw: &Raw) -> Result<String, String> {
+    let text = value::text(raw)?;
+    if text.is_empty() || Mailbox::parse(&text).is_some() {
+        Ok(text)
+    } else {
+        Err("an e-mail address such as \"hello@example.com\"".to_owned())
+    }
+}
+
+/// `[[site.footer]]` with `title` and `links`, each a path or `{ title, href }`.
+fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
+    let expected = || {
+        "groups `[[site.footer]]` with a `title` and `links`, each a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
+            .to_owned()
+    };
+    let Raw::List(groups) = raw else { return Err(expected()) };
+    let read = |group: &Raw| {
+        let title = group.member("title")?.as_text()?;
+        let Raw::List(links) = group.member("links")? else { return None };
+        let links: Option<Vec<FooterLink>> = links
+            .iter()
+            .map(|link| match link {
+                Raw::Text(href) => Some(FooterLink { title: None, href: href.clone() }),
+                link => Some(FooterLink {
+                    title: Some(link.member("title")?.as_text()?.to_owned()),
+                    href: link.member("href")?.as_text()?.to_owned(),
+                }),
+            })
+            .collect();
+        Some(FooterGroup { title: title.to_owned(), links: links? })
+    };
+    groups.iter().map(|group| read(group).ok_or_else(expected)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("../starter/frontdesk.toml");
+
+    #[test]
+    fn the_commented_example_is_accepted_as_it_is() {
+        let config = accept(EXAMPLE, &[], &[]);
+        assert_eq!(config.pages.operator.email, "hello@example.com");
+    }
+
+    #[test]
+    fn the_commented_example_lists_every_key_with_its_default() {
+        // Uncomment every line that sets something.
+        let uncommented: String = EXAMPLE
+            .lines()
+            .map(|line| {
+                let bare = line.strip_prefix("# ").unwrap_or(line);
+                let sets = bare
+                    .split_once(" = ")
+                    .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
+                format!("{}\n", if sets || bare.starts_with("[[") { bare } else { line })
+            })
+            .collect();
+        let config = accept(&uncommented, &[], &[]);
+        let missing: Vec<&str> = config
+            .settings
+            .iter()
+            .filter(|setting| !matches!(setting.origin, Origin::File(_)))
+            .map(|setting| setting.key)
+            .collect();
+        assert_eq!(missing, [""; 0], "keys that the example does not list");
+        let defaults = accept("", &[], &[]);
+        for (setting, default) in config.settings.iter().zip(&defaults.settings) {
+            let own = ["operator.", "site.", "content_signals.", "base_url"]
+                .iter()
+                .any(|own| setting.key.starts_with(own));
+            assert!(
+                own || setting.value == default.value,
+                "{}: {} is not the default {}",
+                setting.key,
+                setting.value,
+                default.value
+            );
+        }
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_environment_and_that_over_the_file() {
+        let file = "[server]\nworkers = 1\n";
+        let environment = [("FRONTDESK_SERVER__WORKERS", "2")];
+        let flag = [Flag { key: "server.workers", name: "--workers", value: "3".into() }];
+        assert_eq!(accept(file, &[], &[]).web.workers, 1);
+        assert_eq!(accept(file, &environment, &[]).web.workers, 2);
+        let config = accept(file, &environment, &flag);
+        assert_eq!(config.web.workers, 3);
+        let setting =
+            config.settings.iter().find(|setting| setting.key == "server.workers").expect("it is there");
+        assert_eq!(setting.origin.to_string(), "flag --workers");
+    }
+
+    #[test]
+    fn the_environment_may_name_a_file_that_holds_the_value() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("email");
+        std::fs::write(&file, "secret@example.com\n").expect("it can be written");
+        let config = accept("", &[("FRONTDESK_OPERATOR__EMAIL_FILE", file.to_str().expect("a name"))], &[]);
+        assert_eq!(config.pages.operator.email, "secret@example.com");
+        refuse(
+            "",
+            &[("FRONTDESK_OPERATOR__EMAIL_FILE", "/no/such/file")],
+            &["FRONTDESK_OPERATOR__EMAIL_FILE: cannot read"],
+        );
+    }
+
+    #[test]
+    fn every_fault_is_told_at_once_with_its_line_and_a_remedy() {
+        refuse(
+            "base_url = \"www.example.com\"\n\n[server]\nlisen = \"x\"\nworkers = \"many\"\nidle_timeout = 5\n\n[sever]\nx = 1\n[limits]\nenabled = 1\nper_minute = 0\n",
+            &[],
+            &[
+                "frontdesk.toml:1: `base_url` must be",
+                "frontdesk.toml:4: unknown key `server.lisen`\n    hint: did you mean `server.listen`?",
+                "frontdesk.toml:5: `server.workers` must be a whole number from 0 to 1024",
+                "frontdesk.toml:6: `server.idle_timeout` must be a duration",
+                "frontdesk.toml:8: unknown table `[sever]`\n    hint: did you mean `[server]`?",
+                "frontdesk.toml:11: `limits.enabled` must be true or false",
+                "frontdesk.toml:12: `limits.per_minute` must be a whole number from 1",
+            ],
+        );
+        refuse("[server\n", &[], &["frontdesk.toml:1: "]);
+        refuse("server = 3\n", &[], &["frontdesk.toml:1: `server` must be a table"]);
+        refuse(
+            "[operator]\nemail = \"joe@invalid=domain.com\"\n",
+            &[],
+            &["frontdesk.toml:2: `operator.email` must be an e-mail address"],
+        );
+        refuse(
+            "",
+            &[("FRONTDESK_SERVER__LISTEN", "nowhere")],
+            &["FRONTDESK_SERVER__LISTEN: `server.listen` must be an address"],
+        );
+        refuse(
+            "[store]\nurl = \"postgres://example.com/x\"\n",
+            &[],
+            &["frontdesk.toml:2: `store.url` must be"],
+        );
+        refuse(
+            "[limits]\nshared_url = \"redis://example.com\"\n",
+            &[],
+            &["frontdesk.toml:2: `limits.shared_url` must be empty"],
+        );
+        refuse(
+            "[server]\ntrusted_proxies = [\"10.0.0.0/40\"]\n",
+            &[],
+            &["frontdesk.toml:2: `server.trusted_proxies` must be a list of addresses"],
+        );
+        refuse("[[site.footer]]\ntitle = \"x\"\n", &[], &["frontdesk.toml:1: `site.footer` must be groups"]);
+    }
+
+    #[test]
+    fn an_unknown_variable_is_only_a_warning() {
+        let mut faults = Vec::new();
+        let environment =
+            [("FRONTDESK_SERVER__LISEN".to_owned(), "x".to_owned()), ("HOME".to_owned(), "/".to_owned())];
+        assert!(
+            Config::parse(
+                "[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"d\"\n",
+                Path::new("."),
+                environment,
+                &[],
+                &mut faults
+            )
+            .is_some()
+        );
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            ["FRONTDESK_SERVER__LISEN: unknown variable\n    hint: did you mean `FRONTDESK_SERVER__LISTEN`?"]
+        );
+    }
+
+    #[test]
+    fn without_a_base_url_the_address_stands_in() {
+        let config = accept("", &[], &[]);
+        let at = |address: &str| config.clone().at(address.parse().expect("an address")).pages.base_url;
+        assert_eq!(at("127.0.0.1:4321"), "http://127.0.0.1:4321");
+        assert_eq!(at("0.0.0.0:80"), "http://127.0.0.1:80");
+        let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
+        assert_eq!(
+            config.at("127.0.0.1:1".parse().expect("an address")).pages.base_url,
+            "https://www.example.com"
+        );
+    }
+
+    fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Option<Config>, Vec<Fault>) {
+        let mut faults = Vec::new();
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let config = Config::parse(text, Path::new("/site"), environment, flags, &mut faults);
+        (config, faults)
+    }
+
+    fn accept(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> Config {
+        let (config, faults) = load(text, environment, flags);
+        config.unwrap_or_else(|| panic!("{faults:#?}"))
+    }
+
+    fn refuse(text: &str, environment: &[(&str, &str)], expected: &[&str]) {
+        let (config, faults) = load(text, environment, &[]);
+        assert!(config.is_none(), "{text}");
+        let errors: Vec<String> = faults
+            .iter()
+            .filter(|fault| fault.severity == Severity::Error)
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+        for (error, expected) in errors.iter().zip(expected) {
+            assert!(error.starts_with(expected), "{error:?} does not begin with {expected:?}");
+        }
+    }
+}

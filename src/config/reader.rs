@@ -1,0 +1,230 @@
+//! Finds each key's value among flags, environment, file and default, and remembers where it came from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::value::{Parsed, Raw};
+use crate::fault::{Fault, closest};
+
+/// A flag of the command line that sets a key.
+#[derive(Debug, Clone)]
+pub struct Flag {
+    /// The key that it sets.
+    pub key: &'static str,
+    /// As it is typed, `--listen`.
+    pub name: &'static str,
+    /// What it was given.
+    pub value: String,
+}
+
+/// Where a setting comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The file, on this line.
+    File(usize),
+    /// This environment variable.
+    Environment(String),
+    /// This flag.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(line) => write!(f, "{}:{line}", super::FILE_NAME),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// One effective setting.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// `server.listen`
+    pub key: &'static str,
+    /// As it would stand in the file; secrets hidden.
+    pub value: String,
+    /// Who said so.
+    pub origin: Origin,
+}
+
+const PREFIX: &str = "FRONTDESK_";
+
+pub(super) struct Reader<'a> {
+    file: &'static str,
+    /// The file's leaves and tables by dotted name, with the line they stand on.
+    entries: BTreeMap<String, (Raw, usize)>,
+    /// `FRONTDESK_…` variables.
+    environment: BTreeMap<String, String>,
+    flags: &'a [Flag],
+    settings: Vec<Setting>,
+    faults: Vec<Fault>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        file: &'static str,
+        text: &str,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &'a [Flag],
+        faults: &mut Vec<Fault>,
+    ) -> Self {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let line = |span: Range<usize>| 1 + text[..span.start.min(text.len())].matches('\n').count();
+        for error in errors {
+            faults.push(Fault::error(
+                file,
+                error.span().map(line),
+                error.message().trim().replace('\n', ", "),
+            ));
+        }
+        let mut entries = BTreeMap::new();
+        collect("", table.get_ref(), &mut |name, value, span| {
+            entries.insert(name, (value, line(span)));
+        });
+        let environment = environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        Self { file, entries, environment, flags, settings: Vec::new(), faults: Vec::new() }
+    }
+
+    /// The value of `key`. Where it is at fault the fault is noted and the default stands in, so that all faults are found.
+    pub(super) fn get<T>(
+        &mut self,
+        key: &'static str,
+        default: &str,
+        parse: impl Fn(&Raw) -> Parsed<T>,
+    ) -> T {
+        let default = default_value(default);
+        let (raw, origin) = self.find(key).unwrap_or_else(|| (default.clone(), Origin::Default));
+        self.settings.push(Setting { key, value: raw.display(), origin: origin.clone() });
+        match parse(&raw) {
+            Ok(value) => value,
+            Err(expected) => {
+                let (place, line) = match &origin {
+                    Origin::File(line) => (self.file.to_owned(), Some(*line)),
+                    Origin::Environment(name) => (name.clone(), None),
+                    Origin::Flag(name) => ((*name).to_owned(), None),
+                    Origin::Default => (self.file.to_owned(), None),
+                };
+                self.faults.push(Fault::error(place, line, format!("`{key}` must be {expected}")));
+                parse(&default)
+                    .unwrap_or_else(|expected| unreachable!("the default of `{key}` is not {expected}"))
+            }
+        }
+    }
+
+    fn find(&mut self, key: &'static str) -> Option<(Raw, Origin)> {
+        // Taken out even where something else wins: what is left at the end is unknown.
+        let from_file = self.entries.remove(key).map(|(raw, line)| (raw, Origin::File(line)));
+        let name = variable(key);
+        let file_name = format!("{name}_FILE");
+        let from_environment =
+            self.environment.remove(&name).map(|value| (Raw::Text(value), Origin::Environment(name)));
+        let from_named_file =
+            self.environment.remove(&file_name).and_then(|path| self.named_file(file_name, &path));
+        let flag = self.flags.iter().rev().find(|flag| flag.key == key);
+        let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), Origin::Flag(flag.name)));
+        from_flag.or(from_environment).or(from_named_file).or(from_file)
+    }
+
+    /// The content of the file that a `…_FILE` variable names.
+    fn named_file(&mut self, variable: String, path: &str) -> Option<(Raw, Origin)> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Some((Raw::Text(text.trim_end().to_owned()), Origin::Environment(variable))),
+            Err(error) => {
+                self.faults.push(Fault::error(variable, None, format!("cannot read `{path}`: {error}")));
+                None
+            }
+        }
+    }
+
+    /// Notes a warning about `key` if `missing`.
+    pub(super) fn warn_if(&mut self, missing: bool, key: &str, message: &str, hint: &str) {
+        if missing {
+            let origin =
+                self.settings.iter().find(|setting| setting.key == key).map(|setting| &setting.origin);
+            let line = match origin {
+                Some(Origin::File(line)) => Some(*line),
+                _ => None,
+            };
+            self.faults.push(Fault::warning(self.file, line, message).hint(hint));
+        }
+    }
+
+    /// The settings, and the faults: what was read and was wrong, and what is there and was not read.
+    pub(super) fn finish(mut self) -> (Vec<Setting>, Vec<Fault>) {
+        let known: Vec<&str> = self.settings.iter().map(|setting| setting.key).collect();
+        let tables: Vec<&str> =
+            known.iter().filter_map(|key| key.split_once('.')).map(|(table, _)| table).collect();
+        for (name, (raw, line)) in &self.entries {
+            let fault = if tables.contains(&name.as_str()) {
+                if matches!(raw, Raw::Table(_)) {
+                    continue;
+                }
+                Fault::error(self.file, Some(*line), format!("`{name}` must be a table, `[{name}]`"))
+            } else if matches!(raw, Raw::Table(_)) {
+                let fault = Fault::error(self.file, Some(*line), format!("unknown table `[{name}]`"));
+                hinted(fault, closest(name, tables.iter().copied()).map(|table| format!("[{table}]")))
+            } else {
+                // A key of a table that is unknown itself has been told with its table.
+                let table = name.rsplit_once('.').map(|(table, _)| table);
+                if table.is_some_and(|table| !tables.contains(&table)) {
+                    continue;
+                }
+                let fault = Fault::error(self.file, Some(*line), format!("unknown key `{name}`"));
+                let elsewhere = || {
+                    let last = name.rsplit('.').next().unwrap_or(name);
+                    known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied()
+                };
+                hinted(fault, closest(name, known.iter().copied()).or_else(elsewhere).map(str::to_owned))
+            };
+            self.faults.push(fault);
+        }
+        for name in self.environment.keys() {
+            let names: Vec<String> = known.iter().map(|key| variable(key)).collect();
+            let known = closest(name, names.iter().map(String::as_str)).map(str::to_owned);
+            self.faults.push(hinted(Fault::warning(name, None, "unknown variable"), known));
+        }
+        self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));
+        (self.settings, self.faults)
+    }
+}
+
+fn hinted(fault: Fault, known: Option<String>) -> Fault {
+    match known {
+        Some(known) => fault.hint(format!("did you mean `{known}`?")),
+        None => fault,
+    }
+}
+
+/// `server.max_connections` → `FRONTDESK_SERVER__MAX_CONNECTIONS`
+fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "__").to_ascii_uppercase())
+}
+
+/// A default, which is written as its text, as the kind that it would have in the file.
+fn default_value(text: &str) -> Raw {
+    match text {
+        "[]" => Raw::List(Vec::new()),
+        "true" | "false" => Raw::Flag(text == "true"),
+        text => text.parse().map_or_else(|_| Raw::Text(text.to_owned()), Raw::Number),
+    }
+}
+
+/// Walks the tables; a list of tables is one value.
+fn collect(prefix: &str, table: &DeTable<'_>, found: &mut impl FnMut(String, Raw, Range<usize>)) {
+    for (key, value) in table {
+        let name =
+            if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+        found(name.clone(), Raw::from_toml(value.get_ref()), key.span());
+        if let DeValue::Table(inner) = value.get_ref() {
+            collect(&name, inner, found);
+        }
+    }
+}

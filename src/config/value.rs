@@ -1,0 +1,233 @@
+//! What a key's value may be. Each function reads one kind and, on failure, says what would be right.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::web::Network;
+
+/// A value from the file, or a text from the environment or a flag.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Raw {
+    /// A text; from the environment and from flags everything is one.
+    Text(String),
+    Number(i64),
+    Flag(bool),
+    List(Vec<Raw>),
+    Table(Vec<(String, Raw)>),
+    /// A kind that no key has: a fraction or a date.
+    Other(String),
+}
+
+impl Raw {
+    pub(super) fn from_toml(value: &DeValue<'_>) -> Self {
+        match value {
+            DeValue::String(text) => Self::Text(text.to_string()),
+            DeValue::Integer(number) => {
+                let digits = number.as_str().replace('_', "");
+                i64::from_str_radix(&digits, number.radix()).map_or(Self::Other(digits), Self::Number)
+            }
+            DeValue::Boolean(flag) => Self::Flag(*flag),
+            DeValue::Array(items) => {
+                Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect())
+            }
+            DeValue::Table(table) => Self::from_table(table),
+            DeValue::Float(number) => Self::Other(number.as_str().to_owned()),
+            DeValue::Datetime(at) => Self::Other(at.to_string()),
+        }
+    }
+
+    fn from_table(table: &DeTable<'_>) -> Self {
+        Self::Table(
+            table
+                .iter()
+                .map(|(key, value)| (key.get_ref().to_string(), Self::from_toml(value.get_ref())))
+                .collect(),
+        )
+    }
+
+    pub(super) fn member(&self, name: &str) -> Option<&Self> {
+        let Self::Table(members) = self else { return None };
+        members.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    pub(super) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// As it would stand in the file.
+    pub(super) fn display(&self) -> String {
+        match self {
+            Self::Text(text) => format!("{text:?}"),
+            Self::Number(number) => number.to_string(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::Other(text) => text.clone(),
+            Self::List(items) => {
+                let items: Vec<String> = items.iter().map(Self::display).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Self::Table(members) => {
+                let members: Vec<String> =
+                    members.iter().map(|(key, value)| format!("{key} = {}", value.display())).collect();
+                format!("{{ {} }}", members.join(", "))
+            }
+        }
+    }
+
+    /// The members of a list, or of a text with commas.
+    fn items(&self) -> Option<Vec<&str>> {
+        match self {
+            Self::List(items) => items.iter().map(Self::as_text).collect(),
+            Self::Text(text) => {
+                Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a parser returns: the value, or what it must be.
+pub(super) type Parsed<T> = Result<T, String>;
+
+pub(super) fn text(raw: &Raw) -> Parsed<String> {
+    match raw {
+        Raw::Text(text) if !text.chars().any(char::is_control) => Ok(text.trim().to_owned()),
+        _ => Err("text in quotes, on one line".to_owned()),
+    }
+}
+
+pub(super) fn flag(raw: &Raw) -> Parsed<bool> {
+    match raw {
+        Raw::Flag(flag) => Ok(*flag),
+        Raw::Text(text) if text == "true" => Ok(true),
+        Raw::Text(text) if text == "false" => Ok(false),
+        _ => Err("true or false".to_owned()),
+    }
+}
+
+/// True, false, or nothing said.
+pub(super) fn maybe(raw: &Raw) -> Parsed<Option<bool>> {
+    match raw {
+        Raw::Text(text) if text.is_empty() => Ok(None),
+        raw => flag(raw).map(Some),
+    }
+}
+
+/// A whole number in a range.
+pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> Parsed<T> {
+    move |raw| {
+        let number = match raw {
+            Raw::Number(number) => Some(*number),
+            Raw::Text(text) => text.parse().ok(),
+            _ => None,
+        };
+        number
+            .filter(|number| range.contains(number))
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| format!("a whole number from {} to {}", range.start(), range.end()))
+    }
+}
+
+/// `500ms`, `10s`, `5m`, `24h` or `2d`.
+pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Parsed<Duration> {
+    move |raw| {
+        let expected = || {
+            let (from, to) = (range.start().as_secs(), range.end().as_secs());
+            format!("a duration such as \"500ms\", \"10s\", \"5m\", \"24h\" or \"2d\", from {from}s to {to}s")
+        };
+        let text = raw.as_text().ok_or_else(expected)?;
+        let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
+        let number: u64 = text[..split].parse().map_err(|_| expected())?;
+        let duration = match &text[split..] {
+            "ms" => Duration::from_millis(number),
+            "s" => Duration::from_secs(number),
+            "m" => Duration::from_secs(number.saturating_mul(60)),
+            "h" => Duration::from_secs(number.saturating_mul(3600)),
+            "d" => Duration::from_secs(number.saturating_mul(86_400)),
+            _ => return Err(expected()),
+        };
+        if range.contains(&duration) { Ok(duration) } else { Err(expected()) }
+    }
+}
+
+pub(super) fn address(raw: &Raw) -> Parsed<SocketAddr> {
+    let expected = "an address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::]:80\"";
+    raw.as_text().and_then(|text| text.parse().ok()).ok_or_else(|| expected.to_owned())
+}
+
+/// An address, or nothing.
+pub(super) fn optional_address(raw: &Raw) -> Parsed<Option<SocketAddr>> {
+    match raw {
+        Raw::Text(text) if text.is_empty() || text == "off" => Ok(None),
+        raw => address(raw).map(Some).map_err(|expected| format!("{expected}, or \"off\"")),
+    }
+}
+
+pub(super) fn networks(raw: &Raw) -> Parsed<Vec<Network>> {
+    let expected = || "a list of addresses or blocks such as [\"10.0.0.0/8\", \"2001:db8::/32\"]".to_owned();
+    raw.items().ok_or_else(expected)?.into_iter().map(|item| item.parse().map_err(|_| expected())).collect()
+}
+
+pub(super) fn path(raw: &Raw) -> Parsed<PathBuf> {
+    let text = raw.as_text().filter(|text| !text.is_empty() && !text.contains('\0'));
+    text.map(PathBuf::from).ok_or_else(|| "the path of a folder".to_owned())
+}
+
+/// The path in `sqlite:PATH`.
+pub(super) fn sqlite(raw: &Raw) -> Parsed<PathBuf> {
+    let path = raw.as_text().and_then(|text| text.strip_prefix("sqlite:")).filter(|path| !path.is_empty());
+    path.map(PathBuf::from).ok_or_else(|| {
+        "\"sqlite:PATH\", the path being relative to the data folder (this version has no other store)"
+            .to_owned()
+    })
+}
+
+/// Empty: what this key switches on is not part of this version.
+pub(super) fn not_yet(what: &'static str) -> impl Fn(&Raw) -> Parsed<()> {
+    move |raw| match raw {
+        Raw::Text(text) if text.is_empty() => Ok(()),
+        _ => Err(format!("empty: this version has no {what}")),
+    }
+}
+
+/// Scheme and authority, nothing after them but perhaps a slash.
+pub(super) fn base_url(raw: &Raw) -> Parsed<String> {
+    let address =
+        web_address(raw).map_err(|_| "an address such as \"https://www.example.com\"".to_owned())?;
+    let trimmed = address.trim_end_matches('/');
+    let authority = trimmed.split_once("://").map_or("", |(_, authority)| authority);
+    if authority.contains(['/', '?', '#', '@']) {
+        return Err("an address without a path, such as \"https://www.example.com\"".to_owned());
+    }
+    Ok(trimmed.to_owned())
+}
+
+/// An http or https address, or nothing.
+pub(super) fn web_address(raw: &Raw) -> Parsed<String> {
+    let expected = || "an address such as \"https://console.example.com/\"".to_owned();
+    let address = text(raw).map_err(|_| expected())?;
+    if address.is_empty() {
+        return Ok(address);
+    }
+    let uri: http::Uri = address.parse().map_err(|_| expected())?;
+    let known = matches!(uri.scheme_str(), Some("http" | "https"));
+    if known && uri.host().is_some_and(|host| !host.is_empty()) { Ok(address) } else { Err(expected()) }
+}
+
+/// A language tag (BCP 47), roughly.
+pub(super) fn language(raw: &Raw) -> Parsed<String> {
+    let tag = text(raw)?;
+    let mut parts = tag.split('-');
+    let first = parts
+        .next()
+        .is_some_and(|part| matches!(part.len(), 2 | 3) && part.chars().all(|c| c.is_ascii_alphabetic()));
+    let rest =
+        parts.all(|part| (1..=8).contains(&part.len()) && part.chars().all(|c| c.is_ascii_alphanumeric()));
+    if first && rest { Ok(tag) } else { Err("a language tag such as \"en\" or \"de-CH\"".to_owned()) }
+}

@@ -1,0 +1,256 @@
+//! One answer's body, in memory, in every encoding that is worth sending.
+
+use std::io::Write as _;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::negotiate::Encoding;
+
+/// How long a cache may use an answer without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// Store it, but ask each time: the name stays, the content may change.
+    Revalidate,
+    /// For ever: the name carries the content's fingerprint.
+    Immutable,
+}
+
+impl Cache {
+    /// The value of `Cache-Control` (RFC 9111 §5.2, RFC 8246).
+    pub const fn control(self) -> &'static str {
+        match self {
+            Self::Revalidate => "no-cache",
+            Self::Immutable => "public, max-age=31536000, immutable",
+        }
+    }
+}
+
+/// A body in one encoding, with the strong validator that belongs to exactly these bytes (RFC 9110 §8.8.3).
+#[derive(Debug)]
+pub struct Body {
+    /// What is sent.
+    pub bytes: Bytes,
+    /// Quoted, as it stands in the header.
+    pub etag: String,
+}
+
+/// Something to send: a representation, a resource or an asset.
+#[derive(Debug)]
+pub struct File {
+    /// The value of `Content-Type`.
+    pub media_type: &'static str,
+    /// What caches may do.
+    pub cache: Cache,
+    /// The value of `Link` (RFC 8288), if there is one.
+    pub link: Option<String>,
+    /// Content types that are compressed already gain nothing from another coding, and then it is not negotiated.
+    pub compressible: bool,
+    identity: Body,
+    encoded: [OnceLock<Option<Body>>; 3],
+}
+
+/// Below this size, in bytes, a coding saves less than its header costs.
+const WORTH_ENCODING: usize = 200;
+
+impl File {
+    /// A file whose encodings are yet to be prepared.
+    pub fn new(media_type: &'static str, cache: Cache, bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let compressible = is_compressible(media_type) && bytes.len() >= WORTH_ENCODING;
+        let etag = format!("\"{}\"", fingerprint(&bytes, 22));
+        Self {
+            media_type,
+            cache,
+            link: None,
+            compressible,
+            identity: Body { bytes, etag },
+            encoded: Default::default(),
+        }
+    }
+
+    /// Adds a `Link` header.
+    #[must_use]
+    pub fn with_link(mut self, link: String) -> Self {
+        self.link = Some(link);
+        self
+    }
+
+    /// The body as it is.
+    pub fn identity(&self) -> &Body {
+        &self.identity
+    }
+
+    /// Whether the body is prepared in `encoding`.
+    pub fn has(&self, encoding: Encoding) -> bool {
+        encoding == Encoding::Identity || self.slot(encoding).is_some()
+    }
+
+    /// The body in `encoding`, or as it is where that encoding is not prepared.
+    pub fn body(&self, encoding: Encoding) -> &Body {
+        self.slot(encoding).unwrap_or(&self.identity)
+    }
+
+    fn slot(&self, encoding: Encoding) -> Option<&Body> {
+        let place = Encoding::PREFERENCE.iter().position(|candidate| *candidate == encoding)?;
+        self.encoded[place].get()?.as_ref()
+    }
+
+    /// Prepares every encoding that is smaller than the body itself. Takes milliseconds; any thread may do it, at any time.
+    pub fn compress(&self) {
+        if !self.compressible {
+            return;
+        }
+        for (encoding, slot) in Encoding::PREFERENCE.into_iter().zip(&self.encoded) {
+            slot.get_or_init(|| {
+                let bytes = encode(encoding, &self.identity.bytes)?;
+                let suffix = encoding.token().unwrap_or_default();
+                let etag = format!("{}-{suffix}\"", self.identity.etag.trim_end_matches('"'));
+                (bytes.len() < self.identity.bytes.len()).then(|| Body { bytes: bytes.into(), etag })
+            });
+        }
+    }
+
+    /// Whether [`File::compress`] still has something to do.
+    pub fn awaits_compression(&self) -> bool {
+        self.compressible && self.encoded.iter().any(|slot| slot.get().is_none())
+    }
+}
+
+/// None where a coder fails, which none does on memory; the file is then sent without that encoding.
+fn encode(encoding: Encoding, bytes: &[u8]) -> Option<Vec<u8>> {
+    // Levels at the knee of the curve for pages of a few kilobytes: higher ones cost several times the time for a
+    // percent or two.
+    match encoding {
+        Encoding::Identity => None,
+        Encoding::Gzip => {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(7));
+            encoder.write_all(bytes).ok()?;
+            encoder.finish().ok()
+        }
+        Encoding::Brotli => {
+            let mut encoded = Vec::new();
+            let window = 18;
+            let parameters = brotli::enc::BrotliEncoderParams {
+                quality: 6,
+                lgwin: window,
+                size_hint: bytes.len(),
+                ..Default::default()
+            };
+            brotli::BrotliCompress(&mut &bytes[..], &mut encoded, &parameters).ok()?;
+            Some(encoded)
+        }
+        Encoding::Zstd => zstd::bulk::compress(bytes, 9).ok(),
+    }
+}
+
+/// The first `length` characters of a content hash, in lower-case hexadecimal (two characters a byte, 64 at the most).
+pub fn fingerprint(bytes: &[u8], length: usize) -> String {
+    let mut hex = blake3::hash(bytes).to_hex().to_string();
+    hex.truncate(length);
+    hex
+}
+
+fn is_compressible(media_type: &str) -> bool {
+    let name = media_type.split(';').next().unwrap_or_default();
+    name.starts_with("text/")
+        || name.ends_with("+json")
+        || name.ends_with("+xml")
+        || matches!(
+            name,
+            "application/json"
+                | "application/xml"
+                | "application/wasm"
+                | "application/pdf"
+                | "font/ttf"
+                | "font/otf"
+        )
+}
+
+/// The media type of a file by its name's ending. Unknown endings are sent as plain bytes.
+pub fn media_type(name: &str) -> &'static str {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
+    match ending.as_str() {
+        "html" | "htm" => "text/html; charset=utf-8",
+        "md" | "markdown" => "text/markdown; charset=utf-8",
+        "txt" | "text" => "text/plain; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "csv" => "text/csv; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "json" | "map" => "application/json",
+        "webmanifest" => "application/manifest+json",
+        "xml" | "xsl" => "application/xml",
+        "rss" => "application/rss+xml",
+        "atom" => "application/atom+xml",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "avif" => "image/avif",
+        "ico" => "image/x-icon",
+        "woff" => "font/woff",
+        "woff2" => "font/woff2",
+        "ttf" => "font/ttf",
+        "otf" => "font/otf",
+        "mp4" => "video/mp4",
+        "webm" => "video/webm",
+        "mp3" => "audio/mpeg",
+        "ogg" => "audio/ogg",
+        "wasm" => "application/wasm",
+        "pdf" => "application/pdf",
+        "zip" => "application/zip",
+        "gz" => "application/gzip",
+        "asc" => "application/pgp-keys",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn every_encoding_carries_the_same_content_and_its_own_validator() {
+        let text = "A line that repeats itself.\n".repeat(100);
+        let file = File::new("text/plain; charset=utf-8", Cache::Revalidate, text.clone());
+        assert!(file.awaits_compression());
+        assert!(!file.has(Encoding::Gzip));
+        assert_eq!(
+            file.body(Encoding::Gzip).bytes,
+            text.as_bytes(),
+            "until it is prepared, identity stands in"
+        );
+        file.compress();
+        assert!(!file.awaits_compression());
+
+        let mut unpacked = String::new();
+        flate2::read::GzDecoder::new(&file.body(Encoding::Gzip).bytes[..])
+            .read_to_string(&mut unpacked)
+            .expect("gzip");
+        assert_eq!(unpacked, text);
+        let mut unpacked = Vec::new();
+        brotli::BrotliDecompress(&mut &file.body(Encoding::Brotli).bytes[..], &mut unpacked).expect("brotli");
+        assert_eq!(unpacked, text.as_bytes());
+        let unpacked = zstd::bulk::decompress(&file.body(Encoding::Zstd).bytes, text.len()).expect("zstd");
+        assert_eq!(unpacked, text.as_bytes());
+
+        let mut etags: Vec<&str> = [Encoding::Identity, Encoding::Gzip, Encoding::Brotli, Encoding::Zstd]
+            .map(|encoding| file.body(encoding).etag.as_str())
+            .to_vec();
+        etags.dedup();
+        assert_eq!(etags.len(), 4);
+        assert!(etags.iter().all(|etag| etag.starts_with('"') && etag.ends_with('"')));
+    }
+
+    #[test]
+    fn what_gains_nothing_is_not_encoded() {
+        let image = File::new("image/png", Cache::Immutable, vec![0_u8; 4096]);
+        image.compress();
+        assert!(!image.compressible && !image.has(Encoding::Brotli));
+        let short = File::new("text/plain; charset=utf-8", Cache::Revalidate, "short");
+        assert!(!short.compressible);
+    }
+}

@@ -1,0 +1,499 @@
+//! Reads the front matter of a Markdown file: YAML between `---` lines or TOML between `+++` lines.
+//!
+//! Hugo's and Zola's common spellings are understood (`lastmod`, `linkTitle`, `taxonomies.tags`, `extra.…`), so that
+//! a site that comes from there loads as it is.
+
+use jiff::civil::Date;
+use serde_json::{Map, Value};
+
+use crate::fault::{Fault, closest};
+
+/// What the front matter of one file says, in our own words.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FrontMatter {
+    /// The page's name and its only first-level heading.
+    pub title: String,
+    /// One or two sentences for search results, previews and `llms.txt`.
+    pub description: Option<String>,
+    /// When it was first published.
+    pub date: Option<Date>,
+    /// When it was last changed in substance.
+    pub updated: Option<Date>,
+    /// Left out of the site.
+    pub draft: bool,
+    /// The last segment of the path, where it is not the file's name.
+    pub slug: Option<String>,
+    /// Former paths, which lead here by a permanent redirect.
+    pub aliases: Vec<String>,
+    /// Subjects, each with a page of its own that lists what carries it.
+    pub tags: Vec<String>,
+    /// Who wrote it.
+    pub author: Option<String>,
+    /// The place in the main navigation, lowest first; not in it if absent.
+    pub nav: Option<i64>,
+    /// A shorter name for navigation and breadcrumbs.
+    pub nav_title: Option<String>,
+    /// The form that is shown after the content.
+    pub form: Option<String>,
+    /// The template, without `.html`.
+    pub template: Option<String>,
+    /// The preview image, an `/assets/…` path or a path relative to the file.
+    pub image: Option<String>,
+    /// Whether a table of contents is shown.
+    pub toc: bool,
+    /// A short line above the title.
+    pub kicker: Option<String>,
+    /// Buttons in the head of the page, the first one primary.
+    pub cta: Vec<Button>,
+    /// Cards after the lead or the content.
+    pub highlights: Vec<Highlight>,
+    /// Served, but left out of sitemaps and guides.
+    pub unlisted: bool,
+}
+
+/// A link that asks to be followed.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Button {
+    /// The words on it.
+    pub label: String,
+    /// Where it leads.
+    pub href: String,
+}
+
+/// A card: something worth knowing, perhaps with a place to read more.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Highlight {
+    /// Its heading.
+    pub title: String,
+    /// One or two sentences.
+    pub text: String,
+    /// Where to read more.
+    pub href: Option<String>,
+}
+
+/// A file cut in two, with the front matter read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed<'a> {
+    /// What the front matter says.
+    pub front_matter: FrontMatter,
+    /// The Markdown after it.
+    pub body: &'a str,
+    /// The line of the file on which the body begins, counted from 1.
+    pub body_line: usize,
+}
+
+/// Keys that Hugo and Zola know and that have no meaning here. They are passed over without a word.
+const FOREIGN: &[&str] = &[
+    "type",
+    "layout",
+    "params",
+    "cascade",
+    "outputs",
+    "resources",
+    "series",
+    "markup",
+    "publishdate",
+    "expirydate",
+    "keywords",
+    "in_search_index",
+    "sort_by",
+    "paginate_by",
+    "insert_anchor_links",
+    "page_template",
+    "generate_feeds",
+    "transparent",
+    "redirect_to",
+    "render",
+    "iscjklanguage",
+    "translationkey",
+    "headless",
+    "build",
+    "_build",
+    "comments",
+    "math",
+    "weight",
+    "categories",
+    "summary",
+    "url",
+    "path",
+    "lastmod",
+    "linktitle",
+    "authors",
+    "images",
+    "taxonomies",
+    "extra",
+    "menu",
+    "menus",
+];
+
+/// The keys of our own.
+const KEYS: &[&str] = &[
+    "title",
+    "description",
+    "date",
+    "updated",
+    "draft",
+    "slug",
+    "aliases",
+    "tags",
+    "author",
+    "nav",
+    "nav_title",
+    "form",
+    "template",
+    "image",
+    "toc",
+    "kicker",
+    "cta",
+    "highlights",
+    "unlisted",
+];
+
+/// Cuts `text` into front matter and body and reads the former. Faults name `place` and the line.
+pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<Parsed<'a>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let opening = text.lines().next().unwrap_or_default().trim_end();
+    if opening != "---" && opening != "+++" {
+        faults.push(
+            Fault::error(place, Some(1), "no front matter")
+                .hint("begin the file with a line `---`, `title: …`, `description: …`, and a line `---`"),
+        );
+        return None;
+    }
+    let start = text.find('\n').map_or(text.len(), |at| at + 1);
+    let mut end = start;
+    let mut lines = 1;
+    let closing = text[start..].split_inclusive('\n').find(|line| {
+        lines += 1;
+        let found = line.trim_end() == opening;
+        if !found {
+            end += line.len();
+        }
+        found
+    });
+    let Some(closing) = closing else {
+        faults.push(Fault::error(
+            place,
+            Some(1),
+            format!("the front matter is never closed by a line `{opening}`"),
+        ));
+        return None;
+    };
+    let source = &text[start..end];
+    let body = &text[end + closing.len()..];
+    let table = if opening == "---" { yaml(place, source) } else { toml(place, source) };
+    let table = match table {
+        Ok(table) => table,
+        Err(fault) => {
+            faults.push(fault);
+            return None;
+        }
+    };
+    let mut reader = Reader { place, source, table, faults };
+    let front_matter = reader.read()?;
+    Some(Parsed { front_matter, body, body_line: lines + 1 })
+}
+
+fn yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
+    if source.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_saphyr::from_str::<Value>(source) {
+        Ok(Value::Object(table)) => Ok(table),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(_) => Err(Fault::error(place, Some(2), "the front matter is not a list of `key: value` lines")),
+        Err(error) => {
+            let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).map(|line| line + 1);
+            let message = error.to_string();
+            let first = message.lines().next().unwrap_or("it cannot be read").to_owned();
+            Err(Fault::error(place, line, format!("the front matter is not valid YAML: {first}")))
+        }
+    }
+}
+
+fn toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
+    match source.parse::<toml::Table>() {
+        Ok(table) => Ok(table.into_iter().map(|(key, value)| (key, json(value))).collect()),
+        Err(error) => {
+            let line =
+                error.span().map(|span| 2 + source[..span.start.min(source.len())].matches('\n').count());
+            Err(Fault::error(place, line, format!("the front matter is not valid TOML: {}", error.message())))
+        }
+    }
+}
+
+/// A TOML value as JSON; dates become their text.
+fn json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => number.into(),
+        toml::Value::Boolean(flag) => flag.into(),
+        toml::Value::Datetime(at) => at.to_string().into(),
+        toml::Value::Array(items) => items.into_iter().map(json).collect(),
+        toml::Value::Table(table) => {
+            table.into_iter().map(|(key, value)| (key, json(value))).collect::<Map<_, _>>().into()
+        }
+    }
+}
+
+struct Reader<'a> {
+    place: &'a str,
+    source: &'a str,
+    table: Map<String, Value>,
+    faults: &'a mut Vec<Fault>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Option<FrontMatter> {
+        let before = self.faults.len();
+        self.look_for_unknown_keys();
+        let title = self.text(&["title"]);
+        if title.is_none() && self.faults.len() == before {
+            let hint = "add a line `title: …` (YAML) or `title = \"…\"` (TOML)";
+            self.faults.push(Fault::error(self.place, Some(1), "the front matter has no `title`").hint(hint));
+        }
+        let front_matter = FrontMatter {
+            title: title.unwrap_or_default(),
+            description: self.text(&["description", "summary"]),
+            date: self.date(&["date", "publishDate"]),
+            updated: self.date(&["updated", "lastmod"]),
+            draft: self.flag("draft"),
+            slug: self.slug(),
+            aliases: self.list(&["aliases"]),
+            tags: self.list(&["tags", "taxonomies.tags"]),
+            author: self.text(&["author", "extra.author"]).or_else(|| {
+                Some(self.list(&["authors", "taxonomies.authors"]))
+                    .filter(|a| !a.is_empty())
+                    .map(|a| a.join(", "))
+            }),
+            nav: self.number("nav"),
+            nav_title: self.text(&["nav_title", "linkTitle", "extra.nav_title"]),
+            form: self.text(&["form", "extra.form"]),
+            template: self.template(),
+            image: self.text(&["image", "extra.image"]).or_else(|| self.list(&["images"]).into_iter().next()),
+            toc: self.flag("toc"),
+            kicker: self.text(&["kicker"]),
+            cta: self.records("cta", |fields| {
+                Some(Button { label: text_of(fields, "label")?, href: text_of(fields, "href")? })
+            }),
+            highlights: self.records("highlights", |fields| {
+                Some(Highlight {
+                    title: text_of(fields, "title")?,
+                    text: text_of(fields, "text")?,
+                    href: text_of(fields, "href"),
+                })
+            }),
+            unlisted: self.flag("unlisted"),
+        };
+        let failed =
+            self.faults[before..].iter().any(|fault| fault.severity == crate::fault::Severity::Error);
+        (!failed).then_some(front_matter)
+    }
+
+    fn look_for_unknown_keys(&mut self) {
+        let keys: Vec<String> = self.table.keys().cloned().collect();
+        for key in keys {
+            let lower = key.to_ascii_lowercase();
+            if KEYS.contains(&lower.as_str()) || FOREIGN.contains(&lower.as_str()) {
+                continue;
+            }
+            let fault = Fault::warning(
+                self.place,
+                self.line(&key),
+                format!("unknown key `{key}` in the front matter"),
+            );
+            self.faults.push(match closest(&key, KEYS.iter().copied()) {
+                Some(known) => fault.hint(format!("did you mean `{known}`?")),
+                None => fault.hint("values of your own go below `extra`"),
+            });
+        }
+    }
+
+    /// The value of the first of `names` that is there; a dot leads into a table.
+    fn find(&self, names: &[&'static str]) -> Option<(&'static str, Value)> {
+        names.iter().find_map(|name| {
+            let mut parts = name.split('.');
+            let first = parts.next()?;
+            let wanted = |key: &&String| key.eq_ignore_ascii_case(first);
+            let mut value = self.table.get(self.table.keys().find(wanted)?)?;
+            for part in parts {
+                value = value.get(part)?;
+            }
+            (!value.is_null()).then(|| (*name, value.clone()))
+        })
+    }
+
+    fn text(&mut self, names: &[&'static str]) -> Option<String> {
+        let (name, value) = self.find(names)?;
+        match value {
+            Value::String(text) if text.trim().is_empty() => None,
+            Value::String(text) => Some(text.trim().to_owned()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => self.wrong(name, "text"),
+        }
+    }
+
+    fn flag(&mut self, name: &'static str) -> bool {
+        match self.find(&[name]) {
+            None => false,
+            Some((_, Value::Bool(flag))) => flag,
+            Some(_) => self.wrong(name, "`true` or `false`").unwrap_or_default(),
+        }
+    }
+
+    fn number(&mut self, name: &'static str) -> Option<i64> {
+        let (_, value) = self.find(&[name])?;
+        value.as_i64().or_else(|| self.wrong(name, "a whole number"))
+    }
+
+    fn date(&mut self, names: &[&'static str]) -> Option<Date> {
+        let (name, value) = self.find(names)?;
+        let text = value.as_str().unwrap_or_default();
+        let day = text.get(..10).unwrap_or(text);
+        let rest = text.get(10..).unwrap_or_default();
+        match day.parse::<Date>() {
+            Ok(date) if rest.is_empty() || rest.starts_with(['T', 't', ' ']) => Some(date),
+            _ => self.wrong(name, "a date such as 2026-11-20"),
+        }
+    }
+
+    fn list(&mut self, names: &[&'static str]) -> Vec<String> {
+        let Some((name, value)) = self.find(names) else { return Vec::new() };
+        let items = match value {
+            Value::Array(items) => items,
+            single @ Value::String(_) => vec![single],
+            _ => return self.wrong(name, "a list of words").unwrap_or_default(),
+        };
+        let words: Option<Vec<String>> = items
+            .into_iter()
+            .map(|item| match item {
+                Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+                Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            })
+            .collect();
+        words.or_else(|| self.wrong(name, "a list of words")).unwrap_or_default()
+    }
+
+    fn records<T>(&mut self, name: &'static str, read: impl Fn(&Map<String, Value>) -> Option<T>) -> Vec<T> {
+        let Some((_, value)) = self.find(&[name]) else { return Vec::new() };
+        let expected = if name == "cta" {
+            "a list of entries with `label` and `href`"
+        } else {
+            "a list of entries with `title`, `text` and, if wanted, `href`"
+        };
+        let Value::Array(items) = value else { return self.wrong(name, expected).unwrap_or_default() };
+        let records: Option<Vec<T>> = items.iter().map(|item| read(item.as_object()?)).collect();
+        records.or_else(|| self.wrong(name, expected)).unwrap_or_default()
+    }
+
+    fn slug(&mut self) -> Option<String> {
+        let slug = self.text(&["slug"])?;
+        if slug.contains(['/', '?', '#', '\\', '%'])
+            || slug == "."
+            || slug == ".."
+            || slug.chars().any(char::is_control)
+        {
+            return self.wrong("slug", "one segment of a path, such as `pricing`");
+        }
+        Some(slug)
+    }
+
+    /// Zola writes templates with their ending.
+    fn template(&mut self) -> Option<String> {
+        self.text(&["template"]).map(|name| name.strip_suffix(".html").map_or(name.clone(), str::to_owned))
+    }
+
+    fn wrong<T>(&mut self, name: &str, expected: &str) -> Option<T> {
+        let key = name.split('.').next().unwrap_or(name);
+        self.faults.push(Fault::error(self.place, self.line(key), format!("`{name}` must be {expected}")));
+        None
+    }
+
+    /// The line of the file on which `key` is set.
+    fn line(&self, key: &str) -> Option<usize> {
+        let at = self.source.lines().position(|line| {
+            let line = line.trim_start_matches(['"', '\'', '[']);
+            line.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
+                && line[key.len()..]
+                    .trim_start_matches(['"', '\''])
+                    .trim_start()
+                    .starts_with([':', '=', ']', '.'])
+        })?;
+        Some(at + 2)
+    }
+}
+
+fn text_of(fields: &Map<String, Value>, name: &str) -> Option<String> {
+    fields.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yaml_and_toml_say_the_same() {
+        let yaml = "---\ntitle: Hello\ndescription: A page.\ndate: 2026-02-03\nupdated: 2026-04-05T10:00:00Z\ntags: [a, b]\naliases:\n  - /old/\ndraft: false\nnav: 2\n---\nBody\n";
+        let toml = "+++\ntitle = \"Hello\"\ndescription = \"A page.\"\ndate = 2026-02-03\nupdated = 2026-04-05T10:00:00Z\naliases = [\"/old/\"]\nnav = 2\n[taxonomies]\ntags = [\"a\", \"b\"]\n+++\nBody\n";
+        let (yaml, toml) = (accept(yaml), accept(toml));
+        assert_eq!(yaml, toml);
+        assert_eq!(yaml.title, "Hello");
+        assert_eq!(yaml.updated.map(|date| date.to_string()), Some("2026-04-05".to_owned()));
+        assert_eq!(yaml.tags, ["a", "b"]);
+    }
+
+    #[test]
+    fn the_spellings_of_hugo_are_understood() {
+        let page = accept(
+            "---\nTitle: T\nlastmod: 2026-01-02\nlinkTitle: Short\nauthors: [Ada, Grace]\nimages: [/assets/a.png]\nweight: 3\n---\n",
+        );
+        assert_eq!(page.nav_title.as_deref(), Some("Short"));
+        assert_eq!(page.author.as_deref(), Some("Ada, Grace"));
+        assert_eq!(page.image.as_deref(), Some("/assets/a.png"));
+    }
+
+    #[test]
+    fn the_body_begins_after_the_closing_line() {
+        let parsed = parse("a.md", "---\ntitle: T\n---\n\nOne\n---\n", &mut Vec::new()).expect("it is valid");
+        assert_eq!(parsed.body, "\nOne\n---\n");
+        assert_eq!(parsed.body_line, 4);
+    }
+
+    #[test]
+    fn faults_name_the_line_and_the_remedy() {
+        check("No front matter at all", &["a.md:1: no front matter"]);
+        check("---\ntitle: T\n", &["a.md:1: the front matter is never closed"]);
+        check("---\ndescription: x\n---\n", &["a.md:1: the front matter has no `title`"]);
+        check("---\ntitle: T\ndraft: perhaps\n---\n", &["a.md:3: `draft` must be `true` or `false`"]);
+        check(
+            "---\ntitle: T\ndate: soon\nslug: a/b\n---\n",
+            &["a.md:3: `date` must be a date", "a.md:4: `slug` must be"],
+        );
+        check("+++\ntitle = \n+++\n", &["a.md:2: the front matter is not valid TOML"]);
+        check("---\ntitle: [\n---\n", &["the front matter is not valid YAML"]);
+        check(
+            "---\ntitle: T\ndescripton: x\n---\n",
+            &["a.md:3: unknown key `descripton` in the front matter\n    hint: did you mean `description`?"],
+        );
+        check("---\ntitle: T\ncta: [{label: x}]\n---\n", &["a.md:3: `cta` must be a list"]);
+    }
+
+    fn accept(text: &str) -> FrontMatter {
+        let mut faults = Vec::new();
+        let parsed = parse("a.md", text, &mut faults);
+        assert_eq!(faults, []);
+        parsed.expect("it is valid").front_matter
+    }
+
+    fn check(text: &str, expected: &[&str]) {
+        let mut faults = Vec::new();
+        parse("a.md", text, &mut faults);
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), expected.len(), "{said:?}");
+        for (said, expected) in said.iter().zip(expected) {
+            assert!(said.contains(expected), "{said:?} does not contain {expected:?}");
+        }
+    }
+}

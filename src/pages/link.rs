@@ -1,0 +1,203 @@
+//! Turns the links that authors write into what the two representations carry, and remembers them for checking.
+
+use std::collections::HashMap;
+
+use super::path;
+
+/// What links can lead to: pages by their source file, and assets by their path.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Scheme and authority, without a trailing slash.
+    pub base_url: String,
+    /// `pages/developers.md` → `/developers/`
+    pub pages: HashMap<String, String>,
+    /// `/assets/diagram.svg` → `/assets/diagram.0a1b2c3d4e.svg`
+    pub assets: HashMap<String, String>,
+}
+
+/// The page that a link stands on.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Its source file, relative to the site's folder.
+    pub file: &'a str,
+    /// Its path.
+    pub path: &'a str,
+}
+
+/// A link as each representation carries it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// For HTML: a path on this site, assets under their fingerprinted name.
+    pub href: String,
+    /// For Markdown: absolute, so that it still works once the text has been carried away.
+    pub absolute: String,
+    /// Where it leads on this site; none for links to elsewhere.
+    pub target: Option<Target>,
+}
+
+/// A place on this site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The decoded path.
+    pub path: String,
+    /// The anchor, without `#`.
+    pub fragment: Option<String>,
+}
+
+impl Catalog {
+    /// Resolves `link` as it is written on the page at `place`.
+    ///
+    /// A relative link is tried against the source file first (`../posts/x.md`, an image beside it), then against the page's
+    /// path. `@/x.md` is Zola's way to name a source file.
+    pub fn resolve(&self, place: Place<'_>, link: &str) -> Resolved {
+        if has_scheme(link) || link.starts_with("//") {
+            return Resolved { href: link.to_owned(), absolute: link.to_owned(), target: None };
+        }
+        let (rest, fragment) = match link.split_once('#') {
+            Some((rest, fragment)) => (rest, Some(fragment)),
+            None => (link, None),
+        };
+        let (raw, query) = match rest.split_once('?') {
+            Some((raw, query)) => (raw, Some(query)),
+            None => (rest, None),
+        };
+        let raw = percent_decoded(raw);
+        let found = if raw.is_empty() { place.path.to_owned() } else { self.find(place, &raw) };
+        let mut tail = String::new();
+        if let Some(query) = query {
+            tail.push('?');
+            tail.push_str(query);
+        }
+        if let Some(fragment) = fragment {
+            tail.push('#');
+            tail.push_str(fragment);
+        }
+        let encoded = path::encode(&found);
+        let href = if raw.is_empty() && query.is_none() {
+            link.to_owned()
+        } else {
+            format!("{}{tail}", self.assets.get(&found).map_or(encoded.as_ref(), String::as_str))
+        };
+        let fragment = fragment
+            .filter(|fragment| !fragment.is_empty())
+            .map(|fragment| percent_decoded(fragment).into_owned());
+        Resolved {
+            href,
+            absolute: format!("{}{encoded}{tail}", self.base_url),
+            target: Some(Target { path: found, fragment }),
+        }
+    }
+
+    fn find(&self, place: Place<'_>, raw: &str) -> String {
+        if let Some(file) = raw.strip_prefix("@/") {
+            let mut candidates = [format!("pages/{file}"), format!("posts/{file}"), String::new()];
+            if let Some((_, name)) = file.split_once('/') {
+                candidates[2] = format!("posts/{name}");
+            }
+            return candidates
+                .iter()
+                .find_map(|file| self.pages.get(file))
+                .cloned()
+                .unwrap_or_else(|| format!("/{file}"));
+        }
+        if raw.starts_with('/') {
+            return path::join("/", raw);
+        }
+        let beside = path::join(&format!("/{}", place.file), raw);
+        if let Some(page) = self.pages.get(beside.trim_start_matches('/')) {
+            return page.clone();
+        }
+        // A file beside the source is published below the folder's path: pages/a/x.png at /a/x.png.
+        let published = beside.strip_prefix("/pages").map_or_else(
+            || beside.strip_prefix("/posts").map_or(beside.clone(), |rest| format!("/blog{rest}")),
+            str::to_owned,
+        );
+        if self.assets.contains_key(&published) { published } else { path::join(place.path, raw) }
+    }
+}
+
+fn has_scheme(link: &str) -> bool {
+    link.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    })
+}
+
+/// Authors may write `%20` or the character itself; what cannot be decoded stays as it is.
+fn percent_decoded(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains('%') {
+        return text.into();
+    }
+    path::unescape(text).map_or(text.into(), Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_where_the_author_meant() {
+        let mut catalog = Catalog { base_url: "https://www.example.com".into(), ..Catalog::default() };
+        for (file, path) in [
+            ("pages/developers.md", "/developers/"),
+            ("posts/2026-01-02-x.md", "/blog/x/"),
+            ("pages/index.md", "/"),
+        ] {
+            catalog.pages.insert(file.into(), path.into());
+        }
+        catalog.assets.insert("/assets/a b.svg".into(), "/assets/a%20b.0123456789.svg".into());
+        catalog.assets.insert("/blog/pic.png".into(), "/blog/pic.0123456789.png".into());
+        let place = Place { file: "posts/2026-01-02-x.md", path: "/blog/x/" };
+        for (link, href, absolute, target) in [
+            (
+                "/developers/",
+                "/developers/",
+                "https://www.example.com/developers/",
+                Some(("/developers/", None)),
+            ),
+            (
+                "../pages/developers.md#a",
+                "/developers/#a",
+                "https://www.example.com/developers/#a",
+                Some(("/developers/", Some("a"))),
+            ),
+            (
+                "@/developers.md",
+                "/developers/",
+                "https://www.example.com/developers/",
+                Some(("/developers/", None)),
+            ),
+            (
+                "@/blog/2026-01-02-x.md",
+                "/blog/x/",
+                "https://www.example.com/blog/x/",
+                Some(("/blog/x/", None)),
+            ),
+            ("#top", "#top", "https://www.example.com/blog/x/#top", Some(("/blog/x/", Some("top")))),
+            ("../y/", "/blog/y/", "https://www.example.com/blog/y/", Some(("/blog/y/", None))),
+            (
+                "pic.png",
+                "/blog/pic.0123456789.png",
+                "https://www.example.com/blog/pic.png",
+                Some(("/blog/pic.png", None)),
+            ),
+            (
+                "/assets/a%20b.svg",
+                "/assets/a%20b.0123456789.svg",
+                "https://www.example.com/assets/a%20b.svg",
+                Some(("/assets/a b.svg", None)),
+            ),
+            ("/?q=1", "/?q=1", "https://www.example.com/?q=1", Some(("/", None))),
+            ("mailto:a@example.com", "mailto:a@example.com", "mailto:a@example.com", None),
+            ("https://example.org/x", "https://example.org/x", "https://example.org/x", None),
+            ("//example.org/x", "//example.org/x", "//example.org/x", None),
+        ] {
+            let target = target.map(|(path, fragment): (&str, Option<&str>)| Target {
+                path: path.into(),
+                fragment: fragment.map(Into::into),
+            });
+            let expected = Resolved { href: href.into(), absolute: absolute.into(), target };
+            assert_eq!(catalog.resolve(place, link), expected, "{link}");
+        }
+    }
+}

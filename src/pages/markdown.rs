@@ -1,0 +1,522 @@
+//! Renders one Markdown body: to HTML for people, and to Markdown whose links are absolute for everybody else.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::{Range, RangeInclusive};
+use std::sync::Mutex;
+
+use comrak::adapters::{HeadingAdapter, HeadingMeta};
+use comrak::nodes::{ListType, Node, NodeList, NodeValue, Sourcepos};
+use comrak::options::{Options, Plugins};
+use comrak::{Anchorizer, Arena};
+
+use super::highlight::{escape, highlight};
+use super::link::{Catalog, Place, Target};
+
+/// What comes of a body.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    /// The content as HTML, without the title.
+    pub html: String,
+    /// The content as Markdown, every link absolute.
+    pub markdown: String,
+    /// Its headings, in order.
+    pub headings: Vec<Heading>,
+    /// Every anchor that a link may name.
+    pub anchors: HashSet<String>,
+    /// Its links to places on this site, with the line they stand on.
+    pub links: Vec<(Target, usize)>,
+    /// How many words a reader reads.
+    pub words: usize,
+}
+
+/// A heading with its anchor.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Heading {
+    /// 1 to 6.
+    pub level: u8,
+    /// The anchor, without `#`.
+    pub id: String,
+    /// Its text, without formatting.
+    pub title: String,
+}
+
+/// Renders `body`, which begins on line `first_line` of its file.
+///
+/// GitHub Flavored Markdown with footnotes and alerts; raw HTML passes, because the author is the operator.
+pub fn render(body: &str, first_line: usize, place: Place<'_>, catalog: &Catalog) -> Rendered {
+    let arena = Arena::new();
+    let options = options();
+    let root = comrak::parse_document(&arena, body, &options);
+    let mut work = Work {
+        arena: &arena,
+        source: Source::new(body),
+        first_line,
+        place,
+        catalog,
+        edits: Vec::new(),
+        verbatim: Vec::new(),
+        tables: 0,
+        anchorizer: Anchorizer::new(),
+        rendered: Rendered::default(),
+    };
+    let nodes: Vec<Node<'_>> = root.descendants().collect();
+    for node in nodes {
+        work.visit(node);
+    }
+    work.reference_definitions();
+    let mut rendered = std::mem::take(&mut work.rendered);
+    rendered.markdown = work.source.edited(std::mem::take(&mut work.edits));
+    let headings = Headings(Mutex::new(rendered.headings.clone().into_iter()));
+    let mut plugins = Plugins::default();
+    plugins.render.heading_adapter = Some(&headings);
+    // Writing to a string cannot fail.
+    let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
+    if work.tables > 0 {
+        // The `align` attribute is obsolete and inline styles are forbidden by the content security policy.
+        rendered.html =
+            rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
+    }
+    rendered
+}
+
+fn options() -> Options<'static> {
+    let mut options = Options::default();
+    options.extension.strikethrough = true;
+    options.extension.table = true;
+    options.extension.autolink = true;
+    options.extension.tasklist = true;
+    options.extension.footnotes = true;
+    options.extension.alerts = true;
+    options.parse.smart = true;
+    options.render.r#unsafe = true;
+    options
+}
+
+struct Work<'a, 'b> {
+    arena: &'a Arena<'a>,
+    source: Source<'b>,
+    first_line: usize,
+    place: Place<'b>,
+    catalog: &'b Catalog,
+    /// Replacements in the source, for the Markdown representation.
+    edits: Vec<(Range<usize>, String)>,
+    /// The lines of code and HTML blocks, where nothing is a link definition.
+    verbatim: Vec<RangeInclusive<usize>>,
+    /// How many tables there were so far: each is a region with a name of its own.
+    tables: usize,
+    anchorizer: Anchorizer,
+    rendered: Rendered,
+}
+
+impl<'a> Work<'a, '_> {
+    fn visit(&mut self, node: Node<'a>) {
+        let position = node.data().sourcepos;
+        let value = node.data().value.clone();
+        match value {
+            NodeValue::Heading(heading) => self.heading(node, heading.level),
+            NodeValue::CodeBlock(block) => {
+                self.verbatim.push(position.start.line..=position.end.line);
+                let language = block.info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
+                let named = if language.is_empty() { "text" } else { language };
+                let html = format!(
+                    "<pre class=\"code\" tabindex=\"0\" data-lang=\"{}\"><code>{}\n</code></pre>\n",
+                    escape(named),
+                    highlight(&block.literal, language)
+                );
+                node.data_mut().value = NodeValue::Raw(html);
+            }
+            NodeValue::Table(_) => {
+                self.tables += 1;
+                let number = self.tables;
+                let region = format!(
+                    "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table {number}\">\n"
+                );
+                node.insert_before(self.raw(region, position));
+                node.insert_after(self.raw("</div>\n".to_owned(), position));
+            }
+            NodeValue::TaskItem(item) => self.task(node, item.symbol.is_some(), position),
+            NodeValue::Link(link) => {
+                let resolved = self.resolve(&link.url, position.start.line);
+                self.replace_destination(node, position, &link.url, &resolved.1);
+                if let NodeValue::Link(link) = &mut node.data_mut().value {
+                    link.url = resolved.0;
+                }
+            }
+            NodeValue::Image(image) => {
+                let (href, absolute) = self.resolve(&image.url, position.start.line);
+                self.replace_destination(node, position, &image.url, &absolute);
+                let title = if image.title.is_empty() {
+                    String::new()
+                } else {
+                    format!(" title=\"{}\"", escape(&image.title))
+                };
+                let html = format!(
+                    "<img src=\"{}\" alt=\"{}\"{title} loading=\"lazy\" decoding=\"async\">",
+                    escape(&href),
+                    escape(&node.collect_text())
+                );
+                for child in node.children().collect::<Vec<_>>() {
+                    child.detach();
+                }
+                node.data_mut().value = NodeValue::Raw(html);
+            }
+            NodeValue::HtmlBlock(block) => {
+                self.verbatim.push(position.start.line..=position.end.line);
+                let html = self.html(&block.literal, position);
+                if let NodeValue::HtmlBlock(block) = &mut node.data_mut().value {
+                    block.literal = html;
+                }
+            }
+            NodeValue::HtmlInline(literal) => {
+                let html = self.html(&literal, position);
+                node.data_mut().value = NodeValue::HtmlInline(html);
+            }
+            NodeValue::Text(text) => self.rendered.words += text.split_whitespace().count(),
+            NodeValue::FootnoteDefinition(footnote) => {
+                self.rendered.anchors.insert(format!("fn-{}", footnote.name));
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives the heading its anchor: the one that the author chose (`## Title {#anchor}`), or one made of its text.
+    fn heading(&mut self, node: Node<'a>, level: u8) {
+        let mut chosen = None;
+        if let Some(last) = node.last_child()
+            && let NodeValue::Text(text) = &mut last.data_mut().value
+            && let Some((before, id)) =
+                text.trim_end().strip_suffix('}').and_then(|rest| rest.rsplit_once("{#"))
+            && !id.is_empty()
+            && !id.contains(char::is_whitespace)
+        {
+            chosen = Some(id.to_owned());
+            *text = before.trim_end().to_owned().into();
+        }
+        let title = node.collect_text();
+        let id = chosen.unwrap_or_else(|| self.anchorizer.anchorize(&title));
+        self.rendered.anchors.insert(id.clone());
+        self.rendered.headings.push(Heading { level, id, title });
+    }
+
+    /// A task's box is told apart by more than its look.
+    fn task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
+        let (state, checked) = if done { ("Done", " checked") } else { ("Open", "") };
+        let html = format!("<input type=\"checkbox\" disabled{checked} aria-label=\"{state}\"> ");
+        node.data_mut().value =
+            NodeValue::Item(NodeList { list_type: ListType::Bullet, ..NodeList::default() });
+        let raw = self.raw(html, position);
+        match node.first_child() {
+            Some(first) if matches!(first.data().value, NodeValue::Paragraph) => first.prepend(raw),
+            _ => node.prepend(raw),
+        }
+    }
+
+    fn raw(&self, html: String, position: Sourcepos) -> Node<'a> {
+        self.arena.alloc(comrak::nodes::Ast::new(NodeValue::Raw(html), position.start).into())
+    }
+
+    /// The link for HTML and for Markdown; notes where it leads.
+    fn resolve(&mut self, url: &str, line: usize) -> (String, String) {
+        let resolved = self.catalog.resolve(self.place, url);
+        if let Some(target) = resolved.target {
+            self.rendered.links.push((target, self.first_line + line - 1));
+        }
+        (resolved.href, resolved.absolute)
+    }
+
+    /// Notes that the destination of an inline link or image reads `absolute` in the Markdown representation. Reference
+    /// links have theirs in the definition, autolinks are absolute as they are.
+    fn replace_destination(&mut self, node: Node<'a>, position: Sourcepos, url: &str, absolute: &str) {
+        if url == absolute {
+            return;
+        }
+        let Some(range) = self.source.range(position) else { return };
+        let text_end = node
+            .last_child()
+            .and_then(|child| self.source.range(child.data().sourcepos))
+            .map_or(range.start, |child| child.end.min(range.end));
+        let Some(after) = self.source.text[text_end..range.end].find("](").map(|at| text_end + at + 2) else {
+            return;
+        };
+        if let Some(destination) = destination(&self.source.text[after..range.end]) {
+            self.edits.push((after + destination.start..after + destination.end, written(absolute)));
+        }
+    }
+
+    /// Notes the same for link reference definitions, which the parser resolves and drops.
+    fn reference_definitions(&mut self) {
+        for number in 1..=self.source.lines.len() {
+            if self.verbatim.iter().any(|lines| lines.contains(&number)) {
+                continue;
+            }
+            let (start, line) = self.source.line(number);
+            let indent = line.len() - line.trim_start_matches([' ', '>']).len();
+            let Some(label) = line[indent..].strip_prefix('[').filter(|rest| !rest.starts_with('^')) else {
+                continue;
+            };
+            let Some(colon) = label.find("]:") else { continue };
+            if label[..colon].contains(']') {
+                continue;
+            }
+            let after = indent + 1 + colon + 2;
+            if let Some(found) = destination(&line[after..]) {
+                let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
+                let absolute = self.catalog.resolve(self.place, &raw).absolute;
+                if absolute != raw {
+                    self.edits
+                        .push((start + after + found.start..start + after + found.end, written(&absolute)));
+                }
+            }
+        }
+    }
+
+    /// Raw HTML with its links resolved, and the edit for the Markdown representation.
+    fn html(&mut self, literal: &str, position: Sourcepos) -> String {
+        let first_line = position.start.line;
+        let mut found = Vec::new();
+        let html = rewrite_attributes(literal, |url, offset| {
+            let line = first_line + literal[..offset].matches('\n').count();
+            let (href, absolute) = self.resolve(url, line);
+            found.push((url.to_owned(), absolute));
+            href
+        });
+        collect_ids(literal, &mut self.rendered.anchors);
+        if !found.is_empty()
+            && let Some(range) = self.source.range(position)
+        {
+            let mut absolutes = found.into_iter();
+            let edited = rewrite_attributes(&self.source.text[range.clone()], |url, _| {
+                absolutes
+                    .next()
+                    .filter(|(seen, _)| seen == url)
+                    .map_or(url.to_owned(), |(_, absolute)| absolute)
+            });
+            self.edits.push((range, edited));
+        }
+        html
+    }
+}
+
+/// A destination as it may be written between parentheses.
+fn written(url: &str) -> String {
+    if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
+}
+
+/// Where the link destination is in `text`, which begins after the opening parenthesis or the colon
+/// (CommonMark, "link destination").
+fn destination(text: &str) -> Option<Range<usize>> {
+    let start = text.len() - text.trim_start().len();
+    let rest = &text[start..];
+    if rest.starts_with('<') {
+        let end = rest.find('>')?;
+        return Some(start..start + end + 1);
+    }
+    let mut depth = 0_usize;
+    let mut escaped = false;
+    for (at, c) in rest.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '(' => depth += 1,
+            ')' if depth == 0 => return Some(start..start + at),
+            ')' => depth -= 1,
+            c if c.is_whitespace() => return (at > 0).then_some(start..start + at),
+            _ => {}
+        }
+    }
+    (!rest.is_empty()).then_some(start..text.len())
+}
+
+/// Replaces the values of `href` and `src` in a piece of HTML; `replace` is told the value and where it stands.
+pub(super) fn rewrite_attributes(html: &str, mut replace: impl FnMut(&str, usize) -> String) -> String {
+    let mut rewritten = String::with_capacity(html.len());
+    let mut done = 0;
+    let lower = html.to_ascii_lowercase();
+    let mut at = 0;
+    while let Some(found) =
+        ["href=", "src="].iter().filter_map(|name| lower[at..].find(name).map(|i| at + i + name.len())).min()
+    {
+        at = found;
+        let Some(quote) = html[at..].chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
+        let start = at + 1;
+        let Some(length) = html[start..].find(quote) else { break };
+        rewritten.push_str(&html[done..start]);
+        rewritten.push_str(&replace(&html[start..start + length], start));
+        done = start + length;
+        at = done;
+    }
+    rewritten.push_str(&html[done..]);
+    rewritten
+}
+
+/// Adds the values of `id` attributes in a piece of HTML.
+fn collect_ids(html: &str, anchors: &mut HashSet<String>) {
+    for part in html.split(" id=\"").skip(1) {
+        if let Some((id, _)) = part.split_once('"') {
+            anchors.insert(id.to_owned());
+        }
+    }
+}
+
+/// The source with its lines, to get from the parser's positions to bytes.
+struct Source<'a> {
+    text: &'a str,
+    /// Where each line begins.
+    lines: Vec<usize>,
+}
+
+impl<'a> Source<'a> {
+    fn new(text: &'a str) -> Self {
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, lines }
+    }
+
+    fn line(&self, number: usize) -> (usize, &'a str) {
+        let start = self.lines[number - 1];
+        let end = self.lines.get(number).map_or(self.text.len(), |next| next - 1);
+        (start, &self.text[start..end])
+    }
+
+    /// The bytes between two positions (lines and columns count from 1, columns in bytes, the end is included).
+    fn range(&self, position: Sourcepos) -> Option<Range<usize>> {
+        let start =
+            self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
+        let end = self.lines.get(position.end.line.checked_sub(1)?)? + position.end.column;
+        (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
+    }
+
+    fn edited(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
+        edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+        let mut text = String::with_capacity(self.text.len() + edits.len() * 32);
+        let mut done = 0;
+        for (range, replacement) in edits {
+            if range.start >= done {
+                text.push_str(&self.text[done..range.start]);
+                text.push_str(&replacement);
+                done = range.end;
+            }
+        }
+        text.push_str(&self.text[done..]);
+        text
+    }
+}
+
+/// Writes headings with the anchors that were given out before, in the same order.
+struct Headings(Mutex<std::vec::IntoIter<Heading>>);
+
+impl HeadingAdapter for Headings {
+    fn enter(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta, _: Option<Sourcepos>) -> fmt::Result {
+        let next = self.0.lock().ok().and_then(|mut headings| headings.next());
+        let id = escape(&next.map(|heading| heading.id).unwrap_or_default());
+        let level = heading.level;
+        write!(
+            output,
+            "<h{level} id=\"{id}\"><a class=\"anchor\" href=\"#{id}\" aria-hidden=\"true\" tabindex=\"-1\"></a>"
+        )
+    }
+
+    fn exit(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta) -> fmt::Result {
+        writeln!(output, "</h{}>", heading.level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_get_anchors_that_links_can_name() {
+        let rendered = go("## What it does\n\n### Chosen {#mine}\n\n## What it does\n");
+        let ids: Vec<&str> = rendered.headings.iter().map(|heading| heading.id.as_str()).collect();
+        assert_eq!(ids, ["what-it-does", "mine", "what-it-does-1"]);
+        assert!(
+            rendered.html.contains("<h2 id=\"what-it-does\"><a class=\"anchor\" href=\"#what-it-does\""),
+            "{}",
+            rendered.html
+        );
+        assert!(rendered.html.contains("Chosen</h3>"), "{}", rendered.html);
+    }
+
+    #[test]
+    fn links_are_relative_to_the_site_in_html_and_absolute_in_markdown() {
+        for (source, html, markdown) in [
+            ("[a](/x/)", "href=\"/x/\"", "[a](https://www.example.com/x/)"),
+            ("[a *b* `c`](/x/ \"t\")", "href=\"/x/\"", "[a *b* `c`](https://www.example.com/x/ \"t\")"),
+            ("[](/x/)", "href=\"/x/\"", "[](https://www.example.com/x/)"),
+            ("[a](</x y/>)", "href=\"/x%20y/\"", "[a](https://www.example.com/x%20y/)"),
+            ("[a](/x_(y)/)", "href=\"/x_(y)/\"", "[a](<https://www.example.com/x_(y)/>)"),
+            ("[a](#b)", "href=\"#b\"", "[a](https://www.example.com/here/#b)"),
+            (
+                "![i](/assets/i.svg)",
+                "src=\"/assets/i.0123456789.svg\"",
+                "![i](https://www.example.com/assets/i.svg)",
+            ),
+            (
+                "[![i](/assets/i.svg)](/x/)",
+                "href=\"/x/\"",
+                "[![i](https://www.example.com/assets/i.svg)](https://www.example.com/x/)",
+            ),
+            ("[a][b]\n\n[b]: /x/ 'T'", "href=\"/x/\"", "[a][b]\n\n[b]: https://www.example.com/x/ 'T'"),
+            ("| a |\n|---|\n| [b \\| c](/x/) |", "href=\"/x/\"", "| [b \\| c](https://www.example.com/x/) |"),
+            ("- item\n  with [a](/x/)\n", "href=\"/x/\"", "with [a](https://www.example.com/x/)"),
+            ("> quoted [a](/x/)\n", "href=\"/x/\"", "> quoted [a](https://www.example.com/x/)"),
+            (
+                "é ü [ä](/x/) and [b](/y/)",
+                "href=\"/y/\"",
+                "é ü [ä](https://www.example.com/x/) and [b](https://www.example.com/y/)",
+            ),
+            (
+                "**[a](/x/)** text[^1]\n\n[^1]: note [n](/n/)\n",
+                "href=\"/n/\"",
+                "note [n](https://www.example.com/n/)",
+            ),
+            ("<p><a href=\"/x/\">a</a></p>", "href=\"/x/\"", "<a href=\"https://www.example.com/x/\">"),
+            ("see <a href='/x/'>a</a>", "href='/x/'", "<a href='https://www.example.com/x/'>"),
+            ("https://example.org/a", "href=\"https://example.org/a\"", "https://example.org/a"),
+            ("[a\nb](/x/)", "href=\"/x/\"", "[a\nb](https://www.example.com/x/)"),
+        ] {
+            let rendered = go(source);
+            assert!(rendered.html.contains(html), "{source:?} → {}", rendered.html);
+            assert!(rendered.markdown.contains(markdown), "{source:?} → {}", rendered.markdown);
+        }
+    }
+
+    #[test]
+    fn code_is_left_alone() {
+        let source = "`[a](/x/)`\n\n```md\n[a](/x/)\n[b]: /y/\n```\n\n    [c](/z/)\n";
+        let rendered = go(source);
+        assert_eq!(rendered.markdown, source);
+        assert!(rendered.links.is_empty());
+        assert!(rendered.html.contains("data-lang=\"md\""), "{}", rendered.html);
+    }
+
+    #[test]
+    fn links_remember_their_line() {
+        let rendered = go("one\n\n[a](/x/#y)\n");
+        let target = Target { path: "/x/".into(), fragment: Some("y".into()) };
+        assert_eq!(rendered.links, [(target, 12)]);
+    }
+
+    #[test]
+    fn github_flavour_is_understood() {
+        let html = go("| a |\n|---|\n| b |\n\n- [x] done\n- [ ] open\n\n~~gone~~ www.example.com\n\n> [!NOTE]\n> Mind.\n\nText[^1]\n\n[^1]: Note.\n").html;
+        for expected in [
+            "<div class=\"table\" tabindex=\"0\"",
+            "<input type=\"checkbox\" disabled checked aria-label=\"Done\"> done",
+            "<del>gone</del>",
+            "href=\"http://www.example.com\"",
+            "markdown-alert-note",
+            "data-footnote-ref",
+            "class=\"footnotes\"",
+        ] {
+            assert!(html.contains(expected), "{expected} is not in {html}");
+        }
+    }
+
+    fn go(source: &str) -> Rendered {
+        let mut catalog = Catalog { base_url: "https://www.example.com".into(), ..Catalog::default() };
+        catalog.assets.insert("/assets/i.svg".into(), "/assets/i.0123456789.svg".into());
+        render(source, 10, Place { file: "pages/here.md", path: "/here/" }, &catalog)
+    }
+}

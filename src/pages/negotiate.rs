@@ -1,0 +1,521 @@
+//! Chooses a page's representation from `Accept`, and a file's encoding from `Accept-Encoding`.
+//!
+//! Both follow RFC 9110 §12.5 and are pure functions of the header's bytes: no allocation, no I/O, and never
+//! a look at who is asking. A member that cannot be read is skipped and spoils none of its neighbours.
+
+/// A page's representation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Media {
+    /// `text/html`
+    Html,
+    /// `text/markdown` (RFC 7763)
+    Markdown,
+}
+
+/// A content coding that files are prepared in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// No coding at all.
+    Identity,
+    /// `gzip` (RFC 9110 §8.4.1.3)
+    Gzip,
+    /// `br` (RFC 7932)
+    Brotli,
+    /// `zstd` (RFC 8878)
+    Zstd,
+}
+
+impl Encoding {
+    /// The codings in the order of preference where a client likes several equally.
+    pub const PREFERENCE: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
+
+    /// The token in `Content-Encoding`, none for identity.
+    pub const fn token(self) -> Option<&'static str> {
+        match self {
+            Self::Identity => None,
+            Self::Gzip => Some("gzip"),
+            Self::Brotli => Some("br"),
+            Self::Zstd => Some("zstd"),
+        }
+    }
+}
+
+/// A quality value in thousandths, 0 to 1000 (RFC 9110 §12.4.2).
+type Quality = u16;
+
+/// What the ranges read so far say of one offer.
+#[derive(Clone, Copy, Default)]
+struct Verdict {
+    /// 0 nothing matched, 1 `*/*`, 2 `text/*`, 3 the type itself.
+    specificity: u8,
+    quality: Quality,
+}
+
+impl Verdict {
+    /// The most specific range decides; among equally specific ones the most generous.
+    fn hear(&mut self, specificity: u8, quality: Quality) {
+        if specificity > self.specificity {
+            *self = Self { specificity, quality };
+        } else if specificity == self.specificity {
+            self.quality = self.quality.max(quality);
+        }
+    }
+}
+
+/// Chooses between HTML and Markdown from the lines of `Accept`, none if neither is acceptable (406).
+///
+/// The most specific matching range gives a representation its quality, the highest quality wins, 0 excludes. On equal
+/// quality it is Markdown where the header names `text/markdown` itself, else HTML: no browser names it, and coding agents
+/// send it beside `text/html` and `*/*`, all at quality 1. No line, or none with a readable member, counts as `*/*`.
+///
+/// Qualities are read a little more generously than the grammar has them (`.2` and more than three digits are sent in the
+/// wild), because a member that names something on offer must not end in a 406.
+pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
+    let (mut html, mut markdown) = (Verdict::default(), Verdict::default());
+    let mut readable = false;
+    for line in accept {
+        for member in members(line) {
+            let Some((range, quality)) = media_range(member) else { continue };
+            readable = true;
+            match range {
+                Range::Any => {
+                    html.hear(1, quality);
+                    markdown.hear(1, quality);
+                }
+                Range::AnyText => {
+                    html.hear(2, quality);
+                    markdown.hear(2, quality);
+                }
+                Range::Exactly(Media::Html) => html.hear(3, quality),
+                Range::Exactly(Media::Markdown) => markdown.hear(3, quality),
+                Range::Other => {}
+            }
+        }
+    }
+    if !readable {
+        return Some(Media::Html);
+    }
+    match (html.quality, markdown.quality) {
+        (0, 0) => None,
+        (html, markdown_quality) if markdown_quality > html => Some(Media::Markdown),
+        (html, markdown_quality) if markdown_quality == html && markdown.specificity == 3 => {
+            Some(Media::Markdown)
+        }
+        _ => Some(Media::Html),
+    }
+}
+
+/// What one media range says about the offers.
+enum Range {
+    Any,
+    AnyText,
+    Exactly(Media),
+    /// A type that is never on offer.
+    Other,
+}
+
+/// Reads `type/subtype *( OWS ";" OWS parameter )`; none if the member is malformed.
+fn media_range(member: &[u8]) -> Option<(Range, Quality)> {
+    let (range, parameters) = split_parameters(member);
+    let slash = range.iter().position(|byte| *byte == b'/')?;
+    let (kind, subtype) = (&range[..slash], &range[slash + 1..]);
+    if !is_token(kind) || !is_token(subtype) || (kind == b"*" && subtype != b"*") {
+        return None;
+    }
+    let quality = quality(parameters)?;
+    let range = if kind == b"*" {
+        Range::Any
+    } else if !kind.eq_ignore_ascii_case(b"text") {
+        Range::Other
+    } else if subtype == b"*" {
+        Range::AnyText
+    } else if subtype.eq_ignore_ascii_case(b"html") {
+        Range::Exactly(Media::Html)
+    } else if subtype.eq_ignore_ascii_case(b"markdown") {
+        Range::Exactly(Media::Markdown)
+    } else {
+        Range::Other
+    };
+    Some((range, quality))
+}
+
+/// Chooses the encoding of an answer from the lines of `Accept-Encoding`, among those that `available` says are prepared.
+///
+/// Identity is what remains: a client that refuses it together with all that is prepared still gets it, because a
+/// readable answer serves better than a 406 (RFC 9110 §12.5.3 leaves it to the server).
+pub fn choose_encoding<'a>(
+    accept_encoding: impl IntoIterator<Item = &'a [u8]>,
+    available: impl Fn(Encoding) -> bool,
+) -> Encoding {
+    // Index 0 is identity, then gzip, brotli, zstd as they are declared; the last is `*`.
+    let mut said: [Option<Quality>; 5] = [None; 5];
+    for line in accept_encoding {
+        for member in members(line) {
+            let (coding, parameters) = split_parameters(member);
+            let Some(quality) = quality(parameters) else { continue };
+            let slot = if coding == b"*" {
+                4
+            } else if coding.eq_ignore_ascii_case(b"identity") {
+                Encoding::Identity as usize
+            } else if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") {
+                Encoding::Gzip as usize
+            } else if coding.eq_ignore_ascii_case(b"br") {
+                Encoding::Brotli as usize
+            } else if coding.eq_ignore_ascii_case(b"zstd") {
+                Encoding::Zstd as usize
+            } else {
+                continue;
+            };
+            said[slot] = Some(said[slot].map_or(quality, |earlier| earlier.max(quality)));
+        }
+    }
+    let of = |encoding: Encoding| said[encoding as usize].or(said[4]);
+    // Identity that is not named is acceptable, but less than any coding that is asked for.
+    let mut best = (Encoding::Identity, said[Encoding::Identity as usize].unwrap_or(0));
+    for encoding in Encoding::PREFERENCE {
+        let quality = of(encoding).unwrap_or(0);
+        let better = quality > best.1 || (quality == best.1 && best.0 == Encoding::Identity);
+        if quality > 0 && better && available(encoding) {
+            best = (encoding, quality);
+        }
+    }
+    best.0
+}
+
+/// The members of a comma-separated list, trimmed, the empty ones left out; commas inside quoted strings don't separate.
+fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    split(line, b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+}
+
+fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
+    match member.iter().position(|byte| *byte == b';') {
+        Some(at) => (member[..at].trim_ascii_end(), &member[at + 1..]),
+        None => (member, &[]),
+    }
+}
+
+/// The weight among `parameters`, 1000 where there is none; none if it cannot be read.
+fn quality(parameters: &[u8]) -> Option<Quality> {
+    for parameter in split(parameters, b';').map(<[u8]>::trim_ascii) {
+        if let [b'q' | b'Q', b'=', value @ ..] = parameter {
+            return qvalue(value);
+        }
+    }
+    Some(1000)
+}
+
+/// Reads a decimal between 0 and 1 as thousandths. Digits past the third can only round a weight up from 0 to 1, so that
+/// a weight that is not zero never counts as a refusal.
+fn qvalue(value: &[u8]) -> Option<Quality> {
+    let (whole, fraction) = match value.iter().position(|byte| *byte == b'.') {
+        Some(at) => (&value[..at], &value[at + 1..]),
+        None => (value, &value[..0]),
+    };
+    if !fraction.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let mut thousandths: Quality = 0;
+    for place in 0..3 {
+        thousandths = thousandths * 10 + fraction.get(place).map_or(0, |digit| Quality::from(digit - b'0'));
+    }
+    let beyond = fraction.iter().skip(3).any(|digit| *digit != b'0');
+    match whole {
+        b"1" if thousandths == 0 && !beyond => Some(1000),
+        b"0" => Some(if thousandths == 0 && beyond { 1 } else { thousandths }),
+        b"" if !fraction.is_empty() => Some(if thousandths == 0 && beyond { 1 } else { thousandths }),
+        _ => None,
+    }
+}
+
+/// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). A quote that is never closed quotes nothing.
+fn split(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(bytes);
+    std::iter::from_fn(move || {
+        let current = rest?;
+        let mut at = 0;
+        while at < current.len() {
+            if current[at] == b'"' {
+                at += quoted_length(&current[at..]);
+            } else if current[at] == separator {
+                rest = Some(&current[at + 1..]);
+                return Some(&current[..at]);
+            } else {
+                at += 1;
+            }
+        }
+        rest = None;
+        Some(current)
+    })
+}
+
+/// The length of the quoted string at the start of `bytes`, 1 if it is never closed.
+fn quoted_length(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    1
+}
+
+/// Whether `bytes` is a token (RFC 9110 §5.6.2).
+fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty()
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use Media::{Html, Markdown};
+
+    const CHROME: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7";
+    const OPENCODE: &str =
+        "text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1";
+    const GEMINI: &str = "text/markdown, text/plain;q=0.9, application/json;q=0.9, text/html;q=0.8, application/pdf;q=0.7, video/*;q=0.7, */*;q=0.5";
+
+    #[test]
+    fn real_clients_get_what_they_came_for() {
+        check(&[
+            ("text/markdown, text/html, */*", Some(Markdown)), // Claude Code
+            ("text/markdown, text/plain;q=0.9, */*;q=0.8", Some(Markdown)), // Cursor
+            (OPENCODE, Some(Markdown)),
+            (GEMINI, Some(Markdown)),
+            ("text/html, */*", Some(Html)), // Codex CLI
+            ("*/*", Some(Html)),            // curl, wget, ChatGPT-User, PerplexityBot
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Some(Html)), // Firefox, Safari
+            (CHROME, Some(Html)),
+            ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", Some(Html)), // old Java
+            ("application/rss+xml", None),                                        // feed readers
+            ("application/rss+xml, application/xml;q=0.9, */*;q=0.1", Some(Html)),
+            ("text/markdown", Some(Markdown)),
+            ("text/x-markdown, text/markdown;q=0.9, text/html;q=0.5", Some(Markdown)),
+            ("image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8", Some(Html)),
+            ("application/json, text/plain, */*", Some(Html)),
+            ("application/json", None),
+        ]);
+    }
+
+    #[test]
+    fn the_most_specific_range_gives_the_quality() {
+        check(&[
+            ("text/html;q=0.1, text/*;q=0.9", Some(Markdown)),
+            ("text/*;q=0.9, text/html;q=0.1", Some(Markdown)),
+            ("text/*;q=0.1, */*;q=0.9", Some(Html)),
+            ("text/markdown;q=0.1, */*;q=0.9", Some(Html)),
+            ("text/html;q=0.1, */*;q=0.9", Some(Markdown)),
+            ("text/html;q=0, text/*;q=0.5", Some(Markdown)),
+            ("text/markdown;q=0, */*", Some(Html)),
+            ("text/html;q=0, */*", Some(Markdown)),
+            ("text/*;q=0, text/html", Some(Html)),
+            ("*/*;q=0, text/markdown;q=0.001", Some(Markdown)),
+            ("*/*;q=0, text/*;q=0.2", Some(Html)),
+            ("text/*;q=0, */*", None),
+            ("text/html;q=0.2, text/html;q=0.9, text/markdown;q=0.5", Some(Html)),
+        ]);
+    }
+
+    #[test]
+    fn the_highest_quality_wins_and_zero_excludes() {
+        check(&[
+            ("text/html;q=0.5, text/markdown;q=0.6", Some(Markdown)),
+            ("text/html;q=0.6, text/markdown;q=0.5", Some(Html)),
+            ("text/html;q=0.001, text/markdown;q=0", Some(Html)),
+            ("text/html;q=0, text/markdown;q=0", None),
+            ("text/html;q=0.000", None),
+            ("text/markdown;q=0", None),
+            ("*/*;q=0", None),
+            ("text/*;q=0", None),
+            ("text/html;q=0, */*;q=0", None),
+            ("text/html;q=0.999, text/markdown;q=1.000", Some(Markdown)),
+        ]);
+    }
+
+    #[test]
+    fn on_equal_quality_naming_markdown_decides() {
+        check(&[
+            ("text/html, text/markdown", Some(Markdown)),
+            ("text/markdown, text/html", Some(Markdown)),
+            ("text/html;q=0.5, text/markdown;q=0.5", Some(Markdown)),
+            ("text/markdown;q=0.8, */*;q=0.8", Some(Markdown)),
+            ("text/*", Some(Html)),
+            ("text/*, */*", Some(Html)),
+            ("text/html, text/*", Some(Html)),
+        ]);
+    }
+
+    #[test]
+    fn nothing_readable_counts_as_anything() {
+        check(&[
+            ("", Some(Html)),
+            ("   ", Some(Html)),
+            (",", Some(Html)),
+            (", ,\t,", Some(Html)),
+            ("nonsense", Some(Html)),
+            ("*", Some(Html)),
+            ("/", Some(Html)),
+            ("text/", Some(Html)),
+            ("/html", Some(Html)),
+            ("text/html/x", Some(Html)),
+            ("te xt/markdown", Some(Html)),
+            ("*/markdown", Some(Html)),
+            ("text/markdown;q=2", Some(Html)),
+            ("text/markdown;q=-1", Some(Html)),
+            ("text/markdown;q=abc", Some(Html)),
+            ("text/markdown;q=", Some(Html)),
+            ("text/markdown;q=\"1\"", Some(Html)),
+            ("text/markdown;q=1.001", Some(Html)),
+            ("text/markdown;q=.", Some(Html)),
+        ]);
+        assert_eq!(choose([]), Some(Html), "no header at all");
+        assert_eq!(choose([b"\xff\xfe/\x80".as_slice()]), Some(Html), "bytes that are no text");
+    }
+
+    #[test]
+    fn a_malformed_member_never_spoils_its_neighbours() {
+        check(&[
+            ("nonsense, text/markdown", Some(Markdown)),
+            ("text/markdown, nonsense", Some(Markdown)),
+            ("text/html;q=oops, text/markdown;q=0.1", Some(Markdown)),
+            ("text/html;q=oops, application/json", None),
+            (",,text/markdown,,", Some(Markdown)),
+            ("\"unclosed, text/markdown", Some(Markdown)),
+            ("text/x;a=\"b, text/markdown", Some(Markdown)),
+            ("a/b;c=\"d,e;f\", text/markdown", Some(Markdown)),
+            ("text/plain;x=\"\\\", text/html\", text/markdown", Some(Markdown)),
+        ]);
+    }
+
+    #[test]
+    fn case_space_and_parameters_do_not_matter() {
+        check(&[
+            ("TEXT/MARKDOWN", Some(Markdown)),
+            ("Text/Html;Q=0.5, text/markdown;q=0.4", Some(Html)),
+            ("text/markdown;variant=GFM", Some(Markdown)),
+            ("text/markdown; charset=utf-8", Some(Markdown)),
+            ("text/html;level=1;q=0.2, text/markdown;q=0.3", Some(Markdown)),
+            ("text/markdown ; q=0.5 , text/html ; q=0.4", Some(Markdown)),
+            ("\ttext/markdown\t", Some(Markdown)),
+            ("text/markdown;;q=0.5;, text/html;q=0.4", Some(Markdown)),
+            ("text/markdown;q=0.5;ext=1, text/html;q=0.4", Some(Markdown)),
+            ("text/html;q=.4, text/markdown;q=.5", Some(Markdown)),
+            ("text/html;q=0.4000, text/markdown;q=0.4001", Some(Markdown)),
+            ("application/json, text/html;q=.9", Some(Html)),
+            ("text/markdown;q=0.0001", Some(Markdown)),
+            ("text/html;q=1., text/markdown;q=0.9", Some(Html)),
+        ]);
+    }
+
+    #[test]
+    fn repeated_lines_join() {
+        let lines: [&[u8]; 2] = [b"text/html;q=0.5", b"text/markdown;q=0.6"];
+        assert_eq!(choose(lines), Some(Markdown));
+        let lines: [&[u8]; 3] = [b"", b"nonsense", b"application/json"];
+        assert_eq!(choose(lines), None);
+    }
+
+    #[test]
+    fn encodings_follow_their_qualities() {
+        let all = |_| true;
+        for (header, expected) in [
+            ("", Encoding::Identity),
+            ("gzip, deflate, br, zstd", Encoding::Brotli),
+            ("gzip, deflate", Encoding::Gzip),
+            ("gzip;q=1, br;q=0.5", Encoding::Gzip),
+            ("zstd, gzip", Encoding::Zstd),
+            ("br;q=0, gzip;q=0.1", Encoding::Gzip),
+            ("br;q=0", Encoding::Identity),
+            ("*", Encoding::Brotli),
+            ("*;q=0.5, br;q=0", Encoding::Zstd),
+            ("identity", Encoding::Identity),
+            ("identity;q=1, gzip;q=0.5", Encoding::Identity),
+            ("identity;q=0, *;q=0", Encoding::Identity),
+            ("identity;q=0.5, gzip;q=0.5", Encoding::Gzip),
+            ("GZIP", Encoding::Gzip),
+            ("x-gzip", Encoding::Gzip),
+            ("deflate", Encoding::Identity),
+            ("gzip;q=oops, br;q=0.1", Encoding::Brotli),
+        ] {
+            assert_eq!(choose_encoding([header.as_bytes()], all), expected, "{header}");
+        }
+        let only_gzip = |encoding| encoding == Encoding::Gzip;
+        assert_eq!(choose_encoding([b"br, gzip;q=0.1".as_slice()], only_gzip), Encoding::Gzip);
+        assert_eq!(choose_encoding([b"br".as_slice()], |_| false), Encoding::Identity);
+    }
+
+    fn range() -> impl Strategy<Value = (&'static str, u16)> {
+        let names = prop::sample::select(vec![
+            "text/html",
+            "text/markdown",
+            "text/*",
+            "*/*",
+            "application/json",
+            "image/*",
+        ]);
+        (names, 0..=1000_u16)
+    }
+
+    fn header(ranges: &[(&str, u16)]) -> String {
+        let members: Vec<String> =
+            ranges.iter().map(|(name, q)| format!("{name};q={}.{:03}", q / 1000, q % 1000)).collect();
+        members.join(", ")
+    }
+
+    /// The rule once more, written for clarity: the largest quality among the most specific ranges that match.
+    fn quality_of(name: &str, ranges: &[(&str, u16)]) -> u16 {
+        [name, "text/*", "*/*"]
+            .iter()
+            .find_map(|wanted| ranges.iter().filter(|(range, _)| range == wanted).map(|(_, q)| *q).max())
+            .unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn zero_is_never_served_and_the_best_is(ranges in prop::collection::vec(range(), 1..8)) {
+            let html = quality_of("text/html", &ranges);
+            let markdown = quality_of("text/markdown", &ranges);
+            let named = ranges.iter().any(|(name, _)| *name == "text/markdown");
+            let expected = match (html, markdown) {
+                (0, 0) => None,
+                (html, markdown) if markdown > html || (markdown == html && named) => Some(Markdown),
+                _ => Some(Html),
+            };
+            prop_assert_eq!(choose([header(&ranges).as_bytes()]), expected);
+        }
+
+        #[test]
+        fn order_and_line_breaks_do_not_matter(ranges in prop::collection::vec(range(), 1..8)) {
+            let forwards = choose([header(&ranges).as_bytes()]);
+            let mut reversed = ranges.clone();
+            reversed.reverse();
+            prop_assert_eq!(choose([header(&reversed).as_bytes()]), forwards);
+            let lines: Vec<String> = ranges.iter().map(|range| header(&[*range])).collect();
+            prop_assert_eq!(choose(lines.iter().map(String::as_bytes)), forwards);
+        }
+
+        #[test]
+        fn junk_between_members_changes_nothing(ranges in prop::collection::vec(range(), 1..5), junk in "[a-z ;=*]{0,12}") {
+            let clean = header(&ranges);
+            let spoiled = format!("{junk}, {clean}, {junk}");
+            prop_assert_eq!(choose([spoiled.as_bytes()]), choose([clean.as_bytes()]));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = choose([bytes.as_slice()]);
+            let encoding = choose_encoding([bytes.as_slice()], |_| true);
+            prop_assert!(encoding.token().is_none_or(|token| !token.is_empty()));
+        }
+    }
+
+    fn check(cases: &[(&str, Option<Media>)]) {
+        for (header, expected) in cases {
+            assert_eq!(choose([header.as_bytes()]), *expected, "Accept: {header}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Paths: from the request's bytes to the key under which a page is known, and back to what a link may carry.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Why a request's path names nothing that could exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It does not begin with a slash.
+    #[error("the path must begin with a slash")]
+    Relative,
+    /// A percent sign without two hexadecimal digits (RFC 3986 §2.1).
+    #[error("the path has a percent sign that is not followed by two hexadecimal digits")]
+    Escape,
+    /// The decoded bytes are no UTF-8.
+    #[error("the path is not valid UTF-8 once it is decoded")]
+    Utf8,
+    /// A dot segment, an empty segment, an encoded slash, a backslash or a control character: servers, proxies and caches
+    /// disagree on what these mean.
+    #[error("the path has an empty or dot segment, an encoded slash, a backslash or a control character")]
+    Ambiguous,
+}
+
+/// Decodes a request's path (without its query) once, and refuses what is ambiguous. Allocates only where something is
+/// percent-encoded.
+pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
+    if !path.starts_with('/') {
+        return Err(PathError::Relative);
+    }
+    let decoded: Cow<'_, str> =
+        if path.contains('%') { Cow::Owned(unescape(path)?) } else { Cow::Borrowed(path) };
+    if decoded.chars().any(|c| c == '\\' || c.is_control()) {
+        return Err(PathError::Ambiguous);
+    }
+    let mut segments = decoded[1..].split('/').peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        if matches!(segment, "." | "..") || (segment.is_empty() && !last) {
+            return Err(PathError::Ambiguous);
+        }
+    }
+    Ok(decoded)
+}
+
+/// Percent-decodes once; an encoded slash is refused, because it would become one that separates.
+pub(super) fn unescape(path: &str) -> Result<String, PathError> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, tail @ ..] = rest {
+        if *first != b'%' {
+            bytes.push(*first);
+            rest = tail;
+            continue;
+        }
+        let [high, low, tail @ ..] = tail else { return Err(PathError::Escape) };
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(PathError::Escape) };
+        let byte = high * 16 + low;
+        if byte == b'/' {
+            return Err(PathError::Ambiguous);
+        }
+        bytes.push(byte);
+        rest = tail;
+    }
+    String::from_utf8(bytes).map_err(|_| PathError::Utf8)
+}
+
+/// Percent-encodes a decoded path for use in a link or a header: everything but what RFC 3986 §3.3 allows in a path.
+pub fn encode(path: &str) -> Cow<'_, str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte);
+    if path.bytes().all(plain) {
+        return Cow::Borrowed(path);
+    }
+    let mut encoded = String::with_capacity(path.len() + 8);
+    for byte in path.bytes() {
+        if plain(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    Cow::Owned(encoded)
+}
+
+/// The path of a page's Markdown twin: `/developers.md` for `/developers/`, `/index.md` for `/`.
+pub fn twin(page: &str) -> String {
+    match page.trim_end_matches('/') {
+        "" => "/index.md".to_owned(),
+        stem => format!("{stem}.md"),
+    }
+}
+
+/// A word as one segment of a path: lower case, letters and digits of any script, everything else a hyphen.
+pub fn slug(words: &str) -> String {
+    let mut slug = String::with_capacity(words.len());
+    for c in words.chars().flat_map(char::to_lowercase) {
+        if c.is_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(slug.trim_end_matches('-').len());
+    slug
+}
+
+/// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3), both decoded paths.
+pub fn join(base: &str, relative: &str) -> String {
+    let folder = base.rfind('/').map_or("", |at| &base[..at]);
+    let mut segments: Vec<&str> = if relative.starts_with('/') {
+        Vec::new()
+    } else {
+        folder.split('/').filter(|s| !s.is_empty()).collect()
+    };
+    let mut ends_in_folder = relative.is_empty();
+    for segment in relative.split('/') {
+        ends_in_folder = matches!(segment, "" | "." | "..");
+        match segment {
+            "" | "." => {}
+            ".." => {
+                segments.pop();
+            }
+            name => segments.push(name),
+        }
+    }
+    let mut path = String::from("/");
+    path.push_str(&segments.join("/"));
+    if ends_in_folder && !path.ends_with('/') {
+        path.push('/');
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_decoded_once() {
+        assert_eq!(decode("/developers/").as_deref(), Ok("/developers/"));
+        assert_eq!(decode("/caf%C3%A9/").as_deref(), Ok("/café/"));
+        assert_eq!(decode("/a%20b").as_deref(), Ok("/a b"));
+        assert_eq!(decode("/%2541/").as_deref(), Ok("/%41/"), "never twice");
+    }
+
+    #[test]
+    fn what_is_ambiguous_is_refused() {
+        for (path, error) in [
+            ("*", PathError::Relative),
+            ("", PathError::Relative),
+            ("/%", PathError::Escape),
+            ("/%4", PathError::Escape),
+            ("/%zz", PathError::Escape),
+            ("/%+1", PathError::Escape),
+            ("/%ff", PathError::Utf8),
+            ("/a/../b", PathError::Ambiguous),
+            ("/%2e%2e/b", PathError::Ambiguous),
+            ("/./b", PathError::Ambiguous),
+            ("//b", PathError::Ambiguous),
+            ("/a//b", PathError::Ambiguous),
+            ("/a%2fb", PathError::Ambiguous),
+            ("/a%5Cb", PathError::Ambiguous),
+            ("/a%00", PathError::Ambiguous),
+            ("/a%0d%0aX: y", PathError::Ambiguous),
+        ] {
+            assert_eq!(decode(path), Err(error), "{path}");
+        }
+    }
+
+    #[test]
+    fn twins_and_slugs_have_their_names() {
+        assert_eq!(twin("/"), "/index.md");
+        assert_eq!(twin("/developers/"), "/developers.md");
+        assert_eq!(twin("/blog/a-post/"), "/blog/a-post.md");
+        assert_eq!(slug("Least privilege, measured!"), "least-privilege-measured");
+        assert_eq!(slug("  C++ & Rust "), "c-rust");
+        assert_eq!(slug("Größe"), "größe");
+    }
+
+    #[test]
+    fn relative_paths_resolve() {
+        assert_eq!(join("/blog/x/", "y/"), "/blog/x/y/");
+        assert_eq!(join("/blog/x/", "../y/"), "/blog/y/");
+        assert_eq!(join("/posts/x.md", "y.md"), "/posts/y.md");
+        assert_eq!(join("/posts/x.md", "../pages/a.md"), "/pages/a.md");
+        assert_eq!(join("/posts/x.md", "./img/a.png"), "/posts/img/a.png");
+        assert_eq!(join("/a/", "/b/"), "/b/");
+        assert_eq!(join("/a/b/", ".."), "/a/");
+        assert_eq!(join("/", "../../../x"), "/x");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_decodes_to_itself(segments in prop::collection::vec("[a-zé %?#\"<>ü-]{1,8}", 1..4)) {
+            let path = format!("/{}/", segments.join("/"));
+            let encoded = encode(&path);
+            prop_assert!(encoded.is_ascii());
+            prop_assert_eq!(decode(&encoded).map(Cow::into_owned), Ok(path));
+        }
+
+        #[test]
+        fn a_decoded_path_never_climbs(path in "/[a-z./%0-9A-F\\\\]{0,24}") {
+            if let Ok(decoded) = decode(&path) {
+                prop_assert!(decoded.split('/').all(|segment| segment != ".." && segment != "."));
+                prop_assert!(!decoded.contains('\\') && !decoded.contains('\0'));
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The theme: templates, stylesheet and script, built into the binary and replaceable file by file from `theme/` in the
+//! site's folder.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+
+use super::highlight::escape;
+use crate::fault::Fault;
+
+/// The built-in files by their name in the theme's folder.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("404.html", include_str!("../../theme/404.html")),
+    ("base.html", include_str!("../../theme/base.html")),
+    ("blog.html", include_str!("../../theme/blog.html")),
+    ("favicon.svg", include_str!("../../theme/favicon.svg")),
+    ("home.html", include_str!("../../theme/home.html")),
+    ("page.html", include_str!("../../theme/page.html")),
+    ("partials/breadcrumbs.html", include_str!("../../theme/partials/breadcrumbs.html")),
+    ("partials/cta.html", include_str!("../../theme/partials/cta.html")),
+    ("partials/fields.html", include_str!("../../theme/partials/fields.html")),
+    ("partials/footer.html", include_str!("../../theme/partials/footer.html")),
+    ("partials/form-contact.html", include_str!("../../theme/partials/form-contact.html")),
+    ("partials/form-waitlist.html", include_str!("../../theme/partials/form-waitlist.html")),
+    ("partials/form.html", include_str!("../../theme/partials/form.html")),
+    ("partials/head.html", include_str!("../../theme/partials/head.html")),
+    ("partials/header.html", include_str!("../../theme/partials/header.html")),
+    ("partials/highlights.html", include_str!("../../theme/partials/highlights.html")),
+    ("partials/motif.html", include_str!("../../theme/partials/motif.html")),
+    ("partials/passed.html", include_str!("../../theme/partials/passed.html")),
+    ("partials/posts.html", include_str!("../../theme/partials/posts.html")),
+    ("partials/rail.html", include_str!("../../theme/partials/rail.html")),
+    ("post.html", include_str!("../../theme/post.html")),
+    ("script.js", include_str!("../../theme/script.js")),
+    ("style.css", include_str!("../../theme/style.css")),
+    ("tag.html", include_str!("../../theme/tag.html")),
+    ("tags.html", include_str!("../../theme/tags.html")),
+];
+
+/// The theme of one site: the built-in files, with the operator's in their place.
+#[derive(Debug)]
+pub struct Theme {
+    /// By name; templates and assets alike.
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Theme {
+    /// The built-in theme with `overrides` (name in the theme's folder, content) laid over it.
+    pub fn new(overrides: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
+        Self { files: built_in.chain(overrides).collect() }
+    }
+
+    /// The files that are no templates, with their names.
+    pub fn assets(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.files
+            .iter()
+            .filter(|(name, _)| !is_template(name))
+            .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
+    /// Compiles the templates. `assets` gives each asset's URL by the name that templates use.
+    pub fn templates(
+        &self,
+        assets: Arc<BTreeMap<String, String>>,
+        faults: &mut Vec<Fault>,
+    ) -> Environment<'static> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+        environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        // The engine's own escaping writes `/` as a character reference, which is right, but hides links from readers that
+        // look for them by pattern.
+        environment.set_formatter(|output, _, value| {
+            let text =
+                if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
+            let text = if value.is_safe() { text } else { escape(&text) };
+            output.write_str(&text).map_err(Error::from)
+        });
+        environment.add_function("asset", move |name: String| -> Result<Value, Error> {
+            let url = assets.get(name.trim_start_matches('/').trim_start_matches("assets/"));
+            url.map(|url| Value::from_safe_string(url.clone())).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::InvalidOperation,
+                    format!("there is no asset `{name}` in the theme or in assets/"),
+                )
+            })
+        });
+        for (name, bytes) in self.files.iter().filter(|(name, _)| is_template(name)) {
+            let Ok(text) = std::str::from_utf8(bytes) else {
+                faults.push(Fault::error(format!("theme/{name}"), None, "the template is not valid UTF-8"));
+                continue;
+            };
+            if let Err(error) = environment.add_template_owned(name.clone(), text.to_owned()) {
+                faults.push(template_fault(&error));
+            }
+        }
+        environment
+    }
+}
+
+fn is_template(name: &str) -> bool {
+    name.ends_with(".html")
+}
+
+/// What a template engine's error says, with the template's file and line.
+pub fn template_fault(error: &Error) -> Fault {
+    // The innermost cause names the place where it went wrong, not the includes that led there.
+    let mut place = error;
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    while let Some(next) = cause {
+        if let Some(inner) = next.downcast_ref::<Error>() {
+            place = inner;
+        }
+        cause = next.source();
+    }
+    let name = place.name().unwrap_or("template");
+    let detail = place.detail().map_or_else(|| place.kind().to_string(), str::to_owned);
+    Fault::error(format!("theme/{name}"), place.line(), detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_theme_is_built_in() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("theme");
+        let mut folders = vec![root.clone()];
+        let mut names = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("the theme is there").flatten() {
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                } else if let Ok(name) = entry.path().strip_prefix(&root) {
+                    names.push(name.to_string_lossy().into_owned());
+                }
+            }
+        }
+        names.sort();
+        assert_eq!(names, BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_faulty_template_is_named_with_its_line() {
+        let theme = Theme::new([("page.html".to_owned(), b"a\n{% if %}\n".to_vec())]);
+        let mut faults = Vec::new();
+        theme.templates(Arc::default(), &mut faults);
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].to_string().starts_with("theme/page.html:2: "), "{}", faults[0]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Composes the Markdown representation of a page: what the HTML says, for readers that prefer text.
+
+use std::fmt::Write as _;
+
+use super::Operator;
+use super::document::Document;
+use super::layout::Listing;
+
+/// What a page's Markdown is made of, links absolute.
+pub(super) struct Parts<'a> {
+    pub document: &'a Document,
+    /// The page's absolute address.
+    pub url: &'a str,
+    /// Scheme and authority.
+    pub base_url: &'a str,
+    /// The last change, as a date.
+    pub updated: &'a str,
+    /// Pages that this one lists.
+    pub listing: &'a [Listing],
+    /// How the form on the page is sent, if there is one.
+    pub form: Option<&'a str>,
+    pub operator: &'a Operator,
+}
+
+/// The page as Markdown with YAML front matter (`title`, `description`, `last_updated`, `url`).
+pub(super) fn compose(parts: &Parts<'_>) -> String {
+    let matter = &parts.document.front_matter;
+    let mut text = String::with_capacity(parts.document.rendered.markdown.len() + 1024);
+    // A JSON string is a YAML string too.
+    let quoted = |value: &str| serde_json::Value::from(value).to_string();
+    let _ = writeln!(text, "---\ntitle: {}", quoted(&matter.title));
+    if let Some(description) = &matter.description {
+        let _ = writeln!(text, "description: {}", quoted(description));
+    }
+    if let Some(author) = &matter.author {
+        let _ = writeln!(text, "author: {}", quoted(author));
+    }
+    if let Some(date) = matter.date {
+        let _ = writeln!(text, "date: {date}");
+    }
+    let _ = writeln!(text, "last_updated: {}\nurl: {}", parts.updated, parts.url);
+    if !matter.tags.is_empty() {
+        let tags: Vec<String> = matter.tags.iter().map(|tag| quoted(tag)).collect();
+        let _ = writeln!(text, "tags: [{}]", tags.join(", "));
+    }
+    let _ = write!(text, "---\n\n# {}\n", matter.title);
+    if let Some(description) = &matter.description {
+        let _ = write!(text, "\n{description}\n");
+    }
+    if !matter.cta.is_empty() {
+        let links: Vec<String> = matter
+            .cta
+            .iter()
+            .map(|button| format!("[{}]({})", button.label, absolute(&button.href, parts)))
+            .collect();
+        let _ = write!(text, "\n{}\n", links.join(" · "));
+    }
+    let body = parts.document.rendered.markdown.trim();
+    if !body.is_empty() {
+        let _ = write!(text, "\n{body}\n");
+    }
+    if !matter.highlights.is_empty() {
+        text.push('\n');
+        for card in &matter.highlights {
+            match &card.href {
+                Some(href) => writeln!(text, "- [{}]({}): {}", card.title, absolute(href, parts), card.text),
+                None => writeln!(text, "- **{}**: {}", card.title, card.text),
+            }
+            .unwrap_or_default();
+        }
+    }
+    if !parts.listing.is_empty() {
+        text.push('\n');
+        for item in parts.listing {
+            let _ = write!(text, "- [{}]({}{})", item.title, parts.base_url, item.path);
+            if let Some(date) = &item.date {
+                let _ = write!(text, " ({date})");
+            }
+            if let Some(description) = &item.description {
+                let _ = write!(text, ": {description}");
+            }
+            text.push('\n');
+        }
+    }
+    if let Some(form) = parts.form {
+        let _ = write!(text, "\n{}\n", form.trim());
+        if !parts.operator.email.is_empty() {
+            let _ = write!(text, "\nOr write to <{}>.\n", parts.operator.email);
+        }
+    }
+    let _ = write!(
+        text,
+        "\n---\n\nGuide to this site for language models: [llms.txt]({base}/llms.txt). All pages: [sitemap.md]({base}/sitemap.md).\n",
+        base = parts.base_url
+    );
+    text
+}
+
+/// A link that was resolved for HTML, as it must read in Markdown.
+fn absolute(href: &str, parts: &Parts<'_>) -> String {
+    match href.as_bytes().first() {
+        Some(b'/') if !href.starts_with("//") => format!("{}{href}", parts.base_url),
+        Some(b'#') => format!("{}{href}", parts.url),
+        _ => href.to_owned(),
+    }
+}

@@ -1,0 +1,67 @@
+//! `/agents.md`: what an agent can do here, and how.
+
+use std::fmt::Write as _;
+
+use super::forms::{CONFIRMATION, section};
+use super::{Options, list_item};
+use crate::inbox::form::FORMS;
+use crate::pages::Summary;
+
+/// Reading, the two forms, the limits, and what there is not.
+pub(super) fn build(pages: &[Summary], options: &Options) -> String {
+    let (base, operator) = (&options.base_url, &options.operator);
+    let mut text = format!(
+        "# {title}: guide for agents\n\n> {description}\n\n\
+         {title} is the website of {name}. There are exactly two HTTP endpoints, a waitlist request and a contact message. \
+         Neither needs credentials; both are rate limited and monitored for abuse.\n\n\
+         **{CONFIRMATION}**\n\n\
+         ## Reading\n\n\
+         - Any page answers `Accept: text/markdown` with Markdown. The same text is at the page's address with `.md`: `/developers/` is at `/developers.md`, `/` at `/index.md`.\n\
+         - An `Accept` header that allows neither HTML nor Markdown gets `406`, with both addresses.\n\
+         - [llms.txt]({base}/llms.txt) lists the pages, [sitemap.md]({base}/sitemap.md) the dates of their last change, [llms-full.txt]({base}/llms-full.txt) has all of the text.\n\
+         - The forms are described for programs in [openapi.json]({base}/openapi.json).\n",
+        title = options.title,
+        description = options.description,
+        name = operator.name,
+    );
+    for form in FORMS {
+        let _ = write!(text, "\n{}", section(form, base, 2));
+    }
+    text.push_str(
+        "\n## Answers\n\n\
+         | Status | Meaning | Body |\n| --- | --- | --- |\n\
+         | 200 | Stored safely | `{\"ok\": true}` |\n\
+         | 400 | A field, or the body, is not as it must be; the sentence names everything at fault | `{\"error\": \"…\"}` |\n\
+         | 405 | Only `POST` is accepted | `{\"error\": \"…\"}` |\n\
+         | 408 | The body did not arrive in time | `{\"error\": \"…\"}` |\n\
+         | 413 | The body is too long | `{\"error\": \"…\"}` |\n\
+         | 429 | Too many requests; `Retry-After` says after how many seconds to try again | `{\"error\": \"…\"}` |\n\
+         | 500 | Nothing was kept; try again | `{\"error\": \"…\"}` |\n\n",
+    );
+    if let Some((minute, hour)) = options.quotas {
+        let _ = write!(
+            text,
+            "One source may send {minute} requests a minute and {hour} an hour; `RateLimit` and `RateLimit-Policy` say what is left. "
+        );
+    }
+    text.push_str(
+        "Send an `Idempotency-Key` header with a value of your own (a UUID) to repeat a request safely: the same key, or the same content within a day, counts as one submission.\n\n\
+         ## What there is not\n\n",
+    );
+    let _ = write!(
+        text,
+        "There is no API for the platform itself, no self-service access and no tool server on this address. Access is requested by the contact form"
+    );
+    if !operator.email.is_empty() {
+        let _ = write!(text, " or by mail to <{}>", operator.email);
+    }
+    text.push_str(", after which the operator provisions the organization.");
+    if !operator.console_url.is_empty() {
+        let _ = write!(text, " Provisioned organizations sign in at <{}>.", operator.console_url);
+    }
+    text.push_str("\n\n## Pages\n\n");
+    for page in pages.iter().filter(|page| !page.is_post && !page.is_generated) {
+        text.push_str(&list_item(base, &page.twin, page));
+    }
+    text
+}

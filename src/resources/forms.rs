@@ -1,0 +1,95 @@
+//! The forms as pages show them and as Markdown explains them, from the definitions that validate.
+
+use std::fmt::Write as _;
+
+use crate::inbox::form::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
+use crate::pages;
+
+/// What every description of the forms tells agents.
+pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
+
+/// The forms for templates and for the Markdown of the pages that they stand on.
+pub fn page_forms(base_url: &str) -> Vec<pages::Form> {
+    FORMS
+        .iter()
+        .map(|form| pages::Form {
+            name: form.name,
+            action: form.path,
+            fields: form.fields.iter().map(page_field).collect(),
+            markdown: section(form, base_url, 2),
+        })
+        .collect()
+}
+
+fn page_field(field: &Field) -> pages::Field {
+    pages::Field {
+        name: field.name,
+        label: field.label,
+        kind: match field.kind {
+            Kind::Email => "email",
+            Kind::Line => "line",
+            Kind::Text => "text",
+        },
+        required: field.required,
+        max: field.max_chars,
+        autocomplete: field.autocomplete,
+        description: field.description,
+    }
+}
+
+/// How one form is sent: address, fields, an example and what comes back. `level` is that of its heading.
+pub(super) fn section(form: &Form, base_url: &str, level: usize) -> String {
+    let mut text = format!("{} {}\n\n", "#".repeat(level), form.summary);
+    let _ = write!(text, "{} {CONFIRMATION}\n\n", form.description);
+    let _ = write!(
+        text,
+        "`POST {base_url}{}` with `Content-Type: application/json` and a body of at most {} KiB. No credentials are needed.\n\n{}",
+        form.path,
+        MAX_BODY_BYTES / 1024,
+        table(form.fields)
+    );
+    if let Some(alternative) = form.alternative {
+        let _ = write!(
+            text,
+            "\nAn object without `name` is read as this second shape:\n\n{}",
+            table(alternative)
+        );
+    }
+    let _ = write!(
+        text,
+        "\n```bash\ncurl --json '{}' {base_url}{}\n```\n\n\
+         The answer is `200` with `{{\"ok\": true}}` once the submission is safely stored, else `{{\"error\": \"…\"}}` with a sentence that names every field at fault.\n",
+        example(form.fields).to_string().replace('\'', "’"),
+        form.path
+    );
+    text
+}
+
+fn table(fields: &[Field]) -> String {
+    let mut text = String::from("| Field | Required | Constraint | Meaning |\n| --- | --- | --- | --- |\n");
+    for field in fields {
+        let constraint = match field.kind {
+            Kind::Email => "an e-mail address",
+            Kind::Line => "one line",
+            Kind::Text => "text",
+        };
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {constraint}, at most {} characters | {} |",
+            field.name,
+            if field.required { "yes" } else { "no" },
+            field.max_chars,
+            field.description
+        );
+    }
+    text
+}
+
+/// An object that is accepted.
+pub(super) fn example(fields: &[Field]) -> serde_json::Value {
+    fields
+        .iter()
+        .map(|field| (field.name.to_owned(), field.example.into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}

@@ -1,0 +1,163 @@
+//! `/openapi.json`: the two forms for programs (OpenAPI 3.1.0), from the definitions that validate.
+
+use serde_json::{Map, Value, json};
+
+use super::Options;
+use super::forms::{CONFIRMATION, example};
+use crate::inbox::form::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
+
+/// The description, with every status that the server can answer.
+pub(super) fn build(options: &Options) -> String {
+    let mut paths = Map::new();
+    let mut schemas = Map::new();
+    for form in FORMS {
+        paths.insert(form.path.to_owned(), json!({ "post": operation(form, options) }));
+        schemas.insert(form.schema_name.to_owned(), schema(form.fields));
+    }
+    schemas.insert(
+        "Ok".to_owned(),
+        json!({
+            "type": "object",
+            "properties": { "ok": { "type": "boolean", "const": true, "description": "Always true." } },
+            "required": ["ok"],
+            "additionalProperties": false,
+        }),
+    );
+    schemas.insert(
+        "Error".to_owned(),
+        json!({
+            "type": "object",
+            "properties": { "error": { "type": "string", "minLength": 1, "description": "A sentence that says what is wrong and what would be right." } },
+            "required": ["error"],
+            "additionalProperties": false,
+        }),
+    );
+    let operator = &options.operator;
+    let mut contact = json!({ "name": operator.name, "url": format!("{}/contact/", options.base_url) });
+    if !operator.email.is_empty() {
+        contact["email"] = operator.email.clone().into();
+    }
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": format!("{} website forms", options.title),
+            "version": "1.0.0",
+            "summary": "A waitlist request and a contact message.",
+            "description": format!("The two forms of the website of {}. Neither needs credentials; both are rate limited and monitored for abuse.\n\n{CONFIRMATION}", operator.name),
+            "contact": contact,
+        },
+        "servers": [{ "url": options.base_url }],
+        "security": [],
+        "tags": [{ "name": "forms", "description": "The forms of the website." }],
+        "externalDocs": { "description": "Guide for developers and agents", "url": format!("{}/developers/", options.base_url) },
+        "paths": paths,
+        "components": { "schemas": schemas, "headers": headers() },
+    });
+    format!("{document:#}\n")
+}
+
+fn operation(form: &Form, options: &Options) -> Value {
+    let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
+    if let Some(alternative) = form.alternative {
+        let names: Vec<String> = alternative.iter().map(|field| format!("`{}`", field.name)).collect();
+        description.push_str(&format!("\n\nAn object without `name` is read as an older shape with {}; the developer guide documents it.", names.join(", ")));
+    }
+    let limited = options.quotas.is_some();
+    let mut responses = Map::new();
+    let mut add = |status: &str, description: &str, schema: &str, more: &[&str]| {
+        let always: &[&str] =
+            if limited && status != "405" { &["RateLimit", "RateLimit-Policy"] } else { &[] };
+        let headers: Map<String, Value> = always
+            .iter()
+            .chain(more)
+            .map(|name| ((*name).to_owned(), json!({ "$ref": format!("#/components/headers/{name}") })))
+            .collect();
+        let mut response = json!({
+            "description": description,
+            "content": { "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } },
+        });
+        if !headers.is_empty() {
+            response["headers"] = headers.into();
+        }
+        responses.insert(status.to_owned(), response);
+    };
+    add("200", "Accepted: the submission is on stable storage.", "Ok", &[]);
+    add(
+        "400",
+        "A required field is missing or malformed, or the body is not a JSON object. The sentence names everything at fault.",
+        "Error",
+        &[],
+    );
+    add("405", "Only POST is accepted.", "Error", &["Allow"]);
+    add("408", "The body did not arrive in time.", "Error", &[]);
+    add("413", &format!("The body is longer than {} KiB.", MAX_BODY_BYTES / 1024), "Error", &[]);
+    add("429", "Too many requests from this source.", "Error", &["Retry-After"]);
+    add("500", "The request could not be delivered. Nothing of it was kept.", "Error", &[]);
+    json!({
+        "operationId": form.operation_id,
+        "summary": form.summary,
+        "description": description,
+        "tags": ["forms"],
+        "security": [],
+        "parameters": [{
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": false,
+            "description": "A value of the client's own, such as a UUID. A request that is sent again with the same key counts as one submission.",
+            "schema": { "type": "string" },
+            "example": "6f9c2f5e-6f0f-4c1b-9a53-1f0a3f1f7a11",
+        }],
+        "requestBody": {
+            "required": true,
+            "content": {
+                "application/json": {
+                    "schema": { "$ref": format!("#/components/schemas/{}", form.schema_name) },
+                    "example": example(form.fields),
+                },
+            },
+        },
+        "responses": responses,
+    })
+}
+
+fn schema(fields: &[Field]) -> Value {
+    let properties: Map<String, Value> =
+        fields.iter().map(|field| (field.name.to_owned(), property(field))).collect();
+    let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn property(field: &Field) -> Value {
+    let mut property = json!({ "type": "string", "description": field.description });
+    if field.kind == Kind::Email {
+        property["format"] = "email".into();
+    } else {
+        property["minLength"] = field.min_chars().into();
+    }
+    property["maxLength"] = field.max_chars.into();
+    if let Some(pattern) = field.pattern() {
+        property["pattern"] = pattern.into();
+    }
+    property
+}
+
+fn headers() -> Value {
+    json!({
+        "RateLimit": {
+            "description": "What is left of each policy, as a structured field.",
+            "schema": { "type": "string" },
+            "example": "\"minute\";r=29;t=2, \"hour\";r=299;t=12",
+        },
+        "RateLimit-Policy": {
+            "description": "The policies, as a structured field.",
+            "schema": { "type": "string" },
+            "example": "\"minute\";q=30;w=60, \"hour\";q=300;w=3600",
+        },
+        "Retry-After": {
+            "description": "After how many seconds a request would be accepted.",
+            "schema": { "type": "integer", "minimum": 1 },
+            "example": 2,
+        },
+        "Allow": { "description": "The one method that is accepted.", "schema": { "type": "string", "const": "POST" } },
+    })
+}

@@ -1,0 +1,80 @@
+//! `/robots.txt` (RFC 9309) with the operator's content signals; AI crawlers are addressed by name.
+
+use super::Options;
+
+/// Crawlers that build search indexes or fetch pages for an answer.
+const ASSISTANTS: [&str; 9] = [
+    "OAI-SearchBot",
+    "ChatGPT-User",
+    "Claude-SearchBot",
+    "Claude-User",
+    "PerplexityBot",
+    "Perplexity-User",
+    "MistralAI-User",
+    "DuckAssistBot",
+    "Applebot",
+];
+
+/// Crawlers that collect training data, and the tokens by which others let it be refused.
+const TRAINERS: [&str; 8] = [
+    "GPTBot",
+    "ClaudeBot",
+    "Google-Extended",
+    "Applebot-Extended",
+    "CCBot",
+    "meta-externalagent",
+    "Amazonbot",
+    "Bytespider",
+];
+
+/// Everything is open except what the operator's signals close. The forms' endpoints are nothing to crawl.
+pub(super) fn build(options: &Options) -> String {
+    let signals = options.signals;
+    let said: Vec<String> =
+        [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", if value? { "yes" } else { "no" })))
+            .collect();
+    let signal =
+        if said.is_empty() { String::new() } else { format!("Content-Signal: {}\n", said.join(", ")) };
+    let group = |agents: &[&str], open: bool| {
+        let names: String = agents.iter().map(|agent| format!("User-agent: {agent}\n")).collect();
+        // A group of its own replaces that of `*` for its crawlers, so that it repeats what holds for all.
+        let rule = if open { "Allow: /\nDisallow: /api/\n" } else { "Disallow: /\n" };
+        format!("{names}{signal}{rule}\n")
+    };
+    let mut text = group(&["*"], true);
+    text.push_str("# Assistants and search\n");
+    text.push_str(&group(&ASSISTANTS, signals.ai_input != Some(false)));
+    text.push_str("# Training\n");
+    text.push_str(&group(&TRAINERS, signals.ai_train != Some(false)));
+    text.push_str(&format!("Sitemap: {}/sitemap-index.xml\n", options.base_url));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::Signals;
+
+    #[test]
+    fn the_operators_signals_decide() {
+        let mut options = Options { base_url: "https://www.example.com".into(), ..Options::default() };
+        let silent = build(&options);
+        assert!(!silent.contains("Content-Signal") && !silent.contains("Disallow: /\n"), "{silent}");
+        options.signals = Signals { search: Some(true), ai_input: Some(true), ai_train: Some(false) };
+        let text = build(&options);
+        assert!(
+            text.starts_with(
+                "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\nAllow: /\n"
+            ),
+            "{text}"
+        );
+        let trainers = text.split("# Training\n").nth(1).expect("the group is there");
+        assert!(
+            trainers.starts_with("User-agent: GPTBot\n") && trainers.contains("Disallow: /\n"),
+            "{trainers}"
+        );
+        assert!(text.ends_with("Sitemap: https://www.example.com/sitemap-index.xml\n"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Everything HTTP: the accept loop with its deadlines, every URL on one screen, and the only mapping from errors to answers.
+//!
+//! Nothing outside this module knows an HTTP type. A worker is a thread with a runtime of its own, so that a connection's state
+//! never crosses threads; all workers accept from the same socket.
+
+mod answer;
+mod connection;
+mod get_page;
+mod listener;
+mod ops;
+mod post_form;
+mod router;
+mod source;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::inbox::limit::Limiter;
+use crate::inbox::store::Store;
+use crate::pages::Site;
+
+pub use source::Network;
+
+/// How the public and the private address are served.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Threads that answer requests.
+    pub workers: usize,
+    /// Connections in all; further ones are closed at once.
+    pub max_connections: usize,
+    /// Connections from one IPv4 address or one IPv6 /64, trusted proxies excepted.
+    pub max_connections_per_source: usize,
+    /// Peers whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<Network>,
+    /// From accepting a connection to its first byte.
+    pub first_byte_timeout: Duration,
+    /// From a request's first byte to the end of its header.
+    pub header_timeout: Duration,
+    /// For a form's body.
+    pub body_timeout: Duration,
+    /// Between two requests on a connection.
+    pub idle_timeout: Duration,
+    /// From a request's header to the end of its answer, for a body that is sent at 16 KiB a second or faster.
+    pub exchange_timeout: Duration,
+    /// How long connections may finish their exchanges once the server is told to stop.
+    pub shutdown_grace: Duration,
+}
+
+/// What requests are answered from.
+#[derive(Debug)]
+pub struct Desk {
+    /// All that is read.
+    pub site: Arc<Site>,
+    /// Where submissions are kept.
+    pub store: Store,
+    /// How often one source may submit.
+    pub limiter: Limiter,
+    /// How this server is run.
+    pub options: Options,
+}
+
+/// Serves until `stop` becomes true, then lets exchanges finish within [`Options::shutdown_grace`].
+///
+/// `public` and `private` are bound and listening already, so that their addresses can be told before.
+pub fn serve(
+    desk: &Arc<Desk>,
+    public: &TcpListener,
+    private: Option<TcpListener>,
+    stop: &watch::Receiver<bool>,
+) -> io::Result<()> {
+    public.set_nonblocking(true)?;
+    let connections = Arc::new(source::Connections::new(&desk.options));
+    let mut threads = Vec::new();
+    for number in 0..desk.options.workers.max(1) {
+        let (desk, public, stop, connections) =
+            (desk.clone(), public.try_clone()?, stop.clone(), connections.clone());
+        let run = move || listener::run(desk, public, connections, stop);
+        threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
+    }
+    if let Some(private) = private {
+        private.set_nonblocking(true)?;
+        let (desk, stop) = (desk.clone(), stop.clone());
+        threads.push(
+            std::thread::Builder::new().name("ops".into()).spawn(move || ops::run(desk, private, stop))?,
+        );
+    }
+    for thread in threads {
+        match thread.join() {
+            Ok(result) => result?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    Ok(())
+}
+
+/// Binds a listening socket; the error names the address.
+pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).map_err(|cause| BindError { address, cause })
+}
+
+/// An address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}")]
+pub struct BindError {
+    address: SocketAddr,
+    #[source]
+    cause: io::Error,
+}

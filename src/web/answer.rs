@@ -1,0 +1,137 @@
+//! Builds answers: the headers that all of them carry, and the only mapping from errors to statuses.
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+
+use crate::inbox::form::MAX_BODY_BYTES;
+
+/// Every body is in memory.
+pub(super) type Answer = Response<Full<Bytes>>;
+
+/// What browsers are told with every answer. The policy allows no inline script or style and nothing from elsewhere.
+const SECURITY: [(HeaderName, &str); 6] = [
+    (
+        HeaderName::from_static("content-security-policy"),
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; media-src 'self'; \
+         connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (HeaderName::from_static("referrer-policy"), "strict-origin-when-cross-origin"),
+    (
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()",
+    ),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// Adds the headers that every answer carries.
+pub(super) fn secure(mut answer: Answer) -> Answer {
+    let headers = answer.headers_mut();
+    for (name, value) in SECURITY {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}
+
+/// An answer in plain text that no cache keeps.
+pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// 405 with what would be right (RFC 9110 §15.5.6).
+pub(super) fn method_not_allowed(allow: &'static str) -> Answer {
+    let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, format!("Only {allow} are answered here.\n"));
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    answer
+}
+
+/// `{"ok": true}`
+pub(super) fn accepted() -> Answer {
+    json(StatusCode::OK, "{\"ok\":true}")
+}
+
+fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    let mut answer = text(status, body);
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// Why a submission got no 200.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// Not a POST.
+    Method,
+    /// Over the limit; the seconds after which it would be accepted.
+    TooMany(u64),
+    /// The body is not declared as JSON.
+    MediaType,
+    /// The body did not arrive in time.
+    Slow,
+    /// The connection broke while the body was read; nobody hears this.
+    Broken,
+    /// The body is too long.
+    TooLong,
+    /// A field is at fault; the sentence names every one.
+    Invalid(String),
+    /// It could not be kept.
+    NotKept,
+}
+
+impl Refusal {
+    pub(super) fn into_answer(self) -> Answer {
+        let (status, sentence) = match &self {
+            Self::Method => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Only POST is accepted here, with a JSON object as the body.".to_owned(),
+            ),
+            Self::TooMany(1) => {
+                (StatusCode::TOO_MANY_REQUESTS, "Too many requests. Try again in 1 second.".to_owned())
+            }
+            Self::TooMany(seconds) => {
+                (StatusCode::TOO_MANY_REQUESTS, format!("Too many requests. Try again in {seconds} seconds."))
+            }
+            Self::MediaType => (
+                StatusCode::BAD_REQUEST,
+                "The Content-Type must be `application/json` and the body a JSON object.".to_owned(),
+            ),
+            Self::Slow => (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.".to_owned()),
+            Self::Broken => (StatusCode::BAD_REQUEST, "The body ended before it was complete.".to_owned()),
+            Self::TooLong => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
+            ),
+            Self::Invalid(sentence) => (StatusCode::BAD_REQUEST, sentence.clone()),
+            Self::NotKept => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "The request could not be delivered and was not kept. Please try again in a moment."
+                    .to_owned(),
+            ),
+        };
+        let mut answer = json(status, serde_json::json!({ "error": sentence }).to_string());
+        let headers = answer.headers_mut();
+        match self {
+            Self::Method => {
+                headers.insert(ALLOW, HeaderValue::from_static("POST"));
+            }
+            Self::TooMany(seconds) => {
+                headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+            }
+            // What is left of the body would be taken for the next request.
+            Self::Slow | Self::Broken | Self::TooLong => {
+                headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Self::MediaType | Self::Invalid(_) | Self::NotKept => {}
+        }
+        answer
+    }
+}

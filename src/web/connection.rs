@@ -1,0 +1,155 @@
+//! One connection's deadlines. Every phase has one, so that no client can hold a connection by saying nothing, or too little.
+
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use super::Options;
+
+/// An answer's body may take this many bytes a second at the least.
+const SLOWEST_READER: u64 = 16 * 1024;
+
+/// What a connection waits for, and until when. Shared by the stream, the service and the watchdog, all on one thread.
+#[derive(Debug, Clone)]
+pub(super) struct Clock(Rc<State>);
+
+#[derive(Debug)]
+struct State {
+    phase: Cell<Phase>,
+    deadline: Cell<Instant>,
+    header_timeout: Duration,
+    exchange_timeout: Duration,
+    idle_timeout: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// For the first byte of a request; what is left of the last answer is sent meanwhile.
+    Waiting,
+    /// For the rest of a request's header.
+    Header,
+    /// For the answer; the body is read meanwhile.
+    Exchange,
+}
+
+impl Clock {
+    pub(super) fn new(options: &Options) -> Self {
+        Self(Rc::new(State {
+            phase: Cell::new(Phase::Waiting),
+            deadline: Cell::new(Instant::now() + options.first_byte_timeout),
+            header_timeout: options.header_timeout,
+            exchange_timeout: options.exchange_timeout,
+            idle_timeout: options.idle_timeout,
+        }))
+    }
+
+    fn set(&self, phase: Phase, deadline: Instant) {
+        self.0.phase.set(phase);
+        self.0.deadline.set(deadline);
+    }
+
+    fn bytes_arrived(&self) {
+        if self.0.phase.get() == Phase::Waiting {
+            // A pipelined request must not cut short the answer before it.
+            self.set(Phase::Header, self.0.deadline.get().max(Instant::now() + self.0.header_timeout));
+        }
+    }
+
+    /// A request's header is complete.
+    pub(super) fn request_began(&self) {
+        self.set(Phase::Exchange, Instant::now() + self.0.exchange_timeout);
+    }
+
+    /// The answer is ready to be sent.
+    pub(super) fn answer_began(&self, length: u64) {
+        let sending = Duration::from_secs(length / SLOWEST_READER);
+        self.set(Phase::Waiting, Instant::now() + self.0.idle_timeout + sending);
+    }
+
+    /// Runs `connection` to its end or past its deadline; whether it ended by itself.
+    pub(super) async fn watch<F: Future>(&self, connection: Pin<&mut F>) -> Option<F::Output> {
+        let mut connection = connection;
+        let mut alarm = std::pin::pin!(tokio::time::sleep_until(self.0.deadline.get()));
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(output) = connection.as_mut().poll(cx) {
+                return Poll::Ready(Some(output));
+            }
+            let deadline = self.0.deadline.get();
+            // The alarm is only ever moved forward when the deadline has: most requests are answered within one poll, and then
+            // it stays where it is and is checked when it rings.
+            if deadline < alarm.deadline() {
+                alarm.as_mut().reset(deadline);
+            }
+            while alarm.as_mut().poll(cx).is_ready() {
+                let deadline = self.0.deadline.get();
+                if deadline <= Instant::now() {
+                    return Poll::Ready(None);
+                }
+                alarm.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// A stream that tells the clock when bytes arrive.
+#[derive(Debug)]
+pub(super) struct Timed<S> {
+    stream: S,
+    clock: Clock,
+}
+
+impl<S> Timed<S> {
+    pub(super) fn new(stream: S, clock: Clock) -> Self {
+        Self { stream, clock }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut this.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            this.clock.bytes_arrived();
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,206 @@
+//! Who is asking: the address behind trusted proxies, and how many connections it holds.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::HeaderMap;
+
+use super::Options;
+use crate::inbox::limit::Source;
+
+/// A block of addresses in CIDR notation (RFC 4632), or a single address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// Whether `address` is in the block. An IPv4 address that is mapped into IPv6 counts as what it is.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
+                u32::from(network) & mask == u32::from(address) & mask
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix)).unwrap_or(0);
+                u128::from(network) & mask == u128::from(address) & mask
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || {
+            format!("`{text}` is no address or block such as `10.0.0.0/8`, `192.0.2.7` or `2001:db8::/32`")
+        };
+        let (address, prefix) =
+            text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
+        let address: IpAddr = address.parse().map_err(|_| expected())?;
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            None => longest,
+            Some(prefix) => prefix.parse().ok().filter(|prefix| *prefix <= longest).ok_or_else(expected)?,
+        };
+        Ok(Self { address, prefix })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// The client's address: the peer itself, or, where the peer is a trusted proxy, the right-most address in
+/// `X-Forwarded-For` that is not one. What stands further left was written by the client and proves nothing.
+pub(super) fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
+    let trusted = |address: IpAddr| proxies.iter().any(|network| network.contains(address));
+    let mut client = peer.to_canonical();
+    if !trusted(client) {
+        return client;
+    }
+    let lines: Vec<&str> =
+        headers.get_all("x-forwarded-for").iter().map(|line| line.to_str().unwrap_or_default()).collect();
+    for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+        // A hop that cannot be read ends the chain of trust: the proxy that wrote it is the client.
+        let Some(address) = parse_hop(hop.trim()) else { return client };
+        client = address;
+        if !trusted(client) {
+            return client;
+        }
+    }
+    client
+}
+
+/// An address, with the port that some proxies add.
+fn parse_hop(hop: &str) -> Option<IpAddr> {
+    let address = hop
+        .parse::<IpAddr>()
+        .or_else(|_| hop.parse::<std::net::SocketAddr>().map(|with_port| with_port.ip()));
+    let bracketed = || hop.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+    address.ok().or_else(bracketed).map(|address| address.to_canonical())
+}
+
+/// Counts the open connections, in all and by source.
+#[derive(Debug)]
+pub(super) struct Connections {
+    most: usize,
+    most_per_source: usize,
+    proxies: Vec<Network>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    all: usize,
+    by_source: HashMap<Source, usize>,
+}
+
+impl Connections {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            most: options.max_connections,
+            most_per_source: options.max_connections_per_source,
+            proxies: options.trusted_proxies.clone(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// A place for a connection from `peer`, held until it is dropped; none if the server or the source has too many.
+    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let peer = peer.to_canonical();
+        let source = (!self.proxies.iter().any(|network| network.contains(peer))).then(|| Source::from(peer));
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.all >= self.most {
+            return None;
+        }
+        if let Some(source) = source {
+            let held = open.by_source.entry(source).or_default();
+            if *held >= self.most_per_source {
+                return None;
+            }
+            *held += 1;
+        }
+        open.all += 1;
+        Some(Place { connections: self.clone(), source })
+    }
+}
+
+/// One connection's place; dropping it makes room.
+#[derive(Debug)]
+pub(super) struct Place {
+    connections: Arc<Connections>,
+    source: Option<Source>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.connections.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.all -= 1;
+        if let Some(source) = self.source
+            && let Some(held) = open.by_source.get_mut(&source)
+        {
+            *held -= 1;
+            if *held == 0 {
+                open.by_source.remove(&source);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_is_the_right_most_hop_that_is_not_trusted() {
+        for (peer, forwarded, expected) in [
+            ("198.51.100.1", vec!["203.0.113.9"], "198.51.100.1"), // an untrusted peer is believed nothing
+            ("10.0.0.1", vec!["203.0.113.9"], "203.0.113.9"),
+            ("10.0.0.1", vec!["1.1.1.1, 203.0.113.9"], "203.0.113.9"),
+            ("10.0.0.1", vec!["1.1.1.1, 203.0.113.9, 10.0.0.2"], "203.0.113.9"),
+            ("10.0.0.1", vec!["1.1.1.1", "203.0.113.9", "10.0.0.2"], "203.0.113.9"),
+            ("10.0.0.1", vec!["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+            ("10.0.0.1", vec!["203.0.113.9, nonsense"], "10.0.0.1"),
+            ("10.0.0.1", vec!["nonsense, 10.0.0.2"], "10.0.0.2"),
+            ("10.0.0.1", vec![""], "10.0.0.1"),
+            ("10.0.0.1", vec![], "10.0.0.1"),
+            ("10.0.0.1", vec!["203.0.113.9:4711"], "203.0.113.9"),
+            ("10.0.0.1", vec!["[2001:db8::1]:4711"], "2001:db8::1"),
+            ("10.0.0.1", vec!["[2001:db8::1]"], "2001:db8::1"),
+            ("::ffff:10.0.0.1", vec!["::ffff:203.0.113.9"], "203.0.113.9"),
+        ] {
+            let mut headers = HeaderMap::new();
+            for line in &forwarded {
+                headers.append("x-forwarded-for", line.parse().expect("a header's value"));
+            }
+            let proxies = ["10.0.0.0/8".parse().expect("a block")];
+            let client = client(peer.parse().expect("an address"), &headers, &proxies);
+            assert_eq!(client.to_string(), expected, "{peer} {forwarded:?}");
+        }
+    }
+
+    #[test]
+    fn networks_are_read_and_compared_by_their_prefix() {
+        let network = |text: &str| text.parse::<Network>();
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        assert!(network("10.0.0.0/8").expect("valid").contains(address("10.200.1.1")));
+        assert!(!network("10.0.0.0/8").expect("valid").contains(address("11.0.0.1")));
+        assert!(network("0.0.0.0/0").expect("valid").contains(address("11.0.0.1")));
+        assert!(network("::/0").expect("valid").contains(address("2001:db8::1")));
+        assert!(network("2001:db8::/32").expect("valid").contains(address("2001:db8:1::1")));
+        assert!(network("192.0.2.7").expect("valid").contains(address("::ffff:192.0.2.7")));
+        for wrong in ["", "10.0.0.0/33", "10.0.0/8", "::/129", "localhost", "10.0.0.0/"] {
+            assert!(network(wrong).is_err(), "{wrong}");
+        }
+    }
+}

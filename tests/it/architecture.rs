@@ -1,0 +1,103 @@
+//! ARCHITECTURE.md is true: its table of dependencies is what the code does, and the files that it names are there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// `| module | may know |` rows of ARCHITECTURE.md.
+fn table() -> BTreeMap<String, Vec<String>> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is there");
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.starts_with("| module "))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let words = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let mut table = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+        assert_eq!(cells.len(), 2, "{row}");
+        for module in words(cells[0]) {
+            table.insert(module, words(cells[1]));
+        }
+    }
+    table
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_module_knows_what_the_table_does_not_allow() {
+    let table = table();
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    let mut wrong = Vec::new();
+    for file in files {
+        let relative = file.strip_prefix(root().join("src")).expect("it is below").to_owned();
+        let first = relative.components().next().expect("a name").as_os_str().to_string_lossy();
+        let module = first.trim_end_matches(".rs");
+        if module == "lib" {
+            continue;
+        }
+        let allowed =
+            table.get(module).unwrap_or_else(|| panic!("ARCHITECTURE.md has no row for `{module}`"));
+        let text = std::fs::read_to_string(&file).expect("it can be read");
+        // Unit tests stand at the end of a file and may bring in what they like.
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for known in code.split("crate::").skip(1).chain(code.split("frontdesk::").skip(1)) {
+            let names: Vec<&str> = match known.strip_prefix('{') {
+                Some(group) => {
+                    group.split('}').next().unwrap_or_default().split(',').map(str::trim).collect()
+                }
+                None => vec![known],
+            };
+            for name in names {
+                let name: String = name.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                if !name.is_empty() && name != module && !allowed.contains(&name) {
+                    wrong.push(format!("{}: `{module}` may not know `{name}`", relative.display()));
+                }
+            }
+        }
+    }
+    wrong.sort();
+    wrong.dedup();
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn the_files_that_the_documents_name_are_there() {
+    for document in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(root().join(document)).expect("it is there");
+        for name in text.split('`').skip(1).step_by(2) {
+            let is_ours =
+                ["src/", "tests/", "theme/", "site/", "starter/", "scripts/", "migrations/", "fuzz/"]
+                    .iter()
+                    .any(|folder| name.starts_with(folder));
+            if is_ours && !name.contains(['*', '{', ' ', '<']) {
+                assert!(root().join(name).exists(), "{document} names {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("it can be read");
+        assert!(text.starts_with("//! "), "{} begins with no sentence of its own", file.display());
+    }
+}

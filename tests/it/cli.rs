@@ -1,0 +1,197 @@
+//! The command line: what goes where, which exit code says what, and what a slip of the pen is answered with.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::support::{Desk, example_site, frontdesk};
+
+fn run(arguments: &[&str], folder: &Path) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } =
+        frontdesk().args(arguments).current_dir(folder).output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("it is text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn init_writes_a_site_that_check_has_nothing_to_say_about() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, stdout, stderr) = run(&["init", "desk"], folder.path());
+    assert_eq!((code, stdout.as_str()), (Some(0), ""));
+    assert!(stderr.contains("frontdesk serve desk"), "{stderr}");
+    let (code, _, stderr) = run(&["check", "desk"], folder.path());
+    assert_eq!(code, Some(0), "{stderr}");
+    let desk = Desk::with(&folder.path().join("desk"), &[]);
+    assert_eq!(desk.get("/", &[]).status, 200);
+    assert_eq!(desk.get("/blog/hello/", &[]).status, 200);
+    let (code, _, stderr) = run(&["init", "desk"], folder.path());
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("desk is not empty"), "{stderr}");
+}
+
+#[test]
+fn check_tells_every_fault_at_once_with_file_and_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "."], folder.path());
+    let write =
+        |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("it can be written");
+    write("pages/a.md", "---\ntitle: A\n---\n\n[nowhere](/contcat/)\n\n[no anchor](/contact/#nope)\n");
+    write("pages/b.md", "---\ntitle: B\ndescription: B.\nslug: contact\n---\n");
+    write("pages/c.md", "no front matter\n");
+    write("pages/d.md", "---\ntitle: D\ndescription: D.\nform: contcat\n---\n");
+    let (code, stdout, stderr) = run(&["check", ".", "--json"], folder.path());
+    assert_eq!(code, Some(1), "{stderr}");
+    let faults: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let has = |place: &str, line: u64, words: &str| {
+        let found = faults.iter().any(|fault| {
+            fault["place"] == place
+                && fault["line"] == line
+                && fault["message"].as_str().is_some_and(|text| text.contains(words))
+        });
+        assert!(found, "{place}:{line} {words} is not in {faults:#?}");
+    };
+    has("pages/a.md", 1, "no `description`");
+    has("pages/contact.md", 1, "`/contact/` is also that of pages/b.md");
+    has("pages/c.md", 1, "no front matter");
+    has("pages/d.md", 1, "there is no form `contcat`");
+
+    // Links are told once the pages themselves are sound.
+    for name in ["pages/b.md", "pages/c.md", "pages/d.md"] {
+        std::fs::remove_file(folder.path().join(name)).expect("it can be removed");
+    }
+    let (code, stdout, stderr) = run(&["check", "."], folder.path());
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("warning: pages/a.md:5: the link to `/contcat/` leads nowhere\n    hint: did you mean `/contact/`?"), "{stderr}");
+    assert!(stderr.contains("warning: pages/a.md:7: there is no anchor `#nope` on `/contact/`"), "{stderr}");
+    assert!(stderr.ends_with("3 warnings\n"), "{stderr}");
+}
+
+#[test]
+fn a_wrong_configuration_stops_the_start_with_its_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "."], folder.path());
+    std::fs::write(folder.path().join("frontdesk.toml"), "[server]\nlisen = \"127.0.0.1:1\"\nworkers = -1\n")
+        .expect("written");
+    for command in ["serve", "check", "config"] {
+        let (code, _, stderr) = run(&[command, "."], folder.path());
+        assert_eq!(code, Some(1));
+        assert!(
+            stderr.contains(
+                "frontdesk.toml:2: unknown key `server.lisen`\n    hint: did you mean `server.listen`?"
+            ),
+            "{stderr}"
+        );
+        assert!(
+            stderr.contains("frontdesk.toml:3: `server.workers` must be a whole number from 0 to 1024"),
+            "{stderr}"
+        );
+    }
+    let (code, _, stderr) = run(&["serve", "nowhere"], folder.path());
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("frontdesk init"), "{stderr}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_so() {
+    let desk = Desk::start();
+    let site = example_site();
+    let site = site.to_str().expect("a name");
+    let (code, _, stderr) = run(&["serve", site, "--listen", &desk.address.to_string()], Path::new("."));
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.contains("--listen") && stderr.contains(&format!("cannot listen on {}", desk.address)),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn config_says_what_holds_and_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "."], folder.path());
+    let output = frontdesk()
+        .args(["config", "--json", "--listen", "127.0.0.1:4000"])
+        .env("FRONTDESK_LIMITS__PER_MINUTE", "7")
+        .current_dir(folder.path())
+        .output()
+        .expect("it runs");
+    let settings: Vec<Value> = String::from_utf8(output.stdout)
+        .expect("text")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let origin = |key: &str| {
+        let setting = settings.iter().find(|setting| setting["key"] == key).expect("it is there");
+        (
+            setting["value"].as_str().expect("text").to_owned(),
+            setting["origin"].as_str().expect("text").to_owned(),
+        )
+    };
+    assert_eq!(origin("server.listen"), ("\"127.0.0.1:4000\"".into(), "flag --listen".into()));
+    assert_eq!(
+        origin("limits.per_minute"),
+        ("\"7\"".into(), "environment FRONTDESK_LIMITS__PER_MINUTE".into())
+    );
+    assert_eq!(origin("server.workers"), ("0".into(), "default".into()));
+    assert!(origin("operator.email").1.starts_with("frontdesk.toml:"));
+}
+
+#[test]
+fn the_inbox_is_listed_shown_and_exported() {
+    let desk = Desk::start();
+    let message = "=1+1\nsecond line \u{202e}";
+    assert_eq!(
+        desk.post("/api/contact", &json!({ "name": "Ada", "email": "ada@example.com", "message": message }))
+            .status,
+        200
+    );
+    let data = desk.data_dir();
+    let inbox = |arguments: &[&str]| {
+        let output = frontdesk()
+            .arg("inbox")
+            .args(arguments)
+            .arg("--site")
+            .arg(example_site())
+            .arg("--data-dir")
+            .arg(&data)
+            .output();
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let table = inbox(&["list"]);
+    assert!(table.contains("ada@example.com") && !table.contains('\u{202e}'), "{table}");
+    let id = desk.inbox()[0]["id"].as_str().expect("an id").to_owned();
+    let shown = inbox(&["show", &id]);
+    assert!(shown.contains("Ada") && shown.contains("\\u{202e}"), "{shown}");
+    let csv = inbox(&["export", "--csv"]);
+    assert!(csv.contains("\"'=1+1\n"), "no formula for a spreadsheet: {csv}");
+    let lines = inbox(&["export", "--jsonl"]);
+    let exported: Value = serde_json::from_str(lines.trim()).expect("JSON");
+    assert_eq!(exported["message"], message);
+    assert_eq!(inbox(&["list", "--json", "--limit", "0"]), "");
+    desk.expect(1);
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    for arguments in [&["serve"][..], &["no-such-command"], &["inbox", "list", "--limit", "many"], &[]] {
+        let (code, stdout, stderr) = run(arguments, Path::new("."));
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(stderr.contains("Usage:") || stderr.contains("--help"), "{stderr}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_are_written() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, stdout, _) = run(&["completions", shell], Path::new("."));
+        assert!(code == Some(0) && stdout.contains("frontdesk"), "{shell}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, _, stderr) = run(&["man", "man1"], folder.path());
+    assert_eq!(code, Some(0), "{stderr}");
+    for page in ["frontdesk.1", "frontdesk-serve.1", "frontdesk-inbox-list.1"] {
+        assert!(folder.path().join("man1").join(page).exists(), "{page}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Connections: deadlines of every phase, caps, the private address and an orderly end.
+
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::{Connection, Desk, example_site};
+
+/// Short deadlines, so that the tests need not wait for long.
+const QUICK: [(&str, &str); 6] = [
+    ("FRONTDESK_LIMITS__ENABLED", "false"),
+    ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s"),
+    ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s"),
+    ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s"),
+    ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s"),
+    ("FRONTDESK_SERVER__EXCHANGE_TIMEOUT", "3s"),
+];
+
+/// How long it takes until the server closes; it must, and without a word.
+fn closed_after(connection: &mut Connection) -> Duration {
+    let began = Instant::now();
+    match connection.rest() {
+        Ok(rest) => assert_eq!(rest, b"", "nothing is said"),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
+    }
+    began.elapsed()
+}
+
+#[test]
+fn a_connection_that_says_nothing_or_too_little_is_closed() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    for beginning in ["", "G", "GET / HTTP/1.1\r\nHost: x\r\n", "PRI * HTT"] {
+        let mut connection = desk.connect();
+        connection.send(beginning.as_bytes()).expect("sent");
+        let took = closed_after(&mut connection);
+        assert!(took < Duration::from_secs(5), "{beginning:?} was kept for {took:?}");
+    }
+}
+
+#[test]
+fn a_header_that_trickles_in_is_cut_off_all_the_same() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    let mut connection = desk.connect();
+    let began = Instant::now();
+    let mut open = connection.send(b"GET / HTTP/1.1\r\n").is_ok();
+    while open && began.elapsed() < Duration::from_secs(8) {
+        std::thread::sleep(Duration::from_millis(200));
+        open = connection.send(b"X-A: b\r\n").is_ok();
+    }
+    assert!(!open, "each byte must not buy more time");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_body_that_stalls_gets_408_and_nothing_is_kept() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    let mut connection = desk.connect();
+    let head = "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{\"email\":";
+    connection.send(head.as_bytes()).expect("sent");
+    let answer = connection.answer(false).expect("an answer");
+    assert_eq!(answer.status, 408);
+    assert!(answer.json()["error"].is_string());
+    assert!(connection.rest().is_ok_and(|rest| rest.is_empty()), "and the connection ends");
+}
+
+#[test]
+fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    let mut connection = desk.connect();
+    for _ in 0..3 {
+        assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
+        std::thread::sleep(Duration::from_millis(400));
+    }
+    assert!(closed_after(&mut connection) < Duration::from_secs(3));
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    let mut connection = desk.connect();
+    connection
+        .send(b"GET /nope HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\nGET /llms.txt HTTP/1.1\r\nHost: x\r\n\r\n")
+        .expect("sent");
+    let statuses: Vec<u16> = (0..3).map(|_| connection.answer(false).expect("an answer").status).collect();
+    assert_eq!(statuses, [404, 200, 200]);
+}
+
+#[test]
+fn a_request_must_name_its_host_once() {
+    let desk = Desk::start();
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        ("GET / HTTP/1.0\r\n\r\n", 200),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+    ] {
+        let mut connection = desk.connect();
+        connection.send(request.as_bytes()).expect("sent");
+        assert_eq!(connection.answer(false).expect("an answer").status, status, "{request:?}");
+    }
+}
+
+#[test]
+fn a_header_that_is_too_long_is_refused() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    let long = "x".repeat(20_000);
+    let answer = connection.request("GET", "/", &[("X-Long", &long)], b"").expect("an answer");
+    assert_eq!(answer.status, 431);
+}
+
+#[test]
+fn one_source_cannot_take_all_connections() {
+    let desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "3")]);
+    let mut held: Vec<Connection> = (0..3)
+        .map(|_| {
+            let mut connection = desk.connect();
+            assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
+            connection
+        })
+        .collect();
+    assert!(desk.connect().request("GET", "/", &[], b"").is_err(), "the fourth is closed");
+    drop(held.pop());
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while desk.connect().request("GET", "/", &[], b"").is_err() {
+        assert!(Instant::now() < deadline, "a place that is given up is free again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(held);
+}
+
+#[test]
+fn the_private_address_tells_whether_it_lives_and_is_ready() {
+    let desk = Desk::start();
+    assert_eq!(desk.ops("/livez").status, 200);
+    assert_eq!(desk.ops("/readyz").status, 200);
+    assert_eq!(desk.ops("/").status, 404);
+    for path in ["/livez", "/readyz", "/metrics"] {
+        assert_eq!(desk.get(path, &[]).status, 404, "{path} is not public");
+    }
+}
+
+#[test]
+fn told_to_stop_it_finishes_what_it_has_begun() {
+    let mut desk = Desk::start();
+    // An idle connection must not hold it up, one in the middle of a request must be answered.
+    let mut idle = desk.connect();
+    assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
+    let mut busy = desk.connect();
+    let body = json!({ "email": "late@example.com" }).to_string();
+    let head = format!(
+        "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    busy.send(head.as_bytes()).expect("sent");
+    std::thread::sleep(Duration::from_millis(200));
+    let finisher = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        busy.send(body.as_bytes()).expect("sent");
+        busy.answer(false).expect("an answer").status
+    });
+    let (code, took) = desk.terminate();
+    assert_eq!(finisher.join().expect("it ends"), 200);
+    assert_eq!(code, Some(0));
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    desk.expect(1);
+}

@@ -1,0 +1,209 @@
+//! 200 means kept, 500 means not: killed processes, full disks, locked and vanished databases.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use serde_json::json;
+
+use crate::support::{Connection, Desk, example_site};
+
+const MANY: [(&str, &str); 2] =
+    [("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "20000")];
+
+/// How often the server is killed: a few times in the inner loop, as often as the variable says in the whole suite.
+fn kills() -> usize {
+    std::env::var("FRONTDESK_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(2)
+}
+
+/// Submissions that are under way at the same time.
+const CONCURRENT: usize = 5_000;
+
+#[test]
+fn every_submission_that_got_its_200_survives_kill_9() {
+    raise_descriptor_limit();
+    let mut desk = Desk::with(&example_site(), &MANY);
+    let mut acknowledged: Vec<String> = Vec::new();
+    let mut sent = 0;
+    for round in 0..kills() {
+        // Each round is killed at another moment.
+        let moment = Duration::from_millis(20 + 23 * (round as u64 % 20));
+        let (pid, address) = (desk.pid(), desk.address);
+        let kept = storm(address, round, moment, pid);
+        sent += CONCURRENT;
+        acknowledged.extend(kept);
+        desk.kill();
+        desk.restart();
+    }
+    let inbox = desk.inbox();
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for submission in &inbox {
+        *seen.entry(submission["email"].as_str().expect("an address")).or_default() += 1;
+    }
+    assert!(!acknowledged.is_empty(), "no round got a single 200 before it was killed");
+    for email in &acknowledged {
+        assert_eq!(seen.get(email.as_str()), Some(&1), "{email} got its 200");
+    }
+    assert!(seen.values().all(|times| *times == 1), "exactly once");
+    eprintln!("{} kills, {sent} sent, {} acknowledged, {} kept", kills(), acknowledged.len(), inbox.len());
+    desk.expect_anything();
+}
+
+/// Sends [`CONCURRENT`] submissions at once, each on a connection of its own, kills the server after `moment`, and returns
+/// the addresses that were acknowledged.
+fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32) -> Vec<String> {
+    const THREADS: usize = 50;
+    let begin = Arc::new(Barrier::new(THREADS + 1));
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|thread| {
+            let (begin, kept) = (begin.clone(), kept.clone());
+            std::thread::Builder::new()
+                .stack_size(256 * 1024)
+                .spawn(move || {
+                    let each = CONCURRENT / THREADS;
+                    let mut connections: Vec<(String, Connection)> = (0..each)
+                        .map(|number| (format!("r{round}t{thread}n{number}@example.com"), Connection::open(address)))
+                        .collect();
+                    begin.wait();
+                    connections.retain_mut(|(email, connection)| {
+                        let body = json!({ "email": email }).to_string();
+                        let head = format!(
+                            "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                            body.len()
+                        );
+                        connection.send(head.as_bytes()).is_ok()
+                    });
+                    for (email, mut connection) in connections {
+                        if connection.answer(false).is_ok_and(|answer| answer.status == 200) {
+                            kept.lock().expect("nobody panicked").push(email);
+                        }
+                    }
+                })
+                .expect("a thread")
+        })
+        .collect();
+    begin.wait();
+    std::thread::sleep(moment);
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+    for thread in threads {
+        thread.join().expect("the thread ends");
+    }
+    std::mem::take(&mut kept.lock().expect("nobody panicked"))
+}
+
+#[test]
+fn a_full_disk_gives_500_and_pages_go_on_until_there_is_room_again() {
+    let desk = Desk::start();
+    let submit = |number: usize| {
+        let body = json!({ "name": "A", "email": "a@example.com", "message": format!("{number} {}", "x".repeat(15_000)) });
+        desk.post("/api/contact", &body).status
+    };
+    assert_eq!(submit(0), 200);
+    // No file of the process may grow beyond this: the disk is full as far as it can tell.
+    let pid = Pid::from_raw(i32::try_from(desk.pid()).expect("a pid")).expect("a pid");
+    let full = Rlimit { current: Some(256 * 1024), maximum: None };
+    prlimit(Some(pid), Resource::Fsize, full).expect("it can be limited");
+    let statuses: Vec<u16> = (1..60).map(submit).collect();
+    let kept = 1 + statuses.iter().filter(|status| **status == 200).count();
+    assert!(statuses.contains(&500), "{statuses:?}");
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 500)), "{statuses:?}");
+    let answer = desk.post(
+        "/api/contact",
+        &json!({ "name": "A", "email": "a@example.com", "message": "x".repeat(19_000) }),
+    );
+    assert_eq!(answer.status, 500);
+    assert_eq!(answer.json().as_object().map(|body| body.len()), Some(1), "exactly an error");
+    assert_eq!(desk.get("/", &[]).status, 200);
+    assert_eq!(desk.inbox().len(), kept, "what got 500 was not kept");
+    prlimit(Some(pid), Resource::Fsize, Rlimit { current: None, maximum: None })
+        .expect("the limit can be lifted");
+    wait_for_200(&desk, "recovered@example.com");
+    desk.expect(kept + 1);
+}
+
+#[test]
+fn a_locked_database_gives_500_and_recovers_when_it_is_free() {
+    let desk = Desk::start();
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
+    let lock = rusqlite::Connection::open(desk.data_dir().join("inbox.sqlite")).expect("it is there");
+    lock.execute_batch("BEGIN IMMEDIATE").expect("it can be locked");
+    let began = Instant::now();
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(desk.get("/", &[]).status, 200);
+    lock.execute_batch("ROLLBACK").expect("it can be freed");
+    wait_for_200(&desk, "after@example.com");
+    desk.expect(2);
+}
+
+#[test]
+fn a_data_folder_that_vanishes_gives_500_until_it_can_be_written_again() {
+    let desk = Desk::start();
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
+    let away = desk.data_dir().with_extension("away");
+    std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
+    std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
+    assert_eq!(desk.ops("/readyz").status, 503);
+    assert_eq!(desk.get("/", &[]).status, 200);
+    std::fs::remove_file(desk.data_dir()).expect("it can be removed");
+    std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
+    wait_for_200(&desk, "after@example.com");
+    assert_eq!(desk.ops("/readyz").status, 200);
+    desk.expect(2);
+}
+
+#[test]
+fn a_submission_is_listed_by_the_time_its_answer_is_there() {
+    let desk = Desk::start();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (address, stopped) = (desk.address, stop.clone());
+    let noise = std::thread::spawn(move || {
+        let mut connection = Connection::open(address);
+        let mut sent = 0;
+        while !stopped.load(Ordering::Relaxed) {
+            let body = json!({ "email": format!("noise{sent}@example.com") }).to_string();
+            let answer = connection.request(
+                "POST",
+                "/api/waitlist",
+                &[("Content-Type", "application/json")],
+                body.as_bytes(),
+            );
+            assert_eq!(answer.expect("an answer").status, 200);
+            sent += 1;
+        }
+        sent
+    });
+    for number in 0..10 {
+        let email = format!("mine{number}@example.com");
+        assert_eq!(desk.post("/api/waitlist", &json!({ "email": email })).status, 200);
+        assert!(desk.inbox().iter().any(|submission| submission["email"] == email));
+    }
+    stop.store(true, Ordering::Relaxed);
+    desk.expect(10 + noise.join().expect("it ends"));
+}
+
+/// The server recovers by itself, within a few seconds.
+fn wait_for_200(desk: &Desk, email: &str) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while desk.post("/api/waitlist", &json!({ "email": email })).status != 200 {
+        assert!(Instant::now() < deadline, "it did not recover");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).expect("the limit of open files can be raised");
+    let possible = raised.current.unwrap_or(u64::MAX);
+    assert!(
+        possible > CONCURRENT as u64 + 200,
+        "this test needs more than {CONCURRENT} open files, {possible} are allowed"
+    );
+}

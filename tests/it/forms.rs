@@ -1,0 +1,255 @@
+//! The two forms: what is accepted, what is refused and how, and what counts as the same.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Desk, example_site};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+fn contact(message: &str) -> Value {
+    json!({ "name": "Ada Lovelace", "email": "ada@example.com", "message": message })
+}
+
+/// The sentence of an answer that has exactly `{"error": "<sentence>"}`.
+fn sentence(answer: &Answer) -> String {
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let body = answer.json();
+    let members = body.as_object().expect("an object");
+    assert_eq!(members.len(), 1, "{body}");
+    members["error"].as_str().expect("a sentence").to_owned()
+}
+
+#[test]
+fn a_valid_submission_is_accepted_and_in_the_inbox_at_once() {
+    let desk = Desk::start();
+    for (path, body) in [
+        ("/api/waitlist", json!({ "email": "grace@example.com" })),
+        ("/api/contact", contact("Hello\nthere")),
+        (
+            "/api/contact",
+            json!({ "firstname": "Ada", "lastname": "Lovelace", "email": "ada@example.com", "company": "Example Ltd" }),
+        ),
+        (
+            "/api/contact",
+            json!({ "firstname": "Ada", "lastname": "Lovelace", "email": "ada@example.com", "company": "Example Ltd", "message": "Hi", "unknown": [1] }),
+        ),
+    ] {
+        let answer = desk.post(path, &body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.json(), json!({ "ok": true }));
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        let kept = desk.inbox().swap_remove(0);
+        assert_eq!(kept["form"], path.trim_start_matches("/api/"));
+        assert_eq!(kept["status"], "kept");
+        assert!(kept["id"].is_string() && kept["received_at"].is_string());
+        for (name, value) in body.as_object().expect("an object") {
+            if name != "unknown" {
+                assert_eq!(kept[name], *value, "{kept}");
+            }
+        }
+    }
+    desk.expect(4);
+}
+
+#[test]
+fn every_field_at_fault_is_named_at_once() {
+    let desk = Desk::start();
+    for (path, body, fields) in [
+        ("/api/waitlist", json!({}), vec!["email"]),
+        ("/api/waitlist", json!({ "email": "nobody" }), vec!["email"]),
+        ("/api/waitlist", json!({ "email": null }), vec!["email"]),
+        ("/api/waitlist", json!({ "email": ["a@example.com"] }), vec!["email"]),
+        ("/api/waitlist", json!({ "email": "joe@invalid=domain.com" }), vec!["email"]),
+        ("/api/waitlist", json!({ "email": "joe@[127.0.0.300]" }), vec!["email"]),
+        ("/api/contact", json!({}), vec!["name", "email", "message"]),
+        (
+            "/api/contact",
+            json!({ "name": "", "email": "x", "message": " \n" }),
+            vec!["name", "email", "message"],
+        ),
+        ("/api/contact", json!({ "name": 1, "email": "a@example.com", "message": "m" }), vec!["name"]),
+        (
+            "/api/contact",
+            json!({ "name": "a\nb", "email": "a@example.com", "message": "a\u{0}b" }),
+            vec!["name", "message"],
+        ),
+        (
+            "/api/contact",
+            json!({ "name": "n".repeat(201), "email": "a@example.com", "message": "m".repeat(20_001) }),
+            vec!["name", "message"],
+        ),
+        ("/api/contact", json!({ "firstname": "A" }), vec!["lastname", "email", "company"]),
+        (
+            "/api/contact",
+            json!({ "company": "C", "email": "a@example.com", "message": 3 }),
+            vec!["firstname", "lastname", "message"],
+        ),
+    ] {
+        let answer = desk.post(path, &body);
+        assert_eq!(answer.status, 400, "{body}");
+        let sentence = sentence(&answer);
+        for field in &fields {
+            assert!(sentence.contains(&format!("`{field}`")), "{sentence}");
+        }
+        assert_eq!(sentence.matches('`').count(), fields.len() * 2, "no other field: {sentence}");
+    }
+}
+
+#[test]
+fn what_is_no_json_object_is_400_with_a_sentence() {
+    let desk = Desk::start();
+    for body in [
+        &b""[..],
+        b"{",
+        b"[]",
+        b"3",
+        b"null",
+        b"\"text\"",
+        b"\xff\xfe",
+        b"{\"email\":\"\\ud800@example.com\"}",
+        b"{}{}",
+    ] {
+        let answer = desk.request("POST", "/api/waitlist", &[JSON], body);
+        assert_eq!(answer.status, 400, "{:?}", String::from_utf8_lossy(body));
+        assert!(sentence(&answer).ends_with('.'));
+    }
+    let deep = format!("{{\"email\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
+    assert_eq!(desk.request("POST", "/api/waitlist", &[JSON], deep.as_bytes()).status, 400);
+}
+
+#[test]
+fn another_content_type_is_400() {
+    let desk = Desk::start();
+    let body = br#"{"email":"ada@example.com"}"#;
+    for headers in
+        [&[][..], &[("Content-Type", "text/plain")], &[("Content-Type", "application/x-www-form-urlencoded")]]
+    {
+        let answer = desk.request("POST", "/api/waitlist", headers, body);
+        assert_eq!(answer.status, 400);
+        assert!(sentence(&answer).contains("application/json"));
+    }
+    let answer =
+        desk.request("POST", "/api/waitlist", &[("Content-Type", "Application/JSON; charset=UTF-8")], body);
+    assert_eq!(answer.status, 200);
+    desk.expect(1);
+}
+
+#[test]
+fn every_other_method_is_405() {
+    let desk = Desk::start();
+    for path in ["/api/waitlist", "/api/contact"] {
+        for method in ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PURGE"] {
+            let answer = desk.request(method, path, &[], b"");
+            assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{method}");
+            if method != "HEAD" {
+                sentence(&answer);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_body_that_is_too_long_is_413() {
+    let desk = Desk::start();
+    let long = json!({ "email": "ada@example.com", "more": "x".repeat(64 * 1024) }).to_string();
+    let answer = desk.request("POST", "/api/waitlist", &[JSON], long.as_bytes());
+    assert_eq!(answer.status, 413);
+    sentence(&answer);
+    // Without a declared length it is found out while reading.
+    let mut connection = desk.connect();
+    let head = "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    connection.send(head.as_bytes()).expect("sent");
+    connection.send(format!("{:x}\r\n{long}\r\n0\r\n\r\n", long.len()).as_bytes()).expect("sent");
+    assert_eq!(connection.answer(false).expect("an answer").status, 413);
+    // As long as allowed is allowed.
+    let email = r#"{"email":"ada@example.com","more":""#;
+    let fitting = format!("{email}{}\"}}", "x".repeat(64 * 1024 - email.len() - 2));
+    assert_eq!(desk.request("POST", "/api/waitlist", &[JSON], fitting.as_bytes()).status, 200);
+    desk.expect(1);
+}
+
+#[test]
+fn an_address_that_is_on_the_list_gets_the_same_answer() {
+    let desk = Desk::start();
+    let first = desk.post("/api/waitlist", &json!({ "email": "Ada@Example.com" }));
+    let second = desk.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
+    let but_date = |answer: &Answer| {
+        let headers: Vec<_> = answer.headers.iter().filter(|(name, _)| name != "date").cloned().collect();
+        (answer.status, headers, answer.body.clone())
+    };
+    assert_eq!(but_date(&first), but_date(&second));
+    desk.expect(1);
+}
+
+#[test]
+fn a_form_that_is_sent_twice_is_one_submission() {
+    let desk = Desk::start();
+    assert_eq!(desk.post("/api/contact", &contact("Once")).status, 200);
+    assert_eq!(desk.post("/api/contact", &contact("Once")).status, 200);
+    assert_eq!(desk.inbox().len(), 1);
+    assert_eq!(desk.post("/api/contact", &contact("Twice")).status, 200);
+    assert_eq!(desk.inbox().len(), 2);
+    // The same key counts, whatever the content.
+    let keyed = |message: &str| {
+        let body = contact(message).to_string();
+        desk.request(
+            "POST",
+            "/api/contact",
+            &[JSON, ("Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")],
+            body.as_bytes(),
+        )
+    };
+    assert_eq!(keyed("Three").status, 200);
+    assert_eq!(keyed("Three, mended").status, 200);
+    desk.expect(3);
+}
+
+#[test]
+fn over_the_limit_is_429_with_when_to_come_back() {
+    let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
+    for number in 0..3 {
+        let answer = desk.post("/api/contact", &contact(&format!("Number {number}")));
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("ratelimit-policy"), Some("\"minute\";q=3;w=60, \"hour\";q=300;w=3600"));
+        let left = format!("\"minute\";r={};", 2 - number);
+        assert!(
+            answer.header("ratelimit").is_some_and(|state| state.starts_with(&left)),
+            "{:?}",
+            answer.headers
+        );
+    }
+    let answer = desk.post("/api/contact", &contact("One too many"));
+    assert_eq!(answer.status, 429);
+    let seconds: u64 =
+        answer.header("retry-after").and_then(|seconds| seconds.parse().ok()).expect("seconds");
+    assert!((1..=20).contains(&seconds), "{seconds}");
+    assert!(sentence(&answer).contains(&seconds.to_string()));
+    assert_eq!(desk.get("/", &[]).status, 200, "pages have no limit");
+    desk.expect(3);
+}
+
+#[test]
+fn a_proxy_is_believed_only_if_it_is_trusted() {
+    let post = |desk: &Desk, from: &str, message: &str| {
+        desk.request(
+            "POST",
+            "/api/contact",
+            &[JSON, ("X-Forwarded-For", from)],
+            contact(message).to_string().as_bytes(),
+        )
+        .status
+    };
+    let direct = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "1")]);
+    assert_eq!(post(&direct, "192.0.2.1", "a"), 200);
+    assert_eq!(post(&direct, "192.0.2.2", "b"), 429, "anybody can write that header");
+    direct.expect(1);
+    let proxied = Desk::with(
+        &example_site(),
+        &[("FRONTDESK_LIMITS__PER_MINUTE", "1"), ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8")],
+    );
+    assert_eq!(post(&proxied, "192.0.2.1", "a"), 200);
+    assert_eq!(post(&proxied, "192.0.2.2", "b"), 200);
+    assert_eq!(post(&proxied, "203.0.113.7, 192.0.2.2", "c"), 429, "never the left-most");
+    proxied.expect(2);
+}

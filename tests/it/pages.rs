@@ -1,0 +1,314 @@
+//! Pages: representations, validators, encodings, redirects and what is missing.
+
+use std::io::Read as _;
+
+use crate::support::{Answer, Desk, example_site};
+
+const CHROME: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7";
+
+/// Every path of the sitemap.
+fn paths(desk: &Desk) -> Vec<String> {
+    let sitemap = desk.get("/sitemap.xml", &[]);
+    let base = format!("http://{}", desk.address);
+    let paths: Vec<String> = sitemap
+        .text()
+        .split("<loc>")
+        .skip(1)
+        .filter_map(|part| part.split_once("</loc>"))
+        .map(|(address, _)| address.strip_prefix(&base).expect("it is on this site").to_owned())
+        .collect();
+    assert!(paths.len() > 15, "{paths:?}");
+    paths
+}
+
+fn varies_by_accept(answer: &Answer) -> bool {
+    answer
+        .header("vary")
+        .is_some_and(|vary| vary.split(',').any(|name| name.trim().eq_ignore_ascii_case("accept")))
+}
+
+#[test]
+fn every_page_is_html_for_people_and_markdown_for_agents() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    for path in paths(&desk) {
+        for (accept, media_type) in [
+            (CHROME, "text/html; charset=utf-8"),
+            ("text/markdown", "text/markdown; charset=utf-8"),
+            ("text/markdown, text/html, */*", "text/markdown; charset=utf-8"),
+            ("text/html, */*", "text/html; charset=utf-8"),
+            ("*/*", "text/html; charset=utf-8"),
+            ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "text/html; charset=utf-8"),
+        ] {
+            let answer = connection.request("GET", &path, &[("Accept", accept)], b"").expect("an answer");
+            assert_eq!(answer.status, 200, "{path} {accept}");
+            assert_eq!(answer.header("content-type"), Some(media_type), "{path} {accept}");
+            assert!(varies_by_accept(&answer), "{path} {accept}");
+            assert_eq!(answer.header("cache-control"), Some("no-cache"));
+
+            let head = connection.request("HEAD", &path, &[("Accept", accept)], b"").expect("an answer");
+            let but_date = |answer: &Answer| -> Vec<(String, String)> {
+                answer.headers.iter().filter(|(name, _)| name != "date").cloned().collect()
+            };
+            assert_eq!((head.status, but_date(&head)), (200, but_date(&answer)), "HEAD equals GET");
+
+            let etag = answer.header("etag").expect("a validator").to_owned();
+            assert!(etag.starts_with('"'), "it is strong: {etag}");
+            let again = connection
+                .request("GET", &path, &[("Accept", accept), ("If-None-Match", &etag)], b"")
+                .expect("an answer");
+            assert_eq!(again.status, 304, "{path} {accept}");
+            for name in ["vary", "etag", "cache-control", "link"] {
+                assert_eq!(again.header(name), answer.header(name), "{name} of 304");
+            }
+            assert!(again.body.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_validator_belongs_to_one_representation_and_one_encoding() {
+    let desk = Desk::start();
+    let mut etags = Vec::new();
+    for accept in ["text/html", "text/markdown"] {
+        for encoding in ["identity", "gzip", "br", "zstd"] {
+            let answer = desk.get("/developers/", &[("Accept", accept), ("Accept-Encoding", encoding)]);
+            let expected = Some(encoding).filter(|encoding| *encoding != "identity");
+            assert_eq!(answer.header("content-encoding"), expected);
+            assert_eq!(answer.header("vary"), Some("Accept, Accept-Encoding"));
+            let etag = answer.header("etag").expect("a validator").to_owned();
+            let other = desk.get(
+                "/developers/",
+                &[("Accept", accept), ("Accept-Encoding", "deflate"), ("If-None-Match", &etag)],
+            );
+            assert_eq!(
+                other.status,
+                if expected.is_none() { 304 } else { 200 },
+                "{etag} is that of {encoding} alone"
+            );
+            etags.push(etag);
+        }
+    }
+    etags.sort();
+    etags.dedup();
+    assert_eq!(etags.len(), 8);
+}
+
+#[test]
+fn an_encoded_answer_holds_the_same_bytes() {
+    let desk = Desk::start();
+    let plain = desk.get("/", &[]);
+    let gzip = desk.get("/", &[("Accept-Encoding", "gzip")]);
+    assert!(gzip.body.len() < plain.body.len() / 2);
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&gzip.body[..]).read_to_end(&mut unpacked).expect("gzip");
+    assert_eq!(unpacked, plain.body);
+}
+
+#[test]
+fn representations_point_to_each_other() {
+    let desk = Desk::start();
+    let base = format!("http://{}", desk.address);
+    let html = desk.get("/developers/", &[]);
+    assert_eq!(html.header("link"), Some("</developers.md>; rel=\"alternate\"; type=\"text/markdown\""));
+    assert!(html.text().contains("<link rel=\"alternate\" type=\"text/markdown\" href=\"/developers.md\""));
+    let markdown = desk.get("/developers/", &[("Accept", "text/markdown")]);
+    let canonical = format!("<{base}/developers/>; rel=\"canonical\"");
+    assert_eq!(markdown.header("link"), Some(canonical.as_str()));
+    let home = desk.get("/", &[]);
+    let link = home.header("link").expect("links");
+    assert!(link.starts_with("</index.md>; rel=\"alternate\"; type=\"text/markdown\""), "{link}");
+    assert!(link.contains("rel=\"api-catalog\""), "{link}");
+}
+
+#[test]
+fn the_twin_is_markdown_whatever_the_client_accepts() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    for path in paths(&desk) {
+        let negotiated =
+            connection.request("GET", &path, &[("Accept", "text/markdown")], b"").expect("an answer");
+        let stem = path.trim_end_matches('/');
+        let twin = if stem.is_empty() { "/index.md".to_owned() } else { format!("{stem}.md") };
+        for name in [twin, format!("{stem}/index.md"), format!("{stem}/index.html.md")] {
+            for accept in ["text/html", "application/json", "text/markdown;q=0"] {
+                let answer = connection.request("GET", &name, &[("Accept", accept)], b"").expect("an answer");
+                assert_eq!(
+                    (answer.status, answer.header("content-type")),
+                    (200, Some("text/markdown; charset=utf-8")),
+                    "{name}"
+                );
+                assert_eq!(answer.body, negotiated.body, "{name}");
+                assert_eq!(answer.header("etag"), negotiated.header("etag"));
+            }
+        }
+    }
+}
+
+#[test]
+fn links_in_markdown_are_absolute() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    for path in paths(&desk) {
+        let answer =
+            connection.request("GET", &path, &[("Accept", "text/markdown")], b"").expect("an answer");
+        let mut in_code = false;
+        for line in answer.text().lines() {
+            in_code ^= line.trim_start().starts_with("```");
+            if in_code {
+                continue;
+            }
+            // What stands between backticks is shown, not linked.
+            let prose: String = line.split('`').step_by(2).collect();
+            for part in prose.split("](").skip(1) {
+                let target = part.trim_start_matches('<');
+                assert!(target.starts_with("http") || target.starts_with("mailto:"), "{path}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_acceptable_is_406_with_a_way_out() {
+    let desk = Desk::start();
+    for accept in
+        ["application/json", "text/html;q=0, text/markdown;q=0", "image/*", "*/*;q=0", "application/rss+xml"]
+    {
+        let answer = desk.get("/developers/", &[("Accept", accept)]);
+        assert_eq!(answer.status, 406, "{accept}");
+        assert!(varies_by_accept(&answer));
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
+        let link = answer.header("link").expect("links");
+        assert!(link.contains("</developers/>; rel=\"alternate\"; type=\"text/html\""), "{link}");
+        assert!(link.contains("</developers.md>; rel=\"alternate\"; type=\"text/markdown\""), "{link}");
+        for word in ["text/html", "/developers/", "text/markdown", "/developers.md"] {
+            assert!(answer.text().contains(word), "{}", answer.text());
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_404_in_the_representation_that_was_asked_for() {
+    let desk = Desk::start();
+    for (accept, media_type) in [
+        ("*/*", "text/html; charset=utf-8"),
+        ("text/markdown", "text/markdown; charset=utf-8"),
+        ("application/json", "text/plain; charset=utf-8"),
+    ] {
+        let answer = desk.get("/no/such/page/", &[("Accept", accept)]);
+        assert_eq!((answer.status, answer.header("content-type")), (404, Some(media_type)), "{accept}");
+        assert!(varies_by_accept(&answer));
+        assert!(answer.text().contains("/sitemap.md"), "it helps: {}", answer.text());
+    }
+    assert_eq!(desk.get("/no-such.md", &[]).status, 404);
+    assert_eq!(desk.get("/assets/no-such.css", &[]).status, 404);
+}
+
+#[test]
+fn other_names_of_a_page_lead_to_it() {
+    let desk = Desk::start();
+    for (path, location) in [
+        ("/developers", "/developers/"),
+        ("/developers?a=b", "/developers/?a=b"),
+        ("/developers/index.html", "/developers/"),
+        ("/index.html", "/"),
+        ("/platform/", "/product/"),
+        ("/platform", "/product/"),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let answer = desk.request(method, path, &[("Accept", "application/json")], b"");
+            assert_eq!((answer.status, answer.header("location")), (308, Some(location)), "{method} {path}");
+            assert!(varies_by_accept(&answer));
+        }
+    }
+}
+
+#[test]
+fn other_methods_are_405() {
+    let desk = Desk::start();
+    for path in ["/", "/developers/", "/developers.md", "/llms.txt", "/developers"] {
+        for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"] {
+            let answer = desk.request(method, path, &[], b"");
+            assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")), "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn ambiguous_paths_are_refused() {
+    let desk = Desk::start();
+    for path in
+        ["/../etc/passwd", "/%2e%2e/x", "/a/./b", "//developers/", "/a%2fb", "/a%5cb", "/%00", "/%zz", "/%ff"]
+    {
+        assert_eq!(desk.get(path, &[]).status, 400, "{path}");
+    }
+    assert_eq!(desk.get("/develo%70ers/", &[]).status, 200, "what is not ambiguous is decoded");
+}
+
+#[test]
+fn assets_are_immutable_under_their_fingerprint_and_revalidated_under_their_name() {
+    let desk = Desk::start();
+    let home = desk.get("/", &[]);
+    let name = home
+        .text()
+        .split("href=\"")
+        .find_map(|part| part.strip_prefix("/assets/style."))
+        .expect("a stylesheet");
+    let fingerprinted = format!("/assets/style.{}", name.split('"').next().expect("a name"));
+    let answer = desk.get(&fingerprinted, &[]);
+    assert_eq!(answer.header("cache-control"), Some("public, max-age=31536000, immutable"));
+    assert_eq!(answer.header("vary"), Some("Accept-Encoding"));
+    let plain = desk.get("/assets/style.css", &[("Accept", "application/json")]);
+    assert_eq!((plain.status, plain.header("cache-control")), (200, Some("no-cache")));
+    assert_eq!(plain.body, answer.body);
+}
+
+#[test]
+fn every_answer_carries_the_security_headers() {
+    let desk = Desk::start();
+    for (method, path) in [
+        ("GET", "/"),
+        ("GET", "/nope"),
+        ("GET", "/llms.txt"),
+        ("PUT", "/"),
+        ("GET", "/api/contact"),
+        ("GET", "/%zz"),
+    ] {
+        let answer = desk.request(method, path, &[], b"");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    }
+}
+
+#[test]
+fn a_folder_of_the_operators_own_replaces_templates_and_resources_file_by_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = folder.path().join("site");
+    assert!(crate::support::frontdesk().arg("init").arg(&site).status().expect("it runs").success());
+    let write = |name: &str, text: &str| {
+        let file = site.join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("it can be created");
+        std::fs::write(file, text).expect("it can be written");
+    };
+    write(
+        "theme/page.html",
+        "{% extends \"base.html\" %}{% block main %}<p>Ours: {{ page.title }}</p>{{ page.html }}{% endblock %}",
+    );
+    write("static/llms.txt", "# Ours\n");
+    write("static/favicon.ico", "icon");
+    write("static/notes.md", "# A file, not a page\n");
+    let desk = Desk::with(&site, &[]);
+    assert!(desk.get("/developers/", &[]).text().contains("<p>Ours: Developers and agents</p>"));
+    assert_eq!(desk.get("/llms.txt", &[]).text(), "# Ours\n");
+    assert_eq!(desk.get("/favicon.ico", &[]).header("content-type"), Some("image/x-icon"));
+    assert_eq!(desk.get("/notes.md", &[]).header("content-type"), Some("text/markdown; charset=utf-8"));
+    assert_eq!(desk.get("/notes/", &[]).status, 404);
+}
+
+#[test]
+fn the_example_site_has_nothing_to_mend() {
+    let output = crate::support::frontdesk().arg("check").arg(example_site()).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,154 @@
+//! The machine-readable files, read as a machine would.
+
+use serde_json::Value;
+
+use crate::support::Desk;
+
+#[test]
+fn every_resource_is_there_whatever_the_client_accepts() {
+    let desk = Desk::start();
+    for (path, media_type) in [
+        ("/llms.txt", "text/plain; charset=utf-8"),
+        ("/llms-full.txt", "text/plain; charset=utf-8"),
+        ("/agents.md", "text/markdown; charset=utf-8"),
+        ("/openapi.json", "application/json"),
+        ("/sitemap-index.xml", "application/xml"),
+        ("/sitemap.xml", "application/xml"),
+        ("/sitemap.md", "text/markdown; charset=utf-8"),
+        ("/robots.txt", "text/plain; charset=utf-8"),
+        ("/blog/rss.xml", "application/rss+xml"),
+        ("/.well-known/security.txt", "text/plain; charset=utf-8"),
+        (
+            "/.well-known/api-catalog",
+            "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"",
+        ),
+    ] {
+        for accept in ["*/*", "text/html;q=0", "image/png"] {
+            let answer = desk.get(path, &[("Accept", accept)]);
+            assert_eq!((answer.status, answer.header("content-type")), (200, Some(media_type)), "{path}");
+            assert!(!answer.body.is_empty());
+        }
+    }
+}
+
+/// Absolute links to this server in `text`, as paths.
+fn own_links<'a>(desk: &Desk, text: &'a str) -> Vec<&'a str> {
+    let base = format!("http://{}", desk.address);
+    text.split("](")
+        .skip(1)
+        .filter_map(|part| part.split_once(')'))
+        .map(|(target, _)| target.strip_prefix(&base).unwrap_or_else(|| panic!("{target} is not absolute")))
+        .collect()
+}
+
+#[test]
+fn the_guides_link_to_markdown_that_is_there() {
+    let desk = Desk::start();
+    for guide in ["/llms.txt", "/sitemap.md"] {
+        let answer = desk.get(guide, &[]);
+        let text = answer.text();
+        assert!(text.len() < 50_000 && text.starts_with("# "), "{guide}");
+        let links = own_links(&desk, text);
+        assert!(links.len() > 15, "{links:?}");
+        for link in links {
+            let answer = desk.get(link, &[]);
+            assert_eq!(
+                (answer.status, answer.header("content-type")),
+                (200, Some("text/markdown; charset=utf-8")),
+                "{link}"
+            );
+        }
+    }
+}
+
+#[test]
+fn agents_are_told_to_ask_their_user_first() {
+    let desk = Desk::start();
+    for path in ["/agents.md", "/developers.md", "/contact.md", "/waitlist.md", "/llms.txt", "/openapi.json"]
+    {
+        let answer = desk.get(path, &[]);
+        let text = answer.text().to_lowercase();
+        assert!(text.contains("explicit confirmation"), "{path}");
+    }
+}
+
+#[test]
+fn openapi_describes_the_two_forms_and_every_status() {
+    let desk = Desk::start();
+    let document = desk.get("/openapi.json", &[]).json();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["info"]["version"], "1.0.0");
+    assert_eq!(document["security"], Value::Array(Vec::new()));
+    let paths = document["paths"].as_object().expect("paths");
+    assert_eq!(paths.keys().collect::<Vec<_>>(), ["/api/waitlist", "/api/contact"]);
+    for (path, id, schema) in [
+        ("/api/waitlist", "joinWaitlist", "WaitlistRequest"),
+        ("/api/contact", "sendContactMessage", "ContactRequest"),
+    ] {
+        let operation = &document["paths"][path]["post"];
+        assert_eq!(operation["operationId"], id);
+        assert_eq!(operation["security"], Value::Array(Vec::new()));
+        let reference = &operation["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+        assert_eq!(*reference, format!("#/components/schemas/{schema}"));
+        let statuses: Vec<&String> = operation["responses"].as_object().expect("responses").keys().collect();
+        assert_eq!(statuses, ["200", "400", "405", "408", "413", "429", "500"]);
+    }
+    let contact = &document["components"]["schemas"]["ContactRequest"];
+    assert_eq!(contact["required"], serde_json::json!(["name", "email", "message"]));
+    assert_eq!(contact["properties"]["email"]["format"], "email");
+    assert_eq!(contact["properties"]["name"]["minLength"], 1);
+    assert_eq!(contact["properties"]["message"]["maxLength"], 20_000);
+    // What the description gives as examples is accepted.
+    for path in ["/api/waitlist", "/api/contact"] {
+        let example =
+            &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"];
+        assert_eq!(desk.post(path, example).status, 200, "{example}");
+    }
+    desk.expect(2);
+}
+
+#[test]
+fn the_sitemap_dates_every_page_and_the_index_names_it() {
+    let desk = Desk::start();
+    let index = desk.get("/sitemap-index.xml", &[]);
+    assert!(index.text().contains(&format!("<loc>http://{}/sitemap.xml</loc>", desk.address)));
+    let sitemap = desk.get("/sitemap.xml", &[]);
+    let (urls, dates) =
+        (sitemap.text().matches("<url>").count(), sitemap.text().matches("<lastmod>20").count());
+    assert!(urls > 15 && urls == dates, "{urls} pages, {dates} dates");
+}
+
+#[test]
+fn robots_carry_the_operators_signals_and_the_sitemap() {
+    let desk = Desk::start();
+    let answer = desk.get("/robots.txt", &[]);
+    for expected in [
+        "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\n",
+        "User-agent: GPTBot\n",
+        "User-agent: Claude-User\n",
+        &format!("Sitemap: http://{}/sitemap-index.xml\n", desk.address),
+    ] {
+        assert!(answer.text().contains(expected), "{expected} is not in {}", answer.text());
+    }
+}
+
+#[test]
+fn security_txt_has_what_its_standard_requires() {
+    let desk = Desk::start();
+    let answer = desk.get("/.well-known/security.txt", &[]);
+    for expected in
+        ["Contact: mailto:security@example.com\n", "Expires: 20", "Policy: http", "Canonical: http"]
+    {
+        assert!(answer.text().contains(expected), "{expected} is not in {}", answer.text());
+    }
+}
+
+#[test]
+fn the_catalog_leads_to_the_description() {
+    let desk = Desk::start();
+    let catalog = desk.get("/.well-known/api-catalog", &[]).json();
+    let links = catalog["linkset"].as_array().expect("links");
+    let described =
+        links.iter().find_map(|link| link["service-desc"][0]["href"].as_str()).expect("a description");
+    assert_eq!(described, format!("http://{}/openapi.json", desk.address));
+}

@@ -1,0 +1,125 @@
+//! HTTP/1.1 over a plain socket, because tests must be able to say what no well-behaved client says.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    /// Names in lower case, in the order in which they came.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The value of a header; panics if it came more than once.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let first = values.next();
+        assert!(values.next().is_none(), "{name} came more than once: {:?}", self.headers);
+        first
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the body is text")
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.text()))
+    }
+}
+
+/// One connection, on which any number of requests may go out.
+#[derive(Debug)]
+pub struct Connection {
+    stream: BufReader<TcpStream>,
+}
+
+impl Connection {
+    pub fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the server accepts");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out");
+        stream.set_nodelay(true).expect("no delay");
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    /// Sends a request with a Host header and returns the answer.
+    pub fn request(
+        &mut self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<Answer> {
+        self.send(&compose(method, target, headers, body))?;
+        self.answer(method == "HEAD")
+    }
+
+    /// Reads one answer; `head` if it has no body whatever its length says.
+    pub fn answer(&mut self, head: bool) -> io::Result<Answer> {
+        let status_line = self.line()?;
+        let status = status_line
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .ok_or_else(|| broken(&status_line))?;
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').ok_or_else(|| broken(&line))?;
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let length = headers
+            .iter()
+            .find(|(name, _)| name == "content-length")
+            .map(|(_, length)| length.parse().expect("a length"));
+        let bodiless = head || status == 304 || status == 204 || (100..200).contains(&status);
+        let mut body = vec![0; if bodiless { 0 } else { length.unwrap_or(0) }];
+        self.stream.read_exact(&mut body)?;
+        Ok(Answer { status, headers, body })
+    }
+
+    /// What else comes until the server closes.
+    pub fn rest(&mut self) -> io::Result<Vec<u8>> {
+        let mut rest = Vec::new();
+        self.stream.read_to_end(&mut rest)?;
+        Ok(rest)
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    }
+}
+
+fn broken(line: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("no HTTP: {line:?}"))
+}
+
+/// A request as bytes.
+pub fn compose(method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut request = format!("{method} {target} HTTP/1.1\r\nHost: www.example.com\r\n");
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if !body.is_empty() || method == "POST" {
+        request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    request.push_str("\r\n");
+    let mut bytes = request.into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}

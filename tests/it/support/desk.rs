@@ -1,0 +1,180 @@
+//! A frontdesk of the test's own: the real binary, on free ports, with a data folder that goes away with it.
+
+use std::cell::RefCell;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::client::{Answer, Connection};
+
+/// The example site of the repository.
+pub fn example_site() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("site")
+}
+
+/// The binary, with none of our own environment.
+pub fn frontdesk() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_frontdesk"));
+    command.env_clear().stdin(Stdio::null());
+    command
+}
+
+/// A running server. When it is dropped, what is in the inbox must be what the test said it would be.
+#[derive(Debug)]
+pub struct Desk {
+    pub address: SocketAddr,
+    pub ops: SocketAddr,
+    child: Child,
+    site: PathBuf,
+    data: tempfile::TempDir,
+    environment: Vec<(String, String)>,
+    expected: RefCell<Option<usize>>,
+}
+
+impl Desk {
+    /// Serves the example site with limits switched off.
+    pub fn start() -> Self {
+        Self::with(&example_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")])
+    }
+
+    /// Serves `site` with these variables in its environment.
+    pub fn with(site: &Path, environment: &[(&str, &str)]) -> Self {
+        let data = tempfile::tempdir().expect("a data folder");
+        let environment: Vec<(String, String)> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let (child, address, ops) = spawn(site, &data.path().join("data"), &environment);
+        Self {
+            address,
+            ops,
+            child,
+            site: site.to_owned(),
+            data,
+            environment,
+            expected: RefCell::new(Some(0)),
+        }
+    }
+
+    pub fn data_dir(&self) -> PathBuf {
+        self.data.path().join("data")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address)
+    }
+
+    pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.request("GET", path, headers, b"")
+    }
+
+    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        self.connect()
+            .request(method, path, headers, body)
+            .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// Sends a form as JSON.
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.request("POST", path, &[("Content-Type", "application/json")], body.to_string().as_bytes())
+    }
+
+    /// Asks the private listener.
+    pub fn ops(&self, path: &str) -> Answer {
+        Connection::open(self.ops).request("GET", path, &[], b"").expect("the private listener answers")
+    }
+
+    /// What `frontdesk inbox list --json` says, while the server runs.
+    pub fn inbox(&self) -> Vec<Value> {
+        let output = frontdesk()
+            .args(["inbox", "list", "--json", "--site"])
+            .arg(&self.site)
+            .arg("--data-dir")
+            .arg(self.data_dir())
+            .output()
+            .expect("the command runs");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("JSON is text");
+        text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+    }
+
+    /// Says how many submissions there must be in the end.
+    pub fn expect(&self, submissions: usize) {
+        *self.expected.borrow_mut() = Some(submissions);
+    }
+
+    /// Says that the test looks into the inbox itself.
+    pub fn expect_anything(&self) {
+        *self.expected.borrow_mut() = None;
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Starts it again on the same data, on other ports.
+    pub fn restart(&mut self) {
+        (self.child, self.address, self.ops) = spawn(&self.site, &self.data_dir(), &self.environment);
+    }
+
+    /// SIGTERM; the exit code, and how long it took.
+    pub fn terminate(&mut self) -> (Option<i32>, Duration) {
+        let began = Instant::now();
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it can be told");
+        let status = self.child.wait().expect("it ends");
+        (status.code(), began.elapsed())
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            return;
+        }
+        if let Some(expected) = self.expected.take() {
+            let inbox = self.inbox();
+            assert_eq!(inbox.len(), expected, "the inbox holds {inbox:#?}");
+        }
+    }
+}
+
+fn spawn(site: &Path, data: &Path, environment: &[(String, String)]) -> (Child, SocketAddr, SocketAddr) {
+    let mut child = frontdesk()
+        .arg("serve")
+        .arg(site)
+        .args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir"])
+        .arg(data)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let (sender, lines) = mpsc::channel();
+    // Read to the end, or the server would block on a full pipe.
+    std::thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line))));
+    let mut said = Vec::new();
+    let (mut public, mut private) = (None, None);
+    while public.is_none() || private.is_none() {
+        let Ok(line) = lines.recv_timeout(Duration::from_secs(30)) else {
+            let _ = child.kill();
+            panic!("the server did not start: {said:#?}");
+        };
+        let after = |words: &str| line.split_once(words)?.1.split_whitespace().next()?.parse().ok();
+        private = private.or_else(|| after("private listener on http://"));
+        public = public.or_else(|| after("  listening on http://"));
+        said.push(line);
+    }
+    (child, public.expect("it was said"), private.expect("it was said"))
+}

@@ -1,0 +1,90 @@
+// The two endpoints: Schemathesis against the server's own /openapi.json, and the e-mail addresses of the
+// JSON Schema Test Suite (optional/format/email) through the waitlist.
+import { after, before, test } from 'node:test';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import assert from 'node:assert/strict';
+import { exchange, postJson } from '../support/http.mjs';
+import { none } from '../support/list.mjs';
+import { output, python } from '../support/paths.mjs';
+import { startServer } from '../support/server.mjs';
+
+const MIN_CASES = 2000;
+const EXAMPLES_AN_OPERATION = 1500;
+const SEED = 20261120;
+
+let server;
+
+before(async () => {
+  server = await startServer();
+  await mkdir(output, { recursive: true });
+});
+
+after(() => server?.stop());
+
+test(`Schemathesis finds no failure in at least ${MIN_CASES} cases`, async () => {
+  const schemathesis = join(dirname(python), 'schemathesis');
+  assert.ok(existsSync(schemathesis), `${schemathesis}: run scripts/test, which prepares it`);
+  const report = join(output, 'schemathesis.json');
+  const args = [
+    '--config-file', fileURLToPath(new URL('schemathesis.toml', import.meta.url)),
+    'run', `${server.origin}/openapi.json`,
+    // The description names the public address; this is the server under test.
+    '--url', server.origin,
+    '--phases', 'examples,coverage,fuzzing,stateful',
+    '--checks', 'all',
+    '--mode', 'all',
+    '--max-examples', String(EXAMPLES_AN_OPERATION),
+    '--seed', String(SEED),
+    '--generation-database', 'none',
+    '--continue-on-failure',
+    '--report', 'json',
+    '--report-json-path', report,
+    '--no-color',
+  ];
+  const { status, stdout, stderr, error } = spawnSync(schemathesis, args, { cwd: output, encoding: 'utf8', maxBuffer: 1 << 28 });
+  if (error) throw error;
+  console.log(stdout.slice(stdout.indexOf('API Operations:')));
+  none(status === 0 ? [] : [stdout + stderr], 'Schemathesis');
+  const { complete, test_cases: cases, failures, errors, operations, phases } = JSON.parse(await readFile(report, 'utf8'));
+  assert.ok(complete, 'the run was complete');
+  assert.deepEqual([failures, errors], [[], []]);
+  assert.equal(operations.tested, 2, 'operations');
+  assert.equal(phases.coverage.status, 'success');
+  assert.equal(phases.fuzzing.status, 'success');
+  assert.ok(cases.generated >= MIN_CASES, `${cases.generated} cases`);
+});
+
+test('e-mail addresses are judged as the JSON Schema Test Suite says', async () => {
+  const addresses = JSON.parse(await readFile(new URL('email-addresses.json', import.meta.url), 'utf8'));
+  const problems = [];
+  const expect = async (email, status) => {
+    const answer = await postJson(`${server.origin}/api/waitlist`, { email });
+    const said = JSON.parse(answer.text);
+    const right = status === 200 ? said.ok === true : /`email`/.test(said.error ?? '');
+    if (answer.status !== status || !right) problems.push(`${JSON.stringify(email)}: ${answer.status} ${answer.text}`);
+  };
+  for (const email of addresses.valid) await expect(email, 200);
+  for (const email of addresses.invalid) await expect(email, 400);
+  // Another type satisfies `format` by itself, but the field's type is string.
+  for (const value of addresses['not text']) await expect(value, 400);
+  none(problems, 'addresses');
+
+  const kept = (await server.inbox()).filter(({ form }) => form === 'waitlist').map(({ email }) => email);
+  none(addresses.valid.filter((email) => !kept.includes(email)).map((email) => `${email} is not in the inbox`), 'inbox');
+});
+
+test('every method but POST is refused with the Allow header', async () => {
+  const problems = [];
+  for (const path of ['/api/waitlist', '/api/contact']) {
+    for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      const { status, headers, text } = await exchange(server.origin + path, { method });
+      if (status !== 405 || headers.allow !== 'POST') problems.push(`${method} ${path}: ${status}, Allow: ${headers.allow}`);
+      if (method !== 'HEAD' && typeof JSON.parse(text).error !== 'string') problems.push(`${method} ${path}: ${text}`);
+    }
+  }
+  none(problems, 'methods');
+});

@@ -1,0 +1,107 @@
+// Every page's Markdown: the twin, the negotiated answer, and the links inside.
+import { after, before, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { each, get } from './support/http.mjs';
+import { none } from './support/list.mjs';
+import { linksOf, withoutCode } from './support/markdown.mjs';
+import { startServer } from './support/server.mjs';
+import { MISSING, readSite, twinOf } from './support/sitemap.mjs';
+
+let server;
+let site;
+/** Per page: its path, the twin's answer and the negotiated one. */
+let pages;
+
+before(async () => {
+  server = await startServer();
+  site = await readSite(server);
+  pages = await each(site.paths, async (path) => ({
+    path,
+    twin: await get(server.origin + twinOf(path), { accept: 'text/html' }),
+    negotiated: await get(server.origin + path, { accept: 'text/markdown' }),
+    html: await get(server.origin + path, { accept: 'text/html' }),
+  }));
+});
+
+after(() => server?.stop());
+
+/** One problem a page, or none. */
+const check = (what, problem) => none(pages.map((it) => problem(it) && `${it.path}: ${problem(it)}`).filter(Boolean), what);
+
+test('each twin is there, as Markdown, whatever Accept says', () => {
+  check('twins', ({ twin }) => twin.status !== 200 && `${twin.status}`);
+  check('types', ({ twin }) =>
+    twin.headers['content-type'] !== 'text/markdown; charset=utf-8' && `${twin.headers['content-type']}`);
+});
+
+test('the page itself gives the same Markdown to who asks for it', () => {
+  check('statuses', ({ negotiated }) => negotiated.status !== 200 && `${negotiated.status}`);
+  check('types', ({ negotiated }) =>
+    negotiated.headers['content-type'] !== 'text/markdown; charset=utf-8' && `${negotiated.headers['content-type']}`);
+  check('bodies', ({ twin, negotiated }) => !twin.bytes.equals(negotiated.bytes) && 'another text than the twin’s');
+  check('other representations', ({ html }) => !html.headers['content-type']?.startsWith('text/html') && 'no HTML');
+});
+
+test('caches are told that Accept decides', () => {
+  for (const which of ['negotiated', 'html']) {
+    check(`Vary (${which})`, (it) =>
+      !(it[which].headers.vary ?? '').toLowerCase().split(/\s*,\s*/).includes('accept') && `${it[which].headers.vary}`);
+  }
+});
+
+test('the representations point at each other', () => {
+  check('Link to the canonical page', ({ path, twin }) =>
+    !(twin.headers.link ?? '').includes(`<${site.base}${path}>; rel="canonical"`) && `Link: ${twin.headers.link}`);
+  check('Link to the twin', ({ path, html }) =>
+    !/rel="alternate"/.test(html.headers.link ?? '') || !html.headers.link.includes(twinOf(path))
+      ? `Link: ${html.headers.link}` : null);
+});
+
+test('each begins with front matter and its title', () => {
+  check('front matter', ({ twin: { text } }) => {
+    const front = text.match(/^---\n([\s\S]*?)\n---\n/)?.[1];
+    if (!front) return 'no front matter';
+    const missing = ['title', 'description', 'last_updated', 'url'].filter((key) => !new RegExp(`^${key}: \\S`, 'm').test(front));
+    return missing.length ? `no ${missing.join(', ')}` : null;
+  });
+  check('title', ({ twin: { text } }) => !/^---\n[\s\S]*?\n---\n+# \S/.test(text) && 'no # title after the front matter');
+  check('one title', ({ twin: { text } }) => {
+    const titles = withoutCode(text).match(/^# /gm)?.length;
+    return titles !== 1 && `${titles} lines that begin with #`;
+  });
+});
+
+test('each tells where the site’s guide for language models is', () => {
+  check('llms.txt', ({ twin: { text } }) => !text.includes('/llms.txt') && 'no line about /llms.txt');
+});
+
+test('no template or HTML is left in the text', () => {
+  check('leftovers', ({ twin: { text } }) => withoutCode(text).match(/\{\{|\{%|<(?:div|span|p|section|h[1-6])\b[^>]*>/)?.[0]);
+});
+
+test('all links are absolute, and those into the site resolve', async () => {
+  const problems = [];
+  const wanted = new Map();
+  for (const { path, twin } of pages) {
+    for (const link of linksOf(twin.text)) {
+      if (!/^(https?:\/\/|mailto:|tel:)/.test(link)) problems.push(`${path}: ${link} is not absolute`);
+      else if (link.startsWith('http') && site.local(link)) wanted.set(site.local(link), path);
+    }
+  }
+  await each(wanted, async ([address, path]) => {
+    const { status } = await get(address);
+    // The endpoints of the forms are named too; they take nothing but POST.
+    const expected = new URL(address).pathname.startsWith('/api/') ? 405 : 200;
+    if (status !== expected) problems.push(`${path}: ${new URL(address).pathname} answers ${status}`);
+  });
+  none(problems, 'links in Markdown');
+});
+
+test('a missing page helps in Markdown too', async () => {
+  const answer = await get(server.origin + MISSING, { accept: 'text/markdown' });
+  assert.equal(answer.status, 404);
+  assert.equal(answer.headers['content-type'], 'text/markdown; charset=utf-8');
+  const links = linksOf(answer.text);
+  assert.ok(links.length > 0, 'it offers ways on');
+  none(links.filter((link) => !/^(https?:\/\/|mailto:)/.test(link)), 'links that are not absolute');
+});

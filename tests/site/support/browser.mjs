@@ -1,0 +1,38 @@
+// Debian's Chromium, driven by playwright-core.
+import { existsSync } from 'node:fs';
+import { packages } from './paths.mjs';
+
+const executablePath = process.env.FRONTDESK_CHROMIUM ?? '/usr/bin/chromium';
+
+export async function launch() {
+  if (!existsSync(executablePath)) throw new Error(`${executablePath} does not exist: install Debian's chromium`);
+  const { chromium } = packages('playwright-core');
+  return chromium.launch({
+    executablePath,
+    // Only our own pages are opened, and in containers the sandbox often cannot start.
+    chromiumSandbox: false,
+    args: ['--disable-gpu', '--disable-dev-shm-usage'],
+  });
+}
+
+/**
+ * Writes down what a page must not do: console errors, exceptions, policy violations, requests to other hosts.
+ * Returns the growing list.
+ */
+export async function watch(page, origin) {
+  const trouble = [];
+  await page.addInitScript(() => {
+    document.addEventListener('securitypolicyviolation', (event) => {
+      console.error(`policy violation: ${event.violatedDirective} blocked ${event.blockedURI || 'inline code'}`);
+    });
+  });
+  page.on('console', (message) => {
+    if (message.type() === 'error') trouble.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => trouble.push(`exception: ${error.message}`));
+  page.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) trouble.push(`request to ${url}`);
+  });
+  return trouble;
+}

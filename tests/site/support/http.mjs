@@ -1,0 +1,42 @@
+// A bare HTTP client: nothing is followed, decoded or cached behind the tests' back.
+import { Agent, request } from 'node:http';
+
+const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+
+/** One exchange. `headers` of the answer are lower-cased, `bytes` is the body as it came over the wire. */
+export function exchange(url, { method = 'GET', headers = {}, body } = {}) {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(url, { method, headers, agent, timeout: 20_000 }, (incoming) => {
+      const chunks = [];
+      incoming.on('data', (chunk) => chunks.push(chunk));
+      incoming.on('error', reject);
+      incoming.on('end', () => {
+        const bytes = Buffer.concat(chunks);
+        resolve({ url, status: incoming.statusCode, headers: incoming.headers, bytes, text: bytes.toString('utf8') });
+      });
+    });
+    outgoing.on('timeout', () => outgoing.destroy(new Error(`${method} ${url}: no answer within 20 s`)));
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+export const get = (url, headers = {}) => exchange(url, { headers });
+
+export const postJson = (url, value) =>
+  exchange(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(value) });
+
+/** Runs `work` over `items`, a few at a time, and keeps their order. */
+export async function each(items, work, atOnce = 8) {
+  const list = [...items];
+  const results = new Array(list.length);
+  let next = 0;
+  const lane = async () => {
+    while (next < list.length) {
+      const at = next++;
+      results[at] = await work(list[at]);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, list.length) }, lane));
+  return results;
+}

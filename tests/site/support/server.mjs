@@ -1,0 +1,84 @@
+// Starts the release binary on a site with a throw-away data folder, and ends it by its process id.
+import { spawn, execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { binary, site } from './paths.mjs';
+
+const START_MS = 30_000;
+const STOP_MS = 10_000;
+
+/** The address that the site believes to have, so that nothing passes by pointing at the local one. */
+const base = 'https://www.example.com';
+
+const calm = {
+  FRONTDESK_BASE_URL: base,
+  FRONTDESK_LIMITS__ENABLED: 'false',
+  FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE: '20000',
+};
+
+/**
+ * A running server: `origin` (where it is), `base` (where the public would find it), `ops`, `dataDir`, `inbox()`, `stop()`.
+ * `env` adds settings; rate limits are off unless it says otherwise.
+ */
+export async function startServer({ env = {} } = {}) {
+  if (!existsSync(binary)) throw new Error(`${binary} does not exist: run "cargo build --release" first`);
+  const dataDir = await mkdtemp(join(tmpdir(), 'frontdesk-site-test-'));
+  const args = ['serve', site, '--listen', '127.0.0.1:0', '--ops-listen', '127.0.0.1:0', '--data-dir', dataDir];
+  const child = spawn(binary, args, {
+    env: { ...process.env, ...calm, NO_COLOR: '1', ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+
+  let said = '';
+  const addresses = new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error(`no banner within ${START_MS} ms; stderr:\n${said}`)), START_MS);
+    child.stderr.setEncoding('utf8');
+    child.stderr.on('data', (chunk) => {
+      said += chunk;
+      const origin = said.match(/\blistening on (http:\/\/\S+)\s/)?.[1];
+      const ops = said.match(/\bprivate listener on (http:\/\/\S+)\s/)?.[1];
+      if (origin && ops) {
+        clearTimeout(late);
+        resolve({ origin: origin.replace(/\/$/, ''), ops: ops.replace(/\/$/, '') });
+      }
+    });
+    child.once('error', (error) => {
+      clearTimeout(late);
+      reject(error);
+    });
+    exited.then(({ code, signal }) => {
+      clearTimeout(late);
+      reject(new Error(`the server ended at once (${code ?? signal}); stderr:\n${said}`));
+    });
+  });
+
+  const stop = async () => {
+    const running = () => child.exitCode === null && child.signalCode === null;
+    if (running()) {
+      child.kill('SIGTERM');
+      const timer = setTimeout(() => running() && child.kill('SIGKILL'), STOP_MS);
+      await exited;
+      clearTimeout(timer);
+    }
+    await rm(dataDir, { recursive: true, force: true });
+  };
+
+  try {
+    const { origin, ops } = await addresses;
+    return { origin, base, ops, dataDir, stop, inbox: () => inbox(dataDir), log: () => said };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** What `frontdesk inbox list --json` prints, one object a submission. */
+async function inbox(dataDir) {
+  const args = ['inbox', 'list', '--json', '--limit', '100000', '--site', site, '--data-dir', dataDir];
+  const { stdout } = await promisify(execFile)(binary, args, { maxBuffer: 1 << 28 });
+  return stdout.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+}
