@@ -82,8 +82,7 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages
-    #[command(hide = true)]
+    /// Write the manual pages, for packages and for `man`
     Man {
         /// The folder to write them to
         dir: PathBuf,
@@ -126,6 +125,8 @@ fn absolute(path: &PathBuf) -> String {
 pub fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(code) => code,
+        // Whoever reads us has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // Nobody is left to tell if this fails.
             let _ = report(&error);
@@ -145,9 +146,14 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             inbox::run(&command, &config.store.path)
         }
         Command::Config { site, json, overrides } => config::run(&site, &overrides.flags(), json),
-        Command::Completions { shell } => Ok(completions::run(&mut Arguments::command(), shell)),
+        Command::Completions { shell } => completions::run(&mut Arguments::command(), shell),
         Command::Man { dir } => completions::manual(Arguments::command(), &dir),
     }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.into_iter().any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// Prints `error: …`, what led to it, and a hint where there is one.

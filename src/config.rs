@@ -1,6 +1,6 @@
 //! From `frontdesk.toml`, the environment and flags to typed options, each fault with its place.
 //!
-//! A key is declared once, where it is read in [`Config::read`]: its name, its default and how it is parsed. Everything else
+//! A key is declared once, where it is read in `Config::read`: its name, its default and how it is parsed. Everything else
 //! (unknown keys, environment variables, the `config` command, the check of the commented example) follows from that.
 
 mod reader;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub use reader::{Flag, Origin, Setting};
 
-use crate::fault::{Fault, Severity};
+use crate::fault::Fault;
 use crate::inbox::{email::Mailbox, limit, store};
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
 use crate::{resources, web};
@@ -47,26 +47,25 @@ pub struct Config {
 
 impl Config {
     /// Reads the configuration of the site in `folder`: a flag wins over the environment, that over the file, that over the
-    /// default. None if a fault keeps it from being used.
+    /// default. Where a value is at fault its default stands in; with an error among the faults, it must not be used to serve.
     pub fn load(
         folder: &Path,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &[Flag],
-        faults: &mut Vec<Fault>,
-    ) -> Option<Self> {
-        let file = folder.join(FILE_NAME);
-        let text = match std::fs::read_to_string(&file) {
-            Ok(text) => text,
+    ) -> (Self, Vec<Fault>) {
+        match std::fs::read_to_string(folder.join(FILE_NAME)) {
+            Ok(text) => Self::parse(&text, folder, environment, flags),
             Err(error) => {
+                let (config, mut faults) = Self::parse("", folder, environment, flags);
                 let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
-                faults.push(fault.hint(format!(
-                    "is {} a site's folder? `frontdesk init DIR` writes a small site to begin with",
-                    folder.display()
-                )));
-                return None;
+                let folder = folder.display();
+                let hint = format!(
+                    "is {folder} a site's folder? `frontdesk init DIR` writes a small site to begin with"
+                );
+                faults.insert(0, fault.hint(hint));
+                (config, faults)
             }
-        };
-        Self::parse(&text, folder, environment, flags, faults)
+        }
     }
 
     /// The same for a text that was read already; `folder` is what relative paths are relative to.
@@ -75,15 +74,11 @@ impl Config {
         folder: &Path,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &[Flag],
-        faults: &mut Vec<Fault>,
-    ) -> Option<Self> {
-        let before = faults.len();
-        let mut reader = Reader::new(FILE_NAME, text, environment, flags, faults);
+    ) -> (Self, Vec<Fault>) {
+        let mut reader = Reader::new(FILE_NAME, text, environment, flags);
         let config = Self::read(&mut reader, folder);
-        let (settings, mut found) = reader.finish();
-        faults.append(&mut found);
-        let failed = faults[before..].iter().any(|fault| fault.severity == Severity::Error);
-        (!failed).then_some(Self { settings, ..config })
+        let (settings, faults) = reader.finish();
+        (Self { settings, ..config }, faults)
     }
 
     /// Every key there is, in the order of the documentation.
@@ -131,6 +126,12 @@ impl Config {
 
         let data_dir: PathBuf = r.get("store.data_dir", "data", value::path);
         let data_dir = folder.join(data_dir);
+        let published = ["pages", "posts", "assets", "static", "theme"].map(|part| folder.join(part));
+        r.refuse_if(
+            published.iter().any(|part| data_dir.starts_with(part)),
+            "store.data_dir",
+            "must not be inside a folder that is published",
+        );
         let path = data_dir.join(r.get("store.url", "sqlite:inbox.sqlite", value::sqlite));
         let window = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
         let store = store::Options {
@@ -179,6 +180,7 @@ impl Config {
             operator: operator.clone(),
             footer,
             home_links: resources::home_links(),
+            reserved: resources::paths(),
         };
         let resources = resources::Options {
             title,
@@ -189,6 +191,7 @@ impl Config {
             operator,
             signals,
             quotas: limits.enabled.then_some((limits.per_minute, limits.per_hour)),
+            duplicate_window: store.duplicate_window,
             today: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
         };
         Self {
@@ -227,7 +230,7 @@ fn email(raw: &Raw) -> Result<String, String> {
     }
 }
 
-/// `[[site.footer]]` with `title` and `links`, each a path or `{ title, href }`.
+/// `[[site.footer]]` with `title` and `links`, each a path or `{ title, href }`, and nothing else.
 fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     let expected = || {
         "groups `[[site.footer]]` with a `title` and `links`, each a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
@@ -235,19 +238,22 @@ fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     };
     let Raw::List(groups) = raw else { return Err(expected()) };
     let read = |group: &Raw| {
-        let title = group.member("title")?.as_text()?;
-        let Raw::List(links) = group.member("links")? else { return None };
+        let [title, links] = group.members(["title", "links"])?;
+        let Raw::List(links) = links else { return None };
         let links: Option<Vec<FooterLink>> = links
             .iter()
-            .map(|link| match link {
-                Raw::Text(href) => Some(FooterLink { title: None, href: href.clone() }),
-                link => Some(FooterLink {
-                    title: Some(link.member("title")?.as_text()?.to_owned()),
-                    href: link.member("href")?.as_text()?.to_owned(),
-                }),
+            .map(|link| {
+                if let Raw::Text(href) = link {
+                    return Some(FooterLink { title: None, href: href.clone() });
+                }
+                let [title, href] = link.members(["title", "href"])?;
+                Some(FooterLink {
+                    title: Some(title.as_text()?.to_owned()),
+                    href: href.as_text()?.to_owned(),
+                })
             })
             .collect();
-        Some(FooterGroup { title: title.to_owned(), links: links? })
+        Some(FooterGroup { title: title.as_text()?.to_owned(), links: links? })
     };
     groups.iter().map(|group| read(group).ok_or_else(expected)).collect()
 }
@@ -255,6 +261,7 @@ fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::Severity;
 
     const EXAMPLE: &str = include_str!("../starter/frontdesk.toml");
 
@@ -370,29 +377,37 @@ mod tests {
             &[],
             &["frontdesk.toml:2: `server.trusted_proxies` must be a list of addresses"],
         );
+        refuse(
+            "[[site.footer]]\ntitle = \"x\"\nlinks = []\ncolour = 1\n",
+            &[],
+            &["frontdesk.toml:1: `site.footer` must be groups"],
+        );
+        refuse(
+            "[store]\ndata_dir = \"static/data\"\n",
+            &[],
+            &["frontdesk.toml:2: `store.data_dir` must not be inside a folder that is published"],
+        );
         refuse("[[site.footer]]\ntitle = \"x\"\n", &[], &["frontdesk.toml:1: `site.footer` must be groups"]);
     }
 
     #[test]
     fn an_unknown_variable_is_only_a_warning() {
-        let mut faults = Vec::new();
-        let environment =
-            [("FRONTDESK_SERVER__LISEN".to_owned(), "x".to_owned()), ("HOME".to_owned(), "/".to_owned())];
-        assert!(
-            Config::parse(
-                "[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"d\"\n",
-                Path::new("."),
-                environment,
-                &[],
-                &mut faults
-            )
-            .is_some()
-        );
+        let site = "[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"d\"\n";
+        let (_, faults) =
+            load(site, &[("FRONTDESK_SERVER__LISEN", "x"), ("FRONTDESK_BINARY", "/x"), ("HOME", "/")], &[]);
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
             ["FRONTDESK_SERVER__LISEN: unknown variable\n    hint: did you mean `FRONTDESK_SERVER__LISTEN`?"]
         );
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let (config, _) = load("[limits]\nshared_url = \"redis://user:secret@example.com\"\n", &[], &[]);
+        let setting =
+            config.settings.iter().find(|setting| setting.key == "limits.shared_url").expect("it is there");
+        assert_eq!(setting.value, "\"redis://user:***@example.com\"");
     }
 
     #[test]
@@ -408,26 +423,23 @@ mod tests {
         );
     }
 
-    fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Option<Config>, Vec<Fault>) {
-        let mut faults = Vec::new();
+    fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Config, Vec<Fault>) {
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let config = Config::parse(text, Path::new("/site"), environment, flags, &mut faults);
-        (config, faults)
+        Config::parse(text, Path::new("/site"), environment, flags)
+    }
+
+    fn errors(faults: &[Fault]) -> Vec<String> {
+        faults.iter().filter(|fault| fault.severity == Severity::Error).map(ToString::to_string).collect()
     }
 
     fn accept(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> Config {
         let (config, faults) = load(text, environment, flags);
-        config.unwrap_or_else(|| panic!("{faults:#?}"))
+        assert_eq!(errors(&faults), [""; 0]);
+        config
     }
 
     fn refuse(text: &str, environment: &[(&str, &str)], expected: &[&str]) {
-        let (config, faults) = load(text, environment, &[]);
-        assert!(config.is_none(), "{text}");
-        let errors: Vec<String> = faults
-            .iter()
-            .filter(|fault| fault.severity == Severity::Error)
-            .map(ToString::to_string)
-            .collect();
+        let errors = errors(&load(text, environment, &[]).1);
         assert_eq!(errors.len(), expected.len(), "{errors:#?}");
         for (error, expected) in errors.iter().zip(expected) {
             assert!(error.starts_with(expected), "{error:?} does not begin with {expected:?}");

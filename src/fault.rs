@@ -68,12 +68,17 @@ impl fmt::Display for Fault {
 
 /// The known word that is closest to `word`, if one is close enough to be what was meant.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.chars().count();
     known
         .into_iter()
-        .map(|candidate| (distance(word, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.chars().count().max(3) / 4)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .map(|candidate| (candidate, candidate.chars().count()))
+        .map(|(candidate, its)| (candidate, its, 1 + its.max(3) / 4))
+        // No word can be closer than its length differs, and comparing lengths is cheap.
+        .filter(|(_, its, most)| its.abs_diff(length) <= *most)
+        .map(|(candidate, _, most)| (distance(word, candidate), candidate, most))
+        .filter(|(distance, _, most)| distance <= most)
+        .min_by_key(|(distance, ..)| *distance)
+        .map(|(_, candidate, _)| candidate)
 }
 
 /// Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.

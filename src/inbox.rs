@@ -1,6 +1,6 @@
-//! Where submissions are kept and worked on: parse → limit → store.
+//! Where submissions are kept and worked on: limit → parse → store.
 //!
-//! [`parse`] turns a request body into an [`Entry`] or names every fault in one sentence, [`Limiter`]
+//! [`parse()`] turns a request body into an [`Entry`] or names every fault in one sentence, [`Limiter`]
 //! says whether a source may send now, and [`Store`] keeps the entry and returns once it is on stable
 //! storage. [`Reader`] shows what was kept, from this process or another.
 //!

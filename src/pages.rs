@@ -1,23 +1,25 @@
 //! Every page of the site, in memory, by path: read from Markdown, laid out once, and answered without further work.
 //!
-//! In reading order: [`load()`] turns a folder into a [`Site`]; [`negotiate`] chooses a representation; [`file`] holds what is
+//! In reading order: [`load()`] turns a folder into a [`Site`]; [`negotiate`] chooses a representation; [`mod@file`] holds what is
 //! sent. A page that does not come from Markdown enters by [`Site::insert_page`].
 
 mod document;
 pub mod file;
 pub mod front_matter;
 pub mod highlight;
+pub mod html;
 mod layout;
 pub mod link;
 mod load;
 pub mod markdown;
+mod names;
 pub mod negotiate;
 pub mod path;
 mod theme;
 mod tree;
 mod twin;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -26,10 +28,9 @@ use serde::Serialize;
 
 pub use file::File;
 pub use load::{Loaded, load};
+pub use twin::bracketed;
 
-use crate::fault::{Fault, closest};
 use file::Cache;
-use link::Target;
 
 /// What the operator says about the site as a whole.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +51,8 @@ pub struct Options {
     pub footer: Vec<FooterGroup>,
     /// Links in the header of the home page beside its Markdown twin, in the syntax of `Link` (RFC 8288).
     pub home_links: Vec<String>,
+    /// Paths of generated resources and endpoints, which no page may have.
+    pub reserved: Vec<&'static str>,
 }
 
 /// The company whose website this is.
@@ -141,8 +144,6 @@ pub enum Entry {
 /// What guides, sitemaps and feeds say of a page.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// The source file, empty for generated pages.
-    pub file: String,
     /// Percent-encoded.
     pub path: String,
     /// Percent-encoded path of the Markdown twin.
@@ -171,7 +172,7 @@ pub struct Summary {
 #[derive(Debug)]
 pub struct Site {
     entries: HashMap<Box<str>, Entry>,
-    /// In reading order: pages, then posts (newest first), then what is generated. Unlisted pages are not among them.
+    /// In reading order. Unlisted pages are not among them.
     pages: Vec<Summary>,
     not_found: Page,
     base_url: String,
@@ -224,22 +225,15 @@ impl Site {
     }
 
     /// Puts a page at a decoded path, with its twin and the other names that lead to it, none of which displaces anything.
-    pub fn insert_page(&mut self, decoded: &str, page: Page) {
+    /// Guides, sitemaps and the feed list it where it has a summary.
+    pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<Summary>) {
         self.page_count += 1;
-        let stem = decoded.trim_end_matches('/');
-        let twin = page.markdown.clone();
-        let redirect = || Entry::Redirect(page.path.clone());
-        let mut also = vec![
-            (path::twin(decoded), Entry::File(twin.clone())),
-            (format!("{stem}/index.md"), Entry::File(twin.clone())),
-            (format!("{stem}/index.html.md"), Entry::File(twin)),
-            (format!("{stem}/index.html"), redirect()),
-        ];
-        if !stem.is_empty() {
-            also.push((stem.to_owned(), redirect()));
+        self.pages.extend(summary);
+        for name in path::twins(decoded) {
+            self.entries.entry(name.into()).or_insert_with(|| Entry::File(page.markdown.clone()));
         }
-        for (name, entry) in also {
-            self.entries.entry(name.into()).or_insert(entry);
+        for name in path::redirects(decoded) {
+            self.entries.entry(name.into()).or_insert_with(|| Entry::Redirect(page.path.clone()));
         }
         self.entries.insert(decoded.into(), Entry::Page(page));
     }
@@ -282,56 +276,6 @@ impl Site {
         files.sort_by_key(|file| Arc::as_ptr(file));
         files.dedup_by_key(|file| Arc::as_ptr(file));
         files
-    }
-}
-
-/// The links of all pages, to be checked once everything that they could lead to is in place.
-#[derive(Debug, Default)]
-pub struct Links {
-    /// File, line and target.
-    found: Vec<(String, usize, Target)>,
-    /// The anchors of each page by decoded path.
-    anchors: HashMap<String, HashSet<String>>,
-}
-
-impl Links {
-    /// A warning for each link that leads nowhere on `site`.
-    pub fn check(&self, site: &Site) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        for (file, line, target) in &self.found {
-            let path = target.path.as_str();
-            let Some(entry) = site.get(path) else {
-                let fault = Fault::warning(file, Some(*line), format!("the link to `{path}` leads nowhere"));
-                let known = site
-                    .entries
-                    .keys()
-                    .map(AsRef::as_ref)
-                    .filter(|known: &&str| known.ends_with('/') == path.ends_with('/'));
-                faults.push(match closest(path, known) {
-                    Some(known) => fault.hint(format!("did you mean `{known}`?")),
-                    None => fault,
-                });
-                continue;
-            };
-            let Some(fragment) = &target.fragment else { continue };
-            let page = match entry {
-                Entry::Redirect(to) => path::decode(to).map(std::borrow::Cow::into_owned).unwrap_or_default(),
-                _ => path.to_owned(),
-            };
-            let Some(anchors) = self.anchors.get(&page) else { continue };
-            if !anchors.contains(fragment) {
-                let fault = Fault::warning(
-                    file,
-                    Some(*line),
-                    format!("there is no anchor `#{fragment}` on `{page}`"),
-                );
-                faults.push(match closest(fragment, anchors.iter().map(String::as_str)) {
-                    Some(known) => fault.hint(format!("did you mean `#{known}`?")),
-                    None => fault,
-                });
-            }
-        }
-        faults
     }
 }
 

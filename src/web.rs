@@ -4,6 +4,7 @@
 //! never crosses threads; all workers accept from the same socket.
 
 mod answer;
+mod body;
 mod connection;
 mod get_page;
 mod listener;
@@ -15,6 +16,7 @@ mod source;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -81,20 +83,22 @@ pub fn serve(
         let run = move || listener::run(desk, public, connections, stop);
         threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
     }
-    if let Some(private) = private {
-        private.set_nonblocking(true)?;
+    let (ended, until) = watch::channel(false);
+    let ops = private.map(|private| {
         let (desk, stop) = (desk.clone(), stop.clone());
-        threads.push(
-            std::thread::Builder::new().name("ops".into()).spawn(move || ops::run(desk, private, stop))?,
-        );
-    }
+        std::thread::Builder::new().name("ops".into()).spawn(move || ops::run(desk, private, stop, until))
+    });
+    let ops = ops.transpose()?;
     for thread in threads {
-        match thread.join() {
-            Ok(result) => result?,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        join(thread)?;
     }
-    Ok(())
+    // The private address says that the server is stopping for as long as it is.
+    let _ = ended.send(true);
+    ops.map_or(Ok(()), join)
+}
+
+fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Binds a listening socket; the error names the address.

@@ -9,14 +9,12 @@ use crate::config::Config;
 
 /// Prints each fault as `file:line: what`; 1 if there is any.
 pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    let mut faults = Vec::new();
-    let mut pages = 0;
-    if let Some(config) = Config::load(folder, std::env::vars(), &[], &mut faults) {
-        let listen = config.listen;
-        let (site, mut found) = site::load(folder, &config.at(listen));
-        faults.append(&mut found);
-        pages = site.map_or(0, |site| site.page_count());
-    }
+    // Where the configuration is at fault the defaults stand in, so that the site's faults are told as well.
+    let (config, mut faults) = Config::load(folder, site::environment(), &[]);
+    let listen = config.listen;
+    let (site, mut found) = site::load(folder, &config.at(listen));
+    faults.append(&mut found);
+    let pages = site.map_or(0, |site| site.page_count());
     if json {
         let mut stdout = io::stdout().lock();
         for fault in &faults {

@@ -1,6 +1,6 @@
 //! `frontdesk completions SHELL`, and the manual pages for a release.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,9 +9,11 @@ use clap::Command;
 use clap_complete::{Shell, generate};
 
 /// Prints the script to standard output.
-pub(super) fn run(command: &mut Command, shell: Shell) -> ExitCode {
-    generate(shell, command, "frontdesk", &mut io::stdout());
-    ExitCode::SUCCESS
+pub(super) fn run(command: &mut Command, shell: Shell) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    generate(shell, command, "frontdesk", &mut script);
+    io::stdout().lock().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes `frontdesk.1`, `frontdesk-serve.1` and so on.

@@ -73,13 +73,9 @@ pub fn run(command: &InboxCommand, database: &Path) -> anyhow::Result<ExitCode> 
     let stdout = io::stdout();
     let width = if stdout.is_terminal() { terminal_width(&stdout) } else { DEFAULT_WIDTH };
     let mut out = BufWriter::new(stdout.lock());
-    let done = execute(command, database, width, &mut out, &mut io::stderr().lock())
-        .and_then(|code| out.flush().map(|()| code).map_err(Into::into));
-    match done {
-        // Whoever reads us has seen enough.
-        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
-        done => done,
-    }
+    let code = execute(command, database, width, &mut out, &mut io::stderr().lock())?;
+    out.flush()?;
+    Ok(code)
 }
 
 fn terminal_width(stdout: &io::Stdout) -> usize {
@@ -88,13 +84,6 @@ fn terminal_width(stdout: &io::Stdout) -> usize {
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| *columns > 0)
         .unwrap_or(DEFAULT_WIDTH)
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn execute(

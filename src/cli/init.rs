@@ -54,8 +54,7 @@ mod tests {
     fn the_site_that_is_written_has_nothing_to_mend() {
         let folder = tempfile::tempdir().expect("a folder");
         run(folder.path()).expect("it can be written");
-        let mut faults = Vec::new();
-        let config = Config::load(folder.path(), [], &[], &mut faults).expect("it is valid");
+        let (config, mut faults) = Config::load(folder.path(), [], &[]);
         let listen = config.listen;
         let (site, mut found) = site::load(folder.path(), &config.at(listen));
         faults.append(&mut found);

@@ -11,29 +11,35 @@ use crate::fault::{Fault, Severity};
 use crate::pages::{self, Site};
 use crate::resources;
 
-/// The configuration; faults are printed, and an error among them ends the command.
+/// The configuration; an error in it is printed and ends the command.
 pub(super) fn configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<Config> {
-    let mut faults = Vec::new();
-    let config = Config::load(folder, std::env::vars(), flags, &mut faults);
-    let Some(config) = config else {
-        print(&faults)?;
+    let (config, faults) = Config::load(folder, environment(), flags);
+    // Elsewhere a warning about the site can wait, but a variable that nobody reads will have been meant to be read.
+    let of_now =
+        |fault: &&Fault| fault.severity == Severity::Error || fault.place != crate::config::FILE_NAME;
+    let said: Vec<Fault> = faults.iter().filter(of_now).cloned().collect();
+    print(&said)?;
+    if faults.iter().any(|fault| fault.severity == Severity::Error) {
         bail!("the configuration cannot be used ({})", count(&faults));
-    };
+    }
     Ok(config)
+}
+
+/// The environment, as far as it is text: the rest is nobody's setting.
+pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// The whole site with its resources, and every fault; no site if one of them is an error.
 pub(super) fn load(folder: &Path, config: &Config) -> (Option<Site>, Vec<Fault>) {
     let forms = resources::page_forms(&config.pages.base_url);
     let loaded = pages::load(folder, &config.pages, &forms);
-    let mut faults = loaded.faults;
     let site = loaded.site.map(|mut site| {
         resources::add(&mut site, &config.resources);
-        faults.extend(loaded.links.check(&site));
         site
     });
-    faults.sort_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
-    (site, faults)
+    (site, loaded.faults)
 }
 
 /// Prints faults to standard error, one below the other.

@@ -49,7 +49,7 @@ impl fmt::Display for Origin {
 pub struct Setting {
     /// `server.listen`
     pub key: &'static str,
-    /// As it would stand in the file; secrets hidden.
+    /// As it would stand in the file; the password in an address is hidden.
     pub value: String,
     /// Who said so.
     pub origin: Origin,
@@ -74,10 +74,10 @@ impl<'a> Reader<'a> {
         text: &str,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &'a [Flag],
-        faults: &mut Vec<Fault>,
     ) -> Self {
         let (table, errors) = DeTable::parse_recoverable(text);
         let line = |span: Range<usize>| 1 + text[..span.start.min(text.len())].matches('\n').count();
+        let mut faults = Vec::new();
         for error in errors {
             faults.push(Fault::error(
                 file,
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
             entries.insert(name, (value, line(span)));
         });
         let environment = environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        Self { file, entries, environment, flags, settings: Vec::new(), faults: Vec::new() }
+        Self { file, entries, environment, flags, settings: Vec::new(), faults }
     }
 
     /// The value of `key`. Where it is at fault the fault is noted and the default stands in, so that all faults are found.
@@ -106,12 +106,7 @@ impl<'a> Reader<'a> {
         match parse(&raw) {
             Ok(value) => value,
             Err(expected) => {
-                let (place, line) = match &origin {
-                    Origin::File(line) => (self.file.to_owned(), Some(*line)),
-                    Origin::Environment(name) => (name.clone(), None),
-                    Origin::Flag(name) => ((*name).to_owned(), None),
-                    Origin::Default => (self.file.to_owned(), None),
-                };
+                let (place, line) = self.place(&origin);
                 self.faults.push(Fault::error(place, line, format!("`{key}` must be {expected}")));
                 parse(&default)
                     .unwrap_or_else(|expected| unreachable!("the default of `{key}` is not {expected}"))
@@ -141,6 +136,26 @@ impl<'a> Reader<'a> {
                 self.faults.push(Fault::error(variable, None, format!("cannot read `{path}`: {error}")));
                 None
             }
+        }
+    }
+
+    /// Notes an error about `key` if `impossible`.
+    pub(super) fn refuse_if(&mut self, impossible: bool, key: &str, message: &str) {
+        if impossible {
+            let origin =
+                self.settings.iter().find(|setting| setting.key == key).map(|setting| setting.origin.clone());
+            let (place, line) = self.place(&origin.unwrap_or(Origin::Default));
+            self.faults.push(Fault::error(place, line, format!("`{key}` {message}")));
+        }
+    }
+
+    /// How a fault names where a value comes from.
+    fn place(&self, origin: &Origin) -> (String, Option<usize>) {
+        match origin {
+            Origin::File(line) => (self.file.to_owned(), Some(*line)),
+            Origin::Environment(name) => (name.clone(), None),
+            Origin::Flag(name) => ((*name).to_owned(), None),
+            Origin::Default => (self.file.to_owned(), None),
         }
     }
 
@@ -189,6 +204,10 @@ impl<'a> Reader<'a> {
         for name in self.environment.keys() {
             let names: Vec<String> = known.iter().map(|key| variable(key)).collect();
             let known = closest(name, names.iter().map(String::as_str)).map(str::to_owned);
+            // Other programs may have variables of their own that begin alike; ours have a table and a key.
+            if known.is_none() && !name.contains("__") {
+                continue;
+            }
             self.faults.push(hinted(Fault::warning(name, None, "unknown variable"), known));
         }
         self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));

@@ -49,9 +49,14 @@ impl Raw {
         )
     }
 
-    pub(super) fn member(&self, name: &str) -> Option<&Self> {
+    /// The members of a table that has exactly these.
+    pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> Option<[&Self; N]> {
         let Self::Table(members) = self else { return None };
-        members.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+        if members.len() != N {
+            return None;
+        }
+        let found = names.map(|name| members.iter().find(|(key, _)| key == name).map(|(_, value)| value));
+        found.iter().all(Option::is_some).then(|| found.map(|member| member.unwrap_or(self)))
     }
 
     pub(super) fn as_text(&self) -> Option<&str> {
@@ -64,7 +69,7 @@ impl Raw {
     /// As it would stand in the file.
     pub(super) fn display(&self) -> String {
         match self {
-            Self::Text(text) => format!("{text:?}"),
+            Self::Text(text) => format!("{:?}", without_password(text)),
             Self::Number(number) => number.to_string(),
             Self::Flag(flag) => flag.to_string(),
             Self::Other(text) => text.clone(),
@@ -90,6 +95,17 @@ impl Raw {
             _ => None,
         }
     }
+}
+
+/// `scheme://user:password@host` with the password hidden.
+fn without_password(text: &str) -> String {
+    let hidden = || {
+        let (scheme, rest) = text.split_once("://")?;
+        let (user_info, host) = rest.rsplit_once('@')?;
+        let (user, _) = user_info.split_once(':')?;
+        Some(format!("{scheme}://{user}:***@{host}"))
+    };
+    hidden().unwrap_or_else(|| text.to_owned())
 }
 
 /// What a parser returns: the value, or what it must be.
@@ -215,9 +231,12 @@ pub(super) fn web_address(raw: &Raw) -> Parsed<String> {
     if address.is_empty() {
         return Ok(address);
     }
-    let uri: http::Uri = address.parse().map_err(|_| expected())?;
-    let known = matches!(uri.scheme_str(), Some("http" | "https"));
-    if known && uri.host().is_some_and(|host| !host.is_empty()) { Ok(address) } else { Err(expected()) }
+    let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
+    let host = rest.map(|rest| rest.split(['/', '?', '#', ':']).next().unwrap_or_default());
+    let is_plain = address
+        .chars()
+        .all(|c| c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '}'));
+    if is_plain && host.is_some_and(|host| !host.is_empty()) { Ok(address) } else { Err(expected()) }
 }
 
 /// A language tag (BCP 47), roughly.

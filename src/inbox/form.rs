@@ -180,8 +180,8 @@ pub static CONTACT: Form = Form {
     path: "/api/contact",
     operation_id: "sendContactMessage",
     summary: "Send a message to the operator's team",
-    description: "Passes an enquiry to the operator's team, who answer by e-mail. The same message sent again within \
-                  a day counts as one, and gets the same answer.",
+    description: "Passes an enquiry to the operator's team, who answer by e-mail. A message that is sent twice counts as one, \
+                  and gets the same answer.",
     schema_name: "ContactRequest",
     fields: &[
         Field {

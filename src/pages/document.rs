@@ -1,13 +1,13 @@
 //! One page on its way from source to site, and the pages that are made of other pages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::civil::Date;
 use serde::Serialize;
 
 use super::front_matter::{self, FrontMatter};
 use super::markdown::Rendered;
-use super::path::{self, encode, slug};
+use super::path::{encode, slug};
 use super::tree::Source;
 use super::{Options, in_parallel};
 use crate::fault::Fault;
@@ -61,9 +61,11 @@ pub(super) struct Document {
     pub body: String,
     /// The line of the file on which the body begins.
     pub body_line: usize,
+    /// The lines of the file on which keys of the front matter are set.
+    pub lines: HashMap<&'static str, usize>,
     pub updated: Date,
     pub rendered: Rendered,
-    /// The preview image's path, percent-encoded.
+    /// The preview image's address.
     pub image: Option<String>,
 }
 
@@ -71,6 +73,11 @@ impl Document {
     /// The source file as faults name it.
     pub fn place(&self) -> &str {
         if self.file.is_empty() { "the generated pages" } else { &self.file }
+    }
+
+    /// The line on which a key is set, for faults.
+    pub fn line(&self, key: &str) -> Option<usize> {
+        self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
 
     pub fn template(&self) -> &str {
@@ -101,6 +108,7 @@ impl Document {
             },
             body: String::new(),
             body_line: 1,
+            lines: HashMap::new(),
             updated,
             rendered: Rendered::default(),
             image: None,
@@ -129,6 +137,7 @@ pub(super) fn read_documents(sources: &[Source], faults: &mut Vec<Fault>) -> Vec
                 front_matter,
                 body: parsed.body.to_owned(),
                 body_line: parsed.body_line,
+                lines: parsed.lines,
                 rendered: Rendered::default(),
                 image: None,
             }
@@ -164,6 +173,16 @@ fn place_of(file: &str, front_matter: &mut FrontMatter) -> (String, Kind) {
     if let Some(slug) = &front_matter.slug {
         name.clone_from(slug);
     }
+    if let Some(path) = &front_matter.path {
+        let kind = if path == "/" {
+            Kind::Home
+        } else if is_post {
+            Kind::Post
+        } else {
+            Kind::Page
+        };
+        return (path.clone(), kind);
+    }
     let mut path = String::from(if is_post { "/blog/" } else { "/" });
     for segment in [folder, &name] {
         if !segment.is_empty() {
@@ -193,45 +212,19 @@ pub(super) fn add_blog(documents: &mut Vec<Document>, options: &Options, faults:
     for document in documents.iter_mut().filter(|document| document.kind == Kind::Blog) {
         document.updated = document.updated.max(latest);
     }
+    unify_tags(documents, faults);
     let tags = tags_of(documents);
     if tags.is_empty() {
         return;
     }
     if !has(documents, "/blog/tags/") {
-        documents.push(Document::generated(
-            "/blog/tags/",
-            Kind::Tags,
-            "Tags",
-            "The subjects of our posts.",
-            latest,
-        ));
+        let description = "The subjects of our posts.";
+        documents.push(Document::generated("/blog/tags/", Kind::Tags, "Tags", description, latest));
     }
-    let mut taken: HashMap<String, String> = HashMap::new();
     for tag in tags {
-        let slug = slug(&tag.name);
-        let place = || {
-            documents
-                .iter()
-                .find(|document| document.front_matter.tags.contains(&tag.name))
-                .map_or("posts/", Document::place)
-        };
-        if slug.is_empty() {
-            let message = format!("the tag `{}` has no letter or digit that could name its page", tag.name);
-            faults.push(Fault::error(place(), Some(1), message));
-            continue;
-        }
-        if let Some(other) = taken.insert(slug.clone(), tag.name.clone()) {
-            let message =
-                format!("the tags `{other}` and `{}` would share the path `/blog/tags/{slug}/`", tag.name);
-            faults.push(
-                Fault::error(place(), Some(1), message)
-                    .hint("write them alike, or call one of them something else"),
-            );
-            continue;
-        }
-        let path = format!("/blog/tags/{slug}/");
         let updated = documents.iter().filter(|document| document.front_matter.tags.contains(&tag.name));
         let updated = updated.map(|document| document.updated).max().unwrap_or(latest);
+        let path = tag_path(&tag.name);
         if !has(documents, &path) {
             let description = format!("What {} has written about {}.", options.title, tag.name);
             documents.push(Document::generated(
@@ -245,24 +238,54 @@ pub(super) fn add_blog(documents: &mut Vec<Document>, options: &Options, faults:
     }
 }
 
-/// All tags of posts, by name.
+/// Gives tags that differ only in case one spelling, the first. Two tags that would share a path for another reason (`C` and
+/// `C++`), or have none, are faults.
+fn unify_tags(documents: &mut [Document], faults: &mut Vec<Fault>) {
+    let mut spellings: HashMap<String, String> = HashMap::new();
+    for document in documents.iter_mut().filter(|document| document.kind == Kind::Post) {
+        let (place, line) = (document.file.clone(), document.line("tags"));
+        document.front_matter.tags.retain_mut(|tag| {
+            let slug = slug(tag);
+            if slug.is_empty() {
+                let message = format!("the tag `{tag}` has no letter or digit that could name its page");
+                faults.push(Fault::error(&place, line, message));
+                return false;
+            }
+            let spelling = spellings.entry(slug).or_insert_with(|| tag.clone());
+            let alike = spelling.to_lowercase() == tag.to_lowercase();
+            if alike {
+                tag.clone_from(spelling);
+            } else {
+                let message = format!("the tag `{tag}` would have the same page as `{spelling}`");
+                faults.push(Fault::error(&place, line, message).hint("call one of them something else"));
+            }
+            alike
+        });
+        let mut seen = HashSet::new();
+        document.front_matter.tags.retain(|tag| seen.insert(tag.clone()));
+    }
+}
+
+/// Decoded.
+fn tag_path(name: &str) -> String {
+    format!("/blog/tags/{}/", slug(name))
+}
+
+/// All tags of listed posts, by name.
 pub(super) fn tags_of(documents: &[Document]) -> Vec<Tag> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for document in documents.iter().filter(|document| document.kind == Kind::Post) {
-        for tag in &document.front_matter.tags {
+    for post in posts_of(documents) {
+        for tag in &post.front_matter.tags {
             *counts.entry(tag.clone()).or_default() += 1;
         }
     }
     counts
         .into_iter()
-        .map(|(name, count)| Tag {
-            path: encode(&format!("/blog/tags/{}/", slug(&name))).into_owned(),
-            name,
-            count,
-        })
+        .map(|(name, count)| Tag { path: encode(&tag_path(&name)).into_owned(), name, count })
         .collect()
 }
 
+/// Listed posts, newest first.
 pub(super) fn posts_of(documents: &[Document]) -> Vec<&Document> {
     let mut posts: Vec<&Document> = documents
         .iter()
@@ -270,30 +293,4 @@ pub(super) fn posts_of(documents: &[Document]) -> Vec<&Document> {
         .collect();
     posts.sort_by(|a, b| (b.front_matter.date, &a.path).cmp(&(a.front_matter.date, &b.path)));
     posts
-}
-
-/// Two pages cannot have one path, nor can an alias be a page's.
-pub(super) fn refuse_duplicates(documents: &[Document], faults: &mut Vec<Fault>) {
-    let mut seen: HashMap<String, &str> = HashMap::new();
-    for document in documents {
-        // Twins share a name space with pages: `/a/` has its twin at `/a.md`.
-        let key = document.path.to_lowercase();
-        if let Some(other) = seen.insert(key, document.place()) {
-            let message = format!("the path `{}` is also that of {other}", document.path);
-            faults.push(
-                Fault::error(document.place(), Some(1), message).hint("give one of them a `slug` of its own"),
-            );
-        }
-    }
-    for document in documents {
-        for alias in &document.front_matter.aliases {
-            let alias = format!("{}/", path::join("/", alias).trim_end_matches('/'));
-            if let Some(other) =
-                seen.get(alias.to_lowercase().as_str()).filter(|other| **other != document.file)
-            {
-                let message = format!("the alias `{alias}` is the path of {other}");
-                faults.push(Fault::error(&document.file, Some(1), message));
-            }
-        }
-    }
 }

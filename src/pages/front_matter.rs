@@ -1,7 +1,9 @@
 //! Reads the front matter of a Markdown file: YAML between `---` lines or TOML between `+++` lines.
 //!
-//! Hugo's and Zola's common spellings are understood (`lastmod`, `linkTitle`, `taxonomies.tags`, `extra.…`), so that
-//! a site that comes from there loads as it is.
+//! Hugo's and Zola's common spellings are understood (`lastmod`, `linkTitle`, `taxonomies.tags`, `extra.…`), and what they would not
+//! publish is not published. What they do beyond Markdown (shortcodes, sections, JSON front matter) is not done here.
+
+use std::collections::HashMap;
 
 use jiff::civil::Date;
 use serde_json::{Map, Value};
@@ -23,6 +25,8 @@ pub struct FrontMatter {
     pub draft: bool,
     /// The last segment of the path, where it is not the file's name.
     pub slug: Option<String>,
+    /// The whole path, where it does not follow from the file's (Hugo's `url`, Zola's `path`).
+    pub path: Option<String>,
     /// Former paths, which lead here by a permanent redirect.
     pub aliases: Vec<String>,
     /// Subjects, each with a page of its own that lists what carries it.
@@ -80,50 +84,26 @@ pub struct Parsed<'a> {
     pub body: &'a str,
     /// The line of the file on which the body begins, counted from 1.
     pub body_line: usize,
+    /// The lines of the file on which keys are set.
+    pub lines: HashMap<&'static str, usize>,
 }
 
-/// Keys that Hugo and Zola know and that have no meaning here. They are passed over without a word.
+/// Keys of Hugo and Zola that are read as well, or that mean nothing to a site without their tools.
+#[rustfmt::skip]
 const FOREIGN: &[&str] = &[
-    "type",
-    "layout",
-    "params",
-    "cascade",
-    "outputs",
-    "resources",
-    "series",
-    "markup",
-    "publishdate",
-    "expirydate",
-    "keywords",
-    "in_search_index",
-    "sort_by",
-    "paginate_by",
-    "insert_anchor_links",
-    "page_template",
-    "generate_feeds",
-    "transparent",
-    "redirect_to",
-    "render",
-    "iscjklanguage",
-    "translationkey",
-    "headless",
-    "build",
-    "_build",
-    "comments",
-    "math",
-    "weight",
-    "categories",
-    "summary",
-    "url",
-    "path",
-    "lastmod",
-    "linktitle",
-    "authors",
-    "images",
-    "taxonomies",
-    "extra",
-    "menu",
-    "menus",
+    // read
+    "summary", "lastmod", "publishdate", "linktitle", "authors", "images", "taxonomies", "extra", "url", "path", "render",
+    "headless", "build", "_build",
+    // without meaning here
+    "type", "layout", "params", "cascade", "outputs", "resources", "series", "markup", "keywords", "in_search_index", "sort_by",
+    "paginate_by", "paginate_path", "insert_anchor_links", "page_template", "generate_feed", "generate_feeds", "transparent",
+    "iscjklanguage", "translationkey", "comments", "math", "weight", "categories", "cover", "menu", "menus",
+];
+
+/// Keys that promise something that does not happen here.
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    ("expirydate", "a page is served until its file is gone, or `draft` is true"),
+    ("redirect_to", "give the page that it leads to an entry in `aliases`"),
 ];
 
 /// The keys of our own.
@@ -191,7 +171,9 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
     };
     let mut reader = Reader { place, source, table, faults };
     let front_matter = reader.read()?;
-    Some(Parsed { front_matter, body, body_line: lines + 1 })
+    let keys = KEYS.iter().filter_map(|key| Some((*key, reader.line(key)?)));
+    let lines_of_keys = keys.collect();
+    Some(Parsed { front_matter, body, body_line: lines + 1, lines: lines_of_keys })
 }
 
 fn yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
@@ -258,8 +240,9 @@ impl Reader<'_> {
             description: self.text(&["description", "summary"]),
             date: self.date(&["date", "publishDate"]),
             updated: self.date(&["updated", "lastmod"]),
-            draft: self.flag("draft"),
+            draft: self.flag(&["draft"]) || self.is_left_out(),
             slug: self.slug(),
+            path: self.path(),
             aliases: self.list(&["aliases"]),
             tags: self.list(&["tags", "taxonomies.tags"]),
             author: self.text(&["author", "extra.author"]).or_else(|| {
@@ -272,7 +255,7 @@ impl Reader<'_> {
             form: self.text(&["form", "extra.form"]),
             template: self.template(),
             image: self.text(&["image", "extra.image"]).or_else(|| self.list(&["images"]).into_iter().next()),
-            toc: self.flag("toc"),
+            toc: self.flag(&["toc", "extra.toc"]),
             kicker: self.text(&["kicker"]),
             cta: self.records("cta", |fields| {
                 Some(Button { label: text_of(fields, "label")?, href: text_of(fields, "href")? })
@@ -284,7 +267,7 @@ impl Reader<'_> {
                     href: text_of(fields, "href"),
                 })
             }),
-            unlisted: self.flag("unlisted"),
+            unlisted: self.flag(&["unlisted"]),
         };
         let failed =
             self.faults[before..].iter().any(|fault| fault.severity == crate::fault::Severity::Error);
@@ -296,6 +279,12 @@ impl Reader<'_> {
         for key in keys {
             let lower = key.to_ascii_lowercase();
             if KEYS.contains(&lower.as_str()) || FOREIGN.contains(&lower.as_str()) {
+                continue;
+            }
+            if let Some((_, hint)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == lower) {
+                let fault =
+                    Fault::warning(self.place, self.line(&key), format!("`{key}` has no effect here"));
+                self.faults.push(fault.hint(*hint));
                 continue;
             }
             let fault = Fault::warning(
@@ -324,22 +313,38 @@ impl Reader<'_> {
         })
     }
 
+    /// Text on one line. Of an entry with a name or a source, that: `author: { name: … }`.
     fn text(&mut self, names: &[&'static str]) -> Option<String> {
         let (name, value) = self.find(names)?;
-        match value {
-            Value::String(text) if text.trim().is_empty() => None,
-            Value::String(text) => Some(text.trim().to_owned()),
-            Value::Number(number) => Some(number.to_string()),
-            _ => self.wrong(name, "text"),
+        let value = match &value {
+            Value::Object(entry) => {
+                ["name", "title", "src", "url"].iter().find_map(|key| entry.get(*key)).unwrap_or(&value)
+            }
+            value => value,
+        };
+        match words(value) {
+            Some(text) => Some(text).filter(|text| !text.is_empty()),
+            None => self.wrong(name, "text"),
         }
     }
 
-    fn flag(&mut self, name: &'static str) -> bool {
-        match self.find(&[name]) {
+    fn flag(&mut self, names: &[&'static str]) -> bool {
+        match self.find(names) {
             None => false,
             Some((_, Value::Bool(flag))) => flag,
-            Some(_) => self.wrong(name, "`true` or `false`").unwrap_or_default(),
+            Some((name, _)) => self.wrong(name, "`true` or `false`").unwrap_or_default(),
         }
+    }
+
+    /// What Hugo and Zola would not publish is not published here either.
+    fn is_left_out(&self) -> bool {
+        let is =
+            |name, expected: &[Value]| self.find(&[name]).is_some_and(|(_, value)| expected.contains(&value));
+        let never = [Value::Bool(false), Value::from("never"), Value::from("link")];
+        is("render", &never[..1])
+            || is("headless", &[Value::Bool(true)])
+            || is("build.render", &never)
+            || is("_build.render", &never)
     }
 
     fn number(&mut self, name: &'static str) -> Option<i64> {
@@ -350,6 +355,9 @@ impl Reader<'_> {
     fn date(&mut self, names: &[&'static str]) -> Option<Date> {
         let (name, value) = self.find(names)?;
         let text = value.as_str().unwrap_or_default();
+        if value.as_str() == Some("") {
+            return None;
+        }
         let day = text.get(..10).unwrap_or(text);
         let rest = text.get(10..).unwrap_or_default();
         match day.parse::<Date>() {
@@ -365,15 +373,17 @@ impl Reader<'_> {
             single @ Value::String(_) => vec![single],
             _ => return self.wrong(name, "a list of words").unwrap_or_default(),
         };
-        let words: Option<Vec<String>> = items
-            .into_iter()
-            .map(|item| match item {
-                Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
-                Value::Number(number) => Some(number.to_string()),
-                _ => None,
-            })
-            .collect();
-        words.or_else(|| self.wrong(name, "a list of words")).unwrap_or_default()
+        let word = |item: &Value| match item {
+            Value::Object(entry) => {
+                ["name", "title", "src", "url"].iter().find_map(|key| words(entry.get(*key)?))
+            }
+            item => words(item),
+        };
+        let items: Option<Vec<String>> = items.iter().map(word).collect();
+        match items {
+            Some(items) => items.into_iter().filter(|item| !item.is_empty()).collect(),
+            None => self.wrong(name, "a list of words").unwrap_or_default(),
+        }
     }
 
     fn records<T>(&mut self, name: &'static str, read: impl Fn(&Map<String, Value>) -> Option<T>) -> Vec<T> {
@@ -389,15 +399,19 @@ impl Reader<'_> {
     }
 
     fn slug(&mut self) -> Option<String> {
-        let slug = self.text(&["slug"])?;
-        if slug.contains(['/', '?', '#', '\\', '%'])
-            || slug == "."
-            || slug == ".."
-            || slug.chars().any(char::is_control)
-        {
+        let slug = self.text(&["slug"])?.trim_matches('/').to_owned();
+        if slug.contains('/') || !is_path(&slug) {
             return self.wrong("slug", "one segment of a path, such as `pricing`");
         }
-        Some(slug)
+        Some(slug).filter(|slug| !slug.is_empty())
+    }
+
+    fn path(&mut self) -> Option<String> {
+        let path = self.text(&["path", "url"])?.trim_matches('/').to_owned();
+        if !is_path(&path) {
+            return self.wrong("path", "a path on this site, such as `/about/`");
+        }
+        Some(if path.is_empty() { "/".to_owned() } else { format!("/{path}/") })
     }
 
     /// Zola writes templates with their ending.
@@ -425,8 +439,26 @@ impl Reader<'_> {
     }
 }
 
+/// Whether every segment can stand in a path as it is.
+fn is_path(path: &str) -> bool {
+    !path.contains(['?', '#', '\\', '%', ':'])
+        && !path.chars().any(char::is_control)
+        && path.split('/').all(|segment| !matches!(segment, "." | ".."))
+        && !path.contains("//")
+}
+
+/// A text, a number or a flag as text; runs of white space, line breaks among them, become one space.
+fn words(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
 fn text_of(fields: &Map<String, Value>, name: &str) -> Option<String> {
-    fields.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+    words(fields.get(name)?).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -452,6 +484,44 @@ mod tests {
         assert_eq!(page.nav_title.as_deref(), Some("Short"));
         assert_eq!(page.author.as_deref(), Some("Ada, Grace"));
         assert_eq!(page.image.as_deref(), Some("/assets/a.png"));
+    }
+
+    #[test]
+    fn entries_with_a_name_stand_for_their_name() {
+        let page = accept(
+            "---\ntitle: T\nauthor: {name: Ada}\nimage: {src: /assets/a.png}\nupdated: ''\ntags: [1, true, {name: x}]\nslug: /a/\nextra: {toc: true}\n---\n",
+        );
+        assert_eq!((page.author.as_deref(), page.image.as_deref()), (Some("Ada"), Some("/assets/a.png")));
+        assert_eq!((page.updated, page.slug.as_deref(), page.toc), (None, Some("a"), true));
+        assert_eq!(page.tags, ["1", "true", "x"]);
+        assert_eq!(
+            accept("---\ntitle: T\nauthors: [{name: Ada}, Grace]\n---\n").author.as_deref(),
+            Some("Ada, Grace")
+        );
+        assert_eq!(
+            accept("---\ntitle: T\ndescription: |\n  two\n  lines\n---\n").description.as_deref(),
+            Some("two lines")
+        );
+    }
+
+    #[test]
+    fn what_others_would_not_publish_is_left_out() {
+        for matter in [
+            "render: false",
+            "headless: true",
+            "build: {render: never}",
+            "_build: {render: false}",
+            "draft: true",
+        ] {
+            assert!(accept(&format!("---\ntitle: T\n{matter}\n---\n")).draft, "{matter}");
+        }
+        assert!(!accept("---\ntitle: T\nrender: true\nbuild: {render: always}\n---\n").draft);
+        assert_eq!(
+            accept("+++\ntitle = \"T\"\npath = \"about/us\"\n+++\n").path.as_deref(),
+            Some("/about/us/")
+        );
+        assert_eq!(accept("---\ntitle: T\nurl: /about/\n---\n").path.as_deref(), Some("/about/"));
+        check("---\ntitle: T\nexpiryDate: 2020-01-01\n---\n", &["a.md:3: `expiryDate` has no effect here"]);
     }
 
     #[test]

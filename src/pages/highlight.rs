@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use giallo::{HighlightOptions, Registry, ThemeVariant};
 
+use super::html::escape;
+
 /// The highlighter tells kinds of tokens apart by the colours of a colour theme. This one gives each kind a colour of its
 /// own, which [`kind`] turns back into a name; a test holds the two together.
 const PALETTE: &str = "dark-plus";
@@ -79,22 +81,6 @@ fn kind(colour: &str) -> Option<&'static str> {
         "#C8C8C8" => "tag",
         _ => return None,
     })
-}
-
-/// Text as it may stand in HTML, in content and in quoted attributes.
-pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -84,13 +84,14 @@ impl<'a> Layout<'a> {
 
     fn context(&self, document: &Document) -> Value {
         let matter = &document.front_matter;
-        let options = self.options;
         let url = self.url(&document.path);
         let tag = match &document.kind {
             Kind::Tag(name) => self.tags.iter().find(|tag| tag.name == *name),
             _ => None,
         };
         let crumbs = self.breadcrumbs(document);
+        // What is missing has neither an address nor a date.
+        let is_page = document.kind != Kind::NotFound;
         let newest = self.posts.iter().position(|post| post.path == document.path);
         let neighbour = |at: Option<usize>| {
             at.and_then(|at| self.posts.get(at)).map(|post| Step {
@@ -103,7 +104,7 @@ impl<'a> Layout<'a> {
         let page = context! {
             path => encode(&document.path),
             url => url.as_str(),
-            twin => encode(&twin(&document.path)),
+            twin => is_page.then(|| encode(&twin(&document.path)).into_owned()),
             title => matter.title.as_str(),
             head_title => self.head_title(document),
             description => matter.description.as_deref(),
@@ -112,17 +113,17 @@ impl<'a> Layout<'a> {
             toc => value(matter.toc.then_some(toc)),
             date => matter.date.map(|date| date.to_string()),
             date_human => matter.date.map(human),
-            updated => document.updated.to_string(),
-            updated_human => human(document.updated),
+            updated => is_page.then(|| document.updated.to_string()),
+            updated_human => is_page.then(|| human(document.updated)),
             author => matter.author.as_deref(),
             tags => value(self.tags_of(document)),
-            image_url => document.image.as_ref().map(|path| format!("{}{path}", options.base_url)),
+            image_url => document.image.as_deref(),
             kind => document.kind.name(),
             form => matter.form.as_deref(),
             cta => value(&matter.cta),
             highlights => value(&matter.highlights),
             reading_minutes => document.reading_minutes(),
-            json_ld => Value::from_safe_string(self.json_ld(document, &url, &crumbs)),
+            json_ld => is_page.then(|| Value::from_safe_string(self.json_ld(document, &url, &crumbs))),
             breadcrumbs => value(&crumbs),
             previous => value(neighbour(newest.map(|at| at + 1))),
             next => value(neighbour(newest.and_then(|at| at.checked_sub(1)))),
@@ -222,7 +223,7 @@ impl<'a> Layout<'a> {
             let page = self.by_path.get(link.href.as_str()).map(|at| &self.documents[*at]);
             page.map(|page| page.short_title().to_owned())
         });
-        Step { title: title.unwrap_or_else(|| link.href.clone()), path: encode_reference(&link.href) }
+        Step { title: title.unwrap_or_else(|| link.href.clone()), path: link.href.clone() }
     }
 
     fn head_title(&self, document: &Document) -> String {
@@ -238,7 +239,7 @@ impl<'a> Layout<'a> {
 
     /// The pages above this one, from the home page down to the page itself.
     fn breadcrumbs(&self, document: &Document) -> Vec<Step> {
-        if document.path == "/" {
+        if matches!(document.kind, Kind::Home | Kind::NotFound) {
             return Vec::new();
         }
         let ends = document.path.match_indices('/').map(|(at, _)| &document.path[..=at]);
@@ -273,7 +274,7 @@ impl<'a> Layout<'a> {
         };
         set("description", matter.description.clone().map(Into::into));
         set("datePublished", matter.date.map(|date| date.to_string().into()));
-        set("image", document.image.as_ref().map(|path| format!("{}{path}", options.base_url).into()));
+        set("image", document.image.clone().map(Into::into));
         if document.kind == Kind::Post {
             set("headline", Some(matter.title.clone().into()));
             set("author", matter.author.as_ref().map(|name| json!({ "@type": "Person", "name": name })));
@@ -303,11 +304,6 @@ impl<'a> Layout<'a> {
 /// Anything that can be serialized, as templates see it.
 fn value(value: impl Serialize) -> Value {
     Value::from(Serde(value))
-}
-
-/// A path is encoded, an address elsewhere is taken as it is written.
-fn encode_reference(href: &str) -> String {
-    if href.starts_with('/') { encode(href).into_owned() } else { href.to_owned() }
 }
 
 /// A date as a person writes it: 20 November 2026.

@@ -50,8 +50,12 @@ impl Catalog {
     /// A relative link is tried against the source file first (`../posts/x.md`, an image beside it), then against the page's
     /// path. `@/x.md` is Zola's way to name a source file.
     pub fn resolve(&self, place: Place<'_>, link: &str) -> Resolved {
-        if has_scheme(link) || link.starts_with("//") {
+        if has_scheme(link) {
             return Resolved { href: link.to_owned(), absolute: link.to_owned(), target: None };
+        }
+        if link.starts_with("//") {
+            let scheme = self.base_url.split_once("//").map_or("https:", |(scheme, _)| scheme);
+            return Resolved { href: link.to_owned(), absolute: format!("{scheme}{link}"), target: None };
         }
         let (rest, fragment) = match link.split_once('#') {
             Some((rest, fragment)) => (rest, Some(fragment)),
@@ -190,7 +194,7 @@ mod tests {
             ("/?q=1", "/?q=1", "https://www.example.com/?q=1", Some(("/", None))),
             ("mailto:a@example.com", "mailto:a@example.com", "mailto:a@example.com", None),
             ("https://example.org/x", "https://example.org/x", "https://example.org/x", None),
-            ("//example.org/x", "//example.org/x", "//example.org/x", None),
+            ("//example.org/x", "//example.org/x", "https://example.org/x", None),
         ] {
             let target = target.map(|(path, fragment): (&str, Option<&str>)| Target {
                 path: path.into(),

@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::document::{Document, Kind, Tag, add_blog, read_documents, refuse_duplicates};
+use super::document::{Document, Kind, Tag, add_blog, read_documents};
 use super::file::{Cache, File, media_type};
+use super::html::{ids, rewrite_links};
 use super::layout::Layout;
-use super::link::{Catalog, Place, Target};
-use super::markdown;
+use super::link::{Catalog, Place};
+use super::markdown::{self, Remark};
+use super::names::{Found, Names, check_links};
 use super::path::{self, encode};
 use super::theme::Theme;
 use super::tree::{Asset, Tree, name_assets};
-use super::{Entry, Form, Links, Options, Page, Site, Summary, in_parallel, twin};
+use super::{Entry, Form, Options, Page, Site, Summary, in_parallel, twin};
 use crate::fault::{Fault, Severity, closest};
 
 /// A loaded site with what was noticed while loading it.
@@ -22,13 +24,11 @@ use crate::fault::{Fault, Severity, closest};
 pub struct Loaded {
     /// None if a fault keeps the site from being served.
     pub site: Option<Site>,
-    /// Its links, to be checked once the resources are in place.
-    pub links: Links,
-    /// Everything that is not as it should be.
+    /// Everything that is not as it should be, by place.
     pub faults: Vec<Fault>,
 }
 
-/// Loads the site in `folder`. Reports every fault; where one of them is an error there is no site.
+/// Loads the site in `folder`. Reports every fault at once; where one of them is an error there is no site.
 ///
 /// `pages/**.md` become pages, `posts/**.md` the blog, `assets/**` and what lies beside pages become assets with
 /// fingerprinted names, `static/**` is served as it is, `theme/**` replaces files of the built-in theme.
@@ -40,33 +40,136 @@ pub fn load(folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
 
     let mut documents = read_documents(&tree.sources, &mut faults);
     add_blog(&mut documents, options, &mut faults);
-    refuse_duplicates(&documents, &mut faults);
+    check_documents(&mut documents, &theme, options, forms, &mut faults);
+    let names = name_everything(&documents, &tree.verbatim, &assets, options, &mut faults);
     let catalog = Catalog {
         base_url: options.base_url.clone(),
         pages: documents.iter().map(|document| (document.file.clone(), document.path.clone())).collect(),
         assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
     };
-    let mut links = Links::default();
-    render(&mut documents, &catalog, forms, &mut links, &mut faults);
-    check_whole(&documents, options, &mut links, &mut faults);
+    let mut links = render(&mut documents, &catalog, &mut faults);
+    links.extend(footer_links(options, &catalog));
 
     let environment = theme.templates(Arc::new(asset_urls), &mut faults);
     let pages = lay_out_all(&documents, &Layout::new(options, forms, environment, &documents), &mut faults);
+    let anchors = pages.iter().flat_map(|(pages, _)| documents.iter().zip(pages));
+    let anchors = anchors.map(|(document, page)| (document.path.clone(), anchors_of(&page.html))).collect();
+    faults.extend(check_links(&links, &names, &anchors));
     faults.sort_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
     faults.dedup();
+
     let sound = faults.iter().all(|fault| fault.severity != Severity::Error);
     let site = pages.filter(|_| sound).map(|(pages, not_found)| {
         let mut site = Site::new(&options.base_url, not_found);
         insert_files(&mut site, tree.verbatim, assets);
-        for (document, page) in documents.iter().zip(pages) {
-            links.anchors.insert(document.path.clone(), anchors(&page.html));
-            site.insert_page(&document.path, page);
+        let summaries: Vec<_> = documents.iter().map(|document| summary(document, options)).collect();
+        for ((document, page), summary) in documents.iter().zip(pages).zip(summaries) {
+            site.insert_page(&document.path, page, summary);
         }
         insert_aliases(&mut site, &documents);
-        site.pages = summaries(&documents, options);
         site
     });
-    Loaded { site, links, faults }
+    Loaded { site, faults }
+}
+
+/// Faults that a document has by itself, or with the theme and the forms. A template that is not there falls back to its kind's.
+fn check_documents(
+    documents: &mut [Document],
+    theme: &Theme,
+    options: &Options,
+    forms: &[Form],
+    faults: &mut Vec<Fault>,
+) {
+    if !documents.iter().any(|document| document.path == "/") {
+        faults.push(Fault::error("pages/", None, "there is no home page").hint("write `pages/index.md`"));
+    }
+    let place_in_order = |document: &Document| {
+        let rank = match document.kind {
+            Kind::Home => 0,
+            Kind::Page => 1,
+            Kind::Post => 2,
+            _ => 3,
+        };
+        let matter = &document.front_matter;
+        (rank, matter.nav.unwrap_or(i64::MAX), std::cmp::Reverse(matter.date), document.path.clone())
+    };
+    documents.sort_by_cached_key(place_in_order);
+    for document in documents {
+        let template = document.template().to_owned();
+        if !theme.has_template(&template) {
+            let message =
+                format!("there is no template `{template}.html`, so `{}.html` is used", document.kind.name());
+            let fault = Fault::warning(document.place(), document.line("template"), message);
+            faults.push(fault.hint("templates of your own go into theme/ in the site's folder"));
+            document.front_matter.template = None;
+        }
+        let Some(form) = &document.front_matter.form else { continue };
+        if !forms.iter().any(|known| known.name == form) {
+            let fault =
+                Fault::error(document.place(), document.line("form"), format!("there is no form `{form}`"));
+            let names: Vec<&str> = forms.iter().map(|form| form.name).collect();
+            let hint = match closest(form, names.iter().copied()) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("the forms are {}", names.join(", ")),
+            };
+            faults.push(fault.hint(hint));
+        } else if options.operator.email.is_empty() {
+            let message = "the form needs `operator.email` in frontdesk.toml";
+            let fault = Fault::error(document.place(), document.line("form"), message);
+            faults
+                .push(fault.hint(
+                    "it is shown where the form cannot be sent: without JavaScript, or after an error",
+                ));
+        }
+    }
+}
+
+/// Every path and whose it is. Two that want the same are a fault.
+fn name_everything(
+    documents: &[Document],
+    verbatim: &[(String, Vec<u8>)],
+    assets: &[Asset],
+    options: &Options,
+    faults: &mut Vec<Fault>,
+) -> Names {
+    let mut names = Names::default();
+    for path in &options.reserved {
+        names.reserve(path);
+    }
+    for (name, _) in verbatim {
+        names.file(&format!("/{name}"), &format!("static/{name}"), faults);
+    }
+    for asset in assets {
+        names.claim(&asset.path, asset.path.trim_start_matches('/'), None, faults);
+    }
+    for document in documents {
+        let line = document.line("slug");
+        if names.claim(&document.path, document.place(), line, faults) {
+            names.claim(&path::twin(&document.path), document.place(), line, faults);
+        }
+        path::twins(&document.path)
+            .into_iter()
+            .chain(path::redirects(&document.path))
+            .for_each(|name| names.aside(name));
+    }
+    for document in documents {
+        for alias in &document.front_matter.aliases {
+            let alias = path::join("/", alias);
+            names.claim(&alias, document.place(), document.line("aliases"), faults);
+            names.aside(alias.trim_end_matches('/').to_owned());
+        }
+    }
+    names
+}
+
+/// The footer's links, which stand in the configuration.
+fn footer_links(options: &Options, catalog: &Catalog) -> Vec<Found> {
+    let place = Place { file: "", path: "/" };
+    let links = options.footer.iter().flat_map(|group| &group.links);
+    links
+        .filter_map(|link| catalog.resolve(place, &link.href).target)
+        .map(|target| Found { place: "frontdesk.toml".to_owned(), line: None, target })
+        .collect()
 }
 
 /// The operator's own files as they are, and every asset under both its names.
@@ -122,54 +225,44 @@ fn lay_out_all(
     (pages.len() == documents.len()).then_some((pages, not_found))
 }
 
-/// Renders all bodies in parallel and resolves the links of front matter.
-fn render(
-    documents: &mut [Document],
-    catalog: &Catalog,
-    forms: &[Form],
-    links: &mut Links,
-    faults: &mut Vec<Fault>,
-) {
+/// Renders all bodies in parallel and resolves the links of front matter. Returns all links.
+fn render(documents: &mut [Document], catalog: &Catalog, faults: &mut Vec<Fault>) -> Vec<Found> {
+    let mut links = Vec::new();
     let rendered = in_parallel(documents, |document| {
         let place = Place { file: &document.file, path: &document.path };
         markdown::render(&document.body, document.body_line, place, catalog)
     });
-    for (document, rendered) in documents.iter_mut().zip(rendered) {
+    for (document, mut rendered) in documents.iter_mut().zip(rendered) {
+        let file = document.file.clone();
+        for Remark { line, message, hint } in rendered.remarks.drain(..) {
+            faults.push(Fault::warning(&file, Some(line), message).hint(hint));
+        }
+        let mut note = |target, line| links.push(Found { place: file.clone(), line, target });
+        rendered.links.drain(..).for_each(|(target, line)| note(target, Some(line)));
         document.rendered = rendered;
         document.body = String::new();
-        let file = document.file.clone();
-        let path = document.path.clone();
-        let place = Place { file: &file, path: &path };
-        let note = |links: &mut Links, target: Option<_>, line| {
-            links.found.extend(target.map(|target| (file.clone(), line, target)));
-        };
-        for (target, line) in std::mem::take(&mut document.rendered.links) {
-            note(links, Some(target), line);
-        }
+
+        let (cta, highlights, image) =
+            (document.line("cta"), document.line("highlights"), document.line("image"));
+        let place = Place { file: &document.file, path: &document.path };
         let matter = &mut document.front_matter;
-        let hrefs = matter.cta.iter_mut().map(|button| &mut button.href);
-        for href in hrefs.chain(matter.highlights.iter_mut().filter_map(|card| card.href.as_mut())) {
+        let buttons = matter.cta.iter_mut().map(|button| (&mut button.href, cta));
+        let cards = matter.highlights.iter_mut().filter_map(|card| Some((card.href.as_mut()?, highlights)));
+        for (href, line) in buttons.chain(cards) {
             let resolved = catalog.resolve(place, href);
             *href = resolved.href;
-            note(links, resolved.target, 1);
+            resolved.target.into_iter().for_each(|target| note(target, line));
         }
-        if let Some(image) = &matter.image {
-            let resolved = catalog.resolve(place, image);
-            note(links, resolved.target, 1);
-            document.image = Some(resolved.href).filter(|href| href.starts_with('/'));
-        }
-        if let Some(form) = &document.front_matter.form
-            && !forms.iter().any(|known| known.name == form)
-        {
-            let fault = Fault::error(&file, Some(1), format!("there is no form `{form}`"));
-            let names: Vec<&str> = forms.iter().map(|form| form.name).collect();
-            let hint = closest(form, names.iter().copied()).map_or_else(
-                || format!("the forms are {}", names.join(", ")),
-                |name| format!("did you mean `{name}`?"),
-            );
-            faults.push(fault.hint(hint));
+        if let Some(written) = &matter.image {
+            let resolved = catalog.resolve(place, written);
+            document.image = Some(match resolved.target {
+                Some(_) => format!("{}{}", catalog.base_url, resolved.href),
+                None => resolved.absolute,
+            });
+            resolved.target.into_iter().for_each(|target| note(target, image));
         }
     }
+    links
 }
 
 fn lay_out(document: &Document, layout: &Layout<'_>) -> Result<Page, Fault> {
@@ -191,7 +284,6 @@ fn lay_out(document: &Document, layout: &Layout<'_>) -> Result<Page, Fault> {
         document,
         url: &url,
         base_url: &options.base_url,
-        updated: &document.updated.to_string(),
         listing: &listing,
         form: form.map(|form| form.markdown.as_str()),
         operator: &options.operator,
@@ -239,71 +331,33 @@ fn not_found_help(layout: &Layout<'_>) -> String {
 }
 
 /// The anchors of a page are all ids in it, those of the template included.
-fn anchors(html: &File) -> HashSet<String> {
-    let html = String::from_utf8_lossy(&html.identity().bytes);
-    html.split(" id=\"")
-        .skip(1)
-        .filter_map(|part| part.split_once('"'))
-        .map(|(id, _)| id.to_owned())
-        .collect()
+fn anchors_of(html: &File) -> HashSet<String> {
+    ids(&String::from_utf8_lossy(&html.identity().bytes)).map(str::to_owned).collect()
 }
 
-/// Looks at what only makes sense for the site as a whole.
-fn check_whole(documents: &[Document], options: &Options, links: &mut Links, faults: &mut Vec<Fault>) {
-    if !documents.iter().any(|document| document.path == "/") {
-        faults.push(Fault::error("pages/", None, "there is no home page").hint("write `pages/index.md`"));
-    }
-    let hrefs = options.footer.iter().flat_map(|group| &group.links).map(|link| link.href.as_str());
-    for href in hrefs.filter(|href| href.starts_with('/')) {
-        links.found.push((
-            String::from("frontdesk.toml"),
-            1,
-            Target { path: href.to_owned(), fragment: None },
-        ));
-    }
-}
-
-fn summaries(documents: &[Document], options: &Options) -> Vec<Summary> {
-    let mut listed: Vec<&Document> =
-        documents.iter().filter(|document| !document.front_matter.unlisted).collect();
-    let rank = |document: &Document| match document.kind {
-        Kind::Home => 0,
-        Kind::Page => 1,
-        Kind::Post => 2,
-        _ => 3,
-    };
-    listed.sort_by(|a, b| {
-        let key = |document: &Document| (rank(document), document.front_matter.nav.unwrap_or(i64::MAX));
-        key(a).cmp(&key(b)).then(b.front_matter.date.cmp(&a.front_matter.date)).then(a.path.cmp(&b.path))
-    });
-    listed
-        .into_iter()
-        .map(|document| {
-            let matter = &document.front_matter;
-            let path = encode(&document.path).into_owned();
-            let is_post = document.kind == Kind::Post;
-            Summary {
-                file: document.file.clone(),
-                twin: encode(&path::twin(&document.path)).into_owned(),
-                title: matter.title.clone(),
-                description: matter.description.clone(),
-                date: matter.date,
-                updated: document.updated,
-                author: matter.author.clone(),
-                tags: matter.tags.clone(),
-                is_post,
-                is_generated: document.file.is_empty(),
-                feed_html: if is_post { absolute_html(document, options) } else { String::new() },
-                path,
-            }
-        })
-        .collect()
+/// What guides, sitemaps and the feed say of a page; none if it is not listed.
+fn summary(document: &Document, options: &Options) -> Option<Summary> {
+    let matter = &document.front_matter;
+    let is_post = document.kind == Kind::Post;
+    (!matter.unlisted).then(|| Summary {
+        path: encode(&document.path).into_owned(),
+        twin: encode(&path::twin(&document.path)).into_owned(),
+        title: matter.title.clone(),
+        description: matter.description.clone(),
+        date: matter.date,
+        updated: document.updated,
+        author: matter.author.clone(),
+        tags: matter.tags.clone(),
+        is_post,
+        is_generated: document.file.is_empty(),
+        feed_html: if is_post { absolute_html(document, options) } else { String::new() },
+    })
 }
 
 /// The body for a feed reader, where a path or an anchor alone would lead nowhere.
 fn absolute_html(document: &Document, options: &Options) -> String {
     let base = &options.base_url;
-    markdown::rewrite_attributes(&document.rendered.html, |url, _| match url.as_bytes().first() {
+    rewrite_links(&document.rendered.html, |url, _| match url.as_bytes().first() {
         Some(b'/') if !url.starts_with("//") => format!("{base}{url}"),
         Some(b'#') => format!("{base}{}{url}", encode(&document.path)),
         _ => url.to_owned(),

@@ -1,6 +1,5 @@
 //! Renders one Markdown body: to HTML for people, and to Markdown whose links are absolute for everybody else.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Mutex;
@@ -10,7 +9,8 @@ use comrak::nodes::{ListType, Node, NodeList, NodeValue, Sourcepos};
 use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 
-use super::highlight::{escape, highlight};
+use super::highlight::highlight;
+use super::html::{escape, rewrite_links};
 use super::link::{Catalog, Place, Target};
 
 /// What comes of a body.
@@ -22,12 +22,23 @@ pub struct Rendered {
     pub markdown: String,
     /// Its headings, in order.
     pub headings: Vec<Heading>,
-    /// Every anchor that a link may name.
-    pub anchors: HashSet<String>,
     /// Its links to places on this site, with the line they stand on.
     pub links: Vec<(Target, usize)>,
+    /// What a reader would stumble over, with the line it stands on.
+    pub remarks: Vec<Remark>,
     /// How many words a reader reads.
     pub words: usize,
+}
+
+/// Something that renders, but not as its author will have meant it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The line of the file.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub hint: &'static str,
 }
 
 /// A heading with its anchor.
@@ -114,7 +125,7 @@ impl<'a> Work<'a, '_> {
         let position = node.data().sourcepos;
         let value = node.data().value.clone();
         match value {
-            NodeValue::Heading(heading) => self.heading(node, heading.level),
+            NodeValue::Heading(heading) => self.heading(node, heading.level, position),
             NodeValue::CodeBlock(block) => {
                 self.verbatim.push(position.start.line..=position.end.line);
                 let language = block.info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
@@ -144,6 +155,13 @@ impl<'a> Work<'a, '_> {
                 }
             }
             NodeValue::Image(image) => {
+                if image.url.contains("//") {
+                    let message = format!(
+                        "browsers are told to load no images from elsewhere, such as `{}`",
+                        image.url
+                    );
+                    self.remark(position, message, "put the image into assets/");
+                }
                 let (href, absolute) = self.resolve(&image.url, position.start.line);
                 self.replace_destination(node, position, &image.url, &absolute);
                 let title = if image.title.is_empty() {
@@ -172,16 +190,19 @@ impl<'a> Work<'a, '_> {
                 let html = self.html(&literal, position);
                 node.data_mut().value = NodeValue::HtmlInline(html);
             }
-            NodeValue::Text(text) => self.rendered.words += text.split_whitespace().count(),
-            NodeValue::FootnoteDefinition(footnote) => {
-                self.rendered.anchors.insert(format!("fn-{}", footnote.name));
+            NodeValue::Text(text) => {
+                self.rendered.words += text.split_whitespace().count();
+                if text.contains("{{<") || text.contains("{{%") {
+                    let message = "a shortcode is shown as it is written".to_owned();
+                    self.remark(position, message, "write Markdown or HTML in its place");
+                }
             }
             _ => {}
         }
     }
 
     /// Gives the heading its anchor: the one that the author chose (`## Title {#anchor}`), or one made of its text.
-    fn heading(&mut self, node: Node<'a>, level: u8) {
+    fn heading(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
         let mut chosen = None;
         if let Some(last) = node.last_child()
             && let NodeValue::Text(text) = &mut last.data_mut().value
@@ -194,9 +215,37 @@ impl<'a> Work<'a, '_> {
             *text = before.trim_end().to_owned().into();
         }
         let title = node.collect_text();
-        let id = chosen.unwrap_or_else(|| self.anchorizer.anchorize(&title));
-        self.rendered.anchors.insert(id.clone());
+        if level == 1 {
+            let message = format!("a second first-level heading, `{title}`");
+            self.remark(position, message, "the page's title is its first-level heading; begin with `##`");
+        }
+        let wanted = chosen
+            .clone()
+            .unwrap_or_else(|| if title.is_empty() { "section".to_owned() } else { title.clone() });
+        // Also told of the anchors that were chosen, so that none is given out twice.
+        let unique = self.anchorizer.anchorize(&wanted);
+        if let Some(chosen) = &chosen
+            && self.rendered.headings.iter().any(|heading| heading.id == *chosen)
+        {
+            self.remark(position, format!("the anchor `#{chosen}` is taken already"), "choose another one");
+        }
+        let id = chosen.unwrap_or(unique);
         self.rendered.headings.push(Heading { level, id, title });
+    }
+
+    fn look_for_what_the_policy_blocks(&mut self, literal: &str, position: Sourcepos) {
+        let lower = literal.to_ascii_lowercase();
+        for (pattern, hint) in BLOCKED {
+            if lower.contains(pattern) && !(pattern == "<script" && lower.contains(" src=")) {
+                let what = pattern.trim_matches(['<', ' ', '=']);
+                self.remark(position, format!("browsers are told to ignore the inline `{what}`"), hint);
+            }
+        }
+    }
+
+    fn remark(&mut self, position: Sourcepos, message: String, hint: &'static str) {
+        let line = self.first_line + position.start.line - 1;
+        self.rendered.remarks.push(Remark { line, message, hint });
     }
 
     /// A task's box is told apart by more than its look.
@@ -259,7 +308,14 @@ impl<'a> Work<'a, '_> {
             if label[..colon].contains(']') {
                 continue;
             }
-            let after = indent + 1 + colon + 2;
+            // The destination may stand on the next line.
+            let (start, line, after) = match indent + 1 + colon + 2 {
+                after if line[after..].trim().is_empty() && number < self.source.lines.len() => {
+                    let (start, next) = self.source.line(number + 1);
+                    (start, next, 0)
+                }
+                after => (start, line, after),
+            };
             if let Some(found) = destination(&line[after..]) {
                 let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
                 let absolute = self.catalog.resolve(self.place, &raw).absolute;
@@ -273,20 +329,20 @@ impl<'a> Work<'a, '_> {
 
     /// Raw HTML with its links resolved, and the edit for the Markdown representation.
     fn html(&mut self, literal: &str, position: Sourcepos) -> String {
+        self.look_for_what_the_policy_blocks(literal, position);
         let first_line = position.start.line;
         let mut found = Vec::new();
-        let html = rewrite_attributes(literal, |url, offset| {
+        let html = rewrite_links(literal, |url, offset| {
             let line = first_line + literal[..offset].matches('\n').count();
             let (href, absolute) = self.resolve(url, line);
             found.push((url.to_owned(), absolute));
             href
         });
-        collect_ids(literal, &mut self.rendered.anchors);
         if !found.is_empty()
             && let Some(range) = self.source.range(position)
         {
             let mut absolutes = found.into_iter();
-            let edited = rewrite_attributes(&self.source.text[range.clone()], |url, _| {
+            let edited = rewrite_links(&self.source.text[range.clone()], |url, _| {
                 absolutes
                     .next()
                     .filter(|(seen, _)| seen == url)
@@ -297,6 +353,14 @@ impl<'a> Work<'a, '_> {
         html
     }
 }
+
+/// What stands in HTML and the content security policy of every answer does not let through.
+const BLOCKED: [(&str, &str); 4] = [
+    ("<script", "put it into a file in assets/ and name it by `src`"),
+    ("<style", "put it into theme/style.css"),
+    ("<iframe", "link to what it would show"),
+    (" style=", "give it a class, and that a rule in theme/style.css"),
+];
 
 /// A destination as it may be written between parentheses.
 fn written(url: &str) -> String {
@@ -326,37 +390,6 @@ fn destination(text: &str) -> Option<Range<usize>> {
         }
     }
     (!rest.is_empty()).then_some(start..text.len())
-}
-
-/// Replaces the values of `href` and `src` in a piece of HTML; `replace` is told the value and where it stands.
-pub(super) fn rewrite_attributes(html: &str, mut replace: impl FnMut(&str, usize) -> String) -> String {
-    let mut rewritten = String::with_capacity(html.len());
-    let mut done = 0;
-    let lower = html.to_ascii_lowercase();
-    let mut at = 0;
-    while let Some(found) =
-        ["href=", "src="].iter().filter_map(|name| lower[at..].find(name).map(|i| at + i + name.len())).min()
-    {
-        at = found;
-        let Some(quote) = html[at..].chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
-        let start = at + 1;
-        let Some(length) = html[start..].find(quote) else { break };
-        rewritten.push_str(&html[done..start]);
-        rewritten.push_str(&replace(&html[start..start + length], start));
-        done = start + length;
-        at = done;
-    }
-    rewritten.push_str(&html[done..]);
-    rewritten
-}
-
-/// Adds the values of `id` attributes in a piece of HTML.
-fn collect_ids(html: &str, anchors: &mut HashSet<String>) {
-    for part in html.split(" id=\"").skip(1) {
-        if let Some((id, _)) = part.split_once('"') {
-            anchors.insert(id.to_owned());
-        }
-    }
 }
 
 /// The source with its lines, to get from the parser's positions to bytes.
@@ -458,6 +491,8 @@ mod tests {
                 "[![i](https://www.example.com/assets/i.svg)](https://www.example.com/x/)",
             ),
             ("[a][b]\n\n[b]: /x/ 'T'", "href=\"/x/\"", "[a][b]\n\n[b]: https://www.example.com/x/ 'T'"),
+            ("[a]\n\n[a]:\n  /x/", "href=\"/x/\"", "[a]:\n  https://www.example.com/x/"),
+            ("[a](//example.org/x)", "href=\"//example.org/x\"", "[a](https://example.org/x)"),
             ("| a |\n|---|\n| [b \\| c](/x/) |", "href=\"/x/\"", "| [b \\| c](https://www.example.com/x/) |"),
             ("- item\n  with [a](/x/)\n", "href=\"/x/\"", "with [a](https://www.example.com/x/)"),
             ("> quoted [a](/x/)\n", "href=\"/x/\"", "> quoted [a](https://www.example.com/x/)"),

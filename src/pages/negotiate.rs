@@ -197,8 +197,10 @@ fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
 /// The weight among `parameters`, 1000 where there is none; none if it cannot be read.
 fn quality(parameters: &[u8]) -> Option<Quality> {
     for parameter in split(parameters, b';').map(<[u8]>::trim_ascii) {
-        if let [b'q' | b'Q', b'=', value @ ..] = parameter {
-            return qvalue(value);
+        let Some(equals) = parameter.iter().position(|byte| *byte == b'=') else { continue };
+        // The grammar allows no space around the sign; whoever writes one means it all the same.
+        if parameter[..equals].trim_ascii_end().eq_ignore_ascii_case(b"q") {
+            return qvalue(parameter[equals + 1..].trim_ascii_start());
         }
     }
     Some(1000)
@@ -408,6 +410,8 @@ mod tests {
             ("application/json, text/html;q=.9", Some(Html)),
             ("text/markdown;q=0.0001", Some(Markdown)),
             ("text/html;q=1., text/markdown;q=0.9", Some(Html)),
+            ("text/markdown; q = 0", None),
+            ("text/html;q = 0.2, text/markdown;q=0.5", Some(Markdown)),
         ]);
     }
 

@@ -91,6 +91,19 @@ pub fn twin(page: &str) -> String {
     }
 }
 
+/// The paths at which a page's Markdown is, the twin first (llmstxt.org proposes the last).
+pub fn twins(page: &str) -> [String; 3] {
+    let stem = page.trim_end_matches('/');
+    [twin(page), format!("{stem}/index.md"), format!("{stem}/index.html.md")]
+}
+
+/// The paths that redirect to a page: without its slash, and its file as static servers know it.
+pub fn redirects(page: &str) -> Vec<String> {
+    let stem = page.trim_end_matches('/');
+    let file = format!("{stem}/index.html");
+    if stem.is_empty() { vec![file] } else { vec![stem.to_owned(), file] }
+}
+
 /// A word as one segment of a path: lower case, letters and digits of any script, everything else a hyphen.
 pub fn slug(words: &str) -> String {
     let mut slug = String::with_capacity(words.len());
@@ -113,7 +126,7 @@ pub fn join(base: &str, relative: &str) -> String {
     } else {
         folder.split('/').filter(|s| !s.is_empty()).collect()
     };
-    let mut ends_in_folder = relative.is_empty();
+    let mut ends_in_folder = false;
     for segment in relative.split('/') {
         ends_in_folder = matches!(segment, "" | "." | "..");
         match segment {

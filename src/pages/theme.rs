@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
-use super::highlight::escape;
+use super::html::escape;
 use crate::fault::Fault;
 
 /// The built-in files by their name in the theme's folder.
@@ -58,6 +58,11 @@ impl Theme {
             .iter()
             .filter(|(name, _)| !is_template(name))
             .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
+    /// Whether there is a template of this name, which is that of its file without the ending.
+    pub fn has_template(&self, name: &str) -> bool {
+        self.files.contains_key(&format!("{name}.html"))
     }
 
     /// Compiles the templates. `assets` gives each asset's URL by the name that templates use.

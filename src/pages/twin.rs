@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Operator;
-use super::document::Document;
+use super::document::{Document, Kind};
 use super::layout::Listing;
 
 /// What a page's Markdown is made of, links absolute.
@@ -13,8 +13,6 @@ pub(super) struct Parts<'a> {
     pub url: &'a str,
     /// Scheme and authority.
     pub base_url: &'a str,
-    /// The last change, as a date.
-    pub updated: &'a str,
     /// Pages that this one lists.
     pub listing: &'a [Listing],
     /// How the form on the page is sent, if there is one.
@@ -38,7 +36,10 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
     if let Some(date) = matter.date {
         let _ = writeln!(text, "date: {date}");
     }
-    let _ = writeln!(text, "last_updated: {}\nurl: {}", parts.updated, parts.url);
+    // What is missing has neither a date nor an address.
+    if parts.document.kind != Kind::NotFound {
+        let _ = writeln!(text, "last_updated: {}\nurl: {}", parts.document.updated, parts.url);
+    }
     if !matter.tags.is_empty() {
         let tags: Vec<String> = matter.tags.iter().map(|tag| quoted(tag)).collect();
         let _ = writeln!(text, "tags: [{}]", tags.join(", "));
@@ -51,28 +52,24 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
         let links: Vec<String> = matter
             .cta
             .iter()
-            .map(|button| format!("[{}]({})", button.label, absolute(&button.href, parts)))
+            .map(|button| format!("[{}]({})", bracketed(&button.label), absolute(&button.href, parts)))
             .collect();
         let _ = write!(text, "\n{}\n", links.join(" · "));
     }
     let body = parts.document.rendered.markdown.trim();
-    if !body.is_empty() {
-        let _ = write!(text, "\n{body}\n");
-    }
-    if !matter.highlights.is_empty() {
-        text.push('\n');
-        for card in &matter.highlights {
-            match &card.href {
-                Some(href) => writeln!(text, "- [{}]({}): {}", card.title, absolute(href, parts), card.text),
-                None => writeln!(text, "- **{}**: {}", card.title, card.text),
-            }
-            .unwrap_or_default();
-        }
+    let body = if body.is_empty() { String::new() } else { format!("\n{body}\n") };
+    // In the order in which the templates show them.
+    if parts.document.template() == "home" {
+        text.push_str(&highlights(parts));
+        text.push_str(&body);
+    } else {
+        text.push_str(&body);
+        text.push_str(&highlights(parts));
     }
     if !parts.listing.is_empty() {
-        text.push('\n');
+        text.push_str(if parts.document.kind == Kind::Home { "\n## Latest writing\n\n" } else { "\n" });
         for item in parts.listing {
-            let _ = write!(text, "- [{}]({}{})", item.title, parts.base_url, item.path);
+            let _ = write!(text, "- [{}]({}{})", bracketed(&item.title), parts.base_url, item.path);
             if let Some(date) = &item.date {
                 let _ = write!(text, " ({date})");
             }
@@ -94,6 +91,25 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
         base = parts.base_url
     );
     text
+}
+
+/// The cards as a list.
+fn highlights(parts: &Parts<'_>) -> String {
+    let cards = parts.document.front_matter.highlights.iter();
+    let lines: String = cards
+        .map(|card| match &card.href {
+            Some(href) => {
+                format!("- [{}]({}): {}\n", bracketed(&card.title), absolute(href, parts), card.text)
+            }
+            None => format!("- **{}**: {}\n", card.title, card.text),
+        })
+        .collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+/// Text as it may stand between the brackets of a Markdown link.
+pub fn bracketed(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
 }
 
 /// A link that was resolved for HTML, as it must read in Markdown.

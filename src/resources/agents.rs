@@ -13,7 +13,7 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
     let mut text = format!(
         "# {title}: guide for agents\n\n> {description}\n\n\
          {title} is the website of {name}. There are exactly two HTTP endpoints, a waitlist request and a contact message. \
-         Neither needs credentials; both are rate limited and monitored for abuse.\n\n\
+         Neither needs credentials{limited}.\n\n\
          **{CONFIRMATION}**\n\n\
          ## Reading\n\n\
          - Any page answers `Accept: text/markdown` with Markdown. The same text is at the page's address with `.md`: `/developers/` is at `/developers.md`, `/` at `/index.md`.\n\
@@ -23,6 +23,7 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
         title = options.title,
         description = options.description,
         name = operator.name,
+        limited = super::limited(options),
     );
     for form in FORMS {
         let _ = write!(text, "\n{}", section(form, base, 2));
@@ -44,9 +45,12 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
             "One source may send {minute} requests a minute and {hour} an hour; `RateLimit` and `RateLimit-Policy` say what is left. "
         );
     }
-    text.push_str(
-        "Send an `Idempotency-Key` header with a value of your own (a UUID) to repeat a request safely: the same key, or the same content within a day, counts as one submission.\n\n\
+    let _ = write!(
+        text,
+        "Send an `Idempotency-Key` header with a value of your own (a UUID) to repeat a request safely: the same key, or the same content, \
+         counts as one submission for {}. An address joins the waitlist once.\n\n\
          ## What there is not\n\n",
+        super::in_words(options.duplicate_window)
     );
     let _ = write!(
         text,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Options, xml};
+use super::{Options, has, xml};
 use crate::pages::Summary;
 
 /// The newest this many posts.
@@ -19,7 +19,7 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
          <description>{}</description>\n<language>{}</language>\n\
          <atom:link href=\"{}\" rel=\"self\" type=\"application/rss+xml\"/>\n",
         xml(&options.title),
-        xml(&format!("{base}/blog/")),
+        xml(&format!("{base}{}", if has(pages, "/blog/") { "/blog/" } else { "/" })),
         xml(&options.description),
         xml(&options.language),
         xml(&format!("{base}/blog/rss.xml")),

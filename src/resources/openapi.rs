@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Options;
 use super::forms::{CONFIRMATION, example};
+use super::{Options, has, in_words};
 use crate::inbox::form::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
+use crate::pages::Summary;
 
 /// The description, with every status that the server can answer.
-pub(super) fn build(options: &Options) -> String {
+pub(super) fn build(pages: &[Summary], options: &Options) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     for form in FORMS {
@@ -33,25 +34,30 @@ pub(super) fn build(options: &Options) -> String {
         }),
     );
     let operator = &options.operator;
-    let mut contact = json!({ "name": operator.name, "url": format!("{}/contact/", options.base_url) });
+    let mut contact = json!({ "name": operator.name, "url": format!("{}/", options.base_url) });
+    if has(pages, "/contact/") {
+        contact["url"] = format!("{}/contact/", options.base_url).into();
+    }
     if !operator.email.is_empty() {
         contact["email"] = operator.email.clone().into();
     }
+    let guide = if has(pages, "/developers/") { "/developers/" } else { "/agents.md" };
+    let guide = json!({ "description": "Guide for developers and agents", "url": format!("{}{guide}", options.base_url) });
     let document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": format!("{} website forms", options.title),
             "version": "1.0.0",
             "summary": "A waitlist request and a contact message.",
-            "description": format!("The two forms of the website of {}. Neither needs credentials; both are rate limited and monitored for abuse.\n\n{CONFIRMATION}", operator.name),
+            "description": format!("The two forms of the website of {}. Neither needs credentials{}.\n\n{CONFIRMATION}", operator.name, super::limited(options)),
             "contact": contact,
         },
         "servers": [{ "url": options.base_url }],
         "security": [],
         "tags": [{ "name": "forms", "description": "The forms of the website." }],
-        "externalDocs": { "description": "Guide for developers and agents", "url": format!("{}/developers/", options.base_url) },
+        "externalDocs": guide,
         "paths": paths,
-        "components": { "schemas": schemas, "headers": headers() },
+        "components": { "schemas": schemas, "headers": headers(options.quotas.is_some()) },
     });
     format!("{document:#}\n")
 }
@@ -103,7 +109,7 @@ fn operation(form: &Form, options: &Options) -> Value {
             "name": "Idempotency-Key",
             "in": "header",
             "required": false,
-            "description": "A value of the client's own, such as a UUID. A request that is sent again with the same key counts as one submission.",
+            "description": format!("A value of the client's own, such as a UUID. A request with the same key, or with the same content, counts as one submission for {}.", in_words(options.duplicate_window)),
             "schema": { "type": "string" },
             "example": "6f9c2f5e-6f0f-4c1b-9a53-1f0a3f1f7a11",
         }],
@@ -141,23 +147,26 @@ fn property(field: &Field) -> Value {
     property
 }
 
-fn headers() -> Value {
-    json!({
-        "RateLimit": {
-            "description": "What is left of each policy, as a structured field.",
+fn headers(limited: bool) -> Value {
+    let mut headers = json!({
+        "Allow": { "description": "The one method that is accepted.", "schema": { "type": "string", "const": "POST" } },
+    });
+    if limited {
+        headers["RateLimit"] = json!({
+            "description": "What is left of each policy, and after how many seconds the whole quota is there again, as a structured field.",
             "schema": { "type": "string" },
             "example": "\"minute\";r=29;t=2, \"hour\";r=299;t=12",
-        },
-        "RateLimit-Policy": {
+        });
+        headers["RateLimit-Policy"] = json!({
             "description": "The policies, as a structured field.",
             "schema": { "type": "string" },
             "example": "\"minute\";q=30;w=60, \"hour\";q=300;w=3600",
-        },
-        "Retry-After": {
-            "description": "After how many seconds a request would be accepted.",
-            "schema": { "type": "integer", "minimum": 1 },
-            "example": 2,
-        },
-        "Allow": { "description": "The one method that is accepted.", "schema": { "type": "string", "const": "POST" } },
-    })
+        });
+    }
+    headers["Retry-After"] = json!({
+        "description": "After how many seconds a request would be accepted.",
+        "schema": { "type": "integer", "minimum": 1 },
+        "example": 2,
+    });
+    headers
 }

@@ -3,19 +3,18 @@
 use jiff::ToSpan;
 use serde_json::json;
 
-use super::Options;
+use super::{Options, has};
 use crate::pages::Summary;
 
 /// Valid for half a year from the start of the server; a restart renews it.
 pub(super) fn security_txt(pages: &[Summary], options: &Options) -> String {
     let expires = options.today.saturating_add(180.days());
     let base = &options.base_url;
-    let mut text = String::new();
-    if !options.security_email.is_empty() {
-        text.push_str(&format!("Contact: mailto:{}\n", options.security_email));
-    }
-    text.push_str(&format!("Expires: {expires}T00:00:00Z\nPreferred-Languages: {}\n", options.language));
-    if pages.iter().any(|page| page.path == "/security/") {
+    let mut text = format!(
+        "Contact: mailto:{}\nExpires: {expires}T00:00:00Z\nPreferred-Languages: {}\n",
+        options.security_email, options.language
+    );
+    if has(pages, "/security/") {
         text.push_str(&format!("Policy: {base}/security/\n"));
     }
     text.push_str(&format!("Canonical: {base}/.well-known/security.txt\n"));
@@ -23,15 +22,16 @@ pub(super) fn security_txt(pages: &[Summary], options: &Options) -> String {
 }
 
 /// A link set (RFC 9264) that leads from the forms to their description and documentation.
-pub(super) fn api_catalog(options: &Options) -> String {
+pub(super) fn api_catalog(pages: &[Summary], options: &Options) -> String {
     let at = |path: &str| format!("{}{path}", options.base_url);
+    let mut documents = vec![json!({ "href": at("/agents.md"), "type": "text/markdown" })];
+    if has(pages, "/developers/") {
+        documents.push(json!({ "href": at("/developers/"), "type": "text/html" }));
+    }
     let anchor = json!({
         "anchor": at("/"),
         "service-desc": [{ "href": at("/openapi.json"), "type": "application/json" }],
-        "service-doc": [
-            { "href": at("/agents.md"), "type": "text/markdown" },
-            { "href": at("/developers/"), "type": "text/html" },
-        ],
+        "service-doc": documents,
         "service-meta": [{ "href": at("/llms.txt"), "type": "text/plain" }],
     });
     let items: Vec<_> =

@@ -26,14 +26,18 @@ const SECURITY: [(HeaderName, &str); 6] = [
         "camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()",
     ),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
 ];
 
-/// Adds the headers that every answer carries.
+/// Who may embed an answer.
+pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
+    HeaderName::from_static("cross-origin-resource-policy");
+
+/// Adds the headers that every answer carries, unless it says otherwise itself.
 pub(super) fn secure(mut answer: Answer) -> Answer {
     let headers = answer.headers_mut();
     for (name, value) in SECURITY {
-        headers.insert(name, HeaderValue::from_static(value));
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     answer
 }
@@ -46,6 +50,11 @@ pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer
+}
+
+/// 400 to a request that means nothing, or different things to different servers.
+pub(super) fn bad_request(reason: &str) -> Answer {
+    text(StatusCode::BAD_REQUEST, format!("This request cannot be answered: {reason}.\n"))
 }
 
 /// 405 with what would be right (RFC 9110 §15.5.6).
@@ -89,49 +98,44 @@ pub(super) enum Refusal {
 
 impl Refusal {
     pub(super) fn into_answer(self) -> Answer {
-        let (status, sentence) = match &self {
+        let (status, header, sentence) = match self {
             Self::Method => (
                 StatusCode::METHOD_NOT_ALLOWED,
+                Some((ALLOW, HeaderValue::from_static("POST"))),
                 "Only POST is accepted here, with a JSON object as the body.".to_owned(),
             ),
-            Self::TooMany(1) => {
-                (StatusCode::TOO_MANY_REQUESTS, "Too many requests. Try again in 1 second.".to_owned())
-            }
-            Self::TooMany(seconds) => {
-                (StatusCode::TOO_MANY_REQUESTS, format!("Too many requests. Try again in {seconds} seconds."))
-            }
+            Self::TooMany(seconds) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                Some((RETRY_AFTER, HeaderValue::from(seconds))),
+                format!(
+                    "Too many requests. Try again in {seconds} second{}.",
+                    if seconds == 1 { "" } else { "s" }
+                ),
+            ),
             Self::MediaType => (
                 StatusCode::BAD_REQUEST,
+                None,
                 "The Content-Type must be `application/json` and the body a JSON object.".to_owned(),
             ),
-            Self::Slow => (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.".to_owned()),
-            Self::Broken => (StatusCode::BAD_REQUEST, "The body ended before it was complete.".to_owned()),
+            Self::Slow => (StatusCode::REQUEST_TIMEOUT, None, "The body did not arrive in time.".to_owned()),
+            Self::Broken => {
+                (StatusCode::BAD_REQUEST, None, "The body ended before it was complete.".to_owned())
+            }
             Self::TooLong => (
                 StatusCode::PAYLOAD_TOO_LARGE,
+                None,
                 format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
             ),
-            Self::Invalid(sentence) => (StatusCode::BAD_REQUEST, sentence.clone()),
+            Self::Invalid(sentence) => (StatusCode::BAD_REQUEST, None, sentence),
             Self::NotKept => (
                 StatusCode::INTERNAL_SERVER_ERROR,
+                None,
                 "The request could not be delivered and was not kept. Please try again in a moment."
                     .to_owned(),
             ),
         };
         let mut answer = json(status, serde_json::json!({ "error": sentence }).to_string());
-        let headers = answer.headers_mut();
-        match self {
-            Self::Method => {
-                headers.insert(ALLOW, HeaderValue::from_static("POST"));
-            }
-            Self::TooMany(seconds) => {
-                headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-            }
-            // What is left of the body would be taken for the next request.
-            Self::Slow | Self::Broken | Self::TooLong => {
-                headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
-            }
-            Self::MediaType | Self::Invalid(_) | Self::NotKept => {}
-        }
+        answer.headers_mut().extend(header);
         answer
     }
 }

@@ -6,30 +6,33 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
     HeaderValue, IF_NONE_MATCH, LINK, LOCATION, VARY,
 };
-use http::{Method, Request, Response, StatusCode};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 
-use super::answer::{Answer, method_not_allowed, text};
+use super::answer::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, method_not_allowed, text};
 use crate::pages::file::File;
 use crate::pages::negotiate::{Encoding, Media, choose, choose_encoding};
-use crate::pages::{Entry, Page, Site, path};
+use crate::pages::{Entry, Page, Site};
 
-/// Answers a request for anything but the forms.
-pub(super) fn answer<B>(site: &Site, request: &Request<B>) -> Answer {
-    let path = match path::decode(request.uri().path()) {
-        Ok(path) => path,
-        Err(error) => return text(StatusCode::BAD_REQUEST, format!("The address is not valid: {error}.\n")),
-    };
-    let headers = request.headers();
-    match site.get(&path) {
+/// Answers a request for anything but the forms; `path` is decoded.
+pub(super) fn answer(site: &Site, path: &str, head: &Parts) -> Answer {
+    let headers = &head.headers;
+    match site.get(path) {
         None => not_found(site.not_found(), headers),
-        Some(_) if request.method() != Method::GET && request.method() != Method::HEAD => {
+        Some(_) if head.method != Method::GET && head.method != Method::HEAD => {
             method_not_allowed("GET, HEAD")
         }
         Some(Entry::Page(page)) => negotiated(site, page, headers),
-        Some(Entry::File(file)) => conditional(file, false, headers),
-        Some(Entry::Redirect(to)) => redirect(to, request.uri().query()),
+        Some(Entry::File(file)) => embeddable(conditional(file, false, headers)),
+        Some(Entry::Redirect(to)) => redirect(to, head.uri.query()),
     }
+}
+
+/// Images, feeds and guides may be shown elsewhere, in a feed reader for one; pages may not.
+fn embeddable(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+    answer
 }
 
 /// The representation of a page that the client asked for, or 406.

@@ -15,20 +15,21 @@ use tokio::sync::watch;
 use super::Desk;
 use super::answer::{Answer, method_not_allowed, text};
 
-/// Serves until `stop` becomes true; from then on `/readyz` is 503 for as long as it is still asked.
+/// Serves until `ended` becomes true; once `stop` is, `/readyz` is 503, so that a balancer sends nobody here any more.
 pub(super) fn run(
     desk: Arc<Desk>,
     listener: std::net::TcpListener,
     stop: watch::Receiver<bool>,
+    mut ended: watch::Receiver<bool>,
 ) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let mut stopping = stop.clone();
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                _ = stopping.wait_for(|stop| *stop) => return Ok(()),
+                _ = ended.wait_for(|ended| *ended) => return Ok(()),
             };
             let Ok((stream, _)) = accepted else {
                 tokio::time::sleep(Duration::from_millis(50)).await;

@@ -4,16 +4,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http::Method;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
 use hyper::body::Incoming;
 
-use super::Desk;
 use super::answer::{Answer, Refusal, accepted};
 use super::source::client;
-use crate::inbox::form::{Form, MAX_BODY_BYTES};
+use super::{Desk, body};
+use crate::inbox::form::Form;
 use crate::inbox::limit::{Decision, Source};
 use crate::inbox::parse::parse;
 use crate::inbox::store::Arrival;
@@ -23,20 +22,20 @@ pub(super) async fn answer(
     desk: &Arc<Desk>,
     form: &'static Form,
     peer: IpAddr,
-    request: Request<Incoming>,
+    head: &Parts,
+    body: &mut Incoming,
 ) -> Answer {
-    if request.method() != Method::POST {
+    if head.method != Method::POST {
         return Refusal::Method.into_answer();
     }
-    let source = Source::from(client(peer, request.headers(), &desk.options.trusted_proxies));
+    let source = Source::from(client(peer, &head.headers, &desk.options.trusted_proxies));
     let decision = desk.limiter.take(source, Instant::now());
     let result = if decision.allowed {
-        submit(desk, form, source, request).await
+        submit(desk, form, source, head, body).await
     } else {
         // Rounded up, so that who waits as long as told is let in.
-        Err(Refusal::TooMany(
-            decision.retry_after.as_millis().div_ceil(1000).max(1).try_into().unwrap_or(u64::MAX),
-        ))
+        let seconds = decision.retry_after.as_millis().div_ceil(1000).max(1);
+        Err(Refusal::TooMany(seconds.try_into().unwrap_or(u64::MAX)))
     };
     let mut answer = match result {
         Ok(()) => accepted(),
@@ -51,15 +50,14 @@ async fn submit(
     desk: &Arc<Desk>,
     form: &'static Form,
     source: Source,
-    request: Request<Incoming>,
+    head: &Parts,
+    body: &mut Incoming,
 ) -> Result<(), Refusal> {
-    let (head, body) = request.into_parts();
     if !is_json(&head.headers) {
         return Err(Refusal::MediaType);
     }
-    let idempotency_key =
-        head.headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
-    let bytes = read(&head.headers, body, desk.options.body_timeout).await?;
+    let idempotency_key = idempotency_key(&head.headers);
+    let bytes = body::read(&head.headers, body, desk.options.body_timeout).await?;
     let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now() };
     match desk.store.accept(arrival).await {
@@ -75,6 +73,13 @@ async fn submit(
 /// (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
+/// What the client calls this submission; none where it says nothing, or several things.
+fn idempotency_key(headers: &HeaderMap) -> Option<String> {
+    let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let key = lines.next()?.to_str().ok()?.trim();
+    (lines.next().is_none() && !matches!(key, "" | "\"\"")).then(|| key.to_owned())
+}
+
 /// `application/json`, with whatever parameters; said once, or the same each time.
 fn is_json(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(CONTENT_TYPE).iter().peekable();
@@ -83,20 +88,6 @@ fn is_json(headers: &HeaderMap) -> bool {
             let media_type = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
             media_type.trim_ascii().eq_ignore_ascii_case(b"application/json")
         })
-}
-
-/// The whole body, within its limits of length and time.
-async fn read(headers: &HeaderMap, body: Incoming, timeout: std::time::Duration) -> Result<Bytes, Refusal> {
-    let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
-        return Err(Refusal::TooLong);
-    }
-    match tokio::time::timeout(timeout, Limited::new(body, MAX_BODY_BYTES).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLong),
-        Ok(Err(_)) => Err(Refusal::Broken),
-        Err(_) => Err(Refusal::Slow),
-    }
 }
 
 /// `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC 9651).

@@ -3,30 +3,47 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::header::HOST;
+use http::header::{CONNECTION, EXPECT, HOST, HeaderValue};
+use http::request::Parts;
 use http::{Request, StatusCode, Version};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 
-use super::answer::{Answer, secure, text};
-use super::{Desk, get_page, post_form};
+use super::answer::{Answer, bad_request, secure};
+use super::{Desk, body, get_page, post_form};
 use crate::inbox::form::{CONTACT, WAITLIST};
+use crate::pages::path;
 
 /// Answers one request of the public address.
 pub(super) async fn answer(desk: &Arc<Desk>, peer: IpAddr, request: Request<Incoming>) -> Answer {
-    let answer = match request.uri().path() {
-        _ if !names_its_host(&request) => {
-            text(StatusCode::BAD_REQUEST, "The request must carry exactly one Host header.\n")
-        }
-        "/api/waitlist" => post_form::answer(desk, &WAITLIST, peer, request).await,
-        "/api/contact" => post_form::answer(desk, &CONTACT, peer, request).await,
-        // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
-        _ => get_page::answer(&desk.site, &request),
-    };
+    let (head, mut body) = request.into_parts();
+    let mut answer = route(desk, peer, &head, &mut body).await;
+    // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
+    // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
+    let waits = head.headers.contains_key(EXPECT) || answer.status() == StatusCode::REQUEST_TIMEOUT;
+    if !body.is_end_stream() && (waits || !body::drain(&mut body, desk.options.body_timeout).await) {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     secure(answer)
 }
 
+async fn route(desk: &Arc<Desk>, peer: IpAddr, head: &Parts, body: &mut Incoming) -> Answer {
+    if !names_its_host(head) {
+        return bad_request("the request must carry exactly one Host header");
+    }
+    let path = match path::decode(head.uri.path()) {
+        Ok(path) => path,
+        Err(error) => return bad_request(&error.to_string()),
+    };
+    match &*path {
+        "/api/waitlist" => post_form::answer(desk, &WAITLIST, peer, head, body).await,
+        "/api/contact" => post_form::answer(desk, &CONTACT, peer, head, body).await,
+        // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
+        path => get_page::answer(&desk.site, path, head),
+    }
+}
+
 /// HTTP/1.1 requires it (RFC 9112 §3.2), and proxies before us may have gone by another.
-fn names_its_host(request: &Request<Incoming>) -> bool {
-    let hosts = request.headers().get_all(HOST).iter().count();
-    hosts == 1 || (hosts == 0 && request.version() != Version::HTTP_11)
+fn names_its_host(head: &Parts) -> bool {
+    let hosts = head.headers.get_all(HOST).iter().count();
+    hosts == 1 || (hosts == 0 && head.version != Version::HTTP_11)
 }

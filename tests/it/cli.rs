@@ -52,19 +52,65 @@ fn check_tells_every_fault_at_once_with_file_and_line() {
         assert!(found, "{place}:{line} {words} is not in {faults:#?}");
     };
     has("pages/a.md", 1, "no `description`");
-    has("pages/contact.md", 1, "`/contact/` is also that of pages/b.md");
+    has("pages/b.md", 4, "the path `/contact/` is taken by pages/contact.md");
     has("pages/c.md", 1, "no front matter");
-    has("pages/d.md", 1, "there is no form `contcat`");
+    has("pages/d.md", 4, "there is no form `contcat`");
+    has("pages/a.md", 5, "the link to `/contcat/` leads nowhere");
+    has("pages/a.md", 7, "there is no anchor `#nope` on `/contact/`");
 
-    // Links are told once the pages themselves are sound.
     for name in ["pages/b.md", "pages/c.md", "pages/d.md"] {
         std::fs::remove_file(folder.path().join(name)).expect("it can be removed");
     }
     let (code, stdout, stderr) = run(&["check", "."], folder.path());
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
-    assert!(stderr.contains("warning: pages/a.md:5: the link to `/contcat/` leads nowhere\n    hint: did you mean `/contact/`?"), "{stderr}");
-    assert!(stderr.contains("warning: pages/a.md:7: there is no anchor `#nope` on `/contact/`"), "{stderr}");
+    let expected =
+        "warning: pages/a.md:5: the link to `/contcat/` leads nowhere\n    hint: did you mean `/contact/`?";
+    assert!(stderr.contains(expected), "{stderr}");
     assert!(stderr.ends_with("3 warnings\n"), "{stderr}");
+}
+
+#[test]
+fn nothing_displaces_anything_else_in_silence() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "."], folder.path());
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("it can be created");
+        std::fs::write(file, text).expect("it can be written");
+    };
+    let page = |more: &str| format!("---\ntitle: T\ndescription: D.\n{more}\n---\n");
+    write("pages/agents.md", &page(""));
+    write("pages/one.md", &page("aliases: [/openapi.json, /old/, /contact.md]"));
+    write("pages/two.md", &page("aliases: [/old/]"));
+    write("static/waitlist.md", "x");
+    write("static/robots.txt", "User-agent: *\n");
+    write("posts/2026-01-01-a.md", &page("tags: [C, rust]"));
+    write("posts/2026-01-02-b.md", &page("tags: [C++, Rust, +++]"));
+    let (code, stdout, stderr) = run(&["check", ".", "--json"], folder.path());
+    assert_eq!(code, Some(1), "{stderr}");
+    let said: Vec<String> = stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
+        .map(|fault| {
+            format!(
+                "{}: {}",
+                fault["place"].as_str().expect("text"),
+                fault["message"].as_str().expect("text")
+            )
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "pages/agents.md: the path `/agents.md` is taken by a resource of the site",
+            "pages/one.md: the path `/contact.md` is taken by pages/contact.md",
+            "pages/one.md: the path `/openapi.json` is taken by a resource of the site",
+            "pages/two.md: the path `/old/` is taken by pages/one.md",
+            "pages/waitlist.md: the path `/waitlist.md` is taken by static/waitlist.md",
+            "posts/2026-01-02-b.md: the tag `+++` has no letter or digit that could name its page",
+            "posts/2026-01-02-b.md: the tag `C++` would have the same page as `C`",
+        ]
+    );
 }
 
 #[test]

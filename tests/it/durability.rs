@@ -117,7 +117,7 @@ fn a_full_disk_gives_500_and_pages_go_on_until_there_is_room_again() {
         &json!({ "name": "A", "email": "a@example.com", "message": "x".repeat(19_000) }),
     );
     assert_eq!(answer.status, 500);
-    assert_eq!(answer.json().as_object().map(|body| body.len()), Some(1), "exactly an error");
+    assert_eq!(answer.json().as_object().map(serde_json::Map::len), Some(1), "exactly an error");
     assert_eq!(desk.get("/", &[]).status, 200);
     assert_eq!(desk.inbox().len(), kept, "what got 500 was not kept");
     prlimit(Some(pid), Resource::Fsize, Rlimit { current: None, maximum: None })

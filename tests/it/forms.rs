@@ -206,6 +206,56 @@ fn a_form_that_is_sent_twice_is_one_submission() {
 }
 
 #[test]
+fn a_key_that_says_nothing_makes_nothing_the_same() {
+    let desk = Desk::start();
+    let mut number = 0;
+    for key in ["", " ", "\"\""] {
+        for _ in 0..2 {
+            number += 1;
+            let body = contact(&format!("Number {number}")).to_string();
+            assert_eq!(
+                desk.request("POST", "/api/contact", &[JSON, ("Idempotency-Key", key)], body.as_bytes())
+                    .status,
+                200
+            );
+        }
+    }
+    desk.expect(number);
+}
+
+#[test]
+fn an_answer_is_heard_although_nobody_wanted_the_body() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    let long = "x".repeat(100_000);
+    for (method, path, headers, status) in [
+        ("POST", "/api/contact", &[("Content-Type", "text/plain")][..], 400),
+        ("PUT", "/api/contact", &[JSON], 405),
+        ("POST", "/api/contact", &[JSON], 413),
+        ("POST", "/developers/", &[], 405),
+        ("POST", "/no/such/page/", &[], 404),
+    ] {
+        let answer = connection.request(method, path, headers, long.as_bytes()).expect("an answer");
+        assert_eq!((answer.status, answer.header("connection")), (status, None), "{method} {path}");
+    }
+    assert_eq!(connection.request("GET", "/", &[], b"").expect("the connection is in order").status, 200);
+
+    // A client that waits to be told to go on is not told, and its connection ends.
+    let head = "POST /api/contact HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+    let mut waiting = desk.connect();
+    waiting.send(head.as_bytes()).expect("sent");
+    let answer = waiting.answer(false).expect("an answer");
+    assert_eq!((answer.status, answer.header("connection")), (400, Some("close")));
+}
+
+#[test]
+fn a_path_is_decoded_before_it_is_routed() {
+    let desk = Desk::start();
+    assert_eq!(desk.post("/api/%63ontact", &contact("Hello")).status, 200);
+    desk.expect(1);
+}
+
+#[test]
 fn over_the_limit_is_429_with_when_to_come_back() {
     let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
     for number in 0..3 {

@@ -201,6 +201,11 @@ fn what_is_missing_is_404_in_the_representation_that_was_asked_for() {
         assert!(varies_by_accept(&answer));
         assert!(answer.text().contains("/sitemap.md"), "it helps: {}", answer.text());
     }
+    // It has no address of its own, so that nothing may point to one.
+    for accept in ["text/html", "text/markdown"] {
+        let answer = desk.get("/no/such/page/", &[("Accept", accept)]);
+        assert!(!answer.text().contains("/404") && !answer.text().contains("0000-"), "{}", answer.text());
+    }
     assert_eq!(desk.get("/no-such.md", &[]).status, 404);
     assert_eq!(desk.get("/assets/no-such.css", &[]).status, 404);
 }

@@ -8,6 +8,7 @@ use clap::Parser;
 use tempfile::TempDir;
 
 use super::*;
+use crate::cli::is_broken_pipe;
 use crate::inbox::store::Options;
 use crate::inbox::{Arrival, CONTACT, Form, Source, Store, WAITLIST, parse};
 

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { packages } from './paths.mjs';
 
-const executablePath = process.env.FRONTDESK_CHROMIUM ?? '/usr/bin/chromium';
+const executablePath = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium';
 
 export async function launch() {
   if (!existsSync(executablePath)) throw new Error(`${executablePath} does not exist: install Debian's chromium`);

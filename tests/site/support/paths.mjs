@@ -1,4 +1,4 @@
-// Where things are. scripts/test sets FRONTDESK_TEST_TOOLS and friends; the defaults fit a checkout.
+// Where things are; TEST_BINARY, TEST_SITE and TEST_TOOLS point elsewhere. (FRONTDESK_… is for the settings of the server.)
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
 const target = resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
 
-export const binary = resolve(root, process.env.FRONTDESK_BIN ?? join(target, 'release/frontdesk'));
-export const site = resolve(root, process.env.FRONTDESK_SITE ?? 'site');
-export const tools = resolve(root, process.env.FRONTDESK_TEST_TOOLS ?? join(target, 'test-tools'));
+export const binary = resolve(root, process.env.TEST_BINARY ?? join(target, 'release/frontdesk'));
+export const site = resolve(root, process.env.TEST_SITE ?? 'site');
+export const tools = resolve(root, process.env.TEST_TOOLS ?? join(target, 'test-tools'));
 export const python = join(tools, 'python/bin/python');
 export const output = join(target, 'site-checks');
 export const screenshots = join(target, 'screenshots');

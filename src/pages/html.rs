@@ -1,0 +1,154 @@
+//! Small things about HTML: escaping, and the links in a piece that an author wrote.
+
+use std::ops::Range;
+
+/// Text as it may stand in HTML, in content and in quoted attributes.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Attributes that hold a link; `srcset` holds several.
+const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
+
+/// Replaces the links in the tags of a piece of HTML, quoted or not; `replace` is told each link and where it stands.
+pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> String) -> String {
+    let mut rewritten = String::with_capacity(html.len());
+    let mut done = 0;
+    for (name, value) in attributes(html) {
+        if !LINKS.iter().any(|link| link.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        rewritten.push_str(&html[done..value.start]);
+        let link = &html[value.clone()];
+        if name.eq_ignore_ascii_case("srcset") {
+            let candidates: Vec<String> = link
+                .split(',')
+                .map(|candidate| {
+                    let candidate = candidate.trim();
+                    let (url, descriptor) = candidate.split_once(' ').unwrap_or((candidate, ""));
+                    format!("{} {descriptor}", replace(url, value.start)).trim_end().to_owned()
+                })
+                .collect();
+            rewritten.push_str(&candidates.join(", "));
+        } else {
+            rewritten.push_str(&replace(link, value.start));
+        }
+        done = value.end;
+    }
+    rewritten.push_str(&html[done..]);
+    rewritten
+}
+
+/// The values of all `id` attributes.
+pub(super) fn ids(html: &str) -> impl Iterator<Item = &str> {
+    attributes(html).filter(|(name, _)| name.eq_ignore_ascii_case("id")).map(|(_, value)| &html[value])
+}
+
+/// The names of attributes and where their values stand, tag by tag; comments are passed over.
+pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
+    let mut at = 0;
+    let mut in_tag = false;
+    std::iter::from_fn(move || {
+        loop {
+            let rest = &html[at..];
+            if !in_tag {
+                at += rest.find('<')?;
+                let tag = &html[at..];
+                if let Some(comment) = tag.strip_prefix("<!--") {
+                    at += 4 + comment.find("-->")?;
+                } else {
+                    at += 1;
+                    in_tag = tag[1..].starts_with(|c: char| c.is_ascii_alphabetic());
+                    at += html[at..].find(|c: char| c.is_whitespace() || c == '>').unwrap_or(html.len() - at);
+                }
+                continue;
+            }
+            at += rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || c == '/').len();
+            let rest = &html[at..];
+            if rest.is_empty() {
+                return None;
+            }
+            if rest.starts_with('>') {
+                at += 1;
+                in_tag = false;
+                continue;
+            }
+            let length =
+                rest.find(|c: char| c.is_whitespace() || matches!(c, '=' | '>' | '/')).unwrap_or(rest.len());
+            let name = &rest[..length.max(1)];
+            at += name.len();
+            let after = html[at..].trim_start();
+            let Some(value) = after.strip_prefix('=') else { continue };
+            let value = value.trim_start();
+            let start = html.len() - value.len();
+            let range = match value.chars().next() {
+                Some(quote @ ('"' | '\'')) => {
+                    let length = value[1..].find(quote)?;
+                    at = start + length + 2;
+                    start + 1..start + 1 + length
+                }
+                _ => {
+                    let length = value.find(|c: char| c.is_whitespace() || c == '>').unwrap_or(value.len());
+                    at = start + length;
+                    start..start + length
+                }
+            };
+            return Some((name, range));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn links_are_found_in_tags_alone() {
+        for (html, expected) in [
+            ("<a href=\"/x/\">a</a>", "<a href=\"[/x/]\">a</a>"),
+            ("<A HREF='/x/' id=y>href=\"/no/\"</A>", "<A HREF='[/x/]' id=y>href=\"/no/\"</A>"),
+            ("<a class=b href=/x/>a</a>", "<a class=b href=[/x/]>a</a>"),
+            (
+                "<img\nsrc = \"/i.png\" srcset=\"/i.png 1x, /j.png 2x\">",
+                "<img\nsrc = \"[/i.png]\" srcset=\"[/i.png] 1x, [/j.png] 2x\">",
+            ),
+            ("<video poster=\"/p.png\" controls></video>", "<video poster=\"[/p.png]\" controls></video>"),
+            (
+                "<!-- <a href=\"/x/\"> --><p data-href=\"/x/\">",
+                "<!-- <a href=\"/x/\"> --><p data-href=\"/x/\">",
+            ),
+            ("a < b href=\"/x/\"", "a < b href=\"/x/\""),
+            ("<a href=\"/x/", "<a href=\"/x/"),
+        ] {
+            assert_eq!(rewrite_links(html, |link, _| format!("[{link}]")), expected);
+        }
+    }
+
+    #[test]
+    fn ids_are_found() {
+        assert_eq!(
+            ids("<p id=\"a\"><b ID='b'></b><i id=c>id=\"d\"</i>").collect::<Vec<_>>(),
+            ["a", "b", "c"]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_not_replaced_stays(html in "[<>a-z=\"' /!-]{0,60}") {
+            prop_assert_eq!(rewrite_links(&html, |link, _| link.to_owned()).replace(' ', ""), html.replace(' ', ""));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Reads a request's body within its bounds, and what is left of one that nobody wants.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+
+use super::answer::Refusal;
+use crate::inbox::form::MAX_BODY_BYTES;
+
+/// This much of an unwanted body is read and dropped, in bytes. A client that is still sending would see its connection
+/// reset instead of the answer.
+const MOST_DRAINED: usize = 8 << 20;
+
+/// The whole body of a form, of at most [`MAX_BODY_BYTES`], within `timeout`.
+pub(super) async fn read(
+    headers: &HeaderMap,
+    body: &mut Incoming,
+    timeout: Duration,
+) -> Result<Bytes, Refusal> {
+    let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
+        return Err(Refusal::TooLong);
+    }
+    let whole = async {
+        let mut bytes = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
+            if bytes.len() + data.len() > MAX_BODY_BYTES {
+                return Err(Refusal::TooLong);
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(bytes.freeze())
+    };
+    tokio::time::timeout(timeout, whole).await.unwrap_or(Err(Refusal::Slow))
+}
+
+/// Reads and drops what is left. Whether it came to its end, so that another request may follow on the connection.
+pub(super) async fn drain(body: &mut Incoming, timeout: Duration) -> bool {
+    let rest = async {
+        let mut drained = 0;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return false };
+            drained += frame.data_ref().map_or(0, Bytes::len);
+            if drained > MOST_DRAINED {
+                return false;
+            }
+        }
+        true
+    };
+    tokio::time::timeout(timeout, rest).await.unwrap_or(false)
+}
