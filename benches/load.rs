@@ -1,5 +1,7 @@
 //! How long a site of 2,000 generated pages takes to load, and how long its encodings take: `cargo bench --bench load`.
 
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;

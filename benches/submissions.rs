@@ -3,6 +3,8 @@
 //! Each one is on stable storage before the next of its sender begins. The first column, one sender, is about what one sync
 //! costs on this machine: the figure to compare the others with.
 
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
 use std::time::{Duration, Instant};
 
 use frontdesk::inbox::form::WAITLIST;

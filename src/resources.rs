@@ -115,7 +115,8 @@ fn limited(options: &Options) -> &'static str {
 /// `24 hours`, `90 minutes`
 fn in_words(duration: std::time::Duration) -> String {
     let minutes = duration.as_secs().div_ceil(60);
-    let (number, unit) = if minutes % 60 == 0 { (minutes / 60, "hour") } else { (minutes, "minute") };
+    let (number, unit) =
+        if minutes.is_multiple_of(60) { (minutes / 60, "hour") } else { (minutes, "minute") };
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 

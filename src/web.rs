@@ -101,9 +101,18 @@ fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+/// Connections that wait to be accepted; the kernel may allow fewer.
+const BACKLOG: i32 = 4096;
+
 /// Binds a listening socket; the error names the address.
 pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
-    TcpListener::bind(address).map_err(|cause| BindError { address, cause })
+    let bind = || {
+        let listener = TcpListener::bind(address)?;
+        // The standard library's 128 are full within milliseconds of a rush, and who finds no place tries again after a second.
+        rustix::net::listen(&listener, BACKLOG)?;
+        Ok(listener)
+    };
+    bind().map_err(|cause| BindError { address, cause })
 }
 
 /// An address that cannot be listened on.

@@ -45,7 +45,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
         options: config.web.clone(),
     });
     let stop = stop_on_signals()?;
-    announce(&config, &desk.site, public.local_addr()?, private.as_ref(), started.elapsed())?;
+    announce(&config, &desk, public.local_addr()?, private.as_ref(), started.elapsed())?;
     let rest = desk.site.clone();
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
     web::serve(&desk, &public, private, &stop)?;
@@ -77,11 +77,12 @@ fn load(folder: &Path, config: &Config) -> anyhow::Result<Site> {
 /// Says on standard error what is served where.
 fn announce(
     config: &Config,
-    site: &Site,
+    desk: &Desk,
     public: SocketAddr,
     private: Option<&TcpListener>,
     took: Duration,
 ) -> anyhow::Result<()> {
+    let (site, store) = (&desk.site, &desk.store);
     let mut stderr = anstream::stderr().lock();
     let (good, dim) = (style::GOOD, style::DIM);
     let (good_end, dim_end) = (good.render_reset(), dim.render_reset());
@@ -101,7 +102,17 @@ fn announce(
         site.page_count(),
         site.size() / 1024
     )?;
-    writeln!(stderr, "  submissions are kept in {}", config.store.path.display())?;
+    match store.health() {
+        Ok(()) => writeln!(stderr, "  submissions are kept in {}", config.store.path.display())?,
+        Err(error) => {
+            let (bad, bad_end) = (style::ERROR, style::ERROR.render_reset());
+            writeln!(
+                stderr,
+                "  {bad}submissions cannot be kept{bad_end} in {}: {error}",
+                config.store.path.display()
+            )?;
+        }
+    }
     if config.base_url.is_none() {
         let base_url = &config.pages.base_url;
         writeln!(

@@ -160,6 +160,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether trying again may go well without anybody changing the program or its options.
+    fn may_pass(&self) -> bool {
+        !matches!(self, StoreError::NotAnInbox(_) | StoreError::TooNew { .. } | StoreError::NotDurable { .. })
+    }
+
     fn io(path: &Path, error: io::Error) -> StoreError {
         StoreError::Io { path: path.to_owned(), error: Arc::new(error) }
     }
@@ -179,16 +184,11 @@ impl fmt::Debug for Store {
 
 impl Store {
     /// Opens the database, makes it if it is missing, brings its layout up to date and starts the writer.
+    ///
+    /// What may pass by itself (a full disk, a lock, a folder that cannot be written) is no error here: the writer goes on
+    /// trying, [`Store::accept`] fails meanwhile, and [`Store::health`] says why.
     pub fn open(options: &Options) -> Result<Store, StoreError> {
-        let (store, opened) = Store::start(options)?;
-        opened.map(|()| store)
-    }
-
-    /// Starts the writer even where the database cannot be opened for now, and says why it could not. Until
-    /// it can, [`Store::accept`] fails; the writer tries again with each submission and each second.
-    pub fn start(options: &Options) -> Result<(Store, Result<(), StoreError>), StoreError> {
-        let (writer, opened) = Writer::start(options.clone())?;
-        Ok((Store { writer: Arc::new(writer) }, opened))
+        Ok(Store { writer: Arc::new(Writer::start(options.clone())?) })
     }
 
     /// Keeps a submission, or recognises it as a repeat.

@@ -92,17 +92,14 @@ pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>
             let Some(value) = after.strip_prefix('=') else { continue };
             let value = value.trim_start();
             let start = html.len() - value.len();
-            let range = match value.chars().next() {
-                Some(quote @ ('"' | '\'')) => {
-                    let length = value[1..].find(quote)?;
-                    at = start + length + 2;
-                    start + 1..start + 1 + length
-                }
-                _ => {
-                    let length = value.find(|c: char| c.is_whitespace() || c == '>').unwrap_or(value.len());
-                    at = start + length;
-                    start..start + length
-                }
+            let range = if let Some(quote @ ('"' | '\'')) = value.chars().next() {
+                let length = value[1..].find(quote)?;
+                at = start + length + 2;
+                start + 1..start + 1 + length
+            } else {
+                let length = value.find(|c: char| c.is_whitespace() || c == '>').unwrap_or(value.len());
+                at = start + length;
+                start..start + length
             };
             return Some((name, range));
         }

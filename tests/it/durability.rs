@@ -159,6 +159,24 @@ fn a_data_folder_that_vanishes_gives_500_until_it_can_be_written_again() {
 }
 
 #[test]
+fn pages_are_served_even_if_the_inbox_cannot_be_opened_at_the_start() {
+    let mut desk = Desk::start();
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
+    desk.kill();
+    let away = desk.data_dir().with_extension("away");
+    std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
+    std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
+    desk.restart();
+    assert_eq!(desk.get("/", &[]).status, 200);
+    assert_eq!(desk.ops("/readyz").status, 503);
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
+    std::fs::remove_file(desk.data_dir()).expect("it can be removed");
+    std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
+    wait_for_200(&desk, "after@example.com");
+    desk.expect(2);
+}
+
+#[test]
 fn a_submission_is_listed_by_the_time_its_answer_is_there() {
     let desk = Desk::start();
     let stop = Arc::new(AtomicBool::new(false));

@@ -26,14 +26,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread, whether or not the database could be opened.
-    pub(super) fn start(options: Options) -> Result<(Writer, Result<(), StoreError>), StoreError> {
-        let (database, failure) = match Database::open(&options) {
-            Ok(database) => (Some(database), None),
-            Err(error) => (None, Some(error)),
+    pub(super) fn start(options: Options) -> Result<Writer, StoreError> {
+        let queue = Arc::new(Queue::default());
+        let database = match Database::open(&options) {
+            Ok(database) => Some(database),
+            // Pages need no inbox, and who restarts on a full disk should not lose them as well.
+            Err(error) if error.may_pass() => {
+                queue.note(Some(error));
+                None
+            }
+            Err(error) => return Err(error),
         };
-        let waiting = Waiting { failure: failure.clone(), ..Waiting::default() };
-        let queue = Arc::new(Queue { waiting: Mutex::new(waiting), changed: Condvar::new() });
         let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
             let queue = Arc::clone(&queue);
             move || {
@@ -42,7 +45,7 @@ impl Writer {
             }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
-        Ok((Writer { queue, thread: Mutex::new(Some(thread)) }, failure.map_or(Ok(()), Err)))
+        Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
     }
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
@@ -82,6 +85,7 @@ impl Drop for Writer {
 }
 
 /// What waits for the writer, and what it last found.
+#[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
