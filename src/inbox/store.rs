@@ -39,7 +39,7 @@ pub struct Options {
 }
 
 /// What came in, ready to be kept.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Arrival {
     /// What was sent.
     pub entry: Entry,
@@ -50,6 +50,16 @@ pub struct Arrival {
     pub source: Source,
     /// When it had been read. Kept to the millisecond.
     pub received_at: Timestamp,
+}
+
+/// Without the key: it is the visitor's, like the entry's values.
+impl fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arrival")
+            .field("entry", &self.entry)
+            .field("received_at", &self.received_at)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a submission was kept.

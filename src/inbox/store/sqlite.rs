@@ -7,7 +7,8 @@ mod files;
 pub(super) mod read;
 
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rusqlite::{
@@ -234,25 +235,26 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
 /// The layout of the database, or nothing if it is an empty one. Refuses what isn't ours before
 /// anything is changed in it.
 fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
-    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    let application_id = number("application_id").map_err(|error| match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => StoreError::NotAnInbox(path.to_owned()),
-        _ => error.into(),
-    })?;
-    let found = number("user_version")?;
-    if application_id == APPLICATION_ID {
-        return match found {
-            0 => Err(StoreError::Damaged("its layout has no number")),
-            1..=LAYOUT => Ok(Some(found)),
-            _ => Err(StoreError::TooNew { path: path.to_owned(), found, known: LAYOUT }),
-        };
+    // One statement sees one state, even while another process sets the database up.
+    let state = connection.query_row(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+         FROM pragma_application_id, pragma_user_version",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    );
+    match state {
+        Ok((0, 0, 0)) => Ok(None),
+        Ok((APPLICATION_ID, found @ 1..=LAYOUT, _)) => Ok(Some(found)),
+        Ok((APPLICATION_ID, 0, _)) => Err(StoreError::Damaged("its layout has no number")),
+        Ok((APPLICATION_ID, found, _)) => {
+            Err(StoreError::TooNew { path: path.to_owned(), found, known: LAYOUT })
+        }
+        Ok((_, _, _)) => Err(StoreError::NotAnInbox(path.to_owned())),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Err(StoreError::NotAnInbox(path.to_owned()))
+        }
+        Err(error) => Err(error.into()),
     }
-    let is_empty =
-        connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get::<_, bool>(0))?;
-    if application_id == 0 && found == 0 && is_empty {
-        return Ok(None);
-    }
-    Err(StoreError::NotAnInbox(path.to_owned()))
 }
 
 fn make_durable(connection: &Connection) -> Result<(), StoreError> {
@@ -261,8 +263,7 @@ fn make_durable(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "fullfsync", "on")?;
     connection.pragma_update(None, "checkpoint_fullfsync", "on")?;
     connection.pragma_update(None, "foreign_keys", "on")?;
-    let journal: String =
-        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    let journal = log_ahead(connection)?;
     if journal != "wal" {
         return Err(StoreError::NotDurable { setting: "journal_mode", found: journal });
     }
@@ -274,6 +275,26 @@ fn make_durable(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
     connection.pragma_update(None, "cache_size", -16_384)?;
     Ok(())
+}
+
+/// Switches to write-ahead logging and returns the mode that the database is in then.
+///
+/// SQLite doesn't wait for a lock here, so that two processes that set up the same database at the same
+/// moment need patience of our own.
+fn log_ahead(connection: &Connection) -> rusqlite::Result<String> {
+    let started = Instant::now();
+    loop {
+        let mode = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+        match &mode {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && started.elapsed() < BUSY_TIMEOUT =>
+            {
+                thread::sleep(Duration::from_millis(10));
+            }
+            _ => return mode,
+        }
+    }
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {

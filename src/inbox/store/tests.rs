@@ -388,6 +388,28 @@ fn a_folder_that_cannot_be_written_to_costs_an_error_until_it_can() {
 }
 
 #[test]
+fn a_store_may_open_before_its_folder_can_be_used() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    fs::write(&data, "in the way").unwrap();
+    let options = Options { path: data.join("inbox.db"), duplicate_window: DAY };
+    let store = Store::open(&options).unwrap();
+    store.health().unwrap_err();
+    let runtime = runtime();
+    runtime.block_on(store.accept(contact("too early"))).unwrap_err();
+    fs::remove_file(&data).unwrap();
+    runtime.block_on(store.accept(contact("in time"))).unwrap();
+    store.health().unwrap();
+    assert_eq!(list(&options.path).len(), 1);
+}
+
+#[test]
+fn what_a_visitor_sent_is_in_no_debug_output() {
+    let arrival = Arrival { idempotency_key: Some("sesame".to_owned()), ..contact("sesame") };
+    assert!(!format!("{arrival:?}").contains("sesame"));
+}
+
+#[test]
 fn a_deleted_database_never_swallows_a_submission() {
     let remove = |names: &'static [&'static str]| {
         let desk = Desk::new();
