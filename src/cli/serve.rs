@@ -45,8 +45,11 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
         options: config.web.clone(),
     });
     let stop = stop_on_signals()?;
-    // Who does not listen to the banner is served all the same.
-    let _ = announce(&config, &desk, public.local_addr()?, private.as_ref(), started.elapsed());
+    let public_address = public.local_addr()?;
+    let private_address = private.as_ref().map(TcpListener::local_addr).transpose()?;
+    // Who does not listen to this is served all the same.
+    let _ = announce(&config, &desk, public_address, private_address, started.elapsed());
+    let _ = tell_addresses(public_address, private_address);
     let rest = desk.site.clone();
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
     web::serve(&desk, &public, private, &stop)?;
@@ -75,12 +78,25 @@ fn load(folder: &Path, config: &Config) -> anyhow::Result<Site> {
     Ok(site)
 }
 
+/// The chosen addresses on standard output, for whoever started us to read; on a terminal the banner says them.
+fn tell_addresses(public: SocketAddr, private: Option<SocketAddr>) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    if stdout.is_terminal() {
+        return Ok(());
+    }
+    writeln!(stdout, "listening on http://{public}")?;
+    if let Some(private) = private {
+        writeln!(stdout, "private listener on http://{private}")?;
+    }
+    stdout.flush()
+}
+
 /// Says on standard error what is served where.
 fn announce(
     config: &Config,
     desk: &Desk,
     public: SocketAddr,
-    private: Option<&TcpListener>,
+    private: Option<SocketAddr>,
     took: Duration,
 ) -> anyhow::Result<()> {
     let (site, store) = (&desk.site, &desk.store);
@@ -90,11 +106,7 @@ fn announce(
     writeln!(stderr, "{good}frontdesk {}{good_end}", env!("CARGO_PKG_VERSION"))?;
     writeln!(stderr, "  listening on http://{public}")?;
     if let Some(private) = private {
-        writeln!(
-            stderr,
-            "  private listener on http://{} {dim}(/livez, /readyz){dim_end}",
-            private.local_addr()?
-        )?;
+        writeln!(stderr, "  private listener on http://{private} {dim}(/livez, /readyz){dim_end}")?;
     }
     let milliseconds = took.as_millis();
     writeln!(
