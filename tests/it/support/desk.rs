@@ -170,6 +170,7 @@ fn spawn(
         .args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir"])
         .arg(data)
         .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
