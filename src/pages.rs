@@ -211,9 +211,12 @@ impl Site {
         self.page_count
     }
 
-    /// The bytes of all bodies as they are, without further encodings.
+    /// The bytes of all bodies as they are, without further encodings. An asset has two names and one body.
     pub fn size(&self) -> usize {
-        self.files().iter().map(|file| file.identity().bytes.len()).sum()
+        let mut bodies: Vec<_> = self.files().iter().map(|file| &file.identity().bytes).collect();
+        bodies.sort_by_key(|bytes| bytes.as_ptr());
+        bodies.dedup_by_key(|bytes| bytes.as_ptr());
+        bodies.iter().map(|bytes| bytes.len()).sum()
     }
 
     /// The Markdown of a page, by its percent-encoded path.
