@@ -9,6 +9,7 @@ pub mod inbox;
 mod init;
 mod serve;
 mod site;
+mod theme;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -43,6 +44,7 @@ enum Command {
     /// Serve a site
     Serve {
         /// The site's folder
+        #[arg(default_value = ".")]
         site: PathBuf,
         #[command(flatten)]
         overrides: Overrides,
@@ -50,6 +52,7 @@ enum Command {
     /// Check a site: configuration, front matter, links, anchors, paths, descriptions
     Check {
         /// The site's folder
+        #[arg(default_value = ".")]
         site: PathBuf,
         /// One JSON object a line
         #[arg(long)]
@@ -76,6 +79,13 @@ enum Command {
         json: bool,
         #[command(flatten)]
         overrides: Overrides,
+    },
+    /// List the files of the built-in theme, or copy some into a site to change them
+    Theme {
+        /// The site's folder
+        site: PathBuf,
+        /// What to copy to its theme/, such as `style.css` or `partials/header.html`
+        files: Vec<String>,
     },
     /// Print a completion script for a shell
     Completions {
@@ -146,6 +156,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             inbox::run(&command, &config.store.path)
         }
         Command::Config { site, json, overrides } => config::run(&site, &overrides.flags(), json),
+        Command::Theme { site, files } => theme::run(&site, &files),
         Command::Completions { shell } => completions::run(&mut Arguments::command(), shell),
         Command::Man { dir } => completions::manual(Arguments::command(), &dir),
     }

@@ -176,6 +176,7 @@ impl Config {
             "`operator.email` is not set",
             "without script the forms show it, and security.txt needs a contact",
         );
+        let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
         let pages = pages::Options {
             title: title.clone(),
             tagline,
@@ -185,6 +186,7 @@ impl Config {
             operator: operator.clone(),
             footer,
             home_links: resources::home_links(),
+            today,
             reserved: resources::paths(),
         };
         let resources = resources::Options {
@@ -197,7 +199,7 @@ impl Config {
             signals,
             quotas: limits.enabled.then_some((limits.per_minute, limits.per_hour)),
             duplicate_window: store.duplicate_window,
-            today: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
+            today,
         };
         Self {
             base_url: Some(base_url).filter(|url| !url.is_empty()),
@@ -260,7 +262,12 @@ fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
             .collect();
         Some(FooterGroup { title: title.as_text()?.to_owned(), links: links? })
     };
-    groups.iter().map(|group| read(group).ok_or_else(expected)).collect()
+    let groups: Vec<FooterGroup> =
+        groups.iter().map(|group| read(group).ok_or_else(expected)).collect::<Result<_, _>>()?;
+    // Anything else would be relative to whatever page the footer stands on, or has no words to show.
+    let whole =
+        |link: &FooterLink| link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'));
+    if groups.iter().flat_map(|group| &group.links).all(whole) { Ok(groups) } else { Err(expected()) }
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use serde::Serialize;
 
 pub use file::File;
 pub use load::{Loaded, load};
+pub use theme::built_in as built_in_theme;
 pub use twin::bracketed;
 
 use file::Cache;
@@ -51,6 +52,8 @@ pub struct Options {
     pub footer: Vec<FooterGroup>,
     /// Links in the header of the home page beside its Markdown twin, in the syntax of `Link` (RFC 8288).
     pub home_links: Vec<String>,
+    /// The day on which the site is loaded, in UTC.
+    pub today: Date,
     /// Paths of generated resources and endpoints, which no page may have.
     pub reserved: Vec<&'static str>,
 }

@@ -116,6 +116,13 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     bind().map_err(|cause| BindError { address, cause })
 }
 
+impl BindError {
+    /// What the system said.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.cause.kind()
+    }
+}
+
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}")]

@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("frontdesk.toml", include_str!("../../starter/frontdesk.toml")),
     ("pages/index.md", include_str!("../../starter/pages/index.md")),
     ("pages/developers.md", include_str!("../../starter/pages/developers.md")),
+    ("pages/blog.md", include_str!("../../starter/pages/blog.md")),
     ("pages/contact.md", include_str!("../../starter/pages/contact.md")),
     ("pages/waitlist.md", include_str!("../../starter/pages/waitlist.md")),
     ("posts/2026-01-15-hello.md", include_str!("../../starter/posts/2026-01-15-hello.md")),
@@ -22,9 +23,12 @@ const FILES: &[(&str, &str)] = &[
 
 /// Writes the site, unless something is there already.
 pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
-    let occupied = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
-    if occupied {
-        bail!("{} is not empty; name a folder that is, or one that is not there yet", folder.display());
+    let in_the_way = in_the_way(folder);
+    if let Some(name) = in_the_way {
+        bail!(
+            "{} is not empty (it has `{name}`); name a folder that is, or one that is not there yet",
+            folder.display()
+        );
     }
     for (name, text) in FILES {
         let file = folder.join(name);
@@ -42,6 +46,14 @@ pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
     )?;
     writeln!(stderr, "\nBegin with frontdesk.toml (name, e-mail) and pages/index.md.")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What keeps a site from being written here; a fresh repository with a README and a licence does not.
+fn in_the_way(folder: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let harmless = |name: &str| name == ".git" || name.starts_with("README") || name.starts_with("LICENSE");
+    names.into_iter().find(|name| !harmless(name))
 }
 
 #[cfg(test)]

@@ -22,20 +22,20 @@ use crate::web::{self, Desk};
 /// Bodies of this many bytes are compressed before the first request is answered, the rest in the background.
 const COMPRESSED_AT_START: usize = 2 << 20;
 
-/// Runs until SIGTERM or SIGINT.
+/// Runs until SIGTERM, SIGINT or SIGHUP.
 pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     log_to_stderr();
     let config = site::configuration(folder, flags)?;
     // Bound first: a port that is taken should not cost the time of loading, and the base URL may follow from it.
-    let public = web::bind(config.listen)
-        .context("is another server running there? `--listen ADDR:PORT` takes another")?;
+    let public = web::bind(config.listen).map_err(|error| listening(error, "--listen"))?;
     let private = config.ops_listen.map(web::bind).transpose();
-    let private = private.context("that is the private address; `--ops-listen ADDR:PORT` takes another")?;
+    let private = private.map_err(|error| listening(error, "--ops-listen"))?;
     let config = config.at(public.local_addr()?);
     raise_descriptor_limit(&config);
 
     let site = load(folder, &config)?;
+    let is_new = !config.store.path.exists();
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot keep submissions in {}", config.store.path.display()))?;
     let desk = Arc::new(Desk {
@@ -48,7 +48,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     let public_address = public.local_addr()?;
     let private_address = private.as_ref().map(TcpListener::local_addr).transpose()?;
     // Who does not listen to this is served all the same.
-    let _ = announce(&config, &desk, public_address, private_address, started.elapsed());
+    let _ = announce(&config, &desk, [Some(public_address), private_address], is_new, started.elapsed());
     let _ = tell_addresses(public_address, private_address);
     let rest = desk.site.clone();
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
@@ -78,6 +78,21 @@ fn load(folder: &Path, config: &Config) -> anyhow::Result<Site> {
     Ok(site)
 }
 
+/// What is wrong with an address that cannot be listened on, and what would help.
+fn listening(error: web::BindError, flag: &str) -> anyhow::Error {
+    let hint = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!("another program listens there; `{flag} ADDR:PORT` takes another port")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            "ports below 1024 are for root; put a proxy before a higher one".to_owned()
+        }
+        std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
+        _ => format!("`{flag} ADDR:PORT` takes another address"),
+    };
+    anyhow::Error::new(error).context(hint)
+}
+
 /// The chosen addresses on standard output, for whoever started us to read; on a terminal the banner says them.
 fn tell_addresses(public: SocketAddr, private: Option<SocketAddr>) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
@@ -95,8 +110,8 @@ fn tell_addresses(public: SocketAddr, private: Option<SocketAddr>) -> std::io::R
 fn announce(
     config: &Config,
     desk: &Desk,
-    public: SocketAddr,
-    private: Option<SocketAddr>,
+    [public, private]: [Option<SocketAddr>; 2],
+    is_new: bool,
     took: Duration,
 ) -> anyhow::Result<()> {
     let (site, store) = (&desk.site, &desk.store);
@@ -104,7 +119,9 @@ fn announce(
     let (good, dim) = (style::GOOD, style::DIM);
     let (good_end, dim_end) = (good.render_reset(), dim.render_reset());
     writeln!(stderr, "{good}frontdesk {}{good_end}", env!("CARGO_PKG_VERSION"))?;
-    writeln!(stderr, "  listening on http://{public}")?;
+    if let Some(public) = public {
+        writeln!(stderr, "  listening on http://{public}")?;
+    }
     if let Some(private) = private {
         writeln!(stderr, "  private listener on http://{private} {dim}(/livez, /readyz){dim_end}")?;
     }
@@ -116,7 +133,10 @@ fn announce(
         site.size() / 1024
     )?;
     match store.health() {
-        Ok(()) => writeln!(stderr, "  submissions are kept in {}", config.store.path.display())?,
+        Ok(()) => {
+            let new = if is_new { " (new, and empty)" } else { "" };
+            writeln!(stderr, "  submissions are kept in {}{new}", config.store.path.display())?;
+        }
         Err(error) => {
             let (bad, bad_end) = (style::ERROR, style::ERROR.render_reset());
             writeln!(
@@ -137,19 +157,19 @@ fn announce(
     Ok(())
 }
 
-/// Becomes true on SIGTERM or SIGINT; a second signal ends the process at once.
+/// Becomes true on SIGTERM, SIGINT or SIGHUP; a second signal ends the process at once.
 fn stop_on_signals() -> anyhow::Result<watch::Receiver<bool>> {
     let (sender, receiver) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut terminate, mut interrupt) = {
+    let (mut terminate, mut interrupt, mut hang_up) = {
         let _guard = runtime.enter();
         // A file that may not grow any further is an error for whoever writes it; unhandled, the signal would end the process.
         let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?)
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         runtime.block_on(async {
-            let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} };
+            let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, _ = hang_up.recv() => {} };
             next().await;
             // Nobody listens any more if the server has ended by itself.
             let _ = sender.send(true);

@@ -15,11 +15,11 @@ use crate::resources;
 pub(super) fn configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<Config> {
     let (config, faults) = Config::load(folder, environment(), flags);
     // Elsewhere a warning about the site can wait, but a variable that nobody reads will have been meant to be read.
-    let of_now =
-        |fault: &&Fault| fault.severity == Severity::Error || fault.place != crate::config::FILE_NAME;
+    let failed = faults.iter().any(|fault| fault.severity == Severity::Error);
+    let of_now = |fault: &&Fault| failed || fault.place != crate::config::FILE_NAME;
     let said: Vec<Fault> = faults.iter().filter(of_now).cloned().collect();
     print(&said)?;
-    if faults.iter().any(|fault| fault.severity == Severity::Error) {
+    if failed {
         bail!("the configuration cannot be used ({})", count(&faults));
     }
     Ok(config)

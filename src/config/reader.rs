@@ -193,6 +193,12 @@ impl<'a> Reader<'a> {
                     continue;
                 }
                 let fault = Fault::error(self.file, Some(*line), format!("unknown key `{name}`"));
+                if let Some((_, last)) = name.rsplit_once('.')
+                    && known.contains(&last)
+                {
+                    self.faults.push(fault.hint(format!("`{last}` belongs above the first `[table]`")));
+                    continue;
+                }
                 let elsewhere = || {
                     let last = name.rsplit('.').next().unwrap_or(name);
                     known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied()
@@ -205,6 +211,9 @@ impl<'a> Reader<'a> {
             let names: Vec<String> = known.iter().map(|key| variable(key)).collect();
             let known = closest(name, names.iter().map(String::as_str)).map(str::to_owned);
             // Other programs may have variables of their own that begin alike; ours have a table and a key.
+            let last = name.trim_start_matches(PREFIX);
+            let known =
+                known.or_else(|| names.iter().find(|known| known.rsplit("__").next() == Some(last)).cloned());
             if known.is_none() && !name.contains("__") {
                 continue;
             }

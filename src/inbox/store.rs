@@ -141,12 +141,11 @@ pub enum StoreError {
     #[error("the inbox is damaged: {0}")]
     Damaged(&'static str),
     /// The file or its folder could not be made or looked at.
-    #[error("cannot use {}", path.display())]
+    #[error("cannot use {}: {error}", path.display())]
     Io {
         /// Which one.
         path: PathBuf,
         /// Why.
-        #[source]
         error: Arc<io::Error>,
     },
     /// Whatever else SQLite says, in its own fixed words.

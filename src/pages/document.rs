@@ -116,11 +116,19 @@ impl Document {
     }
 }
 
-/// Reads the front matter of all sources; drafts are left out.
-pub(super) fn read_documents(sources: &[Source], faults: &mut Vec<Fault>) -> Vec<Document> {
+/// Reads the front matter of all sources. Drafts are left out; the second list has the published folders of those that have
+/// files of their own beside them, which are left out as well.
+pub(super) fn read_documents(sources: &[Source], faults: &mut Vec<Fault>) -> (Vec<Document>, Vec<String>) {
     let read = in_parallel(sources, |Source { file, text, changed }| {
         let mut faults = Vec::new();
         let parsed = front_matter::parse(file, text, &mut faults);
+        let draft = parsed.as_ref().filter(|parsed| parsed.front_matter.draft).and_then(|_| {
+            let folder = file.strip_suffix("index.md")?;
+            folder
+                .strip_prefix("pages/")
+                .map(str::to_owned)
+                .or_else(|| Some(format!("blog/{}", folder.strip_prefix("posts/")?)))
+        });
         let document = parsed.filter(|parsed| !parsed.front_matter.draft).map(|parsed| {
             let mut front_matter = parsed.front_matter;
             let (path, kind) = place_of(file, &mut front_matter);
@@ -146,14 +154,16 @@ pub(super) fn read_documents(sources: &[Source], faults: &mut Vec<Fault>) -> Vec
                 image: None,
             }
         });
-        (document, faults)
+        (document, draft, faults)
     });
     let mut documents = Vec::with_capacity(read.len());
-    for (document, mut found) in read {
+    let mut drafts = Vec::new();
+    for (document, draft, mut found) in read {
         faults.append(&mut found);
         documents.extend(document);
+        drafts.extend(draft.filter(|folder| !folder.is_empty()));
     }
-    documents
+    (documents, drafts)
 }
 
 /// The path and the kind of the page that a source file makes. A post takes its date from its name where it has no other.

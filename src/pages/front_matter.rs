@@ -187,8 +187,16 @@ fn yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
         Err(error) => {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).map(|line| line + 1);
             let message = error.to_string();
-            let first = message.lines().next().unwrap_or("it cannot be read").to_owned();
-            Err(Fault::error(place, line, format!("the front matter is not valid YAML: {first}")))
+            let first = message.lines().next().unwrap_or("it cannot be read");
+            // The place is told in the file's own lines.
+            let what = first
+                .rsplit_once(": ")
+                .filter(|(before, _)| before.contains("line "))
+                .map_or(first, |(_, what)| what);
+            let fault = Fault::error(place, line, format!("the front matter is not valid YAML: {what}"));
+            Err(fault.hint(
+                "a value that holds a colon, or begins with a sign, goes into quotes; indent with spaces",
+            ))
         }
     }
 }

@@ -45,8 +45,10 @@ pub(super) struct Layout<'a> {
     /// Newest first.
     pub posts: Vec<&'a Document>,
     pub tags: Vec<Tag>,
-    /// The latest year that any page speaks of, for the footer.
+    /// For the footer.
     pub year: i16,
+    /// The address of the operator's additions to the stylesheet, if there are any.
+    pub custom_css: Option<&'a str>,
 }
 
 impl<'a> Layout<'a> {
@@ -55,6 +57,7 @@ impl<'a> Layout<'a> {
         forms: &'a [Form],
         environment: Environment<'static>,
         documents: &'a [Document],
+        custom_css: Option<&'a str>,
     ) -> Self {
         Self {
             options,
@@ -68,7 +71,8 @@ impl<'a> Layout<'a> {
                 .collect(),
             posts: posts_of(documents),
             tags: tags_of(documents),
-            year: documents.iter().map(|document| document.updated.year()).max().unwrap_or_default(),
+            year: options.today.year(),
+            custom_css,
         }
     }
 
@@ -168,6 +172,7 @@ impl<'a> Layout<'a> {
             nav => nav,
             footer => footer,
             year => self.year,
+            custom_css => self.custom_css,
         }
     }
 

@@ -94,15 +94,19 @@ impl Catalog {
 
     fn find(&self, place: Place<'_>, raw: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
-            let mut candidates = [format!("pages/{file}"), format!("posts/{file}"), String::new()];
-            if let Some((_, name)) = file.split_once('/') {
-                candidates[2] = format!("posts/{name}");
-            }
-            return candidates
-                .iter()
-                .find_map(|file| self.pages.get(file))
-                .cloned()
-                .unwrap_or_else(|| format!("/{file}"));
+            // Zola's content folder holds both of ours, and its sections are called `_index.md`.
+            let whole = [
+                format!("pages/{file}"),
+                format!("posts/{file}"),
+                format!("pages/{file}").replace("_index.md", "index.md"),
+            ];
+            let beyond = file.split_once('/').map(|(_, name)| format!("posts/{name}"));
+            let mut known = whole.into_iter().chain(beyond);
+            let section = || {
+                file.strip_suffix("_index.md").map(|folder| format!("/{folder}").replace("/posts/", "/blog/"))
+            };
+            let page = known.find_map(|file| self.pages.get(&file)).cloned();
+            return page.or_else(section).unwrap_or_else(|| format!("/{file}"));
         }
         if raw.starts_with('/') {
             return path::join("/", raw);
@@ -178,6 +182,9 @@ mod tests {
                 Some(("/blog/x/", None)),
             ),
             ("#top", "#top", "https://www.example.com/blog/x/#top", Some(("/blog/x/", Some("top")))),
+            ("@/_index.md", "/", "https://www.example.com/", Some(("/", None))),
+            ("@/posts/_index.md", "/blog/", "https://www.example.com/blog/", Some(("/blog/", None))),
+            ("@/nope.md", "/nope.md", "https://www.example.com/nope.md", Some(("/nope.md", None))),
             ("../y/", "/blog/y/", "https://www.example.com/blog/y/", Some(("/blog/y/", None))),
             (
                 "pic.png",

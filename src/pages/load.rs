@@ -37,22 +37,33 @@ pub fn load(folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
     let mut faults = Vec::new();
     let tree = Tree::read(folder, &mut faults);
     let theme = Theme::new(tree.theme);
-    let (assets, asset_urls) = name_assets(&tree.assets, &theme);
-
-    let mut documents = read_documents(&tree.sources, &mut faults);
+    let (mut documents, drafts) = read_documents(&tree.sources, &mut faults);
+    let published =
+        tree.assets.iter().filter(|(name, _)| !drafts.iter().any(|draft| name.starts_with(draft)));
+    let (assets, asset_urls) = name_assets(published, &theme);
     add_blog(&mut documents, options, &mut faults);
     check_documents(&mut documents, &theme, options, forms, &mut faults);
     let names = name_everything(&documents, &tree.verbatim, &assets, options, &mut faults);
     let catalog = Catalog {
         base_url: options.base_url.clone(),
-        pages: documents.iter().map(|document| (document.file.clone(), document.path.clone())).collect(),
+        pages: documents
+            .iter()
+            .filter(|document| !document.file.is_empty())
+            .map(|document| (document.file.clone(), document.path.clone()))
+            .collect(),
         assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
     };
     let mut links = render(&mut documents, &catalog, &mut faults);
+    let missing = missing_page(&mut documents);
     links.extend(footer_links(options, &catalog));
 
+    let custom_css = asset_urls.get("custom.css").cloned();
+    let found_before = faults.len();
     let environment = theme.templates(Arc::new(asset_urls), &mut faults);
-    let pages = lay_out_all(&documents, &Layout::new(options, forms, environment, &documents), &mut faults);
+    let compiled = faults.len() == found_before;
+    let layout = Layout::new(options, forms, environment, &documents, custom_css.as_deref());
+    // Pages of a theme that does not compile would only repeat its faults.
+    let pages = compiled.then(|| lay_out_all(&documents, &missing, &layout, &mut faults)).flatten();
     let anchors = pages.iter().flat_map(|(pages, _)| documents.iter().zip(pages));
     let anchors = anchors.map(|(document, page)| (document.path.clone(), anchors_of(&page.html))).collect();
     faults.extend(check_links(&links, &names, &anchors));
@@ -96,6 +107,23 @@ fn check_documents(
     };
     documents.sort_by_cached_key(place_in_order);
     for document in documents {
+        let matter = &document.front_matter;
+        for (key, date) in [("date", matter.date), ("updated", matter.updated)] {
+            if date.is_some_and(|date| date > options.today) {
+                let fault = Fault::warning(
+                    document.place(),
+                    document.line(key),
+                    format!("`{key}` is ahead of today"),
+                );
+                faults.push(fault.hint("the page is published all the same; `draft: true` holds it back"));
+            }
+        }
+        if document.kind == Kind::Post && matter.date.is_none() {
+            let fault = Fault::warning(document.place(), Some(1), "the post has no `date`");
+            faults.push(fault.hint(
+                "posts are listed by date; it may also begin the file's name, as in 2026-01-15-hello.md",
+            ));
+        }
         let template = document.template().to_owned();
         if !theme.has_template(&template) {
             let message =
@@ -138,7 +166,12 @@ fn name_everything(
         names.reserve(path);
     }
     for (name, _) in verbatim {
-        names.file(&format!("/{name}"), &format!("static/{name}"), faults);
+        let place = format!("static/{name}");
+        names.file(&format!("/{name}"), &place, faults);
+        if let Some(folder) = name.strip_suffix("index.html").filter(|folder| !folder.is_empty()) {
+            names.claim(&format!("/{folder}"), &place, None, faults);
+            names.aside(format!("/{}", folder.trim_end_matches('/')));
+        }
     }
     for asset in assets {
         names.claim(&asset.path, asset.path.trim_start_matches('/'), None, faults);
@@ -176,7 +209,15 @@ fn footer_links(options: &Options, catalog: &Catalog) -> Vec<Found> {
 /// The operator's own files as they are, and every asset under both its names.
 fn insert_files(site: &mut Site, verbatim: Vec<(String, Vec<u8>)>, assets: Vec<Asset>) {
     for (name, bytes) in verbatim {
-        site.insert_resource(&format!("/{name}"), media_type(&name), bytes);
+        let path = format!("/{name}");
+        let file = Arc::new(File::new(media_type(&name), Cache::Revalidate, bytes));
+        // A prebuilt page is also what its folder shows, as static servers have it.
+        if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
+            let to = encode(folder).into_owned();
+            site.entries.insert(folder.trim_end_matches('/').into(), Entry::Redirect(to));
+            site.entries.insert(folder.into(), Entry::File(file.clone()));
+        }
+        site.entries.insert(path.into(), Entry::File(file));
     }
     for asset in assets {
         let media_type = media_type(&asset.path);
@@ -200,23 +241,27 @@ fn insert_aliases(site: &mut Site, documents: &[Document]) {
     }
 }
 
+/// The page for what is missing: the operator's own `pages/404.md`, which is then no page of its own, or ours.
+fn missing_page(documents: &mut Vec<Document>) -> Document {
+    let own = documents.iter().position(|document| document.path == "/404/");
+    let Some(at) = own else {
+        let title = "There is nothing here";
+        let description = "The page may have moved, or the address may have been mistyped.";
+        return Document::generated("/404/", Kind::NotFound, title, description, Date::default());
+    };
+    Document { kind: Kind::NotFound, ..documents.remove(at) }
+}
+
 /// All pages and the one for what is missing; none if a template fails.
 fn lay_out_all(
     documents: &[Document],
+    missing: &Document,
     layout: &Layout<'_>,
     faults: &mut Vec<Fault>,
 ) -> Option<(Vec<Page>, Page)> {
-    let mut missing = Document::generated(
-        "/404/",
-        Kind::NotFound,
-        "There is nothing here",
-        "The page may have moved, or the address may have been mistyped.",
-        Date::default(),
-    );
-    missing.rendered.markdown = not_found_help(layout);
     let results = in_parallel(documents, |document| lay_out(document, layout));
     let mut pages = Vec::with_capacity(results.len() + 1);
-    for result in results.into_iter().chain([lay_out(&missing, layout)]) {
+    for result in results.into_iter().chain([lay_out(missing, layout)]) {
         match result {
             Ok(page) => pages.push(page),
             Err(fault) => faults.push(fault),
@@ -282,8 +327,10 @@ fn lay_out(document: &Document, layout: &Layout<'_>) -> Result<Page, Fault> {
         .form
         .as_ref()
         .and_then(|name| layout.forms.iter().find(|form| form.name == name));
+    let help = if document.kind == Kind::NotFound { not_found_help(layout) } else { String::new() };
     let markdown = twin::compose(&twin::Parts {
         document,
+        help: &help,
         url: &url,
         base_url: &options.base_url,
         listing: &listing,

@@ -200,7 +200,7 @@ impl<'a> Work<'a, '_> {
             }
             NodeValue::Text(text) => {
                 self.rendered.words += text.split_whitespace().count();
-                if text.contains("{{<") || text.contains("{{%") {
+                if text.contains("{{") || text.contains("{%") {
                     let message = "a shortcode is shown as it is written".to_owned();
                     self.remark(position, message, "write Markdown or HTML in its place");
                 }

@@ -38,6 +38,11 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("tags.html", include_str!("../../theme/tags.html")),
 ];
 
+/// The built-in files with their names.
+pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BUILT_IN.iter().copied()
+}
+
 /// The theme of one site: the built-in files, with the operator's in their place.
 #[derive(Debug)]
 pub struct Theme {

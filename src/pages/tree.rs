@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
 
-use super::file::fingerprint;
+use super::file::{fingerprint, media_type};
 use super::path::encode;
 use super::theme::Theme;
 use crate::fault::Fault;
@@ -72,6 +72,10 @@ impl Tree {
                     }
                 }
             }
+            "pages" | "posts" if !is_beside_pages(&name) => {
+                let fault = Fault::warning(format!("{part}/{name}"), None, "is not published");
+                faults.push(fault.hint("images, audio and video may lie beside pages; anything else goes into assets/ or static/"));
+            }
             "pages" => self.assets.push((name, bytes)),
             "posts" => self.assets.push((format!("blog/{name}"), bytes)),
             "assets" => self.assets.push((format!("assets/{name}"), bytes)),
@@ -79,6 +83,12 @@ impl Tree {
             _ => self.theme.push((name, bytes)),
         }
     }
+}
+
+/// Whether a file that lies beside pages is meant to be shown with them: notes and backups are not.
+fn is_beside_pages(name: &str) -> bool {
+    let kind = media_type(name);
+    ["image/", "audio/", "video/"].iter().any(|shown| kind.starts_with(shown)) || kind == "application/pdf"
 }
 
 /// Files are kept in memory; what is larger belongs on a server for downloads.
@@ -166,12 +176,12 @@ pub(super) struct Asset {
 }
 
 /// Gives every asset its fingerprinted name; also returns the URLs by the names that templates use.
-pub(super) fn name_assets(
-    files: &[(String, Vec<u8>)],
-    theme: &Theme,
+pub(super) fn name_assets<'a>(
+    files: impl Iterator<Item = &'a (String, Vec<u8>)>,
+    theme: &'a Theme,
 ) -> (Vec<Asset>, BTreeMap<String, String>) {
     let themed = theme.assets().map(|(name, bytes)| (format!("assets/{name}"), bytes));
-    let own = files.iter().map(|(name, bytes)| (name.clone(), bytes.as_slice()));
+    let own = files.map(|(name, bytes)| (name.clone(), bytes.as_slice()));
     // The operator's come last and win.
     let all: BTreeMap<String, &[u8]> = themed.chain(own).collect();
     let assets: Vec<Asset> = all

@@ -15,6 +15,8 @@ pub(super) struct Parts<'a> {
     pub base_url: &'a str,
     /// Pages that this one lists.
     pub listing: &'a [Listing],
+    /// What helps where a page is missing.
+    pub help: &'a str,
     /// How the form on the page is sent, if there is one.
     pub form: Option<&'a str>,
     pub operator: &'a Operator,
@@ -65,6 +67,9 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
     } else {
         text.push_str(&body);
         text.push_str(&highlights(parts));
+    }
+    if !parts.help.is_empty() {
+        let _ = write!(text, "\n{}", parts.help);
     }
     if !parts.listing.is_empty() {
         text.push_str(if parts.document.kind == Kind::Home { "\n## Latest writing\n\n" } else { "\n" });

@@ -221,11 +221,57 @@ fn the_inbox_is_listed_shown_and_exported() {
 
 #[test]
 fn wrong_usage_is_exit_code_2() {
-    for arguments in [&["serve"][..], &["no-such-command"], &["inbox", "list", "--limit", "many"], &[]] {
+    for arguments in [&["completions"][..], &["no-such-command"], &["inbox", "list", "--limit", "many"], &[]]
+    {
         let (code, stdout, stderr) = run(arguments, Path::new("."));
         assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(stderr.contains("Usage:") || stderr.contains("--help"), "{stderr}");
     }
+}
+
+#[test]
+fn the_theme_is_listed_and_copied_to_be_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "."], folder.path());
+    let (code, stdout, _) = run(&["theme", "."], folder.path());
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("style.css\n") && stdout.contains("partials/header.html\n"), "{stdout}");
+    let (code, _, stderr) = run(&["theme", ".", "partials/footer.html"], folder.path());
+    assert_eq!(code, Some(0), "{stderr}");
+    let footer = folder.path().join("theme/partials/footer.html");
+    std::fs::write(&footer, "<footer>Our own</footer>").expect("it is there");
+    std::fs::write(folder.path().join("theme/custom.css"), "h1 { color: teal }").expect("it can be written");
+    let (code, _, stderr) = run(&["theme", ".", "partials/footer.html"], folder.path());
+    assert!(code == Some(1) && stderr.contains("is there already"), "{stderr}");
+    let (_, _, stderr) = run(&["theme", ".", "stile.css"], folder.path());
+    assert!(stderr.contains("did you mean `style.css`?"), "{stderr}");
+    let desk = Desk::with(folder.path(), &[]);
+    let home = desk.get("/", &[]);
+    assert!(home.text().contains("<footer>Our own</footer>"));
+    assert!(home.text().contains("href=\"/assets/custom."), "it is loaded after the stylesheet");
+}
+
+#[test]
+fn init_writes_into_a_fresh_repository() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join(".git")).expect("a folder");
+    std::fs::write(folder.path().join("README.md"), "# Ours").expect("a file");
+    let (code, _, stderr) = run(&["init", "."], folder.path());
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("README.md")).expect("it is there"), "# Ours");
+}
+
+#[test]
+fn an_inbox_that_may_not_be_looked_into_is_not_an_empty_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "."], folder.path());
+    let (code, stdout, stderr) = run(&["inbox", "list"], folder.path());
+    assert_eq!((code, stdout.as_str()), (Some(0), ""));
+    assert!(stderr.contains("Nothing has been received yet"), "{stderr}");
+    // A file where the folder should be cannot be looked into, whoever asks.
+    std::fs::write(folder.path().join("data"), "no folder").expect("a file");
+    let (code, _, stderr) = run(&["inbox", "list"], folder.path());
+    assert!(code == Some(1) && stderr.contains("cannot use"), "{stderr}");
 }
 
 #[test]

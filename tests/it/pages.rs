@@ -313,6 +313,49 @@ fn a_folder_of_the_operators_own_replaces_templates_and_resources_file_by_file()
 }
 
 #[test]
+fn what_lies_around_is_published_only_where_it_is_meant_to_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = folder.path().join("site");
+    assert!(crate::support::frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
+    let write = |name: &str, text: &str| {
+        let file = site.join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("it can be created");
+        std::fs::write(file, text).expect("it can be written");
+    };
+    write("pages/contact.md.bak", "old");
+    write("pages/team/index.md", "---\ntitle: Team\ndescription: Us.\n---\n![us](us.png)\n");
+    write("pages/team/us.png", "png");
+    write("posts/secret/index.md", "---\ntitle: Secret\ndate: 2026-01-01\ndraft: true\n---\n");
+    write("posts/secret/plan.png", "png");
+    write("pages/404.md", "---\ntitle: Lost?\ndescription: So are we.\n---\nOur own words.\n");
+    write("static/promo/index.html", "<!doctype html><title>Promo</title>");
+    let desk = Desk::with(&site, &[]);
+    for (path, status) in [
+        ("/contact.md.bak", 404),
+        ("/team/us.png", 200),
+        ("/blog/secret/", 404),
+        ("/blog/secret/plan.png", 404),
+        ("/404/", 404),
+        ("/promo/", 200),
+        ("/promo/index.html", 200),
+        ("/promo", 308),
+    ] {
+        assert_eq!(desk.get(path, &[]).status, status, "{path}");
+    }
+    assert!(desk.get("/team/", &[]).text().contains("src=\"/team/us."), "under its fingerprinted name");
+    let missing = desk.get("/nope/", &[]);
+    assert!(missing.text().contains("Our own words.") && missing.text().contains("<h1>Lost?</h1>"));
+    let missing = desk.get("/nope/", &[("Accept", "text/markdown")]);
+    assert!(missing.text().contains("Our own words.") && missing.text().contains("/sitemap.md"));
+    let output = crate::support::frontdesk().arg("check").arg(&site).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("pages/contact.md.bak: is not published") && said.ends_with("1 warning\n"),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_example_site_has_nothing_to_mend() {
     let output = crate::support::frontdesk().arg("check").arg(example_site()).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -46,8 +46,11 @@ impl Reader {
     ///
     /// [`StoreError::Missing`] where there is none yet.
     pub fn open(path: &Path) -> Result<Reader, StoreError> {
-        if !path.exists() {
-            return Err(StoreError::Missing(path.to_owned()));
+        // A folder that may not be looked into is another matter than one in which there is nothing.
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Err(StoreError::Missing(path.to_owned())),
+            Err(error) => return Err(StoreError::io(path, error)),
         }
         let connection =
             connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;

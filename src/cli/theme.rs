@@ -1,0 +1,43 @@
+//! `frontdesk theme`: shows what the built-in theme consists of, and copies files of it to where they can be changed.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+
+use super::style;
+use crate::fault::closest;
+use crate::pages::built_in_theme;
+
+/// Without names, prints one a line; with names, copies those, unless the site has them already.
+pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
+    let files: Vec<(&str, &str)> = built_in_theme().collect();
+    let mut stdout = io::stdout().lock();
+    if names.is_empty() {
+        for (name, _) in files {
+            let own = if site.join("theme").join(name).exists() { "  (the site has its own)" } else { "" };
+            writeln!(stdout, "{name}{own}")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut stderr = anstream::stderr().lock();
+    for wanted in names {
+        let Some((name, text)) = files.iter().find(|(name, _)| name == wanted) else {
+            match closest(wanted, files.iter().map(|(name, _)| *name)) {
+                Some(known) => bail!("the theme has no file `{wanted}`; did you mean `{known}`?"),
+                None => bail!("the theme has no file `{wanted}`; without a name, this command lists them"),
+            }
+        };
+        let file = site.join("theme").join(name);
+        if file.exists() {
+            bail!("{} is there already", file.display());
+        }
+        let folder = file.parent().unwrap_or(site);
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        let (good, reset) = (style::GOOD, style::GOOD.render_reset());
+        writeln!(stderr, "{good}written:{reset} {}", file.display())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
