@@ -42,8 +42,8 @@ pub enum InboxCommand {
     },
     /// Export submissions, newest first, as CSV or as JSON lines
     Export {
-        /// Write CSV (RFC 4180, UTF-8, safe to open in a spreadsheet)
-        #[arg(long, required_unless_present = "jsonl")]
+        /// Write CSV, as it does unless told otherwise (RFC 4180, UTF-8, safe to open in a spreadsheet)
+        #[arg(long)]
         csv: bool,
         /// Write one JSON object a line
         #[arg(long, conflicts_with = "csv")]
@@ -110,11 +110,11 @@ fn execute(
             }
         }
         InboxCommand::Show { id, json } => return show(reader.as_ref(), id, *json, out, err),
-        InboxCommand::Export { csv, output: None, which, .. } => {
-            export(select(reader.as_ref(), which)?, *csv, out)?;
+        InboxCommand::Export { jsonl, output: None, which, .. } => {
+            export(select(reader.as_ref(), which)?, !jsonl, out)?;
         }
-        InboxCommand::Export { csv, output: Some(path), which, .. } => {
-            let count = export_to_file(select(reader.as_ref(), which)?, *csv, path)?;
+        InboxCommand::Export { jsonl, output: Some(path), which, .. } => {
+            let count = export_to_file(select(reader.as_ref(), which)?, !jsonl, path)?;
             writeln!(err, "{count} {} written to {}.", plural(count, "submission"), path.display())?;
         }
     }

@@ -173,7 +173,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    for arguments in ["list --form nosuch", "list --limit -1", "export", "export --csv --jsonl", "show"] {
+    for arguments in ["list --form nosuch", "list --limit -1", "export --csv --jsonl", "show"] {
         assert!(Typed::try_parse_from(format!("inbox {arguments}").split(' ')).is_err(), "{arguments}");
     }
 }
