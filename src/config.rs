@@ -129,15 +129,20 @@ impl Config {
             shutdown_grace: r.get("server.shutdown_grace", "10s", value::duration(seconds(0))),
         };
 
+        r.refuse_if(
+            web.exchange_timeout <= web.body_timeout,
+            "server.exchange_timeout",
+            "must be longer than `server.body_timeout`, or a slow body would get no answer",
+        );
         let data_dir: PathBuf = r.get("store.data_dir", "data", value::path);
         let data_dir = folder.join(data_dir);
-        let published = ["pages", "posts", "assets", "static", "theme"].map(|part| folder.join(part));
+        let path = data_dir.join(r.get("store.url", "sqlite:inbox.sqlite", value::sqlite));
+        let published = ["pages", "posts", "assets", "static", "theme"].map(|part| real(&folder.join(part)));
         r.refuse_if(
-            published.iter().any(|part| data_dir.starts_with(part)),
+            published.iter().any(|part| real(&path).starts_with(part)),
             "store.data_dir",
             "must not be inside a folder that is published",
         );
-        let path = data_dir.join(r.get("store.url", "sqlite:inbox.sqlite", value::sqlite));
         let window = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
         let store = store::Options {
             path,
@@ -226,6 +231,23 @@ impl Config {
         self.resources.base_url = base_url;
         self
     }
+}
+
+/// An absolute path without `..` or symbolic links, as far as it exists already.
+fn real(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
+        match part {
+            std::path::Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    let known = plain
+        .ancestors()
+        .find_map(|ancestor| Some((ancestor.canonicalize().ok()?, plain.strip_prefix(ancestor).ok()?)));
+    known.map_or_else(|| plain.clone(), |(known, rest)| known.join(rest))
 }
 
 fn email(raw: &Raw) -> Result<String, String> {
@@ -398,6 +420,11 @@ mod tests {
             "[store]\ndata_dir = \"static/data\"\n",
             &[],
             &["frontdesk.toml:2: `store.data_dir` must not be inside a folder that is published"],
+        );
+        refuse(
+            "[store]\nurl = \"sqlite:../static/inbox.sqlite\"\n",
+            &[],
+            &["frontdesk.toml: `store.data_dir` must not be inside a folder that is published"],
         );
         refuse("[[site.footer]]\ntitle = \"x\"\n", &[], &["frontdesk.toml:1: `site.footer` must be groups"]);
     }

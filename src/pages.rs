@@ -235,7 +235,9 @@ impl Site {
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<Summary>) {
         self.page_count += 1;
         self.pages.extend(summary);
-        for name in path::twins(decoded) {
+        let [twin, others @ ..] = path::twins(decoded);
+        self.entries.insert(twin.into(), Entry::File(page.markdown.clone()));
+        for name in others {
             self.entries.entry(name.into()).or_insert_with(|| Entry::File(page.markdown.clone()));
         }
         for name in path::redirects(decoded) {

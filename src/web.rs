@@ -71,7 +71,7 @@ pub struct Desk {
 /// `public` and `private` are bound and listening already, so that their addresses can be told before.
 pub fn serve(
     desk: &Arc<Desk>,
-    public: &TcpListener,
+    public: TcpListener,
     private: Option<TcpListener>,
     stop: &watch::Receiver<bool>,
 ) -> io::Result<()> {
@@ -84,6 +84,8 @@ pub fn serve(
         let run = move || listener::run(desk, public, connections, stop);
         threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
     }
+    // Only the workers hold it now: when the last of them stops accepting, nobody is left waiting in its queue.
+    drop(public);
     let (ended, until) = watch::channel(false);
     let ops = private.map(|private| {
         let (desk, stop) = (desk.clone(), stop.clone());

@@ -52,7 +52,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     let _ = tell_addresses(public_address, private_address);
     let rest = desk.site.clone();
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
-    web::serve(&desk, &public, private, &stop)?;
+    web::serve(&desk, public, private, &stop)?;
     if let Some(desk) = Arc::into_inner(desk) {
         desk.store.close();
     }
@@ -66,7 +66,7 @@ fn load(folder: &Path, config: &Config) -> anyhow::Result<Site> {
     let (site, faults) = site::load(folder, config);
     let Some(site) = site else {
         progress.end();
-        site::print(&faults)?;
+        site::print(&faults);
         bail!("the site cannot be served ({})", site::count(&faults));
     };
     site.compress(COMPRESSED_AT_START);
@@ -161,15 +161,28 @@ fn announce(
 fn stop_on_signals() -> anyhow::Result<watch::Receiver<bool>> {
     let (sender, receiver) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let nohup = hang_up_is_ignored();
     let (mut terminate, mut interrupt, mut hang_up) = {
         let _guard = runtime.enter();
         // A file that may not grow any further is an error for whoever writes it; unhandled, the signal would end the process.
         let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?)
+        (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+            (!nohup).then(|| signal(SignalKind::hangup())).transpose()?,
+        )
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         runtime.block_on(async {
-            let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, _ = hang_up.recv() => {} };
+            let mut next = async || {
+                let terminal_gone = async {
+                    match &mut hang_up {
+                        Some(hang_up) => hang_up.recv().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, _ = terminal_gone => {} }
+            };
             next().await;
             // Nobody listens any more if the server has ended by itself.
             let _ = sender.send(true);
@@ -179,6 +192,13 @@ fn stop_on_signals() -> anyhow::Result<watch::Receiver<bool>> {
         });
     })?;
     Ok(receiver)
+}
+
+/// Whether whoever started us wants us to outlive the terminal, as `nohup` does; a handler of ours would undo that.
+fn hang_up_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Every connection takes a descriptor, and the usual soft limit of 1,024 is far below what is configured.

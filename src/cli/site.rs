@@ -18,7 +18,7 @@ pub(super) fn configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<Con
     let failed = faults.iter().any(|fault| fault.severity == Severity::Error);
     let of_now = |fault: &&Fault| failed || fault.place != crate::config::FILE_NAME;
     let said: Vec<Fault> = faults.iter().filter(of_now).cloned().collect();
-    print(&said)?;
+    print(&said);
     if failed {
         bail!("the configuration cannot be used ({})", count(&faults));
     }
@@ -42,17 +42,16 @@ pub(super) fn load(folder: &Path, config: &Config) -> (Option<Site>, Vec<Fault>)
     (site, loaded.faults)
 }
 
-/// Prints faults to standard error, one below the other.
-pub(super) fn print(faults: &[Fault]) -> std::io::Result<()> {
+/// Prints faults to standard error, one below the other. Who does not listen misses them; nothing else depends on it.
+pub(super) fn print(faults: &[Fault]) {
     let mut stderr = anstream::stderr().lock();
     for fault in faults {
         let (word, style) = match fault.severity {
             Severity::Error => ("error", style::ERROR),
             Severity::Warning => ("warning", style::WARNING),
         };
-        writeln!(stderr, "{style}{word}:{} {fault}", style.render_reset())?;
+        let _ = writeln!(stderr, "{style}{word}:{} {fault}", style.render_reset());
     }
-    Ok(())
 }
 
 /// `2 errors, 1 warning`

@@ -7,11 +7,15 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 
 use super::style;
+use crate::config::FILE_NAME;
 use crate::fault::closest;
 use crate::pages::built_in_theme;
 
 /// Without names, prints one a line; with names, copies those, unless the site has them already.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
+    if !site.join(FILE_NAME).exists() {
+        bail!("{} is no site's folder: it has no {FILE_NAME}", site.display());
+    }
     let files: Vec<(&str, &str)> = built_in_theme().collect();
     let mut stdout = io::stdout().lock();
     if names.is_empty() {

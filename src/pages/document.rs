@@ -116,19 +116,14 @@ impl Document {
     }
 }
 
-/// Reads the front matter of all sources. Drafts are left out; the second list has the published folders of those that have
-/// files of their own beside them, which are left out as well.
+/// Reads the front matter of all sources. Drafts are left out; the second list has the folders (`posts/secret/`) that hold
+/// nothing but a draft and its files, which are left out as well.
 pub(super) fn read_documents(sources: &[Source], faults: &mut Vec<Fault>) -> (Vec<Document>, Vec<String>) {
     let read = in_parallel(sources, |Source { file, text, changed }| {
         let mut faults = Vec::new();
         let parsed = front_matter::parse(file, text, &mut faults);
-        let draft = parsed.as_ref().filter(|parsed| parsed.front_matter.draft).and_then(|_| {
-            let folder = file.strip_suffix("index.md")?;
-            folder
-                .strip_prefix("pages/")
-                .map(str::to_owned)
-                .or_else(|| Some(format!("blog/{}", folder.strip_prefix("posts/")?)))
-        });
+        let draft = parsed.as_ref().filter(|parsed| parsed.front_matter.draft);
+        let draft = draft.and_then(|_| file.strip_suffix("index.md")).map(str::to_owned);
         let document = parsed.filter(|parsed| !parsed.front_matter.draft).map(|parsed| {
             let mut front_matter = parsed.front_matter;
             let (path, kind) = place_of(file, &mut front_matter);
@@ -161,8 +156,13 @@ pub(super) fn read_documents(sources: &[Source], faults: &mut Vec<Fault>) -> (Ve
     for (document, draft, mut found) in read {
         faults.append(&mut found);
         documents.extend(document);
-        drafts.extend(draft.filter(|folder| !folder.is_empty()));
+        drafts.extend(draft);
     }
+    // What lies beside a draft may belong to a page that is published.
+    drafts.retain(|folder: &String| {
+        folder.matches('/').count() > 1
+            && !documents.iter().any(|document: &Document| document.file.starts_with(folder))
+    });
     (documents, drafts)
 }
 
@@ -187,16 +187,6 @@ fn place_of(file: &str, front_matter: &mut FrontMatter) -> (String, Kind) {
     if let Some(slug) = &front_matter.slug {
         name.clone_from(slug);
     }
-    if let Some(path) = &front_matter.path {
-        let kind = if path == "/" {
-            Kind::Home
-        } else if is_post {
-            Kind::Post
-        } else {
-            Kind::Page
-        };
-        return (path.clone(), kind);
-    }
     let mut path = String::from(if is_post { "/blog/" } else { "/" });
     for segment in [folder, &name] {
         if !segment.is_empty() {
@@ -204,10 +194,13 @@ fn place_of(file: &str, front_matter: &mut FrontMatter) -> (String, Kind) {
             path.push('/');
         }
     }
+    // The list of posts stays what it is wherever it is put.
+    let is_post = is_post && path != "/blog/";
+    let path = front_matter.path.clone().unwrap_or(path);
     let kind = match path.as_str() {
-        _ if is_post && path != "/blog/" => Kind::Post,
         "/" => Kind::Home,
         "/blog/" => Kind::Blog,
+        _ if is_post => Kind::Post,
         _ => Kind::Page,
     };
     (path, kind)

@@ -332,7 +332,7 @@ impl Reader<'_> {
         };
         match words(value) {
             Some(text) => Some(text).filter(|text| !text.is_empty()),
-            None => self.wrong(name, "text"),
+            None => self.wrong(name, "text; where it looks like something else, put it in quotes"),
         }
     }
 
@@ -455,12 +455,12 @@ fn is_path(path: &str) -> bool {
         && !path.contains("//")
 }
 
-/// A text, a number or a flag as text; runs of white space, line breaks among them, become one space.
+/// A text or a whole number as text; runs of white space, line breaks among them, become one space.
 fn words(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(flag) => Some(flag.to_string()),
+        // `1.10` and `No` would not come out as they were written.
+        Value::Number(number) if !number.is_f64() => Some(number.to_string()),
         _ => None,
     }
 }
@@ -497,11 +497,15 @@ mod tests {
     #[test]
     fn entries_with_a_name_stand_for_their_name() {
         let page = accept(
-            "---\ntitle: T\nauthor: {name: Ada}\nimage: {src: /assets/a.png}\nupdated: ''\ntags: [1, true, {name: x}]\nslug: /a/\nextra: {toc: true}\n---\n",
+            "---\ntitle: T\nauthor: {name: Ada}\nimage: {src: /assets/a.png}\nupdated: ''\ntags: [1, {name: x}]\nslug: /a/\nextra: {toc: true}\n---\n",
         );
         assert_eq!((page.author.as_deref(), page.image.as_deref()), (Some("Ada"), Some("/assets/a.png")));
         assert_eq!((page.updated, page.slug.as_deref(), page.toc), (None, Some("a"), true));
-        assert_eq!(page.tags, ["1", "true", "x"]);
+        assert_eq!(page.tags, ["1", "x"]);
+        check(
+            "---\ntitle: No\nauthor: 1.10\n---\n",
+            &["a.md:2: `title` must be text; where", "a.md:3: `author` must be text"],
+        );
         assert_eq!(
             accept("---\ntitle: T\nauthors: [{name: Ada}, Grace]\n---\n").author.as_deref(),
             Some("Ada, Grace")

@@ -32,15 +32,13 @@ pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> 
         rewritten.push_str(&html[done..value.start]);
         let link = &html[value.clone()];
         if name.eq_ignore_ascii_case("srcset") {
-            let candidates: Vec<String> = link
-                .split(',')
-                .map(|candidate| {
-                    let candidate = candidate.trim();
-                    let (url, descriptor) = candidate.split_once(' ').unwrap_or((candidate, ""));
-                    format!("{} {descriptor}", replace(url, value.start)).trim_end().to_owned()
-                })
-                .collect();
-            rewritten.push_str(&candidates.join(", "));
+            let mut copied = 0;
+            for candidate in candidates(link) {
+                rewritten.push_str(&link[copied..candidate.start]);
+                rewritten.push_str(&replace(&link[candidate.clone()], value.start));
+                copied = candidate.end;
+            }
+            rewritten.push_str(&link[copied..]);
         } else {
             rewritten.push_str(&replace(link, value.start));
         }
@@ -48,6 +46,26 @@ pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> 
     }
     rewritten.push_str(&html[done..]);
     rewritten
+}
+
+/// Where the addresses in a `srcset` stand: each ends at white space, or at a comma that ends it; what describes it is passed
+/// over (HTML, "parse a srcset attribute").
+fn candidates(srcset: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    loop {
+        at += srcset[at..].len()
+            - srcset[at..].trim_start_matches(|c: char| c.is_whitespace() || c == ',').len();
+        if at == srcset.len() {
+            return found;
+        }
+        let end = srcset[at..].find(char::is_whitespace).map_or(srcset.len(), |length| at + length);
+        let address = srcset[at..end].trim_end_matches(',');
+        found.push(at..at + address.len());
+        let described = address.len() == end - at;
+        at =
+            if described { srcset[end..].find(',').map_or(srcset.len(), |length| end + length) } else { end };
+    }
 }
 
 /// The values of all `id` attributes.
@@ -121,6 +139,10 @@ mod tests {
             (
                 "<img\nsrc = \"/i.png\" srcset=\"/i.png 1x, /j.png 2x\">",
                 "<img\nsrc = \"[/i.png]\" srcset=\"[/i.png] 1x, [/j.png] 2x\">",
+            ),
+            (
+                "<img srcset=\"/w=80,q=75/a.png 1x,\n/b.png\n2x, data:x;base64,AAAA 3x, /c.png\">",
+                "<img srcset=\"[/w=80,q=75/a.png] 1x,\n[/b.png]\n2x, [data:x;base64,AAAA] 3x, [/c.png]\">",
             ),
             ("<video poster=\"/p.png\" controls></video>", "<video poster=\"[/p.png]\" controls></video>"),
             (

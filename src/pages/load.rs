@@ -38,8 +38,16 @@ pub fn load(folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
     let tree = Tree::read(folder, &mut faults);
     let theme = Theme::new(tree.theme);
     let (mut documents, drafts) = read_documents(&tree.sources, &mut faults);
-    let published =
-        tree.assets.iter().filter(|(name, _)| !drafts.iter().any(|draft| name.starts_with(draft)));
+    let is_of_a_draft = |name: &str| {
+        drafts.iter().any(|folder| match folder.strip_prefix("pages/") {
+            Some(folder) => name.starts_with(folder),
+            None => name
+                .strip_prefix("blog/")
+                .zip(folder.strip_prefix("posts/"))
+                .is_some_and(|(name, folder)| name.starts_with(folder)),
+        })
+    };
+    let published = tree.assets.iter().filter(|(name, _)| !is_of_a_draft(name));
     let (assets, asset_urls) = name_assets(published, &theme);
     add_blog(&mut documents, options, &mut faults);
     check_documents(&mut documents, &theme, options, forms, &mut faults);
@@ -188,8 +196,14 @@ fn name_everything(
             .for_each(|name| names.aside(name));
     }
     for document in documents {
+        let mut own = HashSet::new();
         for alias in &document.front_matter.aliases {
             let alias = path::join("/", alias);
+            if alias.trim_end_matches('/') == document.path.trim_end_matches('/')
+                || !own.insert(alias.clone())
+            {
+                continue;
+            }
             names.claim(&alias, document.place(), document.line("aliases"), faults);
             names.aside(alias.trim_end_matches('/').to_owned());
         }

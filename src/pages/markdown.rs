@@ -163,7 +163,8 @@ impl<'a> Work<'a, '_> {
                 }
             }
             NodeValue::Image(image) => {
-                if image.url.contains("//") {
+                let elsewhere = ["http:", "https:", "//"].iter().any(|start| image.url.starts_with(start));
+                if elsewhere && !image.url.starts_with(&self.catalog.base_url) {
                     let message = format!(
                         "browsers are told to load no images from elsewhere, such as `{}`",
                         image.url
@@ -244,7 +245,9 @@ impl<'a> Work<'a, '_> {
     fn look_for_what_the_policy_blocks(&mut self, literal: &str, position: Sourcepos) {
         let lower = literal.to_ascii_lowercase();
         for (pattern, hint) in BLOCKED {
-            if lower.contains(pattern) && !(pattern == "<script" && lower.contains(" src=")) {
+            // Data in a script element is no script.
+            let is_fine = pattern == "<script" && (lower.contains(" src=") || lower.contains("json"));
+            if lower.contains(pattern) && !is_fine {
                 let what = pattern.trim_matches(['<', ' ', '=']);
                 self.remark(position, format!("browsers are told to ignore the inline `{what}`"), hint);
             }
@@ -318,7 +321,11 @@ impl<'a> Work<'a, '_> {
             }
             // The destination may stand on the next line.
             let (start, line, after) = match indent + 1 + colon + 2 {
-                after if line[after..].trim().is_empty() && number < self.source.lines.len() => {
+                after
+                    if line[after..].trim().is_empty()
+                        && number < self.source.lines.len()
+                        && !self.verbatim.iter().any(|lines| lines.contains(&(number + 1))) =>
+                {
                     let (start, next) = self.source.line(number + 1);
                     (start, next, 0)
                 }
@@ -522,6 +529,31 @@ mod tests {
             let rendered = go(source);
             assert!(rendered.html.contains(html), "{source:?} → {}", rendered.html);
             assert!(rendered.markdown.contains(markdown), "{source:?} → {}", rendered.markdown);
+        }
+    }
+
+    #[test]
+    fn a_label_before_a_code_block_is_no_definition() {
+        let source = "[config]:\n```toml\nx = 1\n```\n";
+        assert_eq!(go(source).markdown, source);
+    }
+
+    #[test]
+    fn what_browsers_are_told_to_ignore_is_remarked() {
+        for (source, remarked) in [
+            ("![a](https://example.org/a.png)", true),
+            ("![a](//example.org/a.png)", true),
+            ("![a](https://www.example.com/a.png)", false),
+            ("![a](data:image/png;base64,AA//BB==)", false),
+            ("<script>alert(1)</script>", true),
+            ("<script src=\"/assets/a.js\"></script>", false),
+            ("<script type=\"application/ld+json\">{}</script>", false),
+            ("<p style=\"color: red\">a</p>", true),
+            ("{{ youtube(id=\"a\") }}", true),
+            ("`{{ shown }}`", false),
+            ("# A second title", true),
+        ] {
+            assert_eq!(!go(source).remarks.is_empty(), remarked, "{source}");
         }
     }
 

@@ -96,6 +96,11 @@ pub(super) fn check_links(
             continue;
         }
         let Some(fragment) = &target.fragment else { continue };
+        // What follows `:~:` names a passage of text, and the top of a page is always there.
+        let fragment = fragment.split(":~:").next().unwrap_or_default();
+        if fragment.is_empty() || fragment.eq_ignore_ascii_case("top") {
+            continue;
+        }
         let with_slash = format!("{}/", path.trim_end_matches('/'));
         let Some(anchors) = anchors.get(path).or_else(|| anchors.get(&with_slash)) else { continue };
         if !anchors.contains(fragment) {

@@ -15,6 +15,9 @@ use crate::inbox::form::MAX_BODY_BYTES;
 /// reset instead of the answer.
 const MOST_DRAINED: usize = 8 << 20;
 
+/// And for this long.
+const LONGEST_DRAIN: Duration = Duration::from_secs(2);
+
 /// The whole body of a form, of at most [`MAX_BODY_BYTES`], within `timeout`.
 pub(super) async fn read(
     headers: &HeaderMap,
@@ -40,7 +43,7 @@ pub(super) async fn read(
 }
 
 /// Reads and drops what is left. Whether it came to its end, so that another request may follow on the connection.
-pub(super) async fn drain(body: &mut Incoming, timeout: Duration) -> bool {
+pub(super) async fn drain(body: &mut Incoming) -> bool {
     let rest = async {
         let mut drained = 0;
         while let Some(frame) = body.frame().await {
@@ -52,5 +55,5 @@ pub(super) async fn drain(body: &mut Incoming, timeout: Duration) -> bool {
         }
         true
     };
-    tokio::time::timeout(timeout, rest).await.unwrap_or(false)
+    tokio::time::timeout(LONGEST_DRAIN, rest).await.unwrap_or(false)
 }

@@ -112,9 +112,11 @@ async fn attend(
     let service = service_fn(|request| {
         clock.request_began();
         let clock = clock.clone();
+        let is_head = request.method() == http::Method::HEAD;
         async move {
             let response = router::answer(desk, peer.ip(), request).await;
-            clock.answer_began(response.body().size_hint().upper().unwrap_or_default());
+            let length = response.body().size_hint().upper().unwrap_or_default();
+            clock.answer_began(if is_head { 0 } else { length });
             Ok::<_, Infallible>(response)
         }
     });

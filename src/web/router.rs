@@ -20,7 +20,7 @@ pub(super) async fn answer(desk: &Arc<Desk>, peer: IpAddr, request: Request<Inco
     // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
     // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
     let waits = head.headers.contains_key(EXPECT) || answer.status() == StatusCode::REQUEST_TIMEOUT;
-    if !body.is_end_stream() && (waits || !body::drain(&mut body, desk.options.body_timeout).await) {
+    if !body.is_end_stream() && (waits || !body::drain(&mut body).await) {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     secure(answer)

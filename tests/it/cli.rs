@@ -139,6 +139,18 @@ fn a_wrong_configuration_stops_the_start_with_its_line() {
 }
 
 #[test]
+fn the_inbox_is_never_put_where_it_would_be_published() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "desk"], folder.path());
+    for data in ["desk/static/data", "desk/pages/../assets", "./desk/posts"] {
+        let (code, _, stderr) =
+            run(&["serve", "desk", "--listen", "127.0.0.1:0", "--data-dir", data], folder.path());
+        assert_eq!(code, Some(1));
+        assert!(stderr.contains("must not be inside a folder that is published"), "{stderr}");
+    }
+}
+
+#[test]
 fn a_port_that_is_taken_is_said_so() {
     let desk = Desk::start();
     let site = example_site();

@@ -224,8 +224,14 @@ fn told_to_stop_it_finishes_what_it_has_begun() {
     );
     busy.send(head.as_bytes()).expect("sent");
     std::thread::sleep(Duration::from_millis(200));
+    let (address, ops) = (desk.address, desk.ops);
     let finisher = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(500));
+        // Meanwhile nobody new is let in, and the private address says why.
+        let refused = std::net::TcpStream::connect(address).expect_err("the socket is closed");
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let ready = Connection::open(ops).request("GET", "/readyz", &[], b"").expect("it still answers");
+        assert_eq!(ready.status, 503);
         busy.send(body.as_bytes()).expect("sent");
         busy.answer(false).expect("an answer").status
     });

@@ -327,12 +327,21 @@ fn what_lies_around_is_published_only_where_it_is_meant_to_be() {
     write("pages/team/us.png", "png");
     write("posts/secret/index.md", "---\ntitle: Secret\ndate: 2026-01-01\ndraft: true\n---\n");
     write("posts/secret/plan.png", "png");
+    write("pages/guide/index.md", "---\ntitle: Guide\ndescription: Not yet.\ndraft: true\n---\n");
+    write(
+        "pages/guide/part.md",
+        "---\ntitle: Part\ndescription: A part.\naliases: [/guide/part/, /old/, /old/]\n---\n![p](p.png)\n",
+    );
+    write("pages/guide/p.png", "png");
     write("pages/404.md", "---\ntitle: Lost?\ndescription: So are we.\n---\nOur own words.\n");
     write("static/promo/index.html", "<!doctype html><title>Promo</title>");
     let desk = Desk::with(&site, &[]);
     for (path, status) in [
         ("/contact.md.bak", 404),
         ("/team/us.png", 200),
+        ("/guide/", 404),
+        ("/guide/p.png", 200),
+        ("/old/", 308),
         ("/blog/secret/", 404),
         ("/blog/secret/plan.png", 404),
         ("/404/", 404),

@@ -97,9 +97,9 @@ impl Database {
             }
             return Err(error);
         }
-        doubtful.clear();
         // A file that was taken away meanwhile has our rows, and nobody will ever read them.
         self.files.are_in_place()?;
+        doubtful.clear();
         Ok(accepted)
     }
 }
