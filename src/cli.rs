@@ -163,8 +163,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    causes.into_iter().any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// Prints `error: …`, what led to it, and a hint where there is one.

@@ -254,8 +254,7 @@ impl Site {
     }
 
     /// Prepares the encodings of the smallest files first, on all cores, until `budget` bytes of bodies have been worked on.
-    /// Returns whether nothing is left.
-    pub fn compress(&self, budget: usize) -> bool {
+    pub fn compress(&self, budget: usize) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
         files.sort_by_key(|file| file.identity().bytes.len());
@@ -268,7 +267,6 @@ impl Site {
             })
             .count();
         in_parallel(&files[..affordable], |file| file.compress());
-        affordable == files.len()
     }
 
     /// Every file once, although most are known by several names.

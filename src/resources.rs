@@ -61,45 +61,47 @@ pub fn home_links() -> Vec<String> {
     ]
 }
 
+const TEXT: &str = "text/plain; charset=utf-8";
+const MARKDOWN: &str = "text/markdown; charset=utf-8";
+const XML: &str = "application/xml";
+const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
+
+/// A resource's text; none where there is nothing true to say.
+type Build = fn(&Site, &Options) -> Option<String>;
+
+/// Every resource: where it is, what it is, and how it is made.
+const RESOURCES: [(&str, &str, Build); 11] = [
+    ("/llms.txt", TEXT, |site, options| Some(llms::guide(site.pages(), options))),
+    ("/llms-full.txt", TEXT, |site, options| Some(llms::full(site, options))),
+    ("/agents.md", MARKDOWN, |site, options| Some(agents::build(site.pages(), options))),
+    ("/openapi.json", "application/json", |site, options| Some(openapi::build(site.pages(), options))),
+    ("/sitemap-index.xml", XML, |site, options| Some(sitemap::index(site.pages(), options))),
+    ("/sitemap.xml", XML, |site, options| Some(sitemap::urls(site.pages(), options))),
+    ("/sitemap.md", MARKDOWN, |site, options| Some(sitemap::markdown(site.pages(), options))),
+    ("/robots.txt", TEXT, |_, options| Some(robots::build(options))),
+    ("/blog/rss.xml", "application/rss+xml", |site, options| Some(feed::build(site.pages(), options))),
+    // Without a contact it would not be one (RFC 9116 §2.5.3).
+    ("/.well-known/security.txt", TEXT, |site, options| {
+        (!options.security_email.is_empty()).then(|| well_known::security_txt(site.pages(), options))
+    }),
+    ("/.well-known/api-catalog", LINKSET, |site, options| {
+        Some(well_known::api_catalog(site.pages(), options))
+    }),
+];
+
 /// The paths of the resources and the forms' endpoints, which no page may take.
 pub fn paths() -> Vec<&'static str> {
-    let resources = [
-        "/llms.txt",
-        "/llms-full.txt",
-        "/agents.md",
-        "/openapi.json",
-        "/sitemap-index.xml",
-        "/sitemap.xml",
-        "/sitemap.md",
-        "/robots.txt",
-        "/blog/rss.xml",
-        "/.well-known/security.txt",
-        "/.well-known/api-catalog",
-    ];
-    resources.into_iter().chain(crate::inbox::form::FORMS.iter().map(|form| form.path)).collect()
+    let endpoints = crate::inbox::form::FORMS.iter().map(|form| form.path);
+    RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 
 /// Puts every resource on the site where the operator has no file of their own.
 pub fn add(site: &mut Site, options: &Options) {
-    let markdown = "text/markdown; charset=utf-8";
-    let text = "text/plain; charset=utf-8";
-    let pages = site.pages().to_vec();
-    let llms_full = llms::full(site, options);
-    site.insert_resource("/llms.txt", text, llms::guide(&pages, options));
-    site.insert_resource("/llms-full.txt", text, llms_full);
-    site.insert_resource("/agents.md", markdown, agents::build(&pages, options));
-    site.insert_resource("/openapi.json", "application/json", openapi::build(&pages, options));
-    site.insert_resource("/sitemap-index.xml", "application/xml", sitemap::index(&pages, options));
-    site.insert_resource("/sitemap.xml", "application/xml", sitemap::urls(&pages, options));
-    site.insert_resource("/sitemap.md", markdown, sitemap::markdown(&pages, options));
-    site.insert_resource("/robots.txt", text, robots::build(options));
-    site.insert_resource("/blog/rss.xml", "application/rss+xml", feed::build(&pages, options));
-    if !options.security_email.is_empty() {
-        // Without a contact it would not be one (RFC 9116 §2.5.3).
-        site.insert_resource("/.well-known/security.txt", text, well_known::security_txt(&pages, options));
+    for (path, media_type, build) in RESOURCES {
+        if let Some(body) = build(site, options) {
+            site.insert_resource(path, media_type, body);
+        }
     }
-    let linkset = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
-    site.insert_resource("/.well-known/api-catalog", linkset, well_known::api_catalog(&pages, options));
 }
 
 /// Whether there is a page at this path that guides list.

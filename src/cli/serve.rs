@@ -48,7 +48,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     let public_address = public.local_addr()?;
     let private_address = private.as_ref().map(TcpListener::local_addr).transpose()?;
     // Who does not listen to this is served all the same.
-    let _ = announce(&config, &desk, [Some(public_address), private_address], is_new, started.elapsed());
+    let _ = announce(&config, &desk, public_address, private_address, is_new, started.elapsed());
     let _ = tell_addresses(public_address, private_address);
     let rest = desk.site.clone();
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
@@ -110,7 +110,8 @@ fn tell_addresses(public: SocketAddr, private: Option<SocketAddr>) -> std::io::R
 fn announce(
     config: &Config,
     desk: &Desk,
-    [public, private]: [Option<SocketAddr>; 2],
+    public: SocketAddr,
+    private: Option<SocketAddr>,
     is_new: bool,
     took: Duration,
 ) -> anyhow::Result<()> {
@@ -119,9 +120,7 @@ fn announce(
     let (good, dim) = (style::GOOD, style::DIM);
     let (good_end, dim_end) = (good.render_reset(), dim.render_reset());
     writeln!(stderr, "{good}frontdesk {}{good_end}", env!("CARGO_PKG_VERSION"))?;
-    if let Some(public) = public {
-        writeln!(stderr, "  listening on http://{public}")?;
-    }
+    writeln!(stderr, "  listening on http://{public}")?;
     if let Some(private) = private {
         writeln!(stderr, "  private listener on http://{private} {dim}(/livez, /readyz){dim_end}")?;
     }

@@ -16,7 +16,7 @@ const LONGEST_LINE: usize = 2_000;
 /// The longest block that is coloured, in bytes.
 const LONGEST_BLOCK: usize = 200_000;
 
-/// Colours code. It holds tens of megabytes once it has been used, so that it should not outlive the loading of a site.
+/// Colours code. Once it has been used it holds all grammars, so that it should not outlive the loading of a site.
 #[derive(Default)]
 pub struct Highlighter {
     /// All grammars, unpacked on the first code block that names its language.

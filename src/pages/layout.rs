@@ -1,6 +1,6 @@
 //! Lays a page out: gathers what a template sees and renders it to HTML.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::civil::Date;
 use minijinja::value::{Serde, Value};
@@ -45,8 +45,10 @@ pub(super) struct Layout<'a> {
     /// Newest first.
     pub posts: Vec<&'a Document>,
     pub tags: Vec<Tag>,
-    /// For the footer.
-    pub year: i16,
+    /// The pages of the main navigation, in their order.
+    pub navigation: Vec<&'a Document>,
+    /// Index into `posts` by path.
+    place_among_posts: HashMap<&'a str, usize>,
     /// The address of the operator's additions to the stylesheet, if there are any.
     pub custom_css: Option<&'a str>,
 }
@@ -59,6 +61,11 @@ impl<'a> Layout<'a> {
         documents: &'a [Document],
         custom_css: Option<&'a str>,
     ) -> Self {
+        let mut navigation: Vec<&Document> =
+            documents.iter().filter(|document| document.front_matter.nav.is_some()).collect();
+        navigation.sort_by_key(|document| document.front_matter.nav);
+        let posts = posts_of(documents);
+        let place_among_posts = posts.iter().enumerate().map(|(at, post)| (post.path.as_str(), at)).collect();
         Self {
             options,
             forms,
@@ -69,9 +76,10 @@ impl<'a> Layout<'a> {
                 .enumerate()
                 .map(|(at, document)| (document.path.as_str(), at))
                 .collect(),
-            posts: posts_of(documents),
+            navigation,
+            place_among_posts,
+            posts,
             tags: tags_of(documents),
-            year: options.today.year(),
             custom_css,
         }
     }
@@ -79,10 +87,7 @@ impl<'a> Layout<'a> {
     /// The page as HTML.
     pub fn html(&self, document: &Document) -> Result<String, Fault> {
         let name = format!("{}.html", document.template());
-        let template = self.environment.get_template(&name).map_err(|_| {
-            Fault::error(&document.file, None, format!("there is no template `{name}`"))
-                .hint("templates of your own go into theme/ in the site's folder")
-        })?;
+        let template = self.environment.get_template(&name).map_err(|error| template_fault(&error))?;
         template.render(self.context(document)).map_err(|error| template_fault(&error))
     }
 
@@ -96,7 +101,7 @@ impl<'a> Layout<'a> {
         let crumbs = self.breadcrumbs(document);
         // What is missing has neither an address nor a date.
         let is_page = document.kind != Kind::NotFound;
-        let newest = self.posts.iter().position(|post| post.path == document.path);
+        let newest = self.place_among_posts.get(document.path.as_str()).copied();
         let neighbour = |at: Option<usize>| {
             at.and_then(|at| self.posts.get(at)).map(|post| Step {
                 title: post.front_matter.title.clone(),
@@ -145,7 +150,8 @@ impl<'a> Layout<'a> {
     fn site(&self, document: &Document) -> Value {
         let options = self.options;
         let nav: Vec<_> = self
-            .navigation()
+            .navigation
+            .iter()
             .map(|page| {
                 context! {
                     title => page.short_title(),
@@ -171,17 +177,9 @@ impl<'a> Layout<'a> {
             operator => value(&options.operator),
             nav => nav,
             footer => footer,
-            year => self.year,
+            year => options.today.year(),
             custom_css => self.custom_css,
         }
-    }
-
-    /// The pages of the main navigation, in their order.
-    pub fn navigation(&self) -> impl Iterator<Item = &Document> {
-        let mut pages: Vec<&Document> =
-            self.documents.iter().filter(|document| document.front_matter.nav.is_some()).collect();
-        pages.sort_by_key(|document| document.front_matter.nav);
-        pages.into_iter()
     }
 
     /// What stands in the list of this page: posts on the blog's and a tag's page, three on the home page, tags on theirs.

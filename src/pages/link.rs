@@ -1,4 +1,4 @@
-//! Turns the links that authors write into what the two representations carry, and remembers them for checking.
+//! Turns the links that authors write into what the two representations carry, and says where on this site they lead.
 
 use std::collections::HashMap;
 
@@ -115,11 +115,7 @@ impl Catalog {
         if let Some(page) = self.pages.get(beside.trim_start_matches('/')) {
             return page.clone();
         }
-        // A file beside the source is published below the folder's path: pages/a/x.png at /a/x.png.
-        let published = beside.strip_prefix("/pages").map_or_else(
-            || beside.strip_prefix("/posts").map_or(beside.clone(), |rest| format!("/blog{rest}")),
-            str::to_owned,
-        );
+        let published = path::published(beside.trim_start_matches('/'));
         if self.assets.contains_key(&published) { published } else { path::join(place.path, raw) }
     }
 }

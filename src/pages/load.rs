@@ -38,16 +38,9 @@ pub fn load(folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
     let tree = Tree::read(folder, &mut faults);
     let theme = Theme::new(tree.theme);
     let (mut documents, drafts) = read_documents(&tree.sources, &mut faults);
-    let is_of_a_draft = |name: &str| {
-        drafts.iter().any(|folder| match folder.strip_prefix("pages/") {
-            Some(folder) => name.starts_with(folder),
-            None => name
-                .strip_prefix("blog/")
-                .zip(folder.strip_prefix("posts/"))
-                .is_some_and(|(name, folder)| name.starts_with(folder)),
-        })
-    };
-    let published = tree.assets.iter().filter(|(name, _)| !is_of_a_draft(name));
+    let drafts: Vec<String> = drafts.iter().map(|folder| path::published(folder)).collect();
+    let of_a_draft = |path: &str| drafts.iter().any(|folder| path.starts_with(folder));
+    let published = tree.assets.iter().filter(|(path, _)| !of_a_draft(path));
     let (assets, asset_urls) = name_assets(published, &theme);
     add_blog(&mut documents, options, &mut faults);
     check_documents(&mut documents, &theme, options, forms, &mut faults);
@@ -387,7 +380,7 @@ fn not_found_help(layout: &Layout<'_>) -> String {
     let base = &layout.options.base_url;
     let mut text = String::from("These are the main pages:\n\n");
     let home = layout.by_path.get("/").map(|at| &layout.documents[*at]);
-    for page in home.into_iter().chain(layout.navigation().filter(|page| page.path != "/")) {
+    for page in home.into_iter().chain(layout.navigation.iter().copied().filter(|page| page.path != "/")) {
         let description = page.front_matter.description.as_deref().unwrap_or_default();
         text.push_str(&format!("- [{}]({base}{}): {description}\n", page.short_title(), encode(&page.path)));
     }

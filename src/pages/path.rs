@@ -83,6 +83,15 @@ pub fn encode(path: &str) -> Cow<'_, str> {
     Cow::Owned(encoded)
 }
 
+/// Where a file of the site's folder (`posts/a/x.png`), or a folder of it, is published (`/blog/a/x.png`).
+pub fn published(file: &str) -> String {
+    match file.split_once('/') {
+        Some(("pages", rest)) => format!("/{rest}"),
+        Some(("posts", rest)) => format!("/blog/{rest}"),
+        _ => format!("/{file}"),
+    }
+}
+
 /// The path of a page's Markdown twin: `/developers.md` for `/developers/`, `/index.md` for `/`.
 pub fn twin(page: &str) -> String {
     match page.trim_end_matches('/') {

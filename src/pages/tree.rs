@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::civil::Date;
 
 use super::file::{fingerprint, media_type};
-use super::path::encode;
+use super::path::{encode, published};
 use super::theme::Theme;
 use crate::fault::Fault;
 
@@ -24,9 +24,9 @@ pub(super) struct Source {
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub sources: Vec<Source>,
-    /// Name below the site's root as served, without the leading slash, and content.
+    /// The path at which it is published, and content.
     pub assets: Vec<(String, Vec<u8>)>,
-    /// The same for `static/`.
+    /// Name below `static/`, and content.
     pub verbatim: Vec<(String, Vec<u8>)>,
     /// Name in the theme's folder, and content.
     pub theme: Vec<(String, Vec<u8>)>,
@@ -76,9 +76,7 @@ impl Tree {
                 let fault = Fault::warning(format!("{part}/{name}"), None, "is not published");
                 faults.push(fault.hint("images, audio and video may lie beside pages; anything else goes into assets/ or static/"));
             }
-            "pages" => self.assets.push((name, bytes)),
-            "posts" => self.assets.push((format!("blog/{name}"), bytes)),
-            "assets" => self.assets.push((format!("assets/{name}"), bytes)),
+            "pages" | "posts" | "assets" => self.assets.push((published(&format!("{part}/{name}")), bytes)),
             "static" => self.verbatim.push((name, bytes)),
             _ => self.theme.push((name, bytes)),
         }
@@ -180,23 +178,21 @@ pub(super) fn name_assets<'a>(
     files: impl Iterator<Item = &'a (String, Vec<u8>)>,
     theme: &'a Theme,
 ) -> (Vec<Asset>, BTreeMap<String, String>) {
-    let themed = theme.assets().map(|(name, bytes)| (format!("assets/{name}"), bytes));
-    let own = files.map(|(name, bytes)| (name.clone(), bytes.as_slice()));
+    let themed = theme.assets().map(|(name, bytes)| (published(&format!("assets/{name}")), bytes));
+    let own = files.map(|(path, bytes)| (path.clone(), bytes.as_slice()));
     // The operator's come last and win.
     let all: BTreeMap<String, &[u8]> = themed.chain(own).collect();
     let assets: Vec<Asset> = all
         .into_iter()
-        .map(|(name, bytes)| {
+        .map(|(path, bytes)| {
             let print = fingerprint(bytes, 10);
-            let (folder, file) =
-                name.rsplit_once('/').map_or(("", name.as_str()), |(folder, file)| (folder, file));
-            let fingerprinted = match file.rsplit_once('.') {
-                Some((stem, ending)) => format!("{stem}.{print}.{ending}"),
-                None => format!("{file}.{print}"),
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
+            let fingerprinted = match name.rsplit_once('.') {
+                Some((stem, ending)) => format!("{folder}/{stem}.{print}.{ending}"),
+                None => format!("{folder}/{name}.{print}"),
             };
-            let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-            let fingerprinted = encode(&format!("/{folder}{fingerprinted}")).into_owned();
-            Asset { path: format!("/{name}"), fingerprinted, bytes: bytes.to_vec().into() }
+            let fingerprinted = encode(&fingerprinted).into_owned();
+            Asset { path, fingerprinted, bytes: bytes.to_vec().into() }
         })
         .collect();
     let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();

@@ -41,7 +41,7 @@ impl Writer {
             let queue = Arc::clone(&queue);
             move || {
                 let _end = End(&queue);
-                Desk { options, ids: ContextV7::new(), doubtful: Vec::new(), database }.work(&queue);
+                Work { options, ids: ContextV7::new(), doubtful: Vec::new(), database }.work(&queue);
             }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
@@ -197,7 +197,7 @@ impl Drop for End<'_> {
 }
 
 /// The writer's own: the database, unless it has failed and is to be opened again.
-struct Desk {
+struct Work {
     options: Options,
     /// Outlives the database, so that ids ascend even from one to the next.
     ids: ContextV7,
@@ -206,7 +206,7 @@ struct Desk {
     database: Option<Database>,
 }
 
-impl Desk {
+impl Work {
     fn work(mut self, queue: &Queue) {
         while let Some(batch) = queue.take() {
             let outcome = self.keep(&batch.jobs);
