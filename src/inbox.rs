@@ -6,12 +6,14 @@
 //!
 //! Nothing here knows of HTTP, of pages or of the command line.
 
+pub mod deliver;
 pub mod email;
 pub mod form;
 pub mod limit;
 pub mod parse;
 pub mod store;
 pub mod submission;
+pub mod text;
 
 pub use form::{CONTACT, FORMS, Form, MAX_BODY_BYTES, WAITLIST};
 pub use limit::{Decision, Limiter, Source};

@@ -15,6 +15,7 @@ use anyhow::Context;
 use serde_json::{Map, Value};
 
 use crate::inbox::store::Found;
+use crate::inbox::text::{is_unsafe, visible};
 use crate::inbox::{FORMS, Filter, Reader, StoreError, Submission};
 
 /// How wide a table is where nobody says how wide the terminal is.
@@ -140,16 +141,12 @@ fn show(
         Found::One(submission) if json => writeln!(out, "{}", json_line(&submission))?,
         Found::One(submission) => table::write_one(&submission, out)?,
         Found::None => {
-            writeln!(err, "error: no submission has an id that begins with `{}`", table::visible(id))?;
+            writeln!(err, "error: no submission has an id that begins with `{}`", visible(id))?;
             writeln!(err, "hint: `frontdesk inbox list` shows the ids")?;
             return Ok(ExitCode::FAILURE);
         }
         Found::Several(ids) => {
-            writeln!(
-                err,
-                "error: more than one submission has an id that begins with `{}`",
-                table::visible(id)
-            )?;
+            writeln!(err, "error: more than one submission has an id that begins with `{}`", visible(id))?;
             for id in ids {
                 writeln!(err, "  {id}")?;
             }
@@ -204,7 +201,7 @@ fn json_lines(
 fn json_line(submission: &Submission) -> String {
     let mut line = String::new();
     for c in to_json(submission).to_string().chars() {
-        if table::is_unsafe(c) {
+        if is_unsafe(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 // Writing to a string does not fail.
                 let _ = write!(line, "\\u{unit:04x}");

@@ -3,9 +3,9 @@
 //! What strangers sent can't reach the terminal as anything but text: control, escape, bidirectional and
 //! invisible characters are shown by their code points.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
+use crate::inbox::text::visible;
 use crate::inbox::{StoreError, Submission};
 
 /// What stands between two columns.
@@ -135,33 +135,6 @@ pub(super) fn write_one(submission: &Submission, out: &mut dyn Write) -> std::io
     Ok(())
 }
 
-/// The text on one line, with everything that a terminal or a reader might take for something else by its
-/// code point.
-pub(super) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\r' if chars.peek() == Some(&'\n') => {}
-            '\n' => shown.push('⏎'),
-            c if is_unsafe(c) => {
-                // Writing to a string does not fail.
-                let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
-            }
-            c => shown.push(c),
-        }
-    }
-    shown
-}
-
-/// Control characters, line separators, whatever turns the writing direction, and what can't be seen at all.
-pub(super) fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 /// How many columns of a terminal the text takes, near enough to line up what people write: East Asian
 /// letters and pictographs take two, combining marks none.
 fn columns(text: &str) -> usize {
@@ -227,15 +200,6 @@ mod tests {
 
     use super::*;
     use crate::inbox::Status;
-
-    #[test]
-    fn nothing_that_steers_a_terminal_is_printed() {
-        assert_eq!(visible("plain, Grüße, 你好"), "plain, Grüße, 你好");
-        assert_eq!(visible("one\ntwo\r\nthree\rfour"), r"one⏎two⏎three\u{d}four");
-        assert_eq!(visible("\u{1b}[31mred\u{9b}0m\t\u{7f}"), r"\u{1b}[31mred\u{9b}0m\u{9}\u{7f}");
-        assert_eq!(visible("abc\u{202e}fdp.exe\u{2066}"), r"abc\u{202e}fdp.exe\u{2066}");
-        assert_eq!(visible("\u{e0041}\u{200b}\u{feff}"), r"\u{e0041}\u{200b}\u{feff}");
-    }
 
     #[test]
     fn a_table_fits_its_width() {

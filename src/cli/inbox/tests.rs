@@ -59,7 +59,7 @@ fn json_carries_nothing_that_steers_a_terminal_and_loses_nothing() {
         r#"{"name":"Ada\u202e","email":"a@b","message":"\u001b[2J\u009b\u007f\udb40\udc41"}"#,
     )]);
     let (_, out, _) = inbox.run("list --json");
-    assert!(!out.trim_end().contains(table::is_unsafe), "{out}");
+    assert!(!out.trim_end().contains(is_unsafe), "{out}");
     let object: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(object["name"], "Ada\u{202e}");
     assert_eq!(object["message"], "\u{1b}[2J\u{9b}\u{7f}\u{e0041}");

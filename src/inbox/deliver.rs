@@ -1,0 +1,15 @@
+//! How submissions reach the operator's team: channels, and what became of each attempt.
+//!
+//! A [`Channel`] is one way out (a mailbox, a webhook, a Maildir). It is handed a [`Notice`] and says in an [`Outcome`] what
+//! became of it; it keeps nothing and decides nothing about when to try again.
+
+pub mod channel;
+pub mod maildir;
+pub mod notice;
+pub mod outcome;
+pub mod smtp;
+pub mod webhook;
+
+pub use channel::{Channel, Kind, Options};
+pub use notice::Notice;
+pub use outcome::{Cause, Failure, Outcome};

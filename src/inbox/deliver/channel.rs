@@ -1,0 +1,68 @@
+//! One way by which notices reach the operator's team, whatever its kind.
+
+use super::maildir::{self, Maildir};
+use super::notice::Notice;
+use super::outcome::Outcome;
+use super::smtp::{self, Smtp};
+use super::webhook::{self, Webhook};
+
+/// What the operator says of a channel.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its name in the inbox and in log lines; unique. The deliveries of a channel belong to its name.
+    pub name: String,
+    /// The forms whose submissions it takes; all of them if this is empty.
+    pub forms: Vec<String>,
+    /// Where it leads.
+    pub kind: Kind,
+}
+
+impl Options {
+    /// Whether submissions of this form go down this channel.
+    pub fn takes(&self, form: &str) -> bool {
+        self.forms.is_empty() || self.forms.iter().any(|name| name == form)
+    }
+}
+
+/// Where a channel leads, with what is particular to that.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// To mailboxes, through a mail server.
+    Smtp(smtp::Options),
+    /// To an HTTP endpoint.
+    Webhook(webhook::Options),
+    /// Into a mailbox on this machine.
+    Maildir(maildir::Options),
+}
+
+/// A channel that is ready to send.
+#[derive(Debug)]
+pub enum Channel {
+    /// See [`Kind::Smtp`].
+    Smtp(Smtp),
+    /// See [`Kind::Webhook`].
+    Webhook(Webhook),
+    /// See [`Kind::Maildir`].
+    Maildir(Maildir),
+}
+
+impl Channel {
+    /// Makes it ready. Nothing is sent and nobody is connected to yet; the options have been checked.
+    pub fn open(kind: &Kind) -> Channel {
+        match kind {
+            Kind::Smtp(options) => Channel::Smtp(Smtp::new(options.clone())),
+            Kind::Webhook(options) => Channel::Webhook(Webhook::new(options.clone())),
+            Kind::Maildir(options) => Channel::Maildir(Maildir::new(options.clone())),
+        }
+    }
+
+    /// Sends one notice and says what became of it. Each phase has a deadline, and all of it ends within [`super::outcome::LONGEST_ATTEMPT`].
+    /// The same notice may be sent at the same time as others.
+    pub async fn send(&self, notice: &Notice) -> Outcome {
+        match self {
+            Channel::Smtp(smtp) => smtp.send(notice).await,
+            Channel::Webhook(webhook) => webhook.send(notice).await,
+            Channel::Maildir(maildir) => maildir.send(notice).await,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What goes down a channel: something to tell the operator's team, before it is a message or a request.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::inbox::submission::Submission;
+
+/// What a notice is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// A submission.
+    Submission,
+    /// What waits for the operator's attention.
+    Digest,
+    /// Whether the channel works.
+    Canary,
+}
+
+impl About {
+    /// The type that webhook receivers tell notices apart by.
+    pub const fn event(self) -> &'static str {
+        match self {
+            About::Submission => "submission.created",
+            About::Digest => "digest.created",
+            About::Canary => "canary.created",
+        }
+    }
+}
+
+/// Something to tell the operator's team.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The submission's, or one of its own. The same in each attempt and each channel, so that a receiver recognises what he has already.
+    pub id: Uuid,
+    /// What it is about.
+    pub about: About,
+    /// When the submission was received, or the notice written.
+    pub created_at: Timestamp,
+    /// The form's name, of a submission.
+    pub form: Option<String>,
+    /// One line that says it all: a subject. It may hold what a visitor sent.
+    pub title: String,
+    /// Sentences of ours, each on a line.
+    pub words: Vec<String>,
+    /// What the visitor sent: names and values, in the form's order. Values may have any number of lines.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Notice {
+    /// The notice about a submission.
+    pub fn of(submission: &Submission) -> Notice {
+        let form = &submission.form;
+        let get = |name| submission.get(name).map(str::trim).filter(|value| !value.is_empty());
+        let name = match (get("name"), get("firstname"), get("lastname")) {
+            (Some(name), _, _) => Some(name.to_owned()),
+            (None, Some(first), Some(last)) => Some(format!("{first} {last}")),
+            (None, first, last) => first.or(last).map(str::to_owned),
+        };
+        let sender = name.or_else(|| get("email").map(str::to_owned)).unwrap_or_default();
+        Notice {
+            id: submission.id,
+            about: About::Submission,
+            created_at: submission.received_at,
+            form: Some(form.clone()),
+            title: format!("{}: {sender}", capitalised(form)),
+            words: Vec::new(),
+            fields: submission.fields.clone(),
+        }
+    }
+
+    /// The value of a field, if it was filled in.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
+    }
+}
+
+/// Without the values: they are the visitor's, and no log may hold them.
+impl std::fmt::Debug for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Notice").field("id", &self.id).field("about", &self.about).finish_non_exhaustive()
+    }
+}
+
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
