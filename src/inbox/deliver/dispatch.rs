@@ -1,0 +1,257 @@
+//! How many deliveries may be under way in each channel, and whether a channel is tried at all: a state machine without clock,
+//! database or network.
+//!
+//! A channel has a number of places. At most half of them, rounded up, go to repeated attempts, so that what fails slowly again
+//! and again leaves room for what has just come. A channel that fails [`TRIP_AFTER`] times in a row through its own fault is
+//! paused: no attempt is wasted on it but a probe, at growing intervals, until one gets through.
+//!
+//! Time is what has passed since the start, by a clock that never jumps.
+
+use std::time::Duration;
+
+use super::outcome::{Cause, Outcome};
+
+/// This many failures in a row, each the channel's own, pause it.
+pub const TRIP_AFTER: u32 = 5;
+/// How long the first pause is; each probe that fails doubles it.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How many deliveries of a channel may begin now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Room {
+    /// Of any kind.
+    pub any: usize,
+    /// Of them, such as have failed before.
+    pub again: usize,
+}
+
+/// What an outcome changed for its channel as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Nothing.
+    None,
+    /// It is paused from now on.
+    Paused,
+    /// It works again: what waits because of it needs wait no longer.
+    Resumed,
+    /// It is switched off until the operator says otherwise.
+    Off,
+}
+
+/// One channel's places and health.
+#[derive(Debug)]
+pub struct Lane {
+    places: usize,
+    first: usize,
+    again: usize,
+    /// Failures in a row that were the channel's own.
+    failures: u32,
+    health: Health,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    Well,
+    /// Nothing begins before `until`, then one at a time.
+    Paused { until: Duration, length: Duration },
+    Off,
+}
+
+impl Lane {
+    /// A channel that is believed to work, with room for `places` deliveries at a time.
+    pub fn new(places: usize) -> Lane {
+        Lane { places: places.max(1), first: 0, again: 0, failures: 0, health: Health::Well }
+    }
+
+    /// How many deliveries may begin now.
+    pub fn room(&self, now: Duration) -> Room {
+        let under_way = self.first + self.again;
+        match self.health {
+            Health::Off => Room::default(),
+            Health::Paused { until, .. } => {
+                let probe = usize::from(now >= until && under_way == 0);
+                Room { any: probe, again: probe }
+            }
+            Health::Well => {
+                let any = self.places.saturating_sub(under_way);
+                Room { any, again: any.min(self.places.div_ceil(2).saturating_sub(self.again)) }
+            }
+        }
+    }
+
+    /// When there will be room without anything coming to its end, if that is a matter of time.
+    pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
+        match self.health {
+            Health::Paused { until, .. } if until > now && self.first + self.again == 0 => Some(until),
+            _ => None,
+        }
+    }
+
+    /// Whether it is paused.
+    pub fn is_paused(&self) -> bool {
+        matches!(self.health, Health::Paused { .. })
+    }
+
+    /// Whether it is switched off.
+    pub fn is_off(&self) -> bool {
+        self.health == Health::Off
+    }
+
+    /// Switches it off, or believes in it again.
+    pub fn switch(&mut self, on: bool) {
+        self.health = if on { Health::Well } else { Health::Off };
+        self.failures = 0;
+    }
+
+    /// A delivery is under way from now on: its first attempt since it was queued, or a repeated one.
+    pub fn begin(&mut self, again: bool) {
+        *(if again { &mut self.again } else { &mut self.first }) += 1;
+    }
+
+    /// A delivery that had begun is under way no longer, with this outcome.
+    pub fn end(&mut self, again: bool, outcome: &Outcome, now: Duration) -> Turn {
+        let count = if again { &mut self.again } else { &mut self.first };
+        *count = count.saturating_sub(1);
+        let cause = match outcome {
+            Outcome::Delivered(_) => None,
+            Outcome::Failed(failure) => Some(failure.cause),
+        };
+        match (self.health, cause) {
+            (Health::Off, _) => Turn::None,
+            (_, Some(Cause::Gone)) => {
+                self.switch(false);
+                Turn::Off
+            }
+            (Health::Well, Some(Cause::Channel)) => {
+                self.failures += 1;
+                if self.failures < TRIP_AFTER {
+                    return Turn::None;
+                }
+                self.health = Health::Paused { until: now + FIRST_PAUSE, length: FIRST_PAUSE };
+                Turn::Paused
+            }
+            // What was under way when the channel was paused says nothing new; a probe does.
+            (Health::Paused { until, length }, Some(Cause::Channel)) => {
+                if now >= until {
+                    let length = (length * 2).min(LONGEST_PAUSE);
+                    self.health = Health::Paused { until: now + length, length };
+                }
+                Turn::None
+            }
+            // Delivered, or refused by a channel that works.
+            (Health::Well, None | Some(Cause::Notice | Cause::Refused)) => {
+                self.failures = 0;
+                Turn::None
+            }
+            (Health::Paused { .. }, None | Some(Cause::Notice | Cause::Refused)) => {
+                self.switch(true);
+                Turn::Resumed
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Duration = Duration::ZERO;
+
+    #[test]
+    fn repeated_attempts_leave_half_of_the_places_to_first_ones() {
+        let mut lane = Lane::new(4);
+        assert_eq!(lane.room(START), Room { any: 4, again: 2 });
+        lane.begin(true);
+        lane.begin(true);
+        assert_eq!(lane.room(START), Room { any: 2, again: 0 });
+        lane.begin(false);
+        lane.begin(false);
+        assert_eq!(lane.room(START), Room::default());
+        lane.end(false, &fine(), START);
+        assert_eq!(lane.room(START), Room { any: 1, again: 0 });
+        lane.end(true, &fine(), START);
+        assert_eq!(lane.room(START), Room { any: 2, again: 1 });
+        assert_eq!(Lane::new(1).room(START), Room { any: 1, again: 1 });
+    }
+
+    #[test]
+    fn a_channel_that_fails_five_times_in_a_row_is_paused_and_probed_ever_less_often() {
+        let mut lane = Lane::new(4);
+        for _ in 1..TRIP_AFTER {
+            assert_eq!(fail(&mut lane, Cause::Channel, START), Turn::None);
+        }
+        assert_eq!(fail(&mut lane, Cause::Channel, START), Turn::Paused);
+        let mut now = START;
+        for pause in [5, 10, 20, 40, 60, 60] {
+            assert_eq!(lane.room(now), Room::default());
+            now = lane.wakes_at(now).unwrap();
+            assert_eq!(lane.room(now), Room { any: 1, again: 1 });
+            let began = now;
+            lane.begin(true);
+            assert_eq!(lane.room(now), Room::default(), "one probe at a time");
+            assert_eq!(lane.wakes_at(now), None);
+            assert_eq!(lane.end(true, &failed(Cause::Channel), now), Turn::None);
+            assert!(now - began <= Duration::from_secs(pause));
+        }
+        now = lane.wakes_at(now).unwrap();
+        lane.begin(true);
+        assert_eq!(lane.end(true, &fine(), now), Turn::Resumed);
+        assert_eq!(lane.room(now), Room { any: 4, again: 2 });
+    }
+
+    #[test]
+    fn only_what_is_the_channels_own_fault_pauses_it() {
+        let mut lane = Lane::new(4);
+        for _ in 0..20 {
+            assert_eq!(fail(&mut lane, Cause::Notice, START), Turn::None);
+            assert_eq!(fail(&mut lane, Cause::Refused, START), Turn::None);
+        }
+        for _ in 0..20 {
+            for _ in 1..TRIP_AFTER {
+                assert_eq!(fail(&mut lane, Cause::Channel, START), Turn::None);
+            }
+            lane.begin(false);
+            assert_eq!(lane.end(false, &fine(), START), Turn::None);
+        }
+        assert!(!lane.is_paused());
+    }
+
+    #[test]
+    fn what_was_under_way_when_the_pause_began_does_not_prolong_it() {
+        let mut lane = Lane::new(8);
+        for _ in 0..8 {
+            lane.begin(false);
+        }
+        for _ in 0..8 {
+            lane.end(false, &failed(Cause::Channel), START);
+        }
+        assert_eq!(lane.wakes_at(START), Some(FIRST_PAUSE));
+    }
+
+    #[test]
+    fn a_channel_that_is_gone_stays_off_until_it_is_switched_on() {
+        let mut lane = Lane::new(2);
+        lane.begin(false);
+        assert_eq!(fail(&mut lane, Cause::Gone, START), Turn::Off);
+        assert_eq!(lane.end(false, &fine(), START), Turn::None);
+        assert_eq!(lane.room(Duration::from_hours(99)), Room::default());
+        assert_eq!(lane.wakes_at(START), None);
+        lane.switch(true);
+        assert_eq!(lane.room(START), Room { any: 2, again: 1 });
+    }
+
+    fn fail(lane: &mut Lane, cause: Cause, now: Duration) -> Turn {
+        lane.begin(false);
+        lane.end(false, &failed(cause), now)
+    }
+
+    fn fine() -> Outcome {
+        Outcome::delivered("fine")
+    }
+
+    fn failed(cause: Cause) -> Outcome {
+        Outcome::failed(cause, "no")
+    }
+}
