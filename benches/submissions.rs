@@ -18,8 +18,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for senders in [1, 16, 64, 256] {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-        let options =
-            Options { path: folder.path().join("inbox.sqlite"), duplicate_window: Duration::from_hours(24) };
+        let options = Options::at(folder.path().join("inbox.sqlite"));
         let store = Store::open(&options).expect("a store");
         let kept = runtime.block_on(run(&store, senders));
         store.close();
@@ -40,7 +39,7 @@ async fn run(store: &Store, senders: u64) -> u64 {
                     let entry = parse(&WAITLIST, body.as_bytes()).expect("it is valid");
                     let source = Source::from(std::net::IpAddr::from([127, 0, 0, 1]));
                     let received_at = jiff::Timestamp::now();
-                    let arrival = Arrival { entry, idempotency_key: None, source, received_at };
+                    let arrival = Arrival { entry, idempotency_key: None, source, received_at, hold: None };
                     store.accept(arrival).await.expect("it is kept");
                     kept += 1;
                 }

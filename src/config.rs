@@ -147,6 +147,7 @@ impl Config {
         let store = store::Options {
             path,
             duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)),
+            channels: Vec::new(),
         };
         let limits = limit::Options {
             enabled: r.get("limits.enabled", "true", value::flag),

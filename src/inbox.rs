@@ -7,6 +7,7 @@
 //! Nothing here knows of HTTP, of pages or of the command line.
 
 pub mod deliver;
+pub mod delivery;
 pub mod email;
 pub mod form;
 pub mod limit;

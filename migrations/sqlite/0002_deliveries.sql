@@ -53,3 +53,6 @@ CREATE TABLE channel (
     paused_at INTEGER,                      -- since when it fails so often that it is only probed
     answer    TEXT                          -- what the other side said
 ) STRICT, WITHOUT ROWID;
+
+-- The fingerprints that stand for ever go with their submission.
+CREATE INDEX fingerprint_lasting ON fingerprint (submission) WHERE expires_at IS NULL;

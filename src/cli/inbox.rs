@@ -126,7 +126,7 @@ fn select<'a>(
     reader: Option<&'a Reader>,
     which: &Which,
 ) -> Result<impl Iterator<Item = Result<Submission, StoreError>> + use<'a>, StoreError> {
-    let filter = Filter { form: which.form.clone(), limit: which.limit };
+    let filter = Filter { form: which.form.clone(), limit: which.limit, ..Filter::default() };
     Ok(reader.map(|reader| reader.list(&filter)).transpose()?.into_iter().flatten())
 }
 

@@ -4,9 +4,11 @@
 //! became of it; it keeps nothing and decides nothing about when to try again.
 
 pub mod channel;
+pub mod dispatch;
 pub mod maildir;
 pub mod notice;
 pub mod outcome;
+pub mod schedule;
 pub mod smtp;
 pub mod webhook;
 

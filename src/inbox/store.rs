@@ -11,6 +11,7 @@
 //! Errors leave the store in place. It opens its file again by itself, and makes a new one where the old one
 //! was taken away, so that it works again as soon as the cause is gone.
 
+pub mod bell;
 mod fingerprint;
 mod sqlite;
 mod writer;
@@ -24,18 +25,31 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::deliver::{self, dispatch::Room, outcome::Outcome, schedule::Verdict};
+use super::delivery::{Lease, Obstacle, State};
 use super::limit::Source;
 use super::parse::Entry;
+use super::submission::{Status, Submission};
+pub use sqlite::editor::Editor;
 pub use sqlite::read::{Found, Listing, Reader};
 use writer::Writer;
 
 /// Where submissions are kept, and what the operator decides about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The SQLite file. Its folder is made if it is missing, for this user only, and so is the file.
     pub path: PathBuf,
     /// For how long a form that is sent twice counts as one.
     pub duplicate_window: Duration,
+    /// Where submissions go from here. Each is queued for the channels that take its form when it arrives.
+    pub channels: Vec<deliver::Options>,
+}
+
+impl Options {
+    /// An inbox in this file that recognises repetitions for a day and delivers nothing.
+    pub fn at(path: PathBuf) -> Options {
+        Options { path, duplicate_window: Duration::from_hours(24), channels: Vec::new() }
+    }
 }
 
 /// What came in, ready to be kept.
@@ -50,6 +64,8 @@ pub struct Arrival {
     pub source: Source,
     /// When it had been read. Kept to the millisecond.
     pub received_at: Timestamp,
+    /// Why it is to be held back from delivery, if it is.
+    pub hold: Option<String>,
 }
 
 /// Without the key: it is the visitor's, like the entry's values.
@@ -80,13 +96,115 @@ impl Accepted {
     }
 }
 
-/// Which submissions to list, newest first.
+/// Which submissions, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Those of this form only.
+    /// This one.
+    pub id: Option<Uuid>,
+    /// Those of this form.
     pub form: Option<String>,
+    /// Those that stand there.
+    pub status: Option<Status>,
+    /// Those that were received then or later.
+    pub from: Option<Timestamp>,
+    /// Those that were received earlier.
+    pub until: Option<Timestamp>,
+    /// Those that arrived before this one.
+    pub before: Option<Uuid>,
+    /// Those that arrived after this one.
+    pub after: Option<Uuid>,
     /// No more than this many.
     pub limit: Option<usize>,
+}
+
+/// Which deliveries to try again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// Of which submissions. The filter's limit counts for nothing here.
+    pub which: Filter,
+    /// Down which channel, if not all.
+    pub channel: Option<String>,
+    /// Not those that wait for their next attempt anyway.
+    pub parked_only: bool,
+}
+
+/// What was removed for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// Submissions.
+    pub submissions: usize,
+    /// Their deliveries in whatever state.
+    pub deliveries: usize,
+    /// Those among them that had arrived somewhere, where nobody here can remove them.
+    pub delivered: usize,
+    /// Attempts, with what the other sides said.
+    pub attempts: usize,
+    /// What a repetition would have been recognised by.
+    pub fingerprints: usize,
+    /// Whether the log was emptied too, so that nothing of it is left in any file of the database.
+    pub is_wiped: bool,
+}
+
+/// A channel as the inbox knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelState {
+    /// Its name.
+    pub name: String,
+    /// What keeps it from delivering.
+    pub obstacle: Option<Obstacle>,
+    /// How many deliveries are in which state.
+    pub deliveries: Vec<(State, usize)>,
+}
+
+/// Where a channel leads, for the store to tell whether it still leads there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The channel's name.
+    pub name: String,
+    /// Its URL or whatever stands for it.
+    pub leads_to: String,
+}
+
+/// How many deliveries may begin in a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// The channel.
+    pub target: Target,
+    /// How many.
+    pub room: Room,
+}
+
+/// What is to be sent down a channel, and when there will be more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// Attempts that have begun with this.
+    pub claimed: Vec<Claimed>,
+    /// The channel is switched off; what waited for it is parked.
+    pub is_off: bool,
+    /// What is left.
+    pub next: Next,
+}
+
+/// When the next delivery is due. In the past, where there was no room for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Next {
+    /// Of those that have not failed since they were queued.
+    pub first: Option<Timestamp>,
+    /// Of those that have.
+    pub again: Option<Timestamp>,
+}
+
+/// An attempt that has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// Under which its end is reported.
+    pub lease: Lease,
+    /// What is to be sent.
+    pub submission: Submission,
+    /// How many attempts have failed since it was queued.
+    pub failures: u32,
+    /// Whether it took a place of those that have failed before.
+    pub again: bool,
 }
 
 /// Why the store could not do it. No variant carries anything that a visitor sent.
@@ -209,6 +327,81 @@ impl Store {
         self.writer.check().await
     }
 
+    /// Returns once deliveries may have been queued by this process since it last returned.
+    pub async fn queued(&self) {
+        self.writer.queued().notified().await;
+    }
+
+    /// Takes over the attempts that an earlier process had begun and not ended, and returns how many there were. To be called
+    /// once no other process sends.
+    pub async fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| tx.recover(now)).await
+    }
+
+    /// Begins attempts, as many as there is room for. What is under way here already is left alone, whatever the clock says.
+    /// If nobody reports the end of one before its lease is over, it is begun again.
+    pub async fn claim(
+        &self,
+        wants: Vec<Want>,
+        under_way: Vec<Lease>,
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<Vec<Claims>, StoreError> {
+        self.writer.change(move |tx| tx.claim(&wants, &under_way, now, lease)).await
+    }
+
+    /// Records how an attempt ended, and returns whether all of the submission's deliveries have arrived with that.
+    pub async fn record(
+        &self,
+        lease: Lease,
+        outcome: Outcome,
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.writer.change(move |tx| tx.record(&lease, &outcome, verdict, now)).await
+    }
+
+    /// Whether at least one channel has confirmed a submission, or it is held, so that none ever will before its release.
+    pub async fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.writer.change(move |tx| tx.is_confirmed(id)).await
+    }
+
+    /// Notes for everybody to see that a channel is only probed, and what the other side said.
+    pub async fn pause(&self, channel: String, answer: String, now: Timestamp) -> Result<(), StoreError> {
+        self.writer.change(move |tx| tx.pause(&channel, &answer, now)).await
+    }
+
+    /// Notes that a channel works again. What waits because it did not is due at once; returns how many those are.
+    pub async fn resume(&self, channel: String, now: Timestamp) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| tx.resume(&channel, now)).await
+    }
+
+    /// Switches a channel off, until it leads elsewhere or the operator retries something of it.
+    pub async fn switch_off(&self, target: Target, answer: String, now: Timestamp) -> Result<(), StoreError> {
+        self.writer.change(move |tx| tx.switch_off(&target, &answer, now)).await
+    }
+
+    /// Puts what only its recipient can read in the place of a submission's fields. Nothing happens, and false is returned, where
+    /// it is sealed already or something is still to be done with it.
+    pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
+        self.writer.change(move |tx| tx.seal(id, &sealed)).await
+    }
+
+    /// Removes up to `most` submissions that were received before that time. What waits to be delivered or is parked stays.
+    pub async fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| tx.expire(before, most)).await
+    }
+
+    /// When something of that name was last done; see [`Store::remember`].
+    pub async fn remembered(&self, name: &'static str) -> Result<Option<Timestamp>, StoreError> {
+        self.writer.change(move |tx| tx.remembered(name)).await
+    }
+
+    /// Notes when something was done, beyond a restart.
+    pub async fn remember(&self, name: &'static str, at: Timestamp) -> Result<(), StoreError> {
+        self.writer.change(move |tx| tx.remember(name, at)).await
+    }
+
     /// Writes what is waiting, refuses what comes after, and closes the database.
     pub fn close(self) {
         self.writer.close();
@@ -220,14 +413,16 @@ struct Job {
     arrival: Arrival,
     /// The entry's fields as a JSON object, made before the writer gets to it.
     fields: String,
+    /// The same, readable for its recipient alone; `fields` is empty then.
+    sealed: Option<Vec<u8>>,
 }
 
 impl Job {
-    fn new(arrival: Arrival) -> Result<Job, StoreError> {
+    fn new(arrival: Arrival, _options: &Options) -> Result<Job, StoreError> {
         // An object of strings always has a JSON text.
         let fields =
             serde_json::to_string(&arrival.entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
-        Ok(Job { arrival, fields })
+        Ok(Job { arrival, fields, sealed: None })
     }
 }
 

@@ -16,8 +16,12 @@ pub struct Submission {
     pub received_at: Timestamp,
     /// Where it stands.
     pub status: Status,
-    /// Names and values as they were sent, in the order of the form's definition.
+    /// Since when and why it is held, if it is.
+    pub held: Option<Hold>,
+    /// Names and values as they were sent, in the order of the form's definition. None where it is sealed.
     pub fields: Vec<(String, String)>,
+    /// The fields as a JSON object that only the operator's identity can open, once it is sealed.
+    pub sealed: Option<Vec<u8>>,
     /// Where it came from: a keyed hash of [`super::Source`], 32 hexadecimal digits. The same source has the
     /// same hash in one inbox, and the address cannot be read from it without that inbox's secret.
     pub source: String,
@@ -52,25 +56,49 @@ impl fmt::Debug for Submission {
     }
 }
 
+/// A submission that is kept back until the operator releases it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Since when.
+    pub since: Timestamp,
+    /// In words for the operator.
+    pub because: String,
+}
+
 /// Where a submission stands on its way to the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// In the inbox, and nothing else is to be done with it.
+    /// In the inbox, and nothing else is to be done with it: no channel is configured for its form.
     Kept,
+    /// At least one channel does not have it yet.
+    Waiting,
+    /// Every channel has it.
+    Delivered,
+    /// It waits for the operator's release.
+    Held,
+    /// At least one channel could not take it for so long, or refused it so clearly, that the operator must decide.
+    Parked,
 }
 
 impl Status {
+    /// All of them.
+    pub const ALL: [Status; 5] =
+        [Status::Kept, Status::Waiting, Status::Delivered, Status::Held, Status::Parked];
+
     /// Its name in the inbox and in every listing.
     pub const fn name(self) -> &'static str {
         match self {
             Status::Kept => "kept",
+            Status::Waiting => "waiting",
+            Status::Delivered => "delivered",
+            Status::Held => "held",
+            Status::Parked => "parked",
         }
     }
 
     /// The status of that name.
     pub fn named(name: &str) -> Option<Status> {
-        [Status::Kept].into_iter().find(|status| status.name() == name)
+        Status::ALL.into_iter().find(|status| status.name() == name)
     }
 }
 

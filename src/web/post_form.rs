@@ -59,7 +59,7 @@ async fn submit(
     let idempotency_key = idempotency_key(&head.headers);
     let bytes = body::read(&head.headers, body, desk.options.body_timeout).await?;
     let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
-    let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now() };
+    let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), hold: None };
     match desk.store.accept(arrival).await {
         Ok(_) => Ok(()),
         Err(error) => {

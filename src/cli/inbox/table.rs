@@ -273,6 +273,8 @@ mod tests {
             form: "contact".to_owned(),
             received_at: "2026-11-20T14:03:05.12Z".parse::<Timestamp>().unwrap(),
             status: Status::Kept,
+            held: None,
+            sealed: None,
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             source: "00".to_owned(),
             repeats,

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 use clap::Parser;
 use tempfile::TempDir;
@@ -193,7 +192,7 @@ impl Inbox {
     fn with(bodies: &[(&'static Form, &str)]) -> Inbox {
         let folder = TempDir::new().unwrap();
         let database = folder.path().join("inbox.db");
-        let options = Options { path: database.clone(), duplicate_window: Duration::from_mins(1) };
+        let options = Options::at(database.clone());
         let store = Store::open(&options).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for (form, body) in bodies {
@@ -202,6 +201,7 @@ impl Inbox {
                 idempotency_key: None,
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
+                hold: None,
             };
             runtime.block_on(store.accept(arrival)).unwrap();
         }

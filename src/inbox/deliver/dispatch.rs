@@ -55,7 +55,10 @@ pub struct Lane {
 enum Health {
     Well,
     /// Nothing begins before `until`, then one at a time.
-    Paused { until: Duration, length: Duration },
+    Paused {
+        until: Duration,
+        length: Duration,
+    },
     Off,
 }
 

@@ -40,6 +40,20 @@ impl Secret {
         hasher.finish()
     }
 
+    /// Who sent a submission: an e-mail address, in whatever case.
+    pub(super) fn sender(&self, email: &str) -> Hash {
+        let mut hasher = self.hasher("sender");
+        hasher.part(email.to_lowercase().as_bytes());
+        hasher.finish()
+    }
+
+    /// Where a channel leads.
+    pub(super) fn target(&self, leads_to: &str) -> Hash {
+        let mut hasher = self.hasher("target");
+        hasher.part(leads_to.as_bytes());
+        hasher.finish()
+    }
+
     /// What a submission says, as far as its form tells two apart.
     pub(super) fn content(&self, entry: &Entry) -> Hash {
         let mut hasher = self.hasher("content");

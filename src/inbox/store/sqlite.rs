@@ -3,6 +3,9 @@
 //! Write-ahead logging with `synchronous=FULL`: with anything less a power cut takes commits that had been
 //! confirmed. Layouts are numbered files under `migrations/sqlite`, applied in order and never edited.
 
+mod deliver;
+mod edit;
+pub(super) mod editor;
 mod files;
 pub(super) mod read;
 
@@ -17,14 +20,20 @@ use rusqlite::{
 };
 use uuid::{ContextV7, Uuid};
 
+use self::deliver::millis;
 use self::files::Files;
-use super::fingerprint::{Hash, Secret};
-use super::{Accepted, Job, Options, StoreError};
+use super::fingerprint::{self, Hash, Secret};
+use super::{Accepted, Job, Options, StoreError, bell};
+use crate::inbox::deliver::{Options as Channel, outcome::Outcome, schedule::Verdict};
+use crate::inbox::delivery::Lease;
 use crate::inbox::form::Sameness;
-use crate::inbox::submission::Status;
+use crate::inbox::store::{Claims, Target, Want};
 
 /// Each brings a database from the layout before it to its own; the first makes it.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_inbox.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../migrations/sqlite/0001_inbox.sql"),
+    include_str!("../../../migrations/sqlite/0002_deliveries.sql"),
+];
 /// The layout that this program reads and writes, kept in `user_version`.
 #[expect(clippy::cast_possible_wrap, reason = "there will never be that many")]
 const LAYOUT: i64 = MIGRATIONS.len() as i64;
@@ -42,7 +51,81 @@ pub(super) struct Database {
     connection: Connection,
     files: Files,
     secret: Secret,
-    duplicate_window: Duration,
+    options: Options,
+}
+
+/// Something else than an arrival that is to be written. It may be applied more than once, where the database had to be opened
+/// again, and then the last time counts.
+pub(super) trait Change: Send {
+    /// Does it, in a transaction that is committed later.
+    fn apply(&mut self, tx: &Changing<'_>) -> Result<(), StoreError>;
+    /// Tells whoever waits for it how the commit went.
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+/// A transaction in which changes are applied.
+pub(super) struct Changing<'a> {
+    tx: &'a Connection,
+    secret: &'a Secret,
+}
+
+/// What the worker does with deliveries; see [`deliver`].
+impl Changing<'_> {
+    pub(super) fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
+        deliver::recover(self.tx, now)
+    }
+
+    pub(super) fn claim(
+        &self,
+        wants: &[Want],
+        under_way: &[Lease],
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<Vec<Claims>, StoreError> {
+        deliver::claim(self.tx, self.secret, wants, under_way, now, lease)
+    }
+
+    pub(super) fn record(
+        &self,
+        lease: &Lease,
+        outcome: &Outcome,
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        deliver::record(self.tx, lease, outcome, verdict, now)
+    }
+
+    pub(super) fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
+        deliver::is_confirmed(self.tx, id)
+    }
+
+    pub(super) fn pause(&self, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
+        deliver::pause(self.tx, channel, answer, now)
+    }
+
+    pub(super) fn resume(&self, channel: &str, now: Timestamp) -> Result<usize, StoreError> {
+        deliver::resume(self.tx, channel, now)
+    }
+
+    pub(super) fn switch_off(&self, target: &Target, answer: &str, now: Timestamp) -> Result<(), StoreError> {
+        deliver::switch_off(self.tx, self.secret, target, answer, now)
+    }
+
+    pub(super) fn seal(&self, id: Uuid, sealed: &[u8]) -> Result<bool, StoreError> {
+        deliver::seal(self.tx, id, sealed)
+    }
+
+    pub(super) fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        deliver::expire(self.tx, before, most)
+    }
+
+    pub(super) fn remembered(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
+        deliver::remembered(self.tx, name)
+    }
+
+    pub(super) fn remember(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
+        deliver::remember(self.tx, name, at)
+    }
 }
 
 impl Database {
@@ -56,17 +139,18 @@ impl Database {
         }
         let secret = read_secret(&connection)?;
         let files = Files::of(&options.path)?;
-        Ok(Database { connection, files, secret, duplicate_window: options.duplicate_window })
+        Ok(Database { connection, files, secret, options: options.clone() })
     }
 
     /// Commits all of them in one transaction, or none, with ids from `ids`. Writes something even if there are none, so that it
-    /// shows whether that is possible.
+    /// shows whether that is possible. A change that is impossible by itself is answered for itself, and spoils nothing else.
     ///
     /// A commit that fails may have reached the disk all the same, and then it comes back when the database is opened again.
     /// What it held stays in `doubtful`, and is taken out by the next transaction that succeeds: it was not confirmed.
     pub(super) fn keep(
         &mut self,
         jobs: &[Job],
+        changes: &mut [Box<dyn Change>],
         ids: &ContextV7,
         doubtful: &mut Vec<Uuid>,
     ) -> Result<Vec<Accepted>, StoreError> {
@@ -76,15 +160,30 @@ impl Database {
             // Their fingerprints stand for nothing then, and are given to whatever comes next.
             transaction.prepare_cached("DELETE FROM submission WHERE id = ?1")?.execute([id.as_bytes()])?;
         }
-        let accepted = if jobs.is_empty() {
+        if jobs.is_empty() && changes.is_empty() {
             transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
+        }
+        let accepted = if jobs.is_empty() {
             Vec::new()
         } else {
-            let mut batch = Batch::begin(&transaction, &self.secret, ids, self.duplicate_window)?;
+            let mut batch = Batch::begin(&transaction, &self.secret, ids, &self.options)?;
             let accepted = jobs.iter().map(|job| batch.keep(job)).collect::<Result<_, _>>()?;
             batch.prune(jobs)?;
             accepted
         };
+        let changing = Changing { tx: &transaction, secret: &self.secret };
+        for change in changes {
+            transaction.execute_batch("SAVEPOINT change")?;
+            match change.apply(&changing) {
+                Ok(()) => {}
+                Err(StoreError::Damaged(what)) => {
+                    tracing::error!(what, "a change in the inbox is not possible");
+                    transaction.execute_batch("ROLLBACK TO change")?;
+                }
+                Err(error) => return Err(error),
+            }
+            transaction.execute_batch("RELEASE change")?;
+        }
         let sure = doubtful.len();
         doubtful.extend(accepted.iter().filter_map(|accepted: &Accepted| match accepted {
             Accepted::New(id) => Some(*id),
@@ -100,6 +199,7 @@ impl Database {
         // A file that was taken away meanwhile has our rows, and nobody will ever read them.
         self.files.are_in_place()?;
         doubtful.clear();
+        bell::ring(&self.options.path);
         Ok(accepted)
     }
 }
@@ -108,12 +208,13 @@ impl Database {
 struct Batch<'a> {
     secret: &'a Secret,
     ids: &'a ContextV7,
-    duplicate_window: Duration,
+    options: &'a Options,
     claim: CachedStatement<'a>,
     find: CachedStatement<'a>,
     point: CachedStatement<'a>,
     repeat: CachedStatement<'a>,
     insert: CachedStatement<'a>,
+    queue: CachedStatement<'a>,
     prune: CachedStatement<'a>,
 }
 
@@ -122,12 +223,12 @@ impl<'a> Batch<'a> {
         transaction: &'a Transaction<'_>,
         secret: &'a Secret,
         ids: &'a ContextV7,
-        duplicate_window: Duration,
+        options: &'a Options,
     ) -> rusqlite::Result<Batch<'a>> {
         Ok(Batch {
             secret,
             ids,
-            duplicate_window,
+            options,
             // Changes a row if the fingerprint is new or had expired, none if it stands.
             claim: transaction.prepare_cached(
                 "INSERT INTO fingerprint (key, submission, expires_at) VALUES (?1, ?2, ?3)
@@ -138,7 +239,11 @@ impl<'a> Batch<'a> {
                 .prepare_cached("UPDATE fingerprint SET submission = ?2, expires_at = ?3 WHERE key = ?1")?,
             repeat: transaction.prepare_cached("UPDATE submission SET repeats = repeats + 1 WHERE id = ?1")?,
             insert: transaction.prepare_cached(
-                "INSERT INTO submission (id, form, received_at, status, fields, source) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO submission (id, form, received_at, fields, sealed, source, sender, held_at, held_because)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            )?,
+            queue: transaction.prepare_cached(
+                "INSERT INTO delivery (submission, channel, state, due_at) VALUES (?1, ?2, ?3, ?4)",
             )?,
             prune: transaction.prepare_cached(
                 "DELETE FROM fingerprint WHERE key IN
@@ -152,7 +257,7 @@ impl<'a> Batch<'a> {
         let form = arrival.entry.form();
         let now = arrival.received_at.as_millisecond();
         let id = self.new_id(arrival.received_at);
-        let within_window = Some(now.saturating_add(millis(self.duplicate_window)));
+        let within_window = Some(now.saturating_add(millis(self.options.duplicate_window)));
 
         let key = self.secret.idempotency_key(arrival);
         if let Some(key) = key
@@ -170,14 +275,22 @@ impl<'a> Batch<'a> {
             }
             return Ok(Accepted::Duplicate(original));
         }
+        let held_at = arrival.hold.as_ref().map(|_| now);
         self.insert.execute(params![
             id.as_bytes(),
             form.name,
             now,
-            Status::Kept.name(),
             job.fields,
+            job.sealed,
             self.secret.source(arrival.source),
+            arrival.entry.get("email").map(|email| self.secret.sender(email)),
+            held_at,
+            arrival.hold,
         ])?;
+        for channel in channels_for(&self.options.channels, form.name) {
+            let (state, due_at) = if held_at.is_some() { ("held", None) } else { ("waiting", Some(now)) };
+            self.queue.execute(params![id.as_bytes(), channel.name, state, due_at])?;
+        }
         Ok(Accepted::New(id))
     }
 
@@ -219,8 +332,9 @@ impl<'a> Batch<'a> {
     }
 }
 
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+/// The channels that a form's submissions go down.
+pub(super) fn channels_for<'a>(channels: &'a [Channel], form: &str) -> impl Iterator<Item = &'a Channel> {
+    channels.iter().filter(move |channel| channel.takes(form))
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
@@ -229,6 +343,8 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(&path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "trusted_schema", "off")?;
+    // What is removed is overwritten, not just forgotten.
+    connection.pragma_update(None, "secure_delete", "on")?;
     Ok(connection)
 }
 
@@ -305,6 +421,9 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     for migration in &MIGRATIONS[done..] {
         transaction.execute_batch(migration)?;
     }
+    if done == 1 {
+        name_senders(&transaction)?;
+    }
     if done == 0 {
         let secret = Secret::generate().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
         transaction.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", [secret.as_bytes()])?;
@@ -312,6 +431,27 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     }
     transaction.pragma_update(None, "user_version", LAYOUT)?;
     transaction.commit()?;
+    Ok(())
+}
+
+/// Fills in what the first layout did not have: who sent each submission.
+fn name_senders(tx: &Connection) -> Result<(), StoreError> {
+    let secret = read_secret(tx)?;
+    let mut select = tx.prepare("SELECT id, fields FROM submission")?;
+    let mut update = tx.prepare("UPDATE submission SET sender = ?2 WHERE id = ?1")?;
+    let mut rows = select.query([])?;
+    let mut senders: Vec<([u8; 16], fingerprint::Hash)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        // One that cannot be read stays as it is.
+        let fields =
+            row.get_ref(1)?.as_str().ok().and_then(|text| read::fields(text).ok()).unwrap_or_default();
+        if let Some((_, email)) = fields.iter().find(|(name, _)| name == "email") {
+            senders.push((row.get(0)?, secret.sender(email)));
+        }
+    }
+    for (id, sender) in senders {
+        update.execute(params![id, sender])?;
+    }
     Ok(())
 }
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use uuid::{ContextV7, Uuid};
 
-use super::sqlite::Database;
+use super::sqlite::{Change, Changing, Database, channels_for};
 use super::{Accepted, Arrival, Job, Options, StoreError};
 
 /// How many submissions may wait, and so the most that one transaction holds.
@@ -21,8 +21,28 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) struct Writer {
+    options: Options,
     queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A change, and whoever waits for what it finds.
+struct Awaited<T, F> {
+    apply: F,
+    found: Result<T, StoreError>,
+    answer: Answer<T>,
+}
+
+impl<T: Send, F: FnMut(&Changing<'_>) -> Result<T, StoreError> + Send> Change for Awaited<T, F> {
+    fn apply(&mut self, tx: &Changing<'_>) -> Result<(), StoreError> {
+        self.found = (self.apply)(tx);
+        self.found.as_ref().map(|_| ()).map_err(Clone::clone)
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        // Whoever has stopped waiting has no use for the answer.
+        let _ = self.answer.send(committed.and(self.found));
+    }
 }
 
 impl Writer {
@@ -38,20 +58,35 @@ impl Writer {
             Err(error) => return Err(error),
         };
         let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
-            let queue = Arc::clone(&queue);
+            let (queue, options) = (Arc::clone(&queue), options.clone());
             move || {
                 let _end = End(&queue);
                 Work { options, ids: ContextV7::new(), doubtful: Vec::new(), database }.work(&queue);
             }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
-        Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
+        Ok(Writer { options, queue, thread: Mutex::new(Some(thread)) })
     }
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.queue.push(Job::new(arrival)?, answer)?;
+        self.queue.push(Job::new(arrival, &self.options)?, answer)?;
         answered.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Has something written with the next batch, and returns what it found once that is committed.
+    pub(super) async fn change<T: Send + 'static>(
+        &self,
+        apply: impl FnMut(&Changing<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.queue.push_change(Box::new(Awaited { apply, found: Err(StoreError::Closed), answer }))?;
+        answered.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Told after each commit that has queued deliveries.
+    pub(super) fn queued(&self) -> &Notify {
+        &self.queue.queued
     }
 
     pub(super) async fn check(&self) -> Result<(), StoreError> {
@@ -89,12 +124,14 @@ impl Drop for Writer {
 struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
+    queued: Notify,
 }
 
 #[derive(Default)]
 struct Waiting {
     jobs: Vec<Job>,
     answers: Vec<Answer<Accepted>>,
+    changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
     bytes: usize,
     closed: bool,
@@ -105,6 +142,7 @@ struct Waiting {
 struct Batch {
     jobs: Vec<Job>,
     answers: Vec<Answer<Accepted>>,
+    changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
 }
 
@@ -133,6 +171,18 @@ impl Queue {
         Ok(())
     }
 
+    /// There are as many of these as there are attempts under way, and a few more: no limit is needed.
+    fn push_change(&self, change: Box<dyn Change>) -> Result<(), StoreError> {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return Err(StoreError::Closed);
+        }
+        waiting.changes.push(change);
+        drop(waiting);
+        self.changed.notify_one();
+        Ok(())
+    }
+
     fn push_check(&self, answer: Answer<()>) -> Result<(), StoreError> {
         let mut waiting = self.lock();
         if waiting.closed {
@@ -151,7 +201,7 @@ impl Queue {
     /// the queue is closed and empty.
     fn take(&self) -> Option<Batch> {
         let mut waiting = self.lock();
-        while waiting.jobs.is_empty() && waiting.checks.is_empty() {
+        while waiting.jobs.is_empty() && waiting.changes.is_empty() && waiting.checks.is_empty() {
             if waiting.closed {
                 return None;
             }
@@ -170,6 +220,7 @@ impl Queue {
         Some(Batch {
             jobs: mem::take(&mut waiting.jobs),
             answers: mem::take(&mut waiting.answers),
+            changes: mem::take(&mut waiting.changes),
             checks: mem::take(&mut waiting.checks),
         })
     }
@@ -208,14 +259,24 @@ struct Work {
 
 impl Work {
     fn work(mut self, queue: &Queue) {
-        while let Some(batch) = queue.take() {
-            let outcome = self.keep(&batch.jobs);
+        while let Some(mut batch) = queue.take() {
+            let outcome = self.keep(&batch.jobs, &mut batch.changes);
             queue.note(outcome.as_ref().err().cloned());
             for check in batch.checks {
                 let _ = check.send(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
             }
+            for change in batch.changes {
+                change.answer(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
+            }
             match outcome {
                 Ok(accepted) => {
+                    let forms = batch.jobs.iter().map(|job| job.arrival.entry.form().name);
+                    if forms
+                        .into_iter()
+                        .any(|form| channels_for(&self.options.channels, form).next().is_some())
+                    {
+                        queue.queued.notify_one();
+                    }
                     for (answer, accepted) in batch.answers.into_iter().zip(accepted) {
                         // Whoever has stopped waiting has no use for the answer.
                         let _ = answer.send(Ok(accepted));
@@ -231,19 +292,23 @@ impl Work {
     }
 
     /// Where the file had been taken away, once more with a new one.
-    fn keep(&mut self, jobs: &[Job]) -> Result<Vec<Accepted>, StoreError> {
-        match self.try_keep(jobs) {
-            Err(StoreError::Moved) => self.try_keep(jobs),
+    fn keep(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Accepted>, StoreError> {
+        match self.try_keep(jobs, changes) {
+            Err(StoreError::Moved) => self.try_keep(jobs, changes),
             outcome => outcome,
         }
     }
 
-    fn try_keep(&mut self, jobs: &[Job]) -> Result<Vec<Accepted>, StoreError> {
+    fn try_keep(
+        &mut self,
+        jobs: &[Job],
+        changes: &mut [Box<dyn Change>],
+    ) -> Result<Vec<Accepted>, StoreError> {
         let database = match &mut self.database {
             Some(database) => database,
             none => none.insert(Database::open(&self.options)?),
         };
-        let outcome = database.keep(jobs, &self.ids, &mut self.doubtful);
+        let outcome = database.keep(jobs, changes, &self.ids, &mut self.doubtful);
         // A lock or a full disk says nothing against the connection.
         if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
             self.database = None;

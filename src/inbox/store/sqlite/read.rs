@@ -5,19 +5,82 @@ use std::fmt;
 use std::path::Path;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params, params_from_iter};
 use uuid::Uuid;
 
-use super::{LAYOUT, connect, layout};
-use crate::inbox::store::{Filter, StoreError};
-use crate::inbox::submission::{Status, Submission};
+use super::{LAYOUT, connect, deliver, edit, layout};
+use crate::inbox::delivery::{Attempt, Delivery, End, Obstacle, State};
+use crate::inbox::store::{ChannelState, Filter, StoreError};
+use crate::inbox::submission::{Hold, Status, Submission};
 
 /// How many submissions are read at a time, so that no reading holds up the writer's checkpoints.
 const PAGE: usize = 256;
 /// How many ids an ambiguous prefix brings to light.
 const MAX_CANDIDATES: i64 = 5;
 
-const COLUMNS: &str = "id, form, received_at, status, fields, source, repeats";
+/// What [`submission`] reads, of `submission s`. Where a submission stands follows from what was decided about it and from its
+/// deliveries: one that needs the operator shows, whatever became of the others.
+pub(super) const SUBMISSION: &str = "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed,
+    s.held_at, s.held_because,
+    CASE WHEN s.held_at IS NOT NULL THEN 'held' ELSE coalesce(
+        (SELECT CASE max(CASE state WHEN 'parked' THEN 3 WHEN 'delivered' THEN 1 ELSE 2 END)
+            WHEN 3 THEN 'parked' WHEN 2 THEN 'waiting' WHEN 1 THEN 'delivered' END
+         FROM delivery WHERE submission = s.id), 'kept') END";
+
+/// What a filter selects of `submission s`, limit aside, and the values for its numbered parameters.
+pub(super) fn condition(filter: &Filter) -> (String, Vec<Value>) {
+    let mut values: Vec<Value> = Vec::new();
+    let mut parts = vec!["1".to_owned()];
+    let mut with = |part: &dyn Fn(usize) -> String, value: Value| {
+        values.push(value);
+        parts.push(part(values.len()));
+    };
+    if let Some(form) = &filter.form {
+        with(&|n| format!("s.form = ?{n}"), form.clone().into());
+    }
+    if let Some(id) = filter.id {
+        with(&|n| format!("s.id = ?{n}"), id.as_bytes().to_vec().into());
+    }
+    if let Some(before) = filter.before {
+        with(&|n| format!("s.id < ?{n}"), before.as_bytes().to_vec().into());
+    }
+    if let Some(after) = filter.after {
+        with(&|n| format!("s.id > ?{n}"), after.as_bytes().to_vec().into());
+    }
+    // Ids begin with the time of arrival: those of other times need not be looked at.
+    if let Some(from) = filter.from.map(Timestamp::as_millisecond) {
+        with(&|n| format!("s.id >= ?{n}"), deliver::id_before(from).to_vec().into());
+        with(&|n| format!("s.received_at >= ?{n}"), from.into());
+    }
+    if let Some(until) = filter.until.map(Timestamp::as_millisecond) {
+        with(&|n| format!("s.id < ?{n}"), deliver::id_before(until).to_vec().into());
+        with(&|n| format!("s.received_at < ?{n}"), until.into());
+    }
+    if let Some(status) = filter.status {
+        parts.push(
+            match status {
+                Status::Held => "s.held_at IS NOT NULL",
+                Status::Parked => {
+                    "s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked')"
+                }
+                Status::Waiting => {
+                    "s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE due_at IS NOT NULL)
+                     AND s.id NOT IN (SELECT submission FROM delivery WHERE state = 'parked')"
+                }
+                Status::Delivered => {
+                    "s.held_at IS NULL AND EXISTS (SELECT 1 FROM delivery WHERE submission = s.id)
+                     AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')"
+                }
+                Status::Kept => {
+                    "s.held_at IS NULL AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id)"
+                }
+            }
+            .to_owned(),
+        );
+    }
+    (parts.join(" AND "), values)
+}
 
 /// The inbox, open for reading.
 pub struct Reader {
@@ -65,10 +128,9 @@ impl Reader {
     pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
         let mut listing = Listing {
             reader: self,
-            form: filter.form.clone(),
+            filter: filter.clone(),
             left: filter.limit.unwrap_or(usize::MAX),
             page: VecDeque::new(),
-            before: Uuid::max(),
         };
         listing.turn_page()?;
         Ok(listing)
@@ -76,9 +138,85 @@ impl Reader {
 
     /// The submission with that id.
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
-        let mut statement =
-            self.connection.prepare_cached(&format!("SELECT {COLUMNS} FROM submission WHERE id = ?1"))?;
+        let mut statement = self
+            .connection
+            .prepare_cached(&format!("SELECT {SUBMISSION} FROM submission s WHERE id = ?1"))?;
         statement.query_row([id.as_bytes()], |row| Ok(submission(row))).optional()?.transpose()
+    }
+
+    /// How many submissions a filter selects, whatever its limit.
+    pub fn count(&self, filter: &Filter) -> Result<usize, StoreError> {
+        edit::count(&self.connection, filter)
+    }
+
+    /// The deliveries of a submission with each of their attempts, by the channels' names.
+    pub fn deliveries(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT d.channel, d.state, d.due_at, c.off_at, c.paused_at, c.answer
+             FROM delivery d LEFT JOIN channel c ON c.name = d.channel WHERE d.submission = ?1 ORDER BY d.channel",
+        )?;
+        let rows = statement.query_map([id.as_bytes()], |row| Ok(delivery(row)))?;
+        let mut deliveries = rows.map(|delivery| delivery?).collect::<Result<Vec<_>, StoreError>>()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT number, began_at, ended_at, delivered, answer FROM attempt
+             WHERE submission = ?1 AND channel = ?2 ORDER BY number",
+        )?;
+        for delivery in &mut deliveries {
+            let rows =
+                statement.query_map(params![id.as_bytes(), delivery.channel], |row| Ok(attempt(row)))?;
+            delivery.attempts = rows.map(|attempt| attempt?).collect::<Result<_, StoreError>>()?;
+        }
+        Ok(deliveries)
+    }
+
+    /// Each channel that has deliveries or an obstacle, with how many are in which state, by name.
+    pub fn channels(&self) -> Result<Vec<ChannelState>, StoreError> {
+        let mut states: Vec<ChannelState> = Vec::new();
+        let mut statement = self.connection.prepare_cached(
+            "SELECT channel, state, count(*) FROM delivery GROUP BY channel, state ORDER BY channel, state",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (channel, state, count): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let state = State::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?;
+            let count = usize::try_from(count).unwrap_or_default();
+            match states.last_mut() {
+                Some(last) if last.name == channel => last.deliveries.push((state, count)),
+                _ => states.push(ChannelState {
+                    name: channel,
+                    obstacle: None,
+                    deliveries: vec![(state, count)],
+                }),
+            }
+        }
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT name, off_at, paused_at, answer FROM channel ORDER BY name")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(0)?;
+            let obstacle = obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?;
+            match states.iter_mut().find(|state| state.name == name) {
+                Some(state) => state.obstacle = obstacle,
+                None if obstacle.is_some() => {
+                    states.push(ChannelState { name, obstacle, deliveries: Vec::new() });
+                }
+                None => {}
+            }
+        }
+        states.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(states)
+    }
+
+    /// Submissions with which nothing is to be done any more and that are not sealed yet, the oldest first.
+    pub fn to_be_sealed(&self, most: usize) -> Result<Vec<Submission>, StoreError> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {SUBMISSION} FROM submission s WHERE s.sealed IS NULL AND s.held_at IS NULL
+             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered') LIMIT ?1"
+        ))?;
+        let rows =
+            statement.query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| Ok(submission(row)))?;
+        rows.map(|submission| submission?).collect()
     }
 
     /// The submission whose id begins with `prefix`: hexadecimal digits, hyphens where one likes.
@@ -123,16 +261,18 @@ fn range(prefix: &str) -> Option<(Uuid, Uuid)> {
 /// Submissions, newest first, read as they are asked for.
 pub struct Listing<'a> {
     reader: &'a Reader,
-    form: Option<String>,
+    /// What is still to be read: `before` moves on with each page.
+    filter: Filter,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,
-    /// The next page begins below this id.
-    before: Uuid,
 }
 
 impl fmt::Debug for Listing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listing").field("form", &self.form).field("left", &self.left).finish_non_exhaustive()
+        f.debug_struct("Listing")
+            .field("filter", &self.filter)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
     }
 }
 
@@ -142,16 +282,13 @@ impl Listing<'_> {
         if size == 0 {
             return Ok(());
         }
+        let (chosen, values) = condition(&self.filter);
         let mut statement = self.reader.connection.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM submission WHERE id < ?1 AND (?2 IS NULL OR form = ?2) ORDER BY id DESC LIMIT ?3"
+            "SELECT {SUBMISSION} FROM submission s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}"
         ))?;
-        let mut rows = statement.query(params![
-            self.before.as_bytes(),
-            self.form,
-            i64::try_from(size).unwrap_or(i64::MAX)
-        ])?;
+        let mut rows = statement.query(params_from_iter(values))?;
         while let Some(row) = rows.next()? {
-            self.before = Uuid::from_bytes(row.get(0)?);
+            self.filter.before = Some(Uuid::from_bytes(row.get(0)?));
             self.page.push_back(submission(row));
         }
         self.left = if self.page.len() < size { 0 } else { self.left - size };
@@ -173,28 +310,75 @@ impl Iterator for Listing<'_> {
     }
 }
 
-fn submission(row: &Row<'_>) -> Result<Submission, StoreError> {
-    let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(
-        row.get_ref(4)?.as_str().map_err(|_| StoreError::Damaged("fields are not text"))?,
-    )
-    .map_err(|_| StoreError::Damaged("fields are not a JSON object"))?;
-    let fields = fields
+/// Reads the columns of [`SUBMISSION`].
+pub(super) fn submission(row: &Row<'_>) -> Result<Submission, StoreError> {
+    let fields = fields(row.get_ref(3)?.as_str().map_err(|_| StoreError::Damaged("fields are not text"))?)?;
+    let source: [u8; 16] = row.get(4)?;
+    let status: String = row.get(9)?;
+    let held_at: Option<i64> = row.get(7)?;
+    let because: Option<String> = row.get(8)?;
+    let held = held_at.map(time).transpose()?;
+    Ok(Submission {
+        id: Uuid::from_bytes(row.get(0)?),
+        form: row.get(1)?,
+        received_at: time(row.get(2)?)?,
+        status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
+        held: held.map(|since| Hold { since, because: because.unwrap_or_default() }),
+        fields,
+        sealed: row.get(6)?,
+        source: Uuid::from_bytes(source).simple().to_string(),
+        repeats: u64::try_from(row.get::<_, i64>(5)?).unwrap_or_default(),
+    })
+}
+
+/// Reads a JSON object of texts.
+pub(super) fn fields(text: &str) -> Result<Vec<(String, String)>, StoreError> {
+    let fields: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(text).map_err(|_| StoreError::Damaged("fields are not a JSON object"))?;
+    fields
         .into_iter()
         .map(|(name, value)| match value {
             serde_json::Value::String(text) => Ok((name, text)),
             _ => Err(StoreError::Damaged("a field is not text")),
         })
-        .collect::<Result<_, _>>()?;
-    let status: String = row.get(3)?;
-    let source: [u8; 16] = row.get(5)?;
-    Ok(Submission {
-        id: Uuid::from_bytes(row.get(0)?),
-        form: row.get(1)?,
-        received_at: Timestamp::from_millisecond(row.get(2)?)
-            .map_err(|_| StoreError::Damaged("a time is out of range"))?,
-        status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
-        fields,
-        source: Uuid::from_bytes(source).simple().to_string(),
-        repeats: u64::try_from(row.get::<_, i64>(6)?).unwrap_or_default(),
+        .collect()
+}
+
+fn delivery(row: &Row<'_>) -> Result<Delivery, StoreError> {
+    let state: String = row.get(1)?;
+    let due_at: Option<i64> = row.get(2)?;
+    Ok(Delivery {
+        channel: row.get(0)?,
+        state: State::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?,
+        due_at: due_at.map(time).transpose()?,
+        obstacle: obstacle(row.get(3)?, row.get(4)?, row.get(5)?)?,
+        attempts: Vec::new(),
     })
+}
+
+fn obstacle(
+    off_at: Option<i64>,
+    paused_at: Option<i64>,
+    answer: Option<String>,
+) -> Result<Option<Obstacle>, StoreError> {
+    let Some(since) = off_at.or(paused_at) else { return Ok(None) };
+    Ok(Some(Obstacle { off: off_at.is_some(), since: time(since)?, answer: answer.unwrap_or_default() }))
+}
+
+fn attempt(row: &Row<'_>) -> Result<Attempt, StoreError> {
+    let ended_at: Option<i64> = row.get(2)?;
+    let delivered: Option<bool> = row.get(3)?;
+    let answer: Option<String> = row.get(4)?;
+    let end = match (ended_at, delivered) {
+        (Some(at), Some(delivered)) => {
+            Some(End { at: time(at)?, delivered, answer: answer.unwrap_or_default() })
+        }
+        _ => None,
+    };
+    Ok(Attempt { number: row.get(0)?, began_at: time(row.get(1)?)?, end })
+}
+
+/// Unix time in milliseconds.
+pub(super) fn time(milliseconds: i64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
 }

@@ -37,7 +37,7 @@ fn a_database_that_does_not_log_ahead_is_refused() {
 #[test]
 fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     let (mut database, _folder) = open();
-    database.keep(&jobs(["one"]), &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["one"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
     let pages =
         database.connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0)).unwrap();
     let set_most = |database: &Database, most: i64| {
@@ -45,11 +45,11 @@ fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     };
     set_most(&database, pages + 1);
     let big = "x".repeat(19_000);
-    let error = database.keep(&jobs(["two", &big]), &ContextV7::new(), &mut Vec::new()).unwrap_err();
+    let error = database.keep(&jobs(["two", &big]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::Full), "{error}");
     assert_eq!(count(&database), (1, 1));
     set_most(&database, 1_000_000);
-    database.keep(&jobs(["two", &big]), &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["two", &big]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
     assert_eq!(count(&database), (3, 3));
 }
 
@@ -58,12 +58,12 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let (mut database, _folder) = open();
     let ids = ContextV7::new();
     // As if the commit had been reported as failed, and had reached the disk all the same.
-    let accepted = database.keep(&jobs(["refused"]), &ids, &mut Vec::new()).unwrap();
+    let accepted = database.keep(&jobs(["refused"]), &mut [], &ids, &mut Vec::new()).unwrap();
     let mut doubtful: Vec<Uuid> = accepted.into_iter().map(Accepted::id).collect();
-    database.keep(&[], &ids, &mut doubtful).unwrap();
+    database.keep(&[], &mut [], &ids, &mut doubtful).unwrap();
     assert_eq!((count(&database).0, doubtful.len()), (0, 0));
     // Sent again, it is new.
-    let again = database.keep(&jobs(["refused"]), &ids, &mut doubtful).unwrap();
+    let again = database.keep(&jobs(["refused"]), &mut [], &ids, &mut doubtful).unwrap();
     assert!(matches!(again[..], [Accepted::New(_)]), "{again:?}");
     assert_eq!(count(&database).0, 1);
 }
@@ -71,12 +71,12 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
 #[test]
 fn a_database_that_is_overwritten_in_place_is_not_trusted() {
     let (mut database, folder) = open();
-    database.keep(&jobs(["one"]), &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["one"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
     database.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    database.keep(&jobs(["two"]), &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["two"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("inbox.db")).unwrap();
     file.set_len(4096).unwrap();
-    let error = database.keep(&jobs(["three"]), &ContextV7::new(), &mut Vec::new()).unwrap_err();
+    let error = database.keep(&jobs(["three"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::Moved), "{error}");
 }
 
@@ -85,13 +85,13 @@ fn of_a_batch_that_may_not_be_written_nothing_is_kept() {
     let (mut database, _folder) = open();
     database.connection.pragma_update(None, "query_only", "on").unwrap();
     for batch in [&jobs(["one"])[..], &[]] {
-        let error = database.keep(batch, &ContextV7::new(), &mut Vec::new()).unwrap_err();
+        let error = database.keep(batch, &mut [], &ContextV7::new(), &mut Vec::new()).unwrap_err();
         assert!(matches!(error, StoreError::ReadOnly), "{error}");
     }
     assert_eq!(count(&database), (0, 0));
     database.connection.pragma_update(None, "query_only", "off").unwrap();
-    database.keep(&jobs(["one"]), &ContextV7::new(), &mut Vec::new()).unwrap();
-    database.keep(&[], &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["one"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&[], &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn errors_do_not_quote_what_was_written() {
              BEGIN SELECT RAISE(ABORT, 'I was told sesame'); END",
         )
         .unwrap();
-    let error = database.keep(&jobs(["sesame"]), &ContextV7::new(), &mut Vec::new()).unwrap_err();
+    let error = database.keep(&jobs(["sesame"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("sesame"), "{error:?}");
 }
 
@@ -133,7 +133,7 @@ fn looking_for_a_repeat_or_for_what_has_expired_never_scans() {
         "SELECT submission FROM fingerprint WHERE key = ?1",
         "SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2",
         "UPDATE submission SET repeats = repeats + 1 WHERE id = ?1",
-        "SELECT id FROM submission WHERE id < ?1 AND (?2 IS NULL OR form = ?2) ORDER BY id DESC LIMIT ?3",
+        "SELECT id FROM submission WHERE id < ?1 AND form = ?2 ORDER BY id DESC LIMIT 256",
     ] {
         let mut statement = database.connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
         let mut rows = statement.raw_query();
@@ -150,20 +150,21 @@ fn open() -> (Database, TempDir) {
 }
 
 fn options(path: std::path::PathBuf) -> Options {
-    Options { path, duplicate_window: Duration::from_hours(24) }
+    Options::at(path)
 }
 
 fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
     messages
         .map(|message| {
             let body = serde_json::json!({"name": "Ada", "email": "ada@example.com", "message": message});
-            Job::new(Arrival {
+            let arrival = Arrival {
                 entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
                 idempotency_key: None,
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: Timestamp::UNIX_EPOCH,
-            })
-            .unwrap()
+                hold: None,
+            };
+            Job::new(arrival, &options("unused".into())).unwrap()
         })
         .into()
 }

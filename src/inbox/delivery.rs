@@ -1,0 +1,109 @@
+//! One submission on its way down one channel, as the inbox keeps it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+/// How far a delivery is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// It is sent as soon as it is due.
+    Waiting,
+    /// An attempt is under way.
+    Sending,
+    /// The other side has it.
+    Delivered,
+    /// Its submission is held.
+    Held,
+    /// It is not tried again unless the operator says so.
+    Parked,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [State; 5] =
+        [State::Waiting, State::Sending, State::Delivered, State::Held, State::Parked];
+
+    /// Its name in the inbox and in every listing.
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Waiting => "waiting",
+            State::Sending => "sending",
+            State::Delivered => "delivered",
+            State::Held => "held",
+            State::Parked => "parked",
+        }
+    }
+
+    /// The state of that name.
+    pub fn named(name: &str) -> Option<State> {
+        State::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A submission's way down one channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The channel's name. A channel that is configured no more keeps its deliveries.
+    pub channel: String,
+    /// How far it is.
+    pub state: State,
+    /// When it is tried next, or, while it is being sent, until when that may take.
+    pub due_at: Option<Timestamp>,
+    /// Why nothing is sent down this channel at present, if that is so.
+    pub obstacle: Option<Obstacle>,
+    /// Its attempts, the first one first.
+    pub attempts: Vec<Attempt>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// From 1, over all attempts of a delivery.
+    pub number: u32,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// How it ended. Of an attempt that is under way, or that was interrupted, nothing is known.
+    pub end: Option<End>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// When.
+    pub at: Timestamp,
+    /// Whether the other side took it.
+    pub delivered: bool,
+    /// What it said, or what went wrong.
+    pub answer: String,
+}
+
+/// What keeps a whole channel from delivering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Whether it is switched off (the other side said that it is gone), or just paused and probed from time to time.
+    pub off: bool,
+    /// Since when.
+    pub since: Timestamp,
+    /// What the other side said.
+    pub answer: String,
+}
+
+/// Which attempt this is. Its number is the token of the lease: whoever reports about an attempt that isn't the delivery's last
+/// one has lost the lease meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// The submission.
+    pub submission: Uuid,
+    /// The channel's name.
+    pub channel: String,
+    /// The attempt's number.
+    pub number: u32,
+}

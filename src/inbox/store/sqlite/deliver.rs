@@ -1,0 +1,392 @@
+//! The life of a delivery in the database: claimed under a lease, sent elsewhere, recorded.
+//!
+//! Each function belongs into a transaction of the caller's and leaves it whole. None of them sends anything.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use uuid::Uuid;
+
+use super::fingerprint::Secret;
+use super::read::{self, SUBMISSION};
+use crate::inbox::deliver::outcome::{Cause, Outcome};
+use crate::inbox::deliver::schedule::{self, Verdict};
+use crate::inbox::delivery::Lease;
+use crate::inbox::store::{Claimed, Claims, Next, StoreError, Target, Want};
+
+/// Takes over what an earlier process of this inbox had begun and not ended. To be called once nobody else sends.
+///
+/// Returns how many there were.
+pub(super) fn recover(tx: &Connection, now: Timestamp) -> Result<usize, StoreError> {
+    let mut orphans =
+        tx.prepare_cached(&format!("SELECT {DELIVERY} FROM delivery WHERE state = 'sending'"))?;
+    let orphans = orphans.query_map([], |row| Ok(Found::new(row)))?.collect::<Result<Vec<_>, _>>()?;
+    let count = orphans.len();
+    for orphan in orphans {
+        interrupt(tx, &orphan?, now)?;
+    }
+    Ok(count)
+}
+
+/// Begins attempts at what is due, as many as there is room for in each channel.
+pub(super) fn claim(
+    tx: &Connection,
+    secret: &Secret,
+    wants: &[Want],
+    under_way: &[Lease],
+    now: Timestamp,
+    lease: Duration,
+) -> Result<Vec<Claims>, StoreError> {
+    wants.iter().map(|want| claim_in(tx, secret, want, under_way, now, lease)).collect()
+}
+
+fn claim_in(
+    tx: &Connection,
+    secret: &Secret,
+    want: &Want,
+    under_way: &[Lease],
+    now: Timestamp,
+    lease: Duration,
+) -> Result<Claims, StoreError> {
+    let channel = &want.target.name;
+    if is_off(tx, secret, &want.target)? {
+        let mut park = tx.prepare_cached(
+            "UPDATE delivery SET state = 'parked', due_at = NULL WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL",
+        )?;
+        park.execute([channel])?;
+        return Ok(Claims { is_off: true, ..Claims::default() });
+    }
+    mend_times(tx, channel, now)?;
+    let mut claimed = Vec::new();
+    for again in [false, true] {
+        // What has failed before may take what first attempts leave, up to its own part.
+        let places =
+            want.room.any.saturating_sub(claimed.len()).min(if again { want.room.again } else { usize::MAX });
+        let due =
+            if places == 0 { Vec::new() } else { due(tx, channel, again, now, places + under_way.len())? };
+        let mine = |found: &Found| {
+            under_way
+                .iter()
+                .any(|lease| lease.submission == found.submission && lease.channel == found.channel)
+        };
+        for found in due.into_iter().filter(|found| !mine(found)).take(places) {
+            if found.is_sending {
+                // Whoever had it has not been heard of for as long as an attempt may take.
+                let found_again = interrupt(tx, &found, now)?;
+                if found_again == Verdict::Again(now) {
+                    claimed.extend(begin(tx, found, again, now, lease)?);
+                }
+            } else {
+                claimed.extend(begin(tx, found, again, now, lease)?);
+            }
+        }
+    }
+    let next = |again| next_due(tx, channel, again);
+    Ok(Claims { claimed, is_off: false, next: Next { first: next(false)?, again: next(true)? } })
+}
+
+/// What lies further ahead than anything ever should was put there by a clock that has been set back since.
+fn mend_times(tx: &Connection, channel: &str, now: Timestamp) -> Result<(), StoreError> {
+    let far = now.as_millisecond().saturating_add(millis(schedule::LONGEST_DELAY));
+    for again in ["failures = 0", "failures > 0"] {
+        let mut mend = tx.prepare_cached(&format!(
+            "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {again}"
+        ))?;
+        mend.execute(params![channel, far, now.as_millisecond()])?;
+    }
+    Ok(())
+}
+
+const DELIVERY: &str = "submission, channel, state, attempts, failures, interrupted";
+
+/// A delivery as the worker's side needs it.
+struct Found {
+    submission: Uuid,
+    channel: String,
+    is_sending: bool,
+    attempts: u32,
+    failures: u32,
+    interrupted: u32,
+}
+
+impl Found {
+    fn new(row: &Row<'_>) -> Result<Found, StoreError> {
+        Ok(Found {
+            submission: Uuid::from_bytes(row.get(0)?),
+            channel: row.get(1)?,
+            is_sending: row.get_ref(2)?.as_str().is_ok_and(|state| state == "sending"),
+            attempts: row.get(3)?,
+            failures: row.get(4)?,
+            interrupted: row.get(5)?,
+        })
+    }
+}
+
+fn due(
+    tx: &Connection,
+    channel: &str,
+    again: bool,
+    now: Timestamp,
+    most: usize,
+) -> Result<Vec<Found>, StoreError> {
+    let mut statement = tx.prepare_cached(&format!(
+        "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at LIMIT ?3",
+        condition(again)
+    ))?;
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let rows =
+        statement.query_map(params![channel, now.as_millisecond(), most], |row| Ok(Found::new(row)))?;
+    rows.map(|found| found?).collect()
+}
+
+fn next_due(tx: &Connection, channel: &str, again: bool) -> Result<Option<Timestamp>, StoreError> {
+    let mut statement = tx.prepare_cached(&format!(
+        "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND {} ORDER BY due_at LIMIT 1",
+        condition(again)
+    ))?;
+    let due: Option<i64> = statement.query_row([channel], |row| row.get(0)).optional()?;
+    due.map(read::time).transpose()
+}
+
+/// Written so that SQLite sees that the partial index applies.
+const fn condition(again: bool) -> &'static str {
+    if again { "failures > 0" } else { "failures = 0" }
+}
+
+/// Begins an attempt: from here on it is ours until the lease is over.
+fn begin(
+    tx: &Connection,
+    found: Found,
+    again: bool,
+    now: Timestamp,
+    lease: Duration,
+) -> Result<Option<Claimed>, StoreError> {
+    let number = found.attempts.saturating_add(1);
+    let key = (found.submission.as_bytes(), &found.channel);
+    tx.prepare_cached("INSERT INTO attempt (submission, channel, number, began_at) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![key.0, key.1, number, now.as_millisecond()])?;
+    tx.prepare_cached(
+        "UPDATE delivery SET state = 'sending', due_at = ?3, attempts = ?4 WHERE submission = ?1 AND channel = ?2",
+    )?
+    .execute(params![key.0, key.1, now.as_millisecond().saturating_add(millis(lease)), number])?;
+    let lease = Lease { submission: found.submission, channel: found.channel, number };
+    let submission = {
+        let mut statement =
+            tx.prepare_cached(&format!("SELECT {SUBMISSION} FROM submission s WHERE id = ?1"))?;
+        statement.query_row([lease.submission.as_bytes()], |row| Ok(read::submission(row)))?
+    };
+    let outcome = match submission {
+        Ok(submission) if submission.sealed.is_none() => {
+            return Ok(Some(Claimed { lease, submission, failures: found.failures, again }));
+        }
+        Ok(_) => Outcome::failed(Cause::Refused, "it is sealed, and only its recipient can read it"),
+        // One row that cannot be read must not keep the others from being delivered.
+        Err(error) => Outcome::failed(Cause::Refused, error.to_string()),
+    };
+    record(tx, &lease, &outcome, Verdict::Parked, now)?;
+    Ok(None)
+}
+
+/// Notes that nobody heard the end of an attempt, and queues the delivery again.
+fn interrupt(tx: &Connection, found: &Found, now: Timestamp) -> Result<Verdict, StoreError> {
+    let interrupted = found.interrupted.saturating_add(1);
+    let verdict = schedule::judge_interrupted(interrupted, now);
+    let due_at = match verdict {
+        Verdict::Again(at) => Some(at.as_millisecond()),
+        _ => None,
+    };
+    tx.prepare_cached(&format!(
+        "UPDATE delivery SET interrupted = ?3, due_at = {}, state = {} WHERE submission = ?1 AND channel = ?2",
+        "CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN ?4 END",
+        "CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
+              WHEN ?4 IS NULL THEN 'parked' ELSE 'waiting' END"
+    ))?
+    .execute(params![found.submission.as_bytes(), found.channel, interrupted, due_at])?;
+    Ok(verdict)
+}
+
+/// Records how an attempt ended and what is to become of its delivery. Returns whether all of the submission's deliveries have
+/// arrived with that.
+///
+/// A report that comes after the lease was lost is noted all the same. It changes the delivery only if it has arrived: that is
+/// true whoever has the lease.
+pub(super) fn record(
+    tx: &Connection,
+    lease: &Lease,
+    outcome: &Outcome,
+    verdict: Verdict,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let (delivered, answer, blame) = match outcome {
+        Outcome::Delivered(answer) => (true, answer, None),
+        Outcome::Failed(failure) => {
+            let blame = match (failure.cause, failure.retry_after) {
+                (_, Some(_)) => "asked",
+                (Cause::Channel | Cause::Gone, None) => "channel",
+                (Cause::Notice | Cause::Refused, None) => "notice",
+            };
+            (false, &failure.answer, Some(blame))
+        }
+    };
+    let key = (lease.submission.as_bytes(), &lease.channel, lease.number);
+    tx.prepare_cached(
+        "UPDATE attempt SET ended_at = ?4, delivered = ?5, answer = ?6
+         WHERE submission = ?1 AND channel = ?2 AND number = ?3",
+    )?
+    .execute(params![key.0, key.1, key.2, now.as_millisecond(), delivered, answer])?;
+    match verdict {
+        Verdict::Delivered => {
+            tx.prepare_cached(
+                "UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL
+                 WHERE submission = ?1 AND channel = ?2",
+            )?
+            .execute(params![key.0, key.1])?;
+        }
+        Verdict::Again(_) | Verdict::Parked => {
+            let due_at = match verdict {
+                Verdict::Again(at) => Some(at.as_millisecond()),
+                _ => None,
+            };
+            tx.prepare_cached(
+                "UPDATE delivery SET interrupted = 0, blame = ?5, failures = failures + 1,
+                     due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN ?4 END,
+                     state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
+                                  WHEN ?4 IS NULL THEN 'parked' ELSE 'waiting' END
+                 WHERE submission = ?1 AND channel = ?2 AND state = 'sending' AND attempts = ?3",
+            )?
+            .execute(params![key.0, key.1, key.2, due_at, blame])?;
+        }
+    }
+    is_settled(tx, lease.submission)
+}
+
+/// Whether everything that was to be done with a submission has been done.
+pub(super) fn is_settled(tx: &Connection, id: Uuid) -> Result<bool, StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL
+         AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')",
+    )?;
+    Ok(statement.exists([id.as_bytes()])?)
+}
+
+/// Whether at least one channel has confirmed a submission, or nothing of it is to be delivered at present.
+pub(super) fn is_confirmed(tx: &Connection, id: Uuid) -> Result<bool, StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT 1 FROM submission WHERE id = ?1 AND (held_at IS NOT NULL
+         OR EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'))",
+    )?;
+    Ok(statement.exists([id.as_bytes()])?)
+}
+
+/// A channel works again: what waits because it did not needs to wait no longer, and begins its schedule anew.
+pub(super) fn resume(tx: &Connection, channel: &str, now: Timestamp) -> Result<usize, StoreError> {
+    tx.prepare_cached("UPDATE channel SET paused_at = NULL WHERE name = ?1")?.execute([channel])?;
+    let mut statement = tx.prepare_cached(
+        "UPDATE delivery SET due_at = ?2, failures = 0
+         WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND failures > 0 AND blame = 'channel'",
+    )?;
+    Ok(statement.execute(params![channel, now.as_millisecond()])?)
+}
+
+/// Notes that a channel fails so often that it is only probed.
+pub(super) fn pause(tx: &Connection, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
+         ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(paused_at, ?2), answer = ?3",
+    )?
+    .execute(params![channel, now.as_millisecond(), answer])?;
+    Ok(())
+}
+
+/// Notes that nothing may be sent to where a channel leads any more.
+pub(super) fn switch_off(
+    tx: &Connection,
+    secret: &Secret,
+    target: &Target,
+    answer: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO channel (name, target, off_at, answer) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (name) DO UPDATE SET target = ?2, off_at = ?3, answer = ?4",
+    )?
+    .execute(params![target.name, secret.target(&target.leads_to), now.as_millisecond(), answer])?;
+    Ok(())
+}
+
+/// Whether a channel is switched off. One that leads elsewhere by now is not.
+fn is_off(tx: &Connection, secret: &Secret, target: &Target) -> Result<bool, StoreError> {
+    let mut statement =
+        tx.prepare_cached("SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL")?;
+    let off: Option<Option<[u8; 16]>> = statement.query_row([&target.name], |row| row.get(0)).optional()?;
+    match off {
+        None => Ok(false),
+        Some(hash) if hash == Some(secret.target(&target.leads_to)) => Ok(true),
+        Some(_) => {
+            tx.prepare_cached("UPDATE channel SET off_at = NULL WHERE name = ?1")?.execute([&target.name])?;
+            Ok(false)
+        }
+    }
+}
+
+/// Replaces a submission's fields by what only its recipient can read, once nothing is to be done with it any more.
+pub(super) fn seal(tx: &Connection, id: Uuid, sealed: &[u8]) -> Result<bool, StoreError> {
+    if !is_settled(tx, id)? {
+        return Ok(false);
+    }
+    let mut statement = tx.prepare_cached(
+        "UPDATE submission SET fields = '{}', sealed = ?2 WHERE id = ?1 AND sealed IS NULL",
+    )?;
+    Ok(statement.execute(params![id.as_bytes(), sealed])? == 1)
+}
+
+/// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What
+/// waits, is being sent or is parked stays; what is held and was never released goes.
+pub(super) fn expire(tx: &Connection, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+    // Ids begin with the time of arrival, so that the oldest come first without another index.
+    let mut statement = tx.prepare_cached(
+        "DELETE FROM submission WHERE id IN (
+             SELECT id FROM submission s WHERE id < ?1 AND received_at < ?2 AND NOT EXISTS (
+                 SELECT 1 FROM delivery WHERE submission = s.id AND state IN ('waiting', 'sending', 'parked'))
+             ORDER BY id LIMIT ?3)",
+    )?;
+    let before = before.as_millisecond();
+    let removed =
+        statement.execute(params![id_before(before), before, i64::try_from(most).unwrap_or(i64::MAX)])?;
+    if removed > 0 {
+        tx.execute(
+            "DELETE FROM fingerprint WHERE expires_at IS NULL
+             AND NOT EXISTS (SELECT 1 FROM submission WHERE id = fingerprint.submission)",
+            [],
+        )?;
+    }
+    Ok(removed)
+}
+
+/// An id that no submission of an earlier millisecond exceeds.
+pub(super) fn id_before(millisecond: i64) -> [u8; 16] {
+    let mut id = [0; 16];
+    id[..6].copy_from_slice(&millisecond.max(0).to_be_bytes()[2..]);
+    id
+}
+
+/// When something of that name was last done.
+pub(super) fn remembered(tx: &Connection, name: &str) -> Result<Option<Timestamp>, StoreError> {
+    let mut statement = tx.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
+    let value: Option<[u8; 8]> = statement.query_row([name], |row| row.get(0)).optional()?;
+    value.map(|bytes| read::time(i64::from_be_bytes(bytes))).transpose()
+}
+
+/// Notes when something of that name was done.
+pub(super) fn remember(tx: &Connection, name: &str, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
+    )?
+    .execute(params![name, at.as_millisecond().to_be_bytes()])?;
+    Ok(())
+}
+
+pub(super) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
