@@ -324,7 +324,7 @@ mod tests {
             .settings
             .iter()
             .filter(|setting| !matches!(setting.origin, Origin::File(_)))
-            .map(|setting| setting.key)
+            .map(|setting| setting.key.as_str())
             .collect();
         assert_eq!(missing, [""; 0], "keys that the example does not list");
         let defaults = accept("", &[], &[]);

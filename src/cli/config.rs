@@ -16,7 +16,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<E
     let width = config.settings.iter().map(|setting| setting.key.len() + setting.value.chars().count()).max();
     let width = width.unwrap_or_default().min(72);
     for setting in &config.settings {
-        let (key, value, origin) = (setting.key, &setting.value, setting.origin.to_string());
+        let (key, value, origin) = (&setting.key, &setting.value, setting.origin.to_string());
         if json {
             writeln!(stdout, "{}", json!({ "key": key, "value": value, "origin": origin }))?;
         } else {

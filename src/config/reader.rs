@@ -47,8 +47,8 @@ impl fmt::Display for Origin {
 /// One effective setting.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// `server.listen`
-    pub key: &'static str,
+    /// `server.listen`, or `channel.crm.url` for the channel of that name.
+    pub key: String,
     /// As it would stand in the file; the password in an address is hidden.
     pub value: String,
     /// Who said so.
@@ -94,15 +94,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The value of `key`. Where it is at fault the fault is noted and the default stands in, so that all faults are found.
-    pub(super) fn get<T>(
-        &mut self,
-        key: &'static str,
-        default: &str,
-        parse: impl Fn(&Raw) -> Parsed<T>,
-    ) -> T {
+    pub(super) fn get<T>(&mut self, key: &str, default: &str, parse: impl Fn(&Raw) -> Parsed<T>) -> T {
         let default = default_value(default);
         let (raw, origin) = self.find(key).unwrap_or_else(|| (default.clone(), Origin::Default));
-        self.settings.push(Setting { key, value: raw.display(), origin: origin.clone() });
+        let value = if is_secret(key) { raw.redacted() } else { raw.display() };
+        self.settings.push(Setting { key: key.to_owned(), value, origin: origin.clone() });
         match parse(&raw) {
             Ok(value) => value,
             Err(expected) => {
@@ -114,7 +110,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn find(&mut self, key: &'static str) -> Option<(Raw, Origin)> {
+    fn find(&mut self, key: &str) -> Option<(Raw, Origin)> {
         // Taken out even where something else wins: what is left at the end is unknown.
         let from_file = self.entries.remove(key).map(|(raw, line)| (raw, Origin::File(line)));
         let name = variable(key);
@@ -126,6 +122,56 @@ impl<'a> Reader<'a> {
         let flag = self.flags.iter().rev().find(|flag| flag.key == key);
         let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), Origin::Flag(flag.name)));
         from_flag.or(from_environment).or(from_named_file).or(from_file)
+    }
+
+    /// The names of the tables `[[list]]`, in their order. From here on their keys are those of `list.NAME`.
+    pub(super) fn tables(&mut self, list: &str) -> Vec<String> {
+        let Some((raw, line)) = self.entries.remove(list) else { return Vec::new() };
+        let Raw::List(tables) = raw else {
+            let expected = format!("`{list}` must be a list of tables, each under its own `[[{list}]]`");
+            self.entries.retain(|name, _| !name.starts_with(&format!("{list}.")));
+            self.faults.push(Fault::error(self.file, Some(line), expected));
+            return Vec::new();
+        };
+        let mut names: Vec<String> = Vec::new();
+        for number in 0..tables.len() {
+            let prefix = format!("{list}.{number}.");
+            let mine: Vec<String> =
+                self.entries.keys().filter(|key| key.starts_with(&prefix)).cloned().collect();
+            let line = mine.iter().filter_map(|key| Some(self.entries.get(key)?.1)).min().unwrap_or(line);
+            let name = self.entries.get(&format!("{prefix}name")).map(|(raw, line)| (raw.clone(), *line));
+            let fault = match &name {
+                None => Some((line, "needs a `name`".to_owned())),
+                Some((Raw::Text(name), line)) if names.contains(name) => {
+                    Some((*line, format!("has a `name` that another one has, {name:?}")))
+                }
+                Some((Raw::Text(name), _)) if is_name(name) => None,
+                Some((_, line)) => Some((
+                    *line,
+                    "needs a `name` of up to 32 lower-case letters, digits, `-` and `_`, which begins with a letter".to_owned(),
+                )),
+            };
+            let entries: Vec<(String, (Raw, usize))> =
+                mine.into_iter().filter_map(|key| self.entries.remove_entry(&key)).collect();
+            match (name, fault) {
+                (Some((Raw::Text(name), _)), None) => {
+                    for (key, entry) in entries {
+                        self.entries.insert(format!("{list}.{name}.{}", &key[prefix.len()..]), entry);
+                    }
+                    names.push(name);
+                }
+                (_, fault) => {
+                    if let Some((line, what)) = fault {
+                        self.faults.push(Fault::error(
+                            self.file,
+                            Some(line),
+                            format!("a `[[{list}]]` {what}"),
+                        ));
+                    }
+                }
+            }
+        }
+        names
     }
 
     /// The content of the file that a `…_FILE` variable names.
@@ -174,9 +220,9 @@ impl<'a> Reader<'a> {
 
     /// The settings, and the faults: what was read and was wrong, and what is there and was not read.
     pub(super) fn finish(mut self) -> (Vec<Setting>, Vec<Fault>) {
-        let known: Vec<&str> = self.settings.iter().map(|setting| setting.key).collect();
+        let known: Vec<&str> = self.settings.iter().map(|setting| setting.key.as_str()).collect();
         let tables: Vec<&str> =
-            known.iter().filter_map(|key| key.split_once('.')).map(|(table, _)| table).collect();
+            known.iter().filter_map(|key| key.rsplit_once('.')).map(|(table, _)| table).collect();
         for (name, (raw, line)) in &self.entries {
             let fault = if tables.contains(&name.as_str()) {
                 if matches!(raw, Raw::Table(_)) {
@@ -224,6 +270,17 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether the value of a key is nobody's business.
+fn is_secret(key: &str) -> bool {
+    matches!(key.rsplit('.').next(), Some("secret" | "password"))
+}
+
+/// Whether it can stand in a key, in the name of a variable and on a command line.
+fn is_name(name: &str) -> bool {
+    let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
+    (1..=32).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()
+}
+
 fn hinted(fault: Fault, known: Option<String>) -> Fault {
     match known {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),
@@ -233,7 +290,7 @@ fn hinted(fault: Fault, known: Option<String>) -> Fault {
 
 /// `server.max_connections` → `FRONTDESK_SERVER__MAX_CONNECTIONS`
 fn variable(key: &str) -> String {
-    format!("{PREFIX}{}", key.replace('.', "__").to_ascii_uppercase())
+    format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
 }
 
 /// A default, which is written as its text, as the kind that it would have in the file.
@@ -245,14 +302,25 @@ fn default_value(text: &str) -> Raw {
     }
 }
 
-/// Walks the tables; a list of tables is one value.
+/// The lists of tables whose keys are looked at one by one; see [`Reader::tables`].
+const LISTS: [&str; 1] = ["channel"];
+
+/// Walks the tables; a list of tables is one value, and those of [`LISTS`] are walked besides.
 fn collect(prefix: &str, table: &DeTable<'_>, found: &mut impl FnMut(String, Raw, Range<usize>)) {
     for (key, value) in table {
         let name =
             if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
         found(name.clone(), Raw::from_toml(value.get_ref()), key.span());
-        if let DeValue::Table(inner) = value.get_ref() {
-            collect(&name, inner, found);
+        match value.get_ref() {
+            DeValue::Table(inner) => collect(&name, inner, found),
+            DeValue::Array(items) if LISTS.contains(&name.as_str()) => {
+                for (number, item) in items.iter().enumerate() {
+                    if let DeValue::Table(inner) = item.get_ref() {
+                        collect(&format!("{name}.{number}"), inner, found);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 }

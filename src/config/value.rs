@@ -85,8 +85,17 @@ impl Raw {
         }
     }
 
+    /// What is shown of a secret: whether there is one.
+    pub(super) fn redacted(&self) -> String {
+        match self {
+            Self::Text(text) if text.is_empty() => "\"\"".to_owned(),
+            Self::List(items) if items.is_empty() => "[]".to_owned(),
+            _ => "\"…\"".to_owned(),
+        }
+    }
+
     /// The members of a list, or of a text with commas.
-    fn items(&self) -> Option<Vec<&str>> {
+    pub(super) fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
             Self::Text(text) => {

@@ -4,6 +4,8 @@
 //! became of it; it keeps nothing and decides nothing about when to try again.
 
 pub mod channel;
+pub mod chores;
+pub mod digest;
 pub mod dispatch;
 pub mod maildir;
 pub mod notice;
@@ -11,6 +13,7 @@ pub mod outcome;
 pub mod schedule;
 pub mod smtp;
 pub mod webhook;
+pub mod worker;
 
 pub use channel::{Channel, Kind, Options};
 pub use notice::Notice;

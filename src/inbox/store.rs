@@ -13,6 +13,7 @@
 
 pub mod bell;
 mod fingerprint;
+pub mod lock;
 mod sqlite;
 mod writer;
 
@@ -154,6 +155,13 @@ pub struct ChannelState {
     pub obstacle: Option<Obstacle>,
     /// How many deliveries are in which state.
     pub deliveries: Vec<(State, usize)>,
+}
+
+impl ChannelState {
+    /// How many deliveries are in that state.
+    pub fn count(&self, state: State) -> usize {
+        self.deliveries.iter().filter(|(other, _)| *other == state).map(|(_, count)| count).sum()
+    }
 }
 
 /// Where a channel leads, for the store to tell whether it still leads there.

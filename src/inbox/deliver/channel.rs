@@ -13,11 +13,22 @@ pub struct Options {
     pub name: String,
     /// The forms whose submissions it takes; all of them if this is empty.
     pub forms: Vec<String>,
+    /// How many deliveries may be under way in it at a time; at least one.
+    pub concurrency: usize,
     /// Where it leads.
     pub kind: Kind,
 }
 
 impl Options {
+    /// What stands for the place where it leads. While this stays the same, so does what is known of the other side.
+    pub fn leads_to(&self) -> String {
+        match &self.kind {
+            Kind::Smtp(_) => "smtp".to_owned(),
+            Kind::Webhook(_) => "webhook".to_owned(),
+            Kind::Maildir(_) => "maildir".to_owned(),
+        }
+    }
+
     /// Whether submissions of this form go down this channel.
     pub fn takes(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)

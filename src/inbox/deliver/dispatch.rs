@@ -1,22 +1,29 @@
-//! How many deliveries may be under way in each channel, and whether a channel is tried at all: a state machine without clock,
-//! database or network.
+//! What is under way in which channel, how much more may be, and whether a channel is tried at all: a state machine without
+//! clock, database or network.
 //!
 //! A channel has a number of places. At most half of them, rounded up, go to repeated attempts, so that what fails slowly again
 //! and again leaves room for what has just come. A channel that fails [`TRIP_AFTER`] times in a row through its own fault is
-//! paused: no attempt is wasted on it but a probe, at growing intervals, until one gets through.
+//! paused: no attempt is wasted on it but a probe, at growing intervals, until one gets through. So is one that asks for time.
 //!
 //! Time is what has passed since the start, by a clock that never jumps.
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::outcome::{Cause, Outcome};
+use crate::inbox::delivery::Lease;
+use crate::inbox::store::{Claimed, Claims, Target, Want};
 
 /// This many failures in a row, each the channel's own, pause it.
 pub const TRIP_AFTER: u32 = 5;
 /// How long the first pause is; each probe that fails doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// No pause is longer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// No pause is longer, unless the other side asks for it.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// The longest that a whole channel is left alone because the other side asked for time over one delivery.
+const LONGEST_RESPITE: Duration = Duration::from_hours(1);
 
 /// How many deliveries of a channel may begin now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -38,6 +45,89 @@ pub enum Turn {
     Resumed,
     /// It is switched off until the operator says otherwise.
     Off,
+}
+
+/// What is due and yet was not claimed has a reason that takes at least this long to pass.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// All channels with what is under way in them.
+#[derive(Debug)]
+pub struct Roster {
+    posts: Vec<(Target, Lane)>,
+    under_way: Vec<Lease>,
+}
+
+/// What follows from a look into the store for one channel.
+#[derive(Debug, Default)]
+pub struct Begun {
+    /// What is to be sent now.
+    pub claimed: Vec<Claimed>,
+    /// For how long there will be nothing more to begin, unless something ends or comes in. Nothing: for ever.
+    pub sleep: Option<Duration>,
+    /// Whether the channel was found switched on or off, other than it was believed to be.
+    pub switched: Option<bool>,
+}
+
+impl Roster {
+    /// Channels with so many places each.
+    pub fn new(channels: impl IntoIterator<Item = (Target, usize)>) -> Roster {
+        let posts = channels.into_iter().map(|(target, places)| (target, Lane::new(places)));
+        Roster { posts: posts.collect(), under_way: Vec::new() }
+    }
+
+    /// Where a channel leads.
+    pub fn target(&self, post: usize) -> &Target {
+        &self.posts[post].0
+    }
+
+    /// What to ask the store for, a channel each.
+    pub fn wants(&self, elapsed: Duration) -> Vec<Want> {
+        let want =
+            |(target, lane): &(Target, Lane)| Want { target: target.clone(), room: lane.room(elapsed) };
+        self.posts.iter().map(want).collect()
+    }
+
+    /// The attempts that are under way here.
+    pub fn under_way(&self) -> &[Lease] {
+        &self.under_way
+    }
+
+    /// Takes what the store had for a channel at `now`.
+    pub fn begin(&mut self, post: usize, claims: Claims, now: Timestamp, elapsed: Duration) -> Begun {
+        let lane = &mut self.posts[post].1;
+        if claims.is_off != lane.is_off() {
+            lane.switch(!claims.is_off);
+            let sleep = (!claims.is_off).then_some(SHORTEST_SLEEP);
+            return Begun { sleep, switched: Some(!claims.is_off), ..Begun::default() };
+        }
+        for claimed in &claims.claimed {
+            lane.begin(claimed.again);
+            self.under_way.push(claimed.lease.clone());
+        }
+        let room = lane.room(elapsed);
+        let until = |due: Option<Timestamp>, places: usize| {
+            let due = due.filter(|_| places > 0)?;
+            Some(Duration::try_from(due.duration_since(now)).unwrap_or_default().max(SHORTEST_SLEEP))
+        };
+        let pause = lane.wakes_at(elapsed).map(|at| at.saturating_sub(elapsed));
+        let next = claims.next;
+        let sleep =
+            [until(next.first, room.any), until(next.again, room.again), pause].into_iter().flatten().min();
+        Begun { claimed: claims.claimed, sleep, switched: None }
+    }
+
+    /// Frees the place of an attempt that has ended and was recorded.
+    pub fn end(
+        &mut self,
+        post: usize,
+        lease: &Lease,
+        again: bool,
+        outcome: &Outcome,
+        elapsed: Duration,
+    ) -> Turn {
+        self.under_way.retain(|other| other != lease);
+        self.posts[post].1.end(again, outcome, elapsed)
+    }
 }
 
 /// One channel's places and health.
@@ -117,10 +207,17 @@ impl Lane {
     pub fn end(&mut self, again: bool, outcome: &Outcome, now: Duration) -> Turn {
         let count = if again { &mut self.again } else { &mut self.first };
         *count = count.saturating_sub(1);
-        let cause = match outcome {
-            Outcome::Delivered(_) => None,
-            Outcome::Failed(failure) => Some(failure.cause),
+        let (cause, asked) = match outcome {
+            Outcome::Delivered(_) => (None, None),
+            Outcome::Failed(failure) => (Some(failure.cause), failure.retry_after),
         };
+        if let (Health::Well | Health::Paused { .. }, Some(Cause::Channel), Some(asked)) =
+            (self.health, cause, asked)
+        {
+            let turn = if self.is_paused() { Turn::None } else { Turn::Paused };
+            self.health = Health::Paused { until: now + asked.min(LONGEST_RESPITE), length: FIRST_PAUSE };
+            return turn;
+        }
         match (self.health, cause) {
             (Health::Off, _) => Turn::None,
             (_, Some(Cause::Gone)) => {
@@ -159,6 +256,7 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inbox::deliver::outcome::Failure;
 
     const START: Duration = Duration::ZERO;
 
@@ -231,6 +329,27 @@ mod tests {
             lane.end(false, &failed(Cause::Channel), START);
         }
         assert_eq!(lane.wakes_at(START), Some(FIRST_PAUSE));
+    }
+
+    #[test]
+    fn a_channel_that_asks_for_time_is_left_alone_for_as_long() {
+        let mut lane = Lane::new(2);
+        let asked = |seconds| {
+            Outcome::Failed(Failure {
+                cause: Cause::Channel,
+                answer: "429".to_owned(),
+                retry_after: Some(Duration::from_secs(seconds)),
+            })
+        };
+        lane.begin(false);
+        lane.begin(false);
+        assert_eq!(lane.end(false, &asked(120), START), Turn::Paused);
+        assert_eq!(lane.end(false, &failed(Cause::Channel), START), Turn::None);
+        assert_eq!(lane.wakes_at(START), Some(Duration::from_mins(2)));
+        let now = Duration::from_mins(2);
+        lane.begin(true);
+        assert_eq!(lane.end(true, &asked(100_000), now), Turn::None);
+        assert_eq!(lane.wakes_at(now), Some(now + Duration::from_hours(1)));
     }
 
     #[test]

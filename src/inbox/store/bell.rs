@@ -7,11 +7,13 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, Timestamps, UTIME_NOW, inotify, utimensat};
 use rustix::io::Errno;
+use tokio::sync::Notify;
 
 /// Tells everybody who listens that something was committed.
 pub(super) fn ring(database: &Path) {
@@ -88,6 +90,25 @@ impl Bell {
         }
         heard
     }
+}
+
+/// Has `told` notified of each ring, until nobody else holds it. Listens on a thread of its own.
+pub fn tell(database: &Path, told: &Arc<Notify>) -> io::Result<()> {
+    /// How long the thread may outlive whoever wanted to be told.
+    const LOOK_UP: Duration = Duration::from_mins(1);
+    let mut bell = Bell::listen(database)?;
+    let told = Arc::downgrade(told);
+    let listen = move || {
+        loop {
+            let rung = bell.wait(LOOK_UP);
+            match told.upgrade() {
+                Some(told) if rung => told.notify_one(),
+                Some(_) => {}
+                None => return,
+            }
+        }
+    };
+    std::thread::Builder::new().name("bell".into()).spawn(listen).map(drop)
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ const LAYOUT: i64 = MIGRATIONS.len() as i64;
 const APPLICATION_ID: i64 = 0x4644_534b;
 /// How long another program may hold the database's lock before we give up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// How many statements stay prepared: more than there are.
+pub(super) const STATEMENTS: usize = 64;
 /// How large the log grows before it is copied into the database, in pages of 4 KiB.
 const CHECKPOINT_PAGES: i64 = 8192;
 /// How much of the log's file is kept between checkpoints after it once had to grow.
@@ -155,6 +157,7 @@ impl Database {
         doubtful: &mut Vec<Uuid>,
     ) -> Result<Vec<Accepted>, StoreError> {
         self.files.are_in_place()?;
+        let changes_before = self.connection.total_changes();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for id in &*doubtful {
             // Their fingerprints stand for nothing then, and are given to whatever comes next.
@@ -199,7 +202,10 @@ impl Database {
         // A file that was taken away meanwhile has our rows, and nobody will ever read them.
         self.files.are_in_place()?;
         doubtful.clear();
-        bell::ring(&self.options.path);
+        // Who looks for something to do and finds nothing wakes nobody, and himself least of all.
+        if self.connection.total_changes() != changes_before {
+            bell::ring(&self.options.path);
+        }
         Ok(accepted)
     }
 }
@@ -342,6 +348,7 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
     let connection = Connection::open_with_flags(&path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "trusted_schema", "off")?;
     // What is removed is overwritten, not just forgotten.
     connection.pragma_update(None, "secure_delete", "on")?;

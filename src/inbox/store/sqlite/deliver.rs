@@ -26,6 +26,12 @@ pub(super) fn recover(tx: &Connection, now: Timestamp) -> Result<usize, StoreErr
     for orphan in orphans {
         interrupt(tx, &orphan?, now)?;
     }
+    // Whoever starts anew believes in every channel that was failing: perhaps that is why it was stopped.
+    let mut paused = tx.prepare_cached("SELECT name FROM channel WHERE paused_at IS NOT NULL")?;
+    let paused = paused.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    for channel in paused {
+        resume(tx, &channel, now)?;
+    }
     Ok(count)
 }
 
@@ -390,3 +396,6 @@ pub(super) fn remember(tx: &Connection, name: &str, at: Timestamp) -> Result<(),
 pub(super) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod simulation;

@@ -1,0 +1,193 @@
+//! What waits for the operator's attention, in a few sentences, once a day.
+
+use jiff::Timestamp;
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+
+use super::notice::{About, Notice};
+use crate::inbox::delivery::State;
+use crate::inbox::store::{ChannelState, Filter, Reader, StoreError};
+use crate::inbox::submission::Status;
+
+/// What needs somebody to look at it. It holds counts and names of channels, and nothing that a visitor sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Digest {
+    /// Submissions that are held.
+    pub held: usize,
+    /// The channels, with what keeps them from delivering and how many deliveries they have in which state.
+    pub channels: Vec<ChannelState>,
+}
+
+impl Digest {
+    /// Reads the counts.
+    pub fn read(inbox: &Reader) -> Result<Digest, StoreError> {
+        let held = inbox.count(&Filter { status: Some(Status::Held), ..Filter::default() })?;
+        Ok(Digest { held, channels: inbox.channels()? })
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.lines().is_empty()
+    }
+
+    /// A sentence for each thing that needs attention, with what to do about it.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        match self.held {
+            0 => {}
+            1 => lines.push(
+                "1 submission is held until you release it (frontdesk inbox list --status held).".to_owned(),
+            ),
+            n => lines.push(format!(
+                "{n} submissions are held until you release them (frontdesk inbox list --status held)."
+            )),
+        }
+        for channel in &self.channels {
+            let name = &channel.name;
+            match &channel.obstacle {
+                Some(obstacle) if obstacle.off => lines.push(format!(
+                    "Channel \"{name}\" is switched off since {:.0}: the other side said that it is gone. Once it is there again, or its address \
+                     is changed, run: frontdesk inbox retry --channel {name}",
+                    obstacle.since
+                )),
+                Some(obstacle) => lines.push(format!(
+                    "Channel \"{name}\" fails since {:.0} and is only probed; what is meant for it waits. It last said: {}",
+                    obstacle.since, obstacle.answer
+                )),
+                None => {}
+            }
+            match channel.count(State::Parked) {
+                0 => {}
+                n => lines.push(format!(
+                    "{n} {} for channel \"{name}\" {} parked (frontdesk inbox list --status parked; frontdesk inbox retry --parked).",
+                    if n == 1 { "delivery" } else { "deliveries" },
+                    if n == 1 { "is" } else { "are" },
+                )),
+            }
+        }
+        lines
+    }
+
+    /// As it is sent on a day. Its id is the day's, so that however often it has to be sent it is recognised.
+    pub fn notice(&self, now: Timestamp) -> Notice {
+        let day = now.to_zoned(TimeZone::UTC).date();
+        let hash = blake3::hash(format!("digest {day}").as_bytes());
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash.as_bytes()[..16]);
+        Notice {
+            id: uuid::Builder::from_random_bytes(id).into_uuid(),
+            about: About::Digest,
+            created_at: now,
+            form: None,
+            title: "The inbox needs your attention".to_owned(),
+            words: self.lines(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// The channels by which it is best told, the best first: whichever is well, then the others. One that is switched off is
+    /// not among them.
+    pub fn order<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let ill = |name: &str| {
+            let known = self.channels.iter().find(|channel| channel.name == name);
+            known.map_or(0, |channel| match &channel.obstacle {
+                Some(obstacle) if obstacle.off => 3,
+                Some(_) => 2,
+                None => u8::from(channel.count(State::Parked) > 0),
+            })
+        };
+        let mut names: Vec<&str> = channels.filter(|name| ill(name) < 3).collect();
+        names.sort_by_key(|name| ill(name));
+        names
+    }
+}
+
+/// The last moment at or before `now` at which a digest was due, where it is due each day at that time in UTC.
+pub fn last_due(now: Timestamp, at: Time) -> Timestamp {
+    let today = now.to_zoned(TimeZone::UTC).date();
+    let due =
+        |date: jiff::civil::Date| TimeZone::UTC.to_timestamp(date.to_datetime(at)).unwrap_or(Timestamp::MIN);
+    match due(today) {
+        due if due <= now => due,
+        _ => today.yesterday().map_or(Timestamp::MIN, due),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    use crate::inbox::delivery::Obstacle;
+
+    #[test]
+    fn where_all_is_well_there_is_nothing_to_say() {
+        let digest = Digest { held: 0, channels: vec![channel("crm", None, 0)] };
+        assert!(digest.is_empty());
+    }
+
+    #[test]
+    fn everything_that_needs_attention_has_its_sentence() {
+        let digest = Digest {
+            held: 2,
+            channels: vec![
+                channel("crm", Some(false), 0),
+                channel("mail", None, 1),
+                channel("old", Some(true), 3),
+            ],
+        };
+        let lines = digest.lines();
+        let begin = [
+            "2 submissions are held",
+            "Channel \"crm\" fails since 2026-11-20T06:00:00Z",
+            "1 delivery for channel \"mail\" is parked",
+            "Channel \"old\" is switched off since 2026-11-20T06:00:00Z",
+            "3 deliveries for channel \"old\" are parked",
+        ];
+        assert_eq!(lines.len(), begin.len(), "{lines:#?}");
+        for (line, begin) in lines.iter().zip(begin) {
+            assert!(line.starts_with(begin), "{line}");
+        }
+    }
+
+    #[test]
+    fn it_is_told_over_a_channel_that_is_well_where_there_is_one() {
+        let digest = Digest {
+            held: 0,
+            channels: vec![
+                channel("crm", Some(false), 0),
+                channel("mail", None, 1),
+                channel("old", Some(true), 0),
+                channel("team", None, 0),
+            ],
+        };
+        let order = digest.order(["crm", "mail", "new", "old", "team"].into_iter());
+        assert_eq!(order, ["new", "team", "mail", "crm"]);
+    }
+
+    #[test]
+    fn a_day_has_one_digest() {
+        let digest = Digest { held: 1, channels: Vec::new() };
+        let at = |text: &str| digest.notice(text.parse().unwrap()).id;
+        assert_eq!(at("2026-11-20T07:00:00Z"), at("2026-11-20T23:59:59Z"));
+        assert_ne!(at("2026-11-20T07:00:00Z"), at("2026-11-21T07:00:00Z"));
+        assert_ne!(at("2026-11-20T07:00:00Z"), Uuid::nil());
+    }
+
+    #[test]
+    fn it_is_due_once_a_day() {
+        let due = |now: &str| last_due(now.parse().unwrap(), Time::constant(7, 0, 0, 0)).to_string();
+        assert_eq!(due("2026-11-20T06:59:59Z"), "2026-11-19T07:00:00Z");
+        assert_eq!(due("2026-11-20T07:00:00Z"), "2026-11-20T07:00:00Z");
+        assert_eq!(due("2026-11-20T23:00:00Z"), "2026-11-20T07:00:00Z");
+    }
+
+    fn channel(name: &str, off: Option<bool>, parked: usize) -> ChannelState {
+        let since = "2026-11-20T06:00:00Z".parse().unwrap();
+        ChannelState {
+            name: name.to_owned(),
+            obstacle: off.map(|off| Obstacle { off, since, answer: "no".to_owned() }),
+            deliveries: vec![(State::Delivered, 7), (State::Parked, parked)],
+        }
+    }
+}

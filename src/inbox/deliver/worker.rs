@@ -1,0 +1,391 @@
+//! Delivers what is queued: claims what is due, sends it, records what became of it, and sleeps until there is more.
+//!
+//! It runs on a thread of its own with a runtime of its own, so that nothing that a peer does can hold up a visitor. Of the processes
+//! that share an inbox one delivers, the one that holds its lock; the others stand by and take over when it ends. So an
+//! attempt that is found begun at the start has nobody left to end it, and is taken over without waiting for its lease.
+//!
+//! What is decided is decided elsewhere: how many may be under way in [`super::dispatch`], when to try again in
+//! [`super::schedule`], what is due in the store.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::{JoinSet, LocalSet};
+use uuid::Uuid;
+
+use super::channel::{self, Channel};
+use super::chores::{self, Housekeeping};
+use super::dispatch::{Roster, Turn};
+use super::notice::Notice;
+use super::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
+use super::schedule;
+use crate::inbox::delivery::Lease;
+use crate::inbox::store::bell;
+use crate::inbox::store::lock::Lock;
+use crate::inbox::store::{Claimed, Claims, Store, StoreError, Target};
+
+/// How long an attempt is ours: longer than any may take, so that it is never begun a second time while it is under way.
+const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
+/// How long the worker sleeps at most. It is told of everything that it waits for; this is for clocks that are set, and for
+/// file systems that tell nobody of anything.
+const LONGEST_SLEEP: Duration = Duration::from_mins(1);
+/// After a failure of the store, how long until it is tried again.
+const STORE_RETRY: Duration = Duration::from_secs(1);
+/// How often a process that stands by looks whether it is its turn.
+const STANDBY: Duration = Duration::from_secs(1);
+
+/// What the worker is to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The database, for its lock and its bell.
+    pub database: PathBuf,
+    /// Where deliveries go.
+    pub channels: Vec<channel::Options>,
+    /// What is to be done beside deliveries.
+    pub housekeeping: Housekeeping,
+    /// How long attempts may finish once the worker is told to stop. Those that don't are taken over by the next process.
+    pub grace: Duration,
+}
+
+/// The thread that delivers. It stops when this is dropped.
+pub struct Worker {
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+    confirmations: Confirmations,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Starts it.
+    pub fn start(options: Options, store: Store) -> io::Result<Worker> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let bell = Arc::new(Notify::new());
+        bell::tell(&options.database, &bell)?;
+        let (stop, stopping) = watch::channel(false);
+        let confirmations = Confirmations::default();
+        let run = {
+            let confirmations = confirmations.clone();
+            move || {
+                let work = Work::new(options, store, confirmations, stopping);
+                LocalSet::new().block_on(&runtime, work.run(&bell));
+            }
+        };
+        let thread = std::thread::Builder::new().name("deliveries".into()).spawn(run)?;
+        Ok(Worker { stop, thread: Some(thread), confirmations })
+    }
+
+    /// By which a submission's arrival can be waited for.
+    pub fn confirmations(&self) -> Confirmations {
+        self.confirmations.clone()
+    }
+
+    /// Begins nothing any more, and returns once what is under way has ended or the grace is over.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.stop.send(true);
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the deliveries' thread had failed before it was stopped");
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Who waits until a submission has arrived somewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Confirmations {
+    waiting: Arc<Mutex<HashMap<Uuid, Vec<oneshot::Sender<()>>>>>,
+}
+
+impl Confirmations {
+    /// Waits until at least one channel has confirmed the submission, or the time is over; says which. One that is held is
+    /// not waited for: it is where it belongs.
+    pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
+        let (told, confirmed) = oneshot::channel();
+        self.lock().entry(id).or_default().push(told);
+        let waited = self.wait_told(store, id, timeout, confirmed).await;
+        let mut waiting = self.lock();
+        if let Some(others) = waiting.get_mut(&id) {
+            others.retain(|other| !other.is_closed());
+            if others.is_empty() {
+                waiting.remove(&id);
+            }
+        }
+        waited
+    }
+
+    async fn wait_told(
+        &self,
+        store: &Store,
+        id: Uuid,
+        timeout: Duration,
+        confirmed: oneshot::Receiver<()>,
+    ) -> Result<bool, StoreError> {
+        let deadline = tokio::time::Instant::now() + timeout;
+        let mut confirmed = pin!(confirmed);
+        loop {
+            // It may have been confirmed before we asked to be told, or by another process, who tells nobody here.
+            if store.is_confirmed(id).await? {
+                return Ok(true);
+            }
+            let look_again = deadline.min(tokio::time::Instant::now() + Duration::from_secs(1));
+            tokio::select! {
+                told = &mut confirmed => return Ok(told.is_ok()),
+                () = tokio::time::sleep_until(look_again) => {}
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return store.is_confirmed(id).await;
+            }
+        }
+    }
+
+    fn confirm(&self, id: Uuid) {
+        for waiting in self.lock().remove(&id).unwrap_or_default() {
+            let _ = waiting.send(());
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, Vec<oneshot::Sender<()>>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An attempt that has ended and is recorded.
+struct Ended {
+    post: usize,
+    lease: Lease,
+    again: bool,
+    outcome: Outcome,
+}
+
+struct Work {
+    options: Options,
+    store: Store,
+    confirmations: Confirmations,
+    stopping: watch::Receiver<bool>,
+    roster: Roster,
+    channels: Vec<Rc<Channel>>,
+    attempts: JoinSet<Ended>,
+    started: Instant,
+    store_fails: bool,
+}
+
+impl Work {
+    fn new(
+        options: Options,
+        store: Store,
+        confirmations: Confirmations,
+        stopping: watch::Receiver<bool>,
+    ) -> Work {
+        let target =
+            |channel: &channel::Options| Target { name: channel.name.clone(), leads_to: channel.leads_to() };
+        let roster = options.channels.iter().map(|channel| (target(channel), channel.concurrency));
+        Work {
+            roster: Roster::new(roster),
+            channels: options.channels.iter().map(|channel| Rc::new(Channel::open(&channel.kind))).collect(),
+            options,
+            store,
+            confirmations,
+            stopping,
+            attempts: JoinSet::new(),
+            started: Instant::now(),
+            store_fails: false,
+        }
+    }
+
+    async fn run(mut self, bell: &Notify) {
+        let mut stopping = self.stopping.clone();
+        let ready = tokio::select! {
+            lock = self.take_over() => lock,
+            _ = stopping.wait_for(|stop| *stop) => return,
+        };
+        let _lock = ready;
+        let names = self.options.channels.iter().map(|channel| channel.name.clone());
+        let channels = names.zip(self.channels.iter().cloned()).collect();
+        let mut chores = pin!(chores::run(
+            self.options.housekeeping.clone(),
+            self.options.database.clone(),
+            self.store.clone(),
+            channels,
+        ));
+        loop {
+            let sleep = self.dispatch().await;
+            tokio::select! {
+                () = &mut chores => {}
+                () = self.store.queued() => {}
+                () = bell.notified() => {}
+                Some(ended) = self.attempts.join_next() => self.end(ended.ok()).await,
+                () = tokio::time::sleep(sleep) => {}
+                _ = stopping.wait_for(|stop| *stop) => break,
+            }
+            while let Some(ended) = self.attempts.try_join_next() {
+                self.end(ended.ok()).await;
+            }
+        }
+        let grace = self.options.grace;
+        let finish = async {
+            while let Some(ended) = self.attempts.join_next().await {
+                self.end(ended.ok()).await;
+            }
+        };
+        if tokio::time::timeout(grace, finish).await.is_err() {
+            tracing::warn!("attempts that are under way are given up, and repeated after the next start");
+        }
+    }
+
+    /// Becomes the one that delivers, and takes over what the last one had begun.
+    async fn take_over(&mut self) -> Lock {
+        let mut said = false;
+        let lock = loop {
+            match Lock::try_take(&self.options.database) {
+                Ok(Some(lock)) => break lock,
+                Ok(None) if !said => {
+                    tracing::info!("another process delivers what is sent; this one stands by");
+                }
+                Err(error) if !said => {
+                    tracing::error!(%error, "cannot take the inbox's lock: nothing is delivered");
+                }
+                _ => {}
+            }
+            said = true;
+            tokio::time::sleep(STANDBY).await;
+        };
+        loop {
+            match self.store.recover(Timestamp::now()).await {
+                Ok(0) => return lock,
+                Ok(count) => {
+                    tracing::info!(count, "attempts that were interrupted are repeated");
+                    return lock;
+                }
+                Err(_) => tokio::time::sleep(STORE_RETRY).await,
+            }
+        }
+    }
+
+    /// Begins what is due and returns for how long there is nothing more to begin.
+    async fn dispatch(&mut self) -> Duration {
+        if self.channels.is_empty() {
+            return LONGEST_SLEEP;
+        }
+        let wants = self.roster.wants(self.started.elapsed());
+        let now = Timestamp::now();
+        match self.store.claim(wants, self.roster.under_way().to_vec(), now, LEASE).await {
+            Ok(claims) => {
+                self.store_fails = false;
+                let sleeps = claims.into_iter().enumerate().map(|(post, claims)| self.begin(post, claims));
+                sleeps.flatten().min().unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
+            }
+            Err(error) => {
+                if !self.store_fails {
+                    tracing::error!(%error, "nothing can be delivered at present");
+                }
+                self.store_fails = true;
+                STORE_RETRY
+            }
+        }
+    }
+
+    /// Begins what was claimed for a channel and returns for how long there is nothing more to begin in it.
+    fn begin(&mut self, post: usize, claims: Claims) -> Option<Duration> {
+        let begun = self.roster.begin(post, claims, Timestamp::now(), self.started.elapsed());
+        if let Some(on) = begun.switched {
+            let now = if on { "switched on again" } else { "switched off" };
+            tracing::warn!(channel = self.roster.target(post).name, "the channel is {now}");
+        }
+        for claimed in begun.claimed {
+            let (store, channel) = (self.store.clone(), self.channels[post].clone());
+            let confirmations = self.confirmations.clone();
+            self.attempts.spawn_local(attempt(post, claimed, channel, store, confirmations));
+        }
+        begun.sleep
+    }
+
+    /// Frees the place of an attempt that has ended, and does what follows from it for its channel.
+    async fn end(&mut self, ended: Option<Ended>) {
+        let Some(Ended { post, lease, again, outcome }) = ended else { return };
+        let turn = self.roster.end(post, &lease, again, &outcome, self.started.elapsed());
+        let answer = match outcome {
+            Outcome::Delivered(answer) => answer,
+            Outcome::Failed(failure) => failure.answer,
+        };
+        let (target, now) = (self.roster.target(post).clone(), Timestamp::now());
+        let name = target.name.clone();
+        let noted = match turn {
+            Turn::None => return,
+            Turn::Paused => {
+                tracing::warn!(channel = name, "the channel fails again and again: it is paused and probed");
+                self.store.pause(name, answer, now).await
+            }
+            Turn::Resumed => {
+                tracing::info!(channel = name, "the channel works again");
+                self.store.resume(name, now).await.map(drop)
+            }
+            Turn::Off => {
+                tracing::error!(
+                    channel = name,
+                    "the other side says that it is gone for good (410): the channel is switched off, and what was to go there is parked"
+                );
+                self.store.switch_off(target, answer, now).await
+            }
+        };
+        if let Err(error) = noted {
+            tracing::error!(%error, "what became of a channel could not be noted");
+        }
+    }
+}
+
+/// One attempt, from the first byte that is sent to the row that says what became of it.
+async fn attempt(
+    post: usize,
+    claimed: Claimed,
+    channel: Rc<Channel>,
+    store: Store,
+    confirmations: Confirmations,
+) -> Ended {
+    let Claimed { lease, submission, failures, again } = claimed;
+    let notice = Notice::of(&submission);
+    let outcome = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await.unwrap_or_else(|_| {
+        Outcome::failed(Cause::Channel, format!("it took longer than {} s", LONGEST_ATTEMPT.as_secs()))
+    });
+    let id = lease.submission;
+    if let Outcome::Failed(failure) = &outcome {
+        // What the other side said may quote the visitor; it is in the inbox.
+        tracing::warn!(%id, channel = lease.channel, attempt = lease.number, cause = ?failure.cause, "an attempt has failed");
+    }
+    loop {
+        let now = Timestamp::now();
+        let verdict = schedule::judge(&outcome, id, failures, now);
+        match store.record(lease.clone(), outcome.clone(), verdict, now).await {
+            Ok(_settled) => {
+                if verdict == schedule::Verdict::Delivered {
+                    confirmations.confirm(id);
+                }
+                return Ended { post, lease, again, outcome };
+            }
+            // Until it is recorded it is not over: the place stays taken, and the lease is ours.
+            Err(StoreError::Closed) => return Ended { post, lease, again, outcome },
+            Err(_) => tokio::time::sleep(STORE_RETRY).await,
+        }
+    }
+}
