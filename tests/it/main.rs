@@ -7,4 +7,5 @@ mod durability;
 mod forms;
 mod pages;
 mod resources;
+mod seal;
 mod support;
