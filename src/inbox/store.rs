@@ -12,6 +12,7 @@
 //! was taken away, so that it works again as soon as the cause is gone.
 
 mod fingerprint;
+pub mod lock;
 mod sqlite;
 mod writer;
 
@@ -26,6 +27,7 @@ use uuid::Uuid;
 
 use super::limit::Source;
 use super::parse::Entry;
+pub use sqlite::backup::{Backup, BackupError, Restored, backup, restore, verify};
 pub use sqlite::read::{Found, Listing, Reader};
 use writer::Writer;
 

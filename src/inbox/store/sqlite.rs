@@ -3,7 +3,8 @@
 //! Write-ahead logging with `synchronous=FULL`: with anything less a power cut takes commits that had been
 //! confirmed. Layouts are numbered files under `migrations/sqlite`, applied in order and never edited.
 
-mod files;
+pub(super) mod backup;
+pub(super) mod files;
 pub(super) mod read;
 
 use std::path::Path;

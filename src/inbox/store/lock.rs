@@ -1,0 +1,92 @@
+//! Says which process has an inbox in use, so that nothing is put in its place meanwhile.
+//!
+//! The lock is advisory (`flock`) and on a file of its own beside the database, `inbox.sqlite-lock`: SQLite's locks on the database
+//! come and go, and a lock on a file that is replaced would no longer mean anything. The file stays; the lock ends with the process,
+//! however that ends.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::sqlite::files::create_folder;
+
+/// The right to an inbox, until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    /// Closing it gives the lock back.
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of the inbox at `database`, whether or not there is one yet. Nothing if another process has it, or this one.
+    ///
+    /// The file is made for this user only, and so is its folder if it is missing.
+    pub fn try_take(database: &Path) -> io::Result<Option<Lock>> {
+        let database = std::path::absolute(database)?;
+        create_folder(&database).map_err(io::Error::other)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(file_of(&database))?;
+        Ok(hold(&file)?.then_some(Lock { _file: file }))
+    }
+}
+
+/// Locks an open file without waiting; whether that went well.
+pub(super) fn hold(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn file_of(database: &Path) -> PathBuf {
+    let mut name = OsString::from(database);
+    name.push("-lock");
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_the_inbox() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("inbox.sqlite");
+        let lock = Lock::try_take(&database).unwrap().unwrap();
+        assert!(Lock::try_take(&database).unwrap().is_none());
+        assert!(Lock::try_take(&folder.path().join("other.sqlite")).unwrap().is_some());
+        drop(lock);
+        assert!(Lock::try_take(&database).unwrap().is_some());
+        let metadata = std::fs::metadata(folder.path().join("inbox.sqlite-lock")).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_folder_is_made_for_this_user_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("var/data");
+        assert!(Lock::try_take(&data.join("inbox.sqlite")).unwrap().is_some());
+        assert_eq!(std::fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("data"), "no folder").unwrap();
+        let error = Lock::try_take(&folder.path().join("data/inbox.sqlite")).unwrap_err();
+        assert!(error.to_string().contains("data"), "{error}");
+    }
+}
