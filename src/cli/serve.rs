@@ -16,6 +16,7 @@ use crate::config::{Config, Flag};
 use crate::fault::Severity;
 use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
+use crate::inbox::store::lock::Lock;
 use crate::pages::Site;
 use crate::web::{self, Desk};
 
@@ -36,6 +37,8 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
 
     let site = load(folder, &config)?;
     let is_new = !config.store.path.exists();
+    // Held until the end: nobody puts a backup in the inbox's place while we write to it.
+    let _lock = lock(&config.store.path)?;
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot keep submissions in {}", config.store.path.display()))?;
     let desk = Arc::new(Desk {
@@ -58,6 +61,21 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The right to the inbox. Where its folder cannot be used there is none: pages are served all the same.
+fn lock(database: &Path) -> anyhow::Result<Option<Lock>> {
+    match Lock::try_take(database) {
+        Ok(Some(lock)) => Ok(Some(lock)),
+        Ok(None) => bail!(
+            "another process has the inbox at {} in use\nhint: two servers need two data folders; `--data-dir DIR` takes another",
+            database.display()
+        ),
+        Err(error) => {
+            tracing::warn!(%error, "the inbox cannot be locked against being replaced");
+            Ok(None)
+        }
+    }
 }
 
 /// The site, compressed as far as it should be before the first answer. Warnings are counted, errors end it.
