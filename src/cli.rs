@@ -2,11 +2,13 @@
 //!
 //! Data goes to standard output, progress and diagnostics to standard error. 0 is fine, 1 findings or failure, 2 wrong usage.
 
+mod backup;
 mod check;
 mod completions;
 mod config;
 pub mod inbox;
 mod init;
+mod restore;
 mod serve;
 mod site;
 mod theme;
@@ -69,6 +71,26 @@ enum Command {
         #[arg(long, global = true, value_name = "DIR")]
         data_dir: Option<PathBuf>,
     },
+    /// Copy the inbox to a file, also while a server runs: whole, verified, and on stable storage
+    Backup {
+        /// The file to write, readable by you alone
+        file: PathBuf,
+        /// Replace the file if it is there already
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Put a backup in the inbox's place while no server runs
+    Restore {
+        /// The file that `frontdesk backup` wrote; it is verified first and not changed
+        file: PathBuf,
+        /// Replace the inbox if there is one, and keep that under another name beside it
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Show the effective settings and where each comes from
     Config {
         /// The site's folder
@@ -113,6 +135,25 @@ struct Overrides {
     data_dir: Option<PathBuf>,
 }
 
+/// Where the inbox is.
+#[derive(Debug, Args)]
+struct Place {
+    /// The site's folder
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    site: PathBuf,
+    /// Where submissions are kept
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+impl Place {
+    /// The path of the database.
+    fn database(self) -> anyhow::Result<PathBuf> {
+        let overrides = Overrides { listen: None, ops_listen: None, data_dir: self.data_dir };
+        Ok(site::configuration(&self.site, &overrides.flags())?.store.path)
+    }
+}
+
 impl Overrides {
     fn flags(&self) -> Vec<Flag> {
         [
@@ -151,10 +192,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve { site, overrides } => serve::run(&site, &overrides.flags()),
         Command::Check { site, json } => check::run(&site, json),
         Command::Inbox { command, site, data_dir } => {
-            let overrides = Overrides { listen: None, ops_listen: None, data_dir };
-            let config = site::configuration(&site, &overrides.flags())?;
-            inbox::run(&command, &config.store.path)
+            inbox::run(&command, &Place { site, data_dir }.database()?)
         }
+        Command::Backup { file, force, place } => backup::run(&place.database()?, &file, force),
+        Command::Restore { file, force, place } => restore::run(&file, &place.database()?, force),
         Command::Config { site, json, overrides } => config::run(&site, &overrides.flags(), json),
         Command::Theme { site, files } => theme::run(&site, &files),
         Command::Completions { shell } => completions::run(&mut Arguments::command(), shell),

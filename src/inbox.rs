@@ -12,6 +12,7 @@ pub mod email;
 pub mod form;
 pub mod limit;
 pub mod parse;
+pub mod seal;
 pub mod store;
 pub mod submission;
 pub mod text;

@@ -32,6 +32,7 @@ use super::limit::Source;
 use super::parse::Entry;
 use super::submission::{Status, Submission};
 pub use sqlite::editor::Editor;
+pub use sqlite::backup::{Backup, BackupError, Restored, backup, restore, verify};
 pub use sqlite::read::{Found, Listing, Reader};
 use writer::Writer;
 

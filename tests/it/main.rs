@@ -1,10 +1,12 @@
 //! What frontdesk does, seen from outside: each test runs the real binary on a site, a port and a data folder of its own.
 
 mod architecture;
+mod backup;
 mod cli;
 mod connections;
 mod durability;
 mod forms;
 mod pages;
 mod resources;
+mod seal;
 mod support;

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::sqlite::files::create_folder;
+
 /// The right to an inbox, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -26,7 +28,7 @@ impl Lock {
     /// The file is made for this user only, and so is its folder if it is missing.
     pub fn try_take(database: &Path) -> io::Result<Option<Lock>> {
         let database = std::path::absolute(database)?;
-
+        create_folder(&database).map_err(io::Error::other)?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -51,4 +53,40 @@ fn file_of(database: &Path) -> PathBuf {
     let mut name = OsString::from(database);
     name.push("-lock");
     PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_the_inbox() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("inbox.sqlite");
+        let lock = Lock::try_take(&database).unwrap().unwrap();
+        assert!(Lock::try_take(&database).unwrap().is_none());
+        assert!(Lock::try_take(&folder.path().join("other.sqlite")).unwrap().is_some());
+        drop(lock);
+        assert!(Lock::try_take(&database).unwrap().is_some());
+        let metadata = std::fs::metadata(folder.path().join("inbox.sqlite-lock")).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_folder_is_made_for_this_user_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("var/data");
+        assert!(Lock::try_take(&data.join("inbox.sqlite")).unwrap().is_some());
+        assert_eq!(std::fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("data"), "no folder").unwrap();
+        let error = Lock::try_take(&folder.path().join("data/inbox.sqlite")).unwrap_err();
+        assert!(error.to_string().contains("data"), "{error}");
+    }
 }

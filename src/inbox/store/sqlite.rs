@@ -3,10 +3,11 @@
 //! Write-ahead logging with `synchronous=FULL`: with anything less a power cut takes commits that had been
 //! confirmed. Layouts are numbered files under `migrations/sqlite`, applied in order and never edited.
 
+pub(super) mod backup;
 mod deliver;
 mod edit;
 pub(super) mod editor;
-mod files;
+pub(super) mod files;
 pub(super) mod read;
 
 use std::path::Path;

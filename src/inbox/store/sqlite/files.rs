@@ -16,27 +16,33 @@ use super::StoreError;
 /// Makes the folder and an empty database where they are missing, and sees to it that both have a lasting name.
 pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+    create_folder(&path)?;
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(StoreError::io(&path, error)),
+    }
     let folder = path.parent().unwrap_or(&path);
+    sync_folder(folder).map_err(|error| StoreError::io(folder, error))
+}
+
+/// Makes the folder of the file `path`, an absolute path, where it is missing, and sees to it that it has a lasting name.
+pub(in crate::inbox::store) fn create_folder(path: &Path) -> Result<(), StoreError> {
+    let folder = path.parent().unwrap_or(path);
     let missing: Vec<&Path> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)
         .map_err(|error| StoreError::io(folder, error))?;
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(StoreError::io(&path, error)),
-    }
     // A new name lasts once the folder that holds it is synced.
-    let holders = missing.into_iter().filter_map(Path::parent);
-    for holder in std::iter::once(folder).chain(holders) {
+    for holder in missing.into_iter().filter_map(Path::parent) {
         sync_folder(holder).map_err(|error| StoreError::io(holder, error))?;
     }
     Ok(())
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
         // Some file systems have nothing to sync in a folder, and say so.
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {

@@ -109,19 +109,8 @@ impl Reader {
     ///
     /// [`StoreError::Missing`] where there is none yet.
     pub fn open(path: &Path) -> Result<Reader, StoreError> {
-        // A folder that may not be looked into is another matter than one in which there is nothing.
-        match path.try_exists() {
-            Ok(true) => {}
-            Ok(false) => return Err(StoreError::Missing(path.to_owned())),
-            Err(error) => return Err(StoreError::io(path, error)),
-        }
-        let connection =
-            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;
-        match layout(&connection, path).map_err(|error| cannot_open(path, error))? {
-            None => Err(StoreError::Missing(path.to_owned())),
-            Some(LAYOUT) => Ok(Reader { connection }),
-            Some(_) => Err(StoreError::TooOld(path.to_owned())),
-        }
+        let (connection, layout) = open(path)?;
+        if layout < LAYOUT { Err(StoreError::TooOld(path.to_owned())) } else { Ok(Reader { connection }) }
     }
 
     /// Submissions, newest first. What arrives while it is being read may be missing from it.
@@ -236,6 +225,20 @@ impl Reader {
             _ => Ok(Found::Several(ids)),
         }
     }
+}
+
+/// Opens a database of this layout, or of an earlier one, for reading only, and says which layout it has.
+pub(super) fn open(path: &Path) -> Result<(Connection, i64), StoreError> {
+    // A folder that may not be looked into is another matter than one in which there is nothing.
+    match path.try_exists() {
+        Ok(true) => {}
+        Ok(false) => return Err(StoreError::Missing(path.to_owned())),
+        Err(error) => return Err(StoreError::io(path, error)),
+    }
+    let connection =
+        connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;
+    let layout = layout(&connection, path).map_err(|error| cannot_open(path, error))?;
+    Ok((connection, layout.ok_or_else(|| StoreError::Missing(path.to_owned()))?))
 }
 
 /// A database that nobody serves can only be read where its log can be opened beside it.

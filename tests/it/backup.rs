@@ -1,0 +1,374 @@
+//! A backup holds everything that got its 200 before it began, and a restore leaves the old inbox or the new one.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use frontdesk::inbox::store::verify;
+use serde_json::{Value, json};
+
+use crate::support::{Connection, Desk, example_site, frontdesk};
+
+/// How many backups are taken of a busy server: a few in the inner loop, as many as the variable says in the whole suite.
+fn backups() -> usize {
+    std::env::var("FRONTDESK_TEST_BACKUPS").ok().and_then(|backups| backups.parse().ok()).unwrap_or(5)
+}
+
+#[test]
+fn every_submission_that_got_its_200_before_a_backup_began_is_in_it() {
+    let desk = Desk::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let storm = Storm::begin(&desk, 8);
+    let mut slowest_backup = Duration::ZERO;
+    for number in 0..backups() {
+        storm.go_on();
+        let acknowledged: Vec<String> = storm.acknowledged.lock().expect("nobody panicked").clone();
+        let place = folder.path().join(number.to_string());
+        std::fs::create_dir(&place).expect("a folder");
+        let file = place.join("inbox.sqlite");
+        let began = Instant::now();
+        succeeds(
+            backup(&file, &desk.data_dir()),
+            &["Backed up ", " submissions, the newest of ", "inbox.sqlite."],
+        );
+        slowest_backup = slowest_backup.max(began.elapsed());
+        let told = verify(&file).expect("it is whole");
+        let held = addresses(&file);
+        assert_eq!(told.submissions, held.len() as u64);
+        for email in &acknowledged {
+            assert!(held.contains(email), "{email} got its 200 before backup {number} began");
+        }
+        std::fs::remove_dir_all(&place).expect("it can be removed");
+    }
+    let (acknowledged, slowest_answer) = storm.end();
+    eprintln!(
+        "{} backups, the slowest took {slowest_backup:?}; {acknowledged} acknowledged, the slowest answer took {slowest_answer:?}",
+        backups()
+    );
+    desk.expect(acknowledged);
+}
+
+#[test]
+fn a_restored_inbox_is_served_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("backup.sqlite");
+    let mut desk = Desk::start();
+    submit(&desk, "one@example.com");
+    submit(&desk, "two@example.com");
+    succeeds(backup(&file, &desk.data_dir()), &["Backed up 2 submissions"]);
+    desk.kill();
+    std::fs::remove_dir_all(desk.data_dir()).expect("it can be removed");
+    succeeds(restore(&file, &desk.data_dir(), &[]), &["Restored 2 submissions", "inbox.sqlite.\n"]);
+    desk.restart();
+    assert_eq!(
+        emails(&desk.data_dir()),
+        HashSet::from(["one@example.com", "two@example.com"].map(str::to_owned))
+    );
+    // Still the same inbox: an address that is on the list stays on it once.
+    submit(&desk, "two@example.com");
+    submit(&desk, "three@example.com");
+    desk.expect(3);
+}
+
+#[test]
+fn nothing_is_restored_under_a_server_and_nothing_replaced_unasked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("backup.sqlite");
+    let mut desk = Desk::start();
+    submit(&desk, "one@example.com");
+    succeeds(backup(&file, &desk.data_dir()), &["Backed up 1 submission,"]);
+    submit(&desk, "two@example.com");
+    fails(restore(&file, &desk.data_dir(), &["--force"]), &["is in use", "hint: stop the server"]);
+    fails(backup(&file, &desk.data_dir()), &["backup.sqlite is there already", "hint: `--force`"]);
+    fails(
+        command("backup", &desk.data_dir().join("inbox.sqlite"), &desk.data_dir(), &["--force"]),
+        &["is the inbox itself", "hint: "],
+    );
+    submit(&desk, "three@example.com");
+    // What was received last is in the log only.
+    desk.kill();
+    fails(restore(&file, &desk.data_dir(), &[]), &["already, with 3 submissions", "hint: `--force`"]);
+    assert_eq!(emails(&desk.data_dir()).len(), 3);
+    let said =
+        succeeds(restore(&file, &desk.data_dir(), &["--force"]), &["Restored 1 submission,", "is kept as "]);
+    assert_eq!(emails(&desk.data_dir()), HashSet::from(["one@example.com".to_owned()]));
+    let kept = kept(&desk.data_dir());
+    let [kept] = &kept[..] else { panic!("{kept:?}") };
+    assert!(said.contains(&kept.display().to_string()), "{said}");
+    assert_eq!(verify(kept).expect("it is whole").submissions, 3);
+    desk.restart();
+    desk.expect(1);
+}
+
+#[test]
+fn what_is_no_whole_backup_is_refused_and_nothing_changes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let mut desk = Desk::start();
+    for number in 0..20 {
+        let body = json!({ "name": "A", "email": "a@example.com", "message": format!("{number} {}", "x".repeat(5_000)) });
+        assert_eq!(desk.post("/api/contact", &body).status, 200);
+    }
+    succeeds(backup(&path("whole"), &desk.data_dir()), &["Backed up 20 submissions"]);
+    desk.kill();
+    let whole = std::fs::read(path("whole")).expect("it can be read");
+    let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).expect("it can be written");
+    write("truncated", &whole[..whole.len() / 2]);
+    let mut flipped = whole.clone();
+    // As long as that, it is in use; a shorter piece may be what SQLite left lying in a gap.
+    let text = whole.windows(2_000).position(|window| window.iter().all(|byte| *byte == b'x'));
+    let text = text.expect("the messages are in it");
+    flipped[text] ^= 1;
+    write("flipped", &flipped);
+    let mut torn = whole.clone();
+    torn[8192..12288].fill(0);
+    write("torn", &torn);
+    write("foreign", b"# A text\n".repeat(1000).as_slice());
+    write("empty", b"");
+    rusqlite::Connection::open(path("other"))
+        .expect("a file")
+        .execute_batch("CREATE TABLE x (y)")
+        .expect("a table");
+    let before = listing(&desk.data_dir());
+    for (name, words) in [
+        ("truncated", "truncated is damaged"),
+        ("flipped", "flipped is damaged: it does not hold what was once written to it"),
+        ("torn", "torn is damaged"),
+        ("foreign", "foreign is not an inbox of frontdesk"),
+        ("other", "other is not an inbox of frontdesk"),
+        ("empty", "there is no inbox at"),
+        ("nowhere", "there is no inbox at"),
+    ] {
+        fails(
+            restore(&path(name), &desk.data_dir(), &["--force"]),
+            &[words, "hint: the inbox was left as it is"],
+        );
+    }
+    assert_eq!(listing(&desk.data_dir()), before);
+    succeeds(restore(&path("whole"), &desk.data_dir(), &["--force"]), &["Restored 20 submissions"]);
+    desk.restart();
+    desk.expect(20);
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
+    const ROUNDS: u32 = 12;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    let desk = Desk::start();
+    let fill = |from: usize, to: usize| {
+        let mut connection = desk.connect();
+        for number in from..to {
+            let body = json!({ "name": "A", "email": "a@example.com", "message": format!("{number} {}", "x".repeat(15_000)) });
+            let answer = connection
+                .request(
+                    "POST",
+                    "/api/contact",
+                    &[("Content-Type", "application/json")],
+                    body.to_string().as_bytes(),
+                )
+                .expect("an answer");
+            assert_eq!(answer.status, 200);
+        }
+    };
+    fill(0, 10);
+    succeeds(backup(&old, &desk.data_dir()), &["Backed up 10 submissions"]);
+    fill(10, 200);
+    succeeds(backup(&new, &desk.data_dir()), &["Backed up 200 submissions"]);
+
+    let data = folder.path().join("data");
+    let database = data.join("inbox.sqlite");
+    let began = Instant::now();
+    succeeds(restore(&new, &data, &[]), &["Restored 200 submissions"]);
+    let whole = began.elapsed();
+    let (mut olds, mut news) = (0, 0);
+    for round in 0..=ROUNDS {
+        kept(&data).iter().for_each(|file| std::fs::remove_file(file).expect("it can be removed"));
+        succeeds(restore(&old, &data, &["--force"]), &["Restored 10 submissions"]);
+        kept(&data).iter().for_each(|file| std::fs::remove_file(file).expect("it can be removed"));
+        let mut child = command("restore", &new, &data, &["--force"]).spawn().expect("it runs");
+        // Each round is killed at another moment, the last one when it should be over.
+        std::thread::sleep(whole * round / ROUNDS);
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+        match verify(&database).expect("it is whole").submissions {
+            10 => olds += 1,
+            200 => {
+                news += 1;
+                let kept = kept(&data);
+                let [kept] = &kept[..] else { panic!("{kept:?}") };
+                assert_eq!(verify(kept).expect("it is whole").submissions, 10);
+            }
+            other => panic!("neither old nor new: {other} submissions"),
+        }
+    }
+    eprintln!("a restore takes {whole:?}; {olds} killed ones left the old inbox, {news} the new one");
+    assert!(olds > 0, "a restore that is killed as it begins cannot have come far");
+    desk.expect(200);
+}
+
+#[test]
+fn two_servers_never_have_the_same_inbox() {
+    let desk = Desk::start();
+    let output = frontdesk()
+        .arg("serve")
+        .arg(example_site())
+        .args(["--listen", "127.0.0.1:0", "--ops-listen", "off", "--data-dir"])
+        .arg(desk.data_dir())
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("another process has the inbox at") && said.contains("hint: "), "{said}");
+    submit(&desk, "one@example.com");
+    desk.expect(1);
+}
+
+/// Submissions on some connections at once, each of another address.
+struct Storm {
+    acknowledged: Arc<Mutex<Vec<String>>>,
+    /// How many may be sent so far: the inbox should not grow without end. Nothing more comes after `usize::MAX`.
+    allowed: Arc<AtomicUsize>,
+    threads: Vec<std::thread::JoinHandle<Duration>>,
+}
+
+impl Storm {
+    /// How many are sent for each backup, so many that the last of them are sent while it runs.
+    const EACH: usize = 400;
+
+    fn begin(desk: &Desk, connections: usize) -> Self {
+        let (acknowledged, allowed) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+        let sent = Arc::new(AtomicUsize::new(0));
+        let threads = (0..connections)
+            .map(|_| {
+                let (address, sent) = (desk.address, sent.clone());
+                let (acknowledged, allowed) = (acknowledged.clone(), allowed.clone());
+                std::thread::spawn(move || {
+                    let mut connection = Connection::open(address);
+                    let mut slowest = Duration::ZERO;
+                    loop {
+                        let number = sent.fetch_add(1, Ordering::Relaxed);
+                        while number >= allowed.load(Ordering::Relaxed) {
+                            std::thread::sleep(Duration::from_millis(1));
+                        }
+                        if allowed.load(Ordering::Relaxed) == usize::MAX {
+                            return slowest;
+                        }
+                        let email = format!("n{number}@example.com");
+                        let body = json!({ "email": email }).to_string();
+                        let headers = [("Content-Type", "application/json")];
+                        let began = Instant::now();
+                        let answer = connection.request("POST", "/api/waitlist", &headers, body.as_bytes());
+                        slowest = slowest.max(began.elapsed());
+                        assert_eq!(answer.expect("an answer").status, 200);
+                        acknowledged.lock().expect("nobody panicked").push(email);
+                    }
+                })
+            })
+            .collect();
+        Self { acknowledged, allowed, threads }
+    }
+
+    fn count(&self) -> usize {
+        self.acknowledged.lock().expect("nobody panicked").len()
+    }
+
+    /// Sends more, and returns while most of them are still to be sent.
+    fn go_on(&self) {
+        let before = self.allowed.fetch_add(Self::EACH, Ordering::Relaxed);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.count() < before + Self::EACH / 10 {
+            assert!(Instant::now() < deadline, "nothing is accepted any more");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// How many were acknowledged, and how long the slowest answer took.
+    fn end(self) -> (usize, Duration) {
+        self.allowed.store(usize::MAX, Ordering::Relaxed);
+        let slowest = self.threads.into_iter().map(|thread| thread.join().expect("it ends")).max();
+        let count = self.acknowledged.lock().expect("nobody panicked").len();
+        (count, slowest.unwrap_or_default())
+    }
+}
+
+/// The addresses in a backup.
+fn addresses(file: &Path) -> HashSet<String> {
+    let database = rusqlite::Connection::open(file).expect("it opens");
+    let mut statement =
+        database.prepare("SELECT fields ->> 'email' FROM submission").expect("it is an inbox");
+    let addresses = statement.query_map([], |row| row.get(0)).expect("it can be read");
+    addresses.map(|address| address.expect("text")).collect()
+}
+
+fn command(name: &str, file: &Path, data: &Path, more: &[&str]) -> Command {
+    let mut command = frontdesk();
+    command.arg(name).arg(file).arg("--site").arg(example_site()).arg("--data-dir").arg(data).args(more);
+    command
+}
+
+fn backup(to: &Path, data: &Path) -> Command {
+    command("backup", to, data, &[])
+}
+
+fn restore(from: &Path, data: &Path, more: &[&str]) -> Command {
+    command("restore", from, data, more)
+}
+
+/// Exit code 0, nothing on standard output, and these words in the one line on standard error, which is returned.
+fn succeeds(mut command: Command, words: &[&str]) -> String {
+    let Output { status, stdout, stderr } = command.output().expect("it runs");
+    let said = String::from_utf8(stderr).expect("it is text");
+    assert_eq!((status.code(), stdout.len(), said.lines().count()), (Some(0), 0, 1), "{said}");
+    words.iter().for_each(|words| assert!(said.contains(words), "{words:?} is not in {said:?}"));
+    said
+}
+
+/// Exit code 1, nothing on standard output, and these words on standard error.
+fn fails(mut command: Command, words: &[&str]) {
+    let Output { status, stdout, stderr } = command.output().expect("it runs");
+    let said = String::from_utf8(stderr).expect("it is text");
+    assert_eq!((status.code(), stdout.len()), (Some(1), 0), "{command:?}: {said}");
+    assert!(said.starts_with("error: "), "{said}");
+    words.iter().for_each(|words| assert!(said.contains(words), "{words:?} is not in {said:?}"));
+}
+
+fn submit(desk: &Desk, email: &str) {
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": email })).status, 200);
+}
+
+/// What `frontdesk inbox list` shows of the inbox in this folder.
+fn emails(data: &Path) -> HashSet<String> {
+    let output = frontdesk()
+        .args(["inbox", "list", "--json", "--site"])
+        .arg(example_site())
+        .arg("--data-dir")
+        .arg(data)
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("JSON is text");
+    let email = |line| {
+        let submission: Value = serde_json::from_str(line).expect("each line is JSON");
+        submission["email"].as_str().expect("an address").to_owned()
+    };
+    text.lines().map(email).collect()
+}
+
+/// The inboxes that restores have put aside.
+fn kept(data: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(data).expect("a folder").map(|entry| entry.expect("a file").path());
+    files.filter(|file| file.to_string_lossy().contains("inbox.sqlite.before-restore-")).collect()
+}
+
+/// Names and contents of all files.
+fn listing(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = std::fs::read_dir(data).expect("a folder").map(|entry| entry.expect("a file").path());
+    let mut files: Vec<_> =
+        files.map(|file| (file.clone(), std::fs::read(file).expect("it can be read"))).collect();
+    files.sort();
+    files
+}

@@ -1,0 +1,82 @@
+//! What is sealed here is opened by the `age` tool, and the other way round.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use frontdesk::inbox::seal::{Identity, Recipient, SealError};
+
+#[test]
+fn the_age_tool_opens_what_is_sealed_here() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, public) = generate(folder.path(), "key.txt");
+    let recipient = Recipient::parse(&public).expect("age-keygen made it");
+    for plain in plain_texts() {
+        let sealed = recipient.seal(&plain).expect("it can be sealed");
+        let opened = run("age", &["--decrypt", "--identity", &file.display().to_string()], &sealed);
+        assert!(opened == plain, "{} bytes came back as {}", plain.len(), opened.len());
+    }
+}
+
+#[test]
+fn what_the_age_tool_sealed_is_opened_here() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, public) = generate(folder.path(), "key.txt");
+    let (other, _) = generate(folder.path(), "other.txt");
+    let identity = Identity::read(&file).expect("age-keygen made it");
+    for plain in plain_texts() {
+        let sealed = run("age", &["--encrypt", "--recipient", &public], &plain);
+        let opened = identity.open(&sealed).expect("it can be opened");
+        assert!(opened == plain, "{} bytes came back as {}", plain.len(), opened.len());
+    }
+    let other = Identity::read(&other).expect("age-keygen made it");
+    let sealed = run("age", &["--encrypt", "--recipient", &public], b"Hello");
+    assert_eq!(other.open(&sealed), Err(SealError::WrongKey));
+    let armoured = run("age", &["--encrypt", "--armor", "--recipient", &public], b"Hello");
+    assert_eq!(identity.open(&armoured), Err(SealError::Damaged));
+}
+
+#[test]
+fn what_the_age_tool_sealed_to_several_is_opened_by_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = ["one.txt", "two.txt"].map(|name| generate(folder.path(), name));
+    let arguments = ["--encrypt", "--recipient", &keys[0].1, "--recipient", &keys[1].1];
+    let sealed = run("age", &arguments, b"Hello");
+    for (file, _) in &keys {
+        assert_eq!(
+            Identity::read(file).expect("age-keygen made it").open(&sealed).as_deref(),
+            Ok(&b"Hello"[..])
+        );
+    }
+}
+
+fn plain_texts() -> [Vec<u8>; 4] {
+    [Vec::new(), "Grüße 😀".into(), vec![0; 65_536], (0..=u8::MAX).cycle().take(1 << 20).collect()]
+}
+
+/// A new identity file, and the public key that belongs to it.
+fn generate(folder: &Path, name: &str) -> (PathBuf, String) {
+    let file = folder.join(name);
+    let path = file.display().to_string();
+    run("age-keygen", &["-o", &path], b"");
+    let public = String::from_utf8(run("age-keygen", &["-y", &path], b"")).expect("it is text");
+    (file, public.trim().to_owned())
+}
+
+/// Standard output of a command that must be there and must succeed.
+fn run(program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{program}: {error}; this test needs the `age` package"));
+    let mut stdin = child.stdin.take().expect("it is piped");
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(input));
+        child.wait_with_output().expect("it ends")
+    });
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
