@@ -4,6 +4,7 @@
 //! became of it; it keeps nothing and decides nothing about when to try again.
 
 pub mod channel;
+pub mod mail;
 pub mod maildir;
 pub mod notice;
 pub mod outcome;
