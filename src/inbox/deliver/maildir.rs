@@ -112,12 +112,7 @@ fn deliver(maildir: &Path, name: &str, message: &[u8]) -> Result<String, Trouble
     }
 
     let written = write_new(&tmp, name, message)?;
-    let target = new.join(name);
-    let moved = fs::rename(&written, &target).map_err(trouble("move the message to", &target));
-    if moved.is_err() {
-        let _ = fs::remove_file(&written);
-    }
-    moved?;
+    move_into(&written, &new.join(name))?;
     sync_folder(&new).map_err(trouble("sync", &new))?;
     remove_left_overs(&tmp, name);
     Ok(format!("{name} is in new/"))
@@ -168,6 +163,15 @@ fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, Trouble>
         let _ = fs::remove_file(&path);
     }
     written.map(|()| path)
+}
+
+/// The one step after which the message is there, whole.
+fn move_into(written: &Path, target: &Path) -> Result<(), Trouble> {
+    let moved = fs::rename(written, target).map_err(trouble("move the message to", target));
+    if moved.is_err() {
+        let _ = fs::remove_file(written);
+    }
+    moved
 }
 
 /// The message has been delivered: nobody needs what else there is of it.

@@ -18,6 +18,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The most octets that are read between two writes. A chain of certificates has to fit in.
 pub const MAX_UNASKED_BYTES: usize = 32 * 1024;
 
+/// The most lines: with each, the library reads the whole answer from its beginning.
+pub const MAX_UNASKED_LINES: usize = 500;
+
 /// A stream that is read a line at a time.
 pub struct Wire<S> {
     inner: S,
@@ -25,15 +28,21 @@ pub struct Wire<S> {
     /// Read, and not yet handed on, from `at`.
     held: Vec<u8>,
     at: usize,
-    allowance: usize,
+    bytes_left: usize,
+    lines_left: usize,
     has_spoken: Arc<AtomicBool>,
 }
 
 impl<S> Wire<S> {
     /// `has_spoken` becomes true with the first octet that is written: then the greeting has come.
     pub fn new(inner: S, peer: SocketAddr, has_spoken: Arc<AtomicBool>) -> Wire<S> {
-        Wire { inner, peer, held: Vec::new(), at: 0, allowance: MAX_UNASKED_BYTES, has_spoken }
+        let (bytes_left, lines_left) = (MAX_UNASKED_BYTES, MAX_UNASKED_LINES);
+        Wire { inner, peer, held: Vec::new(), at: 0, bytes_left, lines_left, has_spoken }
     }
+}
+
+fn endless() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the answer has no end")
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
@@ -44,10 +53,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
             let mut chunk = ReadBuf::new(&mut chunk);
             ready!(Pin::new(&mut wire.inner).poll_read(cx, &mut chunk))?;
             let count = chunk.filled().len();
-            let Some(left) = wire.allowance.checked_sub(count) else {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the answer has no end")));
-            };
-            wire.allowance = left;
+            wire.bytes_left = wire.bytes_left.checked_sub(count).ok_or_else(endless)?;
             wire.held.clear();
             wire.held.extend_from_slice(chunk.filled());
             wire.at = 0;
@@ -55,6 +61,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
         let held = &wire.held[wire.at..];
         let line = held.iter().position(|b| *b == b'\n').map_or(held.len(), |end| end + 1);
         let count = line.min(out.remaining());
+        if held[..count].ends_with(b"\n") {
+            wire.lines_left = wire.lines_left.checked_sub(1).ok_or_else(endless)?;
+        }
         out.put_slice(&held[..count]);
         wire.at += count;
         Poll::Ready(Ok(()))
@@ -64,7 +73,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let wire = self.get_mut();
-        wire.allowance = MAX_UNASKED_BYTES;
+        (wire.bytes_left, wire.lines_left) = (MAX_UNASKED_BYTES, MAX_UNASKED_LINES);
         wire.has_spoken.store(true, Ordering::Relaxed);
         Pin::new(&mut wire.inner).poll_write(cx, bytes)
     }
@@ -113,10 +122,11 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_is_listened_to_without_end() {
-        let endless = vec![b'2'; MAX_UNASKED_BYTES + 1];
-        let mut heard = Vec::new();
-        let error = wire(&endless).read_to_end(&mut heard).await.expect_err("it is too long");
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        assert!(heard.len() <= MAX_UNASKED_BYTES);
+        for endless in [vec![b'2'; MAX_UNASKED_BYTES + 1], b"250-\r\n".repeat(MAX_UNASKED_LINES + 1)] {
+            let mut heard = Vec::new();
+            let error = wire(&endless).read_to_end(&mut heard).await.expect_err("it is too long");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert!(heard.len() <= MAX_UNASKED_BYTES && heard.len() < endless.len());
+        }
     }
 }
