@@ -11,6 +11,11 @@ pub mod outcome;
 pub mod smtp;
 pub mod webhook;
 
+/// For each channel that has to stand what visitors may send.
+#[cfg(test)]
+#[path = "../../tests/it/corpus.rs"]
+mod corpus;
+
 pub use channel::{Channel, Kind, Options};
 pub use notice::Notice;
 pub use outcome::{Cause, Failure, Outcome};

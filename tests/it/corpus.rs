@@ -31,7 +31,10 @@ pub fn payloads() -> Vec<String> {
     payloads
 }
 
-const LINE_BREAKS: &[&str] = &["\r\n", "\n", "\r", "\n\r", "\r\r\n", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}", "%0d%0a", "\\r\\n"];
+const LINE_BREAKS: &[&str] = &[
+    "\r\n", "\n", "\r", "\n\r", "\r\r\n", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}", "%0d%0a",
+    "\\r\\n",
+];
 
 /// What would do harm at the beginning of a line.
 const LINES: &[&str] = &[

@@ -3,8 +3,10 @@
 mod architecture;
 mod cli;
 mod connections;
+mod corpus;
 mod durability;
 mod forms;
+mod mail;
 mod pages;
 mod resources;
 mod support;

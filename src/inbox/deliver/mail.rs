@@ -84,7 +84,8 @@ pub fn compose(addresses: &Addresses, notice: &Notice) -> Vec<u8> {
     );
 
     let name = (!addresses.from_name.is_empty()).then_some(addresses.from_name.as_str());
-    let to = addresses.to.iter().map(|address| Address::new_address(None::<&str>, address.as_str())).collect();
+    let to =
+        addresses.to.iter().map(|address| Address::new_address(None::<&str>, address.as_str())).collect();
     let mut message = MessageBuilder::new()
         .from(Address::new_address(name, addresses.from.as_str()))
         .to(Address::new_list(to));
@@ -168,7 +169,8 @@ fn encoded_words(text: &str) -> String {
 /// The field's label in the form's definition, or its name where the form has none of that name any more.
 fn label(notice: &Notice, name: &str) -> String {
     let form = notice.form.as_deref().and_then(Form::named);
-    let fields = form.into_iter().flat_map(|form| form.fields.iter().chain(form.alternative.unwrap_or_default()));
+    let fields =
+        form.into_iter().flat_map(|form| form.fields.iter().chain(form.alternative.unwrap_or_default()));
     let label = fields.into_iter().find_map(|field| (field.name == name).then_some(field.label));
     label.map_or_else(|| visible(name), str::to_owned)
 }
@@ -213,8 +215,7 @@ fn html(notice: &Notice) -> String {
         html.push_str("<dl>\n");
         for (name, value) in &notice.fields {
             let value = escape(&visible_lines(value)).replace('\n', "<br>\n");
-            let _ =
-                writeln!(html, "<dt>{}</dt>\n<dd><bdi>{value}</bdi></dd>", escape(&label(notice, name)));
+            let _ = writeln!(html, "<dt>{}</dt>\n<dd><bdi>{value}</bdi></dd>", escape(&label(notice, name)));
         }
         html.push_str("</dl>\n");
     }

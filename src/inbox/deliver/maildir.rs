@@ -15,7 +15,7 @@ use super::notice::Notice;
 use super::outcome::{Cause, Outcome};
 
 /// A disk that has not answered by then counts as gone.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// The most left-overs of one notice that are stepped over.
 const MAX_LEFT_OVERS: u32 = 1000;
@@ -87,7 +87,9 @@ impl Trouble {
         let path = self.path.display();
         match self.error.kind() {
             io::ErrorKind::StorageFull => format!("the disk is full: cannot {} {path}", self.doing),
-            io::ErrorKind::QuotaExceeded => format!("the disk quota is used up: cannot {} {path}", self.doing),
+            io::ErrorKind::QuotaExceeded => {
+                format!("the disk quota is used up: cannot {} {path}", self.doing)
+            }
             _ => format!("cannot {} {path}: {}", self.doing, self.error),
         }
     }
@@ -154,7 +156,9 @@ fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, Trouble>
     let (path, mut file) = loop {
         let path = tmp.join(format!("{name}.{number}"));
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MAX_LEFT_OVERS => number += 1,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MAX_LEFT_OVERS => {
+                number += 1;
+            }
             opened => break (path.clone(), opened.map_err(trouble("write", &path))?),
         }
     };

@@ -108,9 +108,9 @@ impl Default for Deadlines {
 /// The channel.
 #[derive(Debug)]
 pub struct Smtp {
-    options: Options,
+    options: Box<Options>,
     /// What is made of the options once, or what is wrong with them.
-    ready: Result<Ready, String>,
+    ready: Result<Box<Ready>, String>,
     idle: Mutex<Vec<Session>>,
 }
 
@@ -129,8 +129,9 @@ impl Smtp {
     /// Makes it ready; nobody is connected to yet. With options that cannot work, each attempt fails and says why.
     pub fn new(options: Options) -> Smtp {
         let addresses = Addresses::new(&options.from, &options.from_name, &options.to);
-        let ready = addresses.and_then(|addresses| Ok(Ready { addresses, trust: trust(&options)? }));
-        Smtp { options, ready, idle: Mutex::default() }
+        let ready =
+            addresses.and_then(|addresses| Ok(Box::new(Ready { addresses, trust: trust(&options)? })));
+        Smtp { options: Box::new(options), ready, idle: Mutex::default() }
     }
 
     /// Sends one notice. A connection that was kept and turns out to be gone is replaced once.
@@ -227,10 +228,7 @@ fn trust(options: &Options) -> Result<Trust, String> {
         .map_err(|error| no_tls(&error))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(Trust {
-        config: Arc::new(config),
-        parameters: parameters.build().map_err(|error| no_tls(&error))?,
-    })
+    Ok(Trust { config: Arc::new(config), parameters: parameters.build().map_err(|error| no_tls(&error))? })
 }
 
 #[cfg(test)]

@@ -174,7 +174,12 @@ pub fn lock(record: &Shared) -> MutexGuard<'_, Record> {
 }
 
 /// Speaks until the other side goes. Returns the stream if STARTTLS was agreed on; greets only if asked to.
-pub fn converse<S: Read + Write>(stream: S, script: &Script, record: &Shared, greets: bool) -> io::Result<Option<S>> {
+pub fn converse<S: Read + Write>(
+    stream: S,
+    script: &Script,
+    record: &Shared,
+    greets: bool,
+) -> io::Result<Option<S>> {
     let mut talk = Talk { stream: BufReader::new(stream), script };
     if greets && !talk.answer(At::Greeting, "220 peer.example.com ready")? {
         return Ok(None);

@@ -14,7 +14,8 @@ async fn a_notice_becomes_a_file_for_its_owner_only() {
     assert_eq!(send(&path, &notice()).await, Outcome::Delivered(format!("{NAME} is in new/")));
 
     let file = path.join("new").join(NAME);
-    let addresses = Addresses::new("desk@example.com", "", &["team@example.com".to_owned()]).expect("addresses");
+    let addresses =
+        Addresses::new("desk@example.com", "", &["team@example.com".to_owned()]).expect("addresses");
     assert_eq!(fs::read(&file).expect("it is there"), mail::compose(&addresses, &notice()));
     let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o600);
@@ -58,7 +59,8 @@ async fn what_a_killed_attempt_left_is_no_obstacle_and_goes() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("tmp")).expect("a folder");
     for number in 0..3 {
-        fs::write(folder.path().join(format!("tmp/{NAME}.{number}")), "From: desk@exa").expect("it can be written");
+        fs::write(folder.path().join(format!("tmp/{NAME}.{number}")), "From: desk@exa")
+            .expect("it can be written");
     }
     fs::write(folder.path().join("tmp/somebody.elses"), "x").expect("it can be written");
     assert!(matches!(send(folder.path(), &notice()).await, Outcome::Delivered(_)));
@@ -88,7 +90,8 @@ fn a_file_that_cannot_be_moved_leaves_nothing_in_tmp() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("tmp")).expect("a folder");
     let written = write_new(&folder.path().join("tmp"), NAME, b"x\r\n").expect("it can be written");
-    let error = move_into(&written, &folder.path().join("gone").join(NAME)).expect_err("there is no such folder");
+    let error =
+        move_into(&written, &folder.path().join("gone").join(NAME)).expect_err("there is no such folder");
     assert!(error.sentence().starts_with("cannot move the message to "), "{}", error.sentence());
     assert_eq!(files(&folder.path().join("tmp")), [""; 0]);
 }
@@ -96,7 +99,8 @@ fn a_file_that_cannot_be_moved_leaves_nothing_in_tmp() {
 #[test]
 fn a_full_disk_is_called_a_full_disk() {
     // ENOSPC and EDQUOT
-    for (number, words) in [(28, "the disk is full: cannot write /mail"), (122, "the disk quota is used up")] {
+    for (number, words) in [(28, "the disk is full: cannot write /mail"), (122, "the disk quota is used up")]
+    {
         let error = trouble("write", Path::new("/mail"))(io::Error::from_raw_os_error(number));
         assert!(error.sentence().starts_with(words), "{}", error.sentence());
     }

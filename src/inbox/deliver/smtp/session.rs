@@ -59,10 +59,11 @@ impl Session {
 
         let hello = ClientId::Domain(hello.to_owned());
         let greeting = AsyncSmtpConnection::connect_with_transport(stream, &hello);
-        let mut connection = within(deadlines.command, Phase::Greeting, greeting).await.map_err(|trouble| {
-            let phase = if has_spoken.load(Ordering::Relaxed) { Phase::Ehlo } else { Phase::Greeting };
-            Trouble { phase, ..trouble }
-        })?;
+        let mut connection =
+            within(deadlines.command, Phase::Greeting, greeting).await.map_err(|trouble| {
+                let phase = if has_spoken.load(Ordering::Relaxed) { Phase::Ehlo } else { Phase::Greeting };
+                Trouble { phase, ..trouble }
+            })?;
 
         if options.tls == Tls::StartTls {
             // What is not offered is not done without: somebody in between may have struck it out.
@@ -89,7 +90,8 @@ impl Session {
         deadlines: Deadlines,
     ) -> Result<String, Trouble> {
         // The addresses are Mailboxes: neither a line break nor an angle bracket outside of quotes is in them.
-        self.command(Phase::Mail, 200..=299, &format!("MAIL FROM:<{}>\r\n", addresses.from()), deadlines).await?;
+        self.command(Phase::Mail, 200..=299, &format!("MAIL FROM:<{}>\r\n", addresses.from()), deadlines)
+            .await?;
         for recipient in addresses.to() {
             self.command(Phase::Rcpt, 200..=299, &format!("RCPT TO:<{recipient}>\r\n"), deadlines).await?;
         }

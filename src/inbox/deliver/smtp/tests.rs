@@ -3,12 +3,10 @@
 use std::time::Instant;
 
 use super::*;
-use crate::inbox::deliver::Failure;
 use crate::inbox::deliver::notice::About;
+use crate::inbox::deliver::{Failure, corpus};
 use smtp_peer::{At, Do, Script, SmtpPeer};
 
-#[path = "../../../../tests/it/corpus.rs"]
-mod corpus;
 #[path = "../../../../tests/it/support/smtp_peer.rs"]
 mod smtp_peer;
 mod tls;
@@ -23,12 +21,12 @@ const IMPATIENT: Duration = Duration::from_secs(1);
 async fn a_notice_arrives_with_its_envelope() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let smtp = channel(&peer);
-    assert_eq!(
-        smtp.send(&notice("Hello.")).await,
-        Outcome::Delivered("250 2.0.0 taken as 4711".to_owned())
-    );
+    assert_eq!(smtp.send(&notice("Hello.")).await, Outcome::Delivered("250 2.0.0 taken as 4711".to_owned()));
     let record = peer.record();
-    assert_eq!(record.commands[..3], ["EHLO example.com", "MAIL FROM:<desk@example.com>", "RCPT TO:<team@example.com>"]);
+    assert_eq!(
+        record.commands[..3],
+        ["EHLO example.com", "MAIL FROM:<desk@example.com>", "RCPT TO:<team@example.com>"]
+    );
     assert_eq!(record.received[0].from, "desk@example.com");
     assert_eq!(record.received[0].to, ["team@example.com", "\"the boss\"@[192.0.2.7]"]);
     assert_eq!(record.received[0].message(), mail::compose(&addresses(), &notice("Hello.")));
@@ -51,7 +49,12 @@ async fn no_payload_changes_the_dialogue_and_each_arrives_octet_by_octet() {
     }
     let expected = ["EHLO example.com", "MAIL FROM:<desk@example.com>", "RCPT TO:<team@example.com>"];
     let others = ["RCPT TO:<\"the boss\"@[192.0.2.7]>", "DATA", "QUIT"];
-    assert!(record.commands.iter().all(|line| expected.contains(&line.as_str()) || others.contains(&line.as_str())));
+    assert!(
+        record
+            .commands
+            .iter()
+            .all(|line| expected.contains(&line.as_str()) || others.contains(&line.as_str()))
+    );
 }
 
 #[tokio::test]
@@ -95,7 +98,8 @@ async fn a_refusal_before_the_message_is_the_channels_fault() {
 async fn a_server_that_puts_off_a_recipient_or_a_message_may_take_another() {
     check(Script::with(At::Rcpt, Do::Say("450 4.2.1 busy")), Cause::Notice, "450 4.2.1 busy (RCPT, ").await;
     check(Script::with(At::Data, Do::Say("451 4.3.0 later")), Cause::Notice, "451 4.3.0 later (DATA, ").await;
-    check(Script::with(At::End, Do::Say("452 4.3.1 full")), Cause::Notice, "452 4.3.1 full (the message, ").await;
+    check(Script::with(At::End, Do::Say("452 4.3.1 full")), Cause::Notice, "452 4.3.1 full (the message, ")
+        .await;
 }
 
 #[tokio::test]
@@ -107,7 +111,12 @@ async fn a_message_that_was_seen_and_refused_is_refused_for_good() {
 #[tokio::test]
 async fn a_server_that_says_421_has_a_trouble_of_its_own() {
     for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data, At::End] {
-        check(Script::with(at, Do::Say("421 4.3.2 shutting down")), Cause::Channel, "421 4.3.2 shutting down").await;
+        check(
+            Script::with(at, Do::Say("421 4.3.2 shutting down")),
+            Cause::Channel,
+            "421 4.3.2 shutting down",
+        )
+        .await;
     }
 }
 
@@ -140,14 +149,21 @@ async fn a_silent_server_is_not_waited_for_without_end() {
 
 #[tokio::test]
 async fn what_is_not_smtp_is_the_channels_fault() {
-    for bytes in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"\xff\xfe\r\n", b"250-one\r\n550 two\r\n", b"999 x\r\n", b"\r\n"] {
+    for bytes in [
+        &b"HTTP/1.1 400 Bad Request\r\n"[..],
+        b"\xff\xfe\r\n",
+        b"250-one\r\n550 two\r\n",
+        b"999 x\r\n",
+        b"\r\n",
+    ] {
         check(Script::with(At::Mail, Do::Raw(bytes)), Cause::Channel, "MAIL").await;
     }
 }
 
 #[tokio::test]
 async fn an_answer_to_another_question_is_none() {
-    check(Script::with(At::Data, Do::Say("250 2.0.0 taken")), Cause::Channel, "250 is no answer to this").await;
+    check(Script::with(At::Data, Do::Say("250 2.0.0 taken")), Cause::Channel, "250 is no answer to this")
+        .await;
     check(Script::with(At::Mail, Do::Say("354 go ahead")), Cause::Channel, "354 is no answer to this").await;
     check(Script::with(At::End, Do::Say("354 go ahead")), Cause::Channel, "354 is no answer to this").await;
 }
@@ -187,7 +203,9 @@ async fn a_greylisted_notice_passes_later() {
     let smtp = channel(&peer);
     // Each recipient is put off once, and each attempt gets one further.
     for _ in 0..2 {
-        let Outcome::Failed(Failure { cause, .. }) = smtp.send(&notice("x")).await else { panic!("it was put off") };
+        let Outcome::Failed(Failure { cause, .. }) = smtp.send(&notice("x")).await else {
+            panic!("it was put off")
+        };
         assert_eq!(cause, Cause::Notice);
     }
     assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
@@ -271,7 +289,8 @@ async fn a_whole_attempt_has_an_end() {
 
 #[tokio::test]
 async fn nobody_at_that_port_is_the_channels_fault() {
-    let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
+    let address =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
     let smtp = Smtp::new(Options { port: address.port(), ..bare_options() });
     check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "connecting: Connection refused");
 }
@@ -279,13 +298,20 @@ async fn nobody_at_that_port_is_the_channels_fault() {
 #[tokio::test]
 async fn without_tls_nobody_beyond_this_machine_is_spoken_to() {
     let smtp = Smtp::new(Options { host: "192.0.2.1".to_owned(), ..bare_options() });
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "only this machine itself may be spoken to");
+    check_outcome(
+        &smtp.send(&notice("x")).await,
+        Cause::Channel,
+        "only this machine itself may be spoken to",
+    );
 }
 
 #[tokio::test]
 async fn options_that_cannot_work_are_said_to() {
     let wrong = [
-        (Options { from: "desk@example.com>\r\nRCPT TO:<x@example.org".to_owned(), ..bare_options() }, "`from`"),
+        (
+            Options { from: "desk@example.com>\r\nRCPT TO:<x@example.org".to_owned(), ..bare_options() },
+            "`from`",
+        ),
         (Options { to: vec!["team@example.com\r\nDATA".to_owned()], ..bare_options() }, "`to`: number 1"),
         (Options { extra_roots: Some(b"not PEM".to_vec()), ..bare_options() }, "`extra_roots`"),
     ];
@@ -309,8 +335,14 @@ async fn the_login_is_one_that_the_server_offers() {
 #[tokio::test]
 async fn a_login_that_is_refused_or_not_offered_is_the_channels_fault_and_no_secret_shows() {
     for (script, words) in [
-        (Script::with(At::Auth, Do::Say("535 5.7.8 wrong")).offering("AUTH PLAIN"), "535 5.7.8 wrong (AUTH, "),
-        (Script::with(At::Auth, Do::Say("535 5.7.8 wrong")).offering("AUTH LOGIN"), "535 5.7.8 wrong (AUTH, "),
+        (
+            Script::with(At::Auth, Do::Say("535 5.7.8 wrong")).offering("AUTH PLAIN"),
+            "535 5.7.8 wrong (AUTH, ",
+        ),
+        (
+            Script::with(At::Auth, Do::Say("535 5.7.8 wrong")).offering("AUTH LOGIN"),
+            "535 5.7.8 wrong (AUTH, ",
+        ),
         (Script::usual(), "AUTH"),
     ] {
         let peer = SmtpPeer::start(vec![script]);

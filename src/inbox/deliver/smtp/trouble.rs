@@ -100,8 +100,8 @@ impl Trouble {
             // The server is about to go, whatever it is in the middle of.
             (_, What::Refusal(421, _)) => Cause::Channel,
             // Greylisting, a busy mailbox: another message may pass.
-            (Phase::Rcpt, What::Refusal(450 | 451, _)) => Cause::Notice,
-            (Phase::Data | Phase::Message, What::Refusal(400..=499, _)) => Cause::Notice,
+            (Phase::Rcpt, What::Refusal(450 | 451, _))
+            | (Phase::Data | Phase::Message, What::Refusal(400..=499, _)) => Cause::Notice,
             (Phase::Message, What::Refusal(500..=599, _)) => Cause::Refused,
             _ => Cause::Channel,
         }
@@ -128,7 +128,10 @@ impl Trouble {
             ),
             What::Silence(limit) => format!("no answer from {server} to {phase} within {limit:?}"),
             What::Broken(words) if phase == Phase::Message => {
-                format!("{server}: {}, after the message: nobody knows whether it was taken", reply_text(words))
+                format!(
+                    "{server}: {}, after the message: nobody knows whether it was taken",
+                    reply_text(words)
+                )
             }
             What::Broken(words) => format!("{server}, {phase}: {}", reply_text(words)),
         };
@@ -202,7 +205,11 @@ mod tests {
             what: What::Refusal(550, format!("5.1.1 \u{1b}[2Jno\r\nsuch\u{202e} user {}", "x".repeat(1000))),
         };
         let Outcome::Failed(failure) = trouble.outcome("mail.example.com:25") else { panic!("it failed") };
-        assert!(failure.answer.starts_with(r"550 5.1.1 \u{1b}[2Jno⏎such\u{202e} user xxx"), "{}", failure.answer);
+        assert!(
+            failure.answer.starts_with(r"550 5.1.1 \u{1b}[2Jno⏎such\u{202e} user xxx"),
+            "{}",
+            failure.answer
+        );
         assert!(failure.answer.ends_with("x (RCPT, mail.example.com:25)"), "{}", failure.answer);
     }
 

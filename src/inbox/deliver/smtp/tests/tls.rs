@@ -94,10 +94,12 @@ async fn what_is_said_ahead_of_the_handshake_is_not_believed_after_it() {
             .and_then(|_| stream.get_mut().write_all(b"220 go ahead\r\n250-forged\r\n250 AUTH PLAIN\r\n"));
         if said.is_ok() {
             let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
-            let _ = converse(StreamOwned::new(connection, stream.into_inner()), &Script::usual(), &shared, false);
+            let _ =
+                converse(StreamOwned::new(connection, stream.into_inner()), &Script::usual(), &shared, false);
         }
     });
-    let options = Options { port: address.port(), extra_roots: Some(pem), tls: Tls::StartTls, ..bare_options() };
+    let options =
+        Options { port: address.port(), extra_roots: Some(pem), tls: Tls::StartTls, ..bare_options() };
     let smtp = Smtp::new(Options { host: "localhost".to_owned(), ..options });
     check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "STARTTLS");
     assert!(lock(&record).received.is_empty());
