@@ -5,8 +5,10 @@
 
 pub mod channel;
 pub mod chores;
+mod corpus;
 pub mod digest;
 pub mod dispatch;
+pub mod mail;
 pub mod maildir;
 pub mod notice;
 pub mod outcome;

@@ -2,6 +2,7 @@
 
 mod client;
 mod desk;
+pub mod opensmtpd;
 
 pub use client::{Answer, Connection};
 pub use desk::{Desk, example_site, frontdesk};

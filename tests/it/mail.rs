@@ -1,0 +1,82 @@
+//! Messages go through a real mail server and arrive as they were written.
+
+use frontdesk::inbox::deliver::Outcome;
+use frontdesk::inbox::deliver::mail::{self, Addresses};
+use frontdesk::inbox::deliver::notice::{About, Notice};
+use frontdesk::inbox::deliver::smtp::{Deadlines, Options, Smtp, Tls};
+
+use crate::corpus;
+use crate::support::opensmtpd::OpenSmtpd;
+
+const MESSAGES: usize = 20;
+
+#[test]
+fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = OpenSmtpd::start(folder.path());
+    let smtp = Smtp::new(Options {
+        host: server.address.ip().to_string(),
+        port: server.address.port(),
+        tls: Tls::None,
+        login: None,
+        from: "desk@example.com".to_owned(),
+        from_name: "Example Company".to_owned(),
+        to: vec!["team@example.com".to_owned()],
+        extra_roots: None,
+        deadlines: Deadlines::default(),
+    });
+    let payloads = corpus::payloads();
+    let notices: Vec<Notice> = payloads
+        .iter()
+        .step_by(payloads.len() / MESSAGES)
+        .take(MESSAGES)
+        .map(|payload| notice(payload))
+        .collect();
+    assert_eq!(notices.len(), MESSAGES);
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        for notice in &notices {
+            let outcome = smtp.send(notice).await;
+            assert!(
+                matches!(&outcome, Outcome::Delivered(said) if said.starts_with("250 2.0.0")),
+                "{outcome:?}"
+            );
+        }
+    });
+
+    let addresses = Addresses::new("desk@example.com", "Example Company", &["team@example.com".to_owned()]);
+    let addresses = addresses.expect("they are addresses");
+    let arrived = server.messages(MESSAGES);
+    assert_eq!(arrived.len(), MESSAGES);
+    for notice in &notices {
+        // The server puts lines of its own on top, and a Maildir has this system's line ends.
+        let written =
+            String::from_utf8(mail::compose(&addresses, notice)).expect("it is ASCII").replace("\r\n", "\n");
+        let copies = arrived.iter().filter(|message| message.ends_with(written.as_bytes())).count();
+        assert_eq!(copies, 1, "{written}");
+    }
+    for message in &arrived {
+        let head = String::from_utf8_lossy(message);
+        assert!(
+            head.starts_with("Return-Path: <desk@example.com>\nDelivered-To: team@example.com\nReceived: "),
+            "{head}"
+        );
+    }
+}
+
+fn notice(payload: &str) -> Notice {
+    Notice {
+        id: uuid::Uuid::now_v7(),
+        about: About::Submission,
+        created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
+        form: Some("contact".to_owned()),
+        title: format!("Contact: {payload}"),
+        words: Vec::new(),
+        fields: vec![
+            ("name".to_owned(), payload.to_owned()),
+            ("email".to_owned(), "\"ada l\"@example.org".to_owned()),
+            ("message".to_owned(), payload.to_owned()),
+        ],
+    }
+}

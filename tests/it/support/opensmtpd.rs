@@ -1,0 +1,108 @@
+//! A mail server as it is found in the field: Debian's OpenSMTPD, on a port of its own, delivering everything into one Maildir.
+//!
+//! Its spool folder and its control socket have fixed places. It gets them for itself in a mount namespace, which needs root, or
+//! `sudo` without a password. Nothing but the standard library, so that unit tests can include the file.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SERVER: &str = "/usr/sbin/smtpd";
+
+/// It lives as long as its standard input stays open: it goes with the test, however that ends.
+const RUN: &str = "mount -t tmpfs tmpfs /var/spool && mount -t tmpfs tmpfs /run || exit
+/usr/sbin/smtpd -d -f \"$1\" &
+read _
+kill $!
+wait";
+
+/// A running server.
+#[derive(Debug)]
+pub struct OpenSmtpd {
+    pub address: SocketAddr,
+    folder: PathBuf,
+    child: Child,
+}
+
+impl OpenSmtpd {
+    /// Starts it with everything that it writes in this folder, and waits until it accepts connections.
+    pub fn start(folder: &Path) -> OpenSmtpd {
+        assert!(Path::new(SERVER).exists(), "there is no {SERVER}: install the package `opensmtpd`");
+        let is_root = fs::metadata("/proc/self").expect("there is /proc").uid() == 0;
+        // It delivers to no mailbox of root's.
+        let user = if is_root { "nobody".to_owned() } else { output("id", "-un") };
+        fs::create_dir(folder.join("box")).expect("the folder is empty");
+        for (path, mode) in [(folder.to_owned(), 0o711), (folder.join("box"), 0o777)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the folder is ours");
+        }
+
+        let port =
+            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let configuration = folder.join("smtpd.conf");
+        let text = format!(
+            "listen on 127.0.0.1 port {port} hostname desk.example\n\
+             table users {{ \"@\" = \"{user}\" }}\n\
+             action \"local\" maildir \"{}\" virtual <users>\n\
+             match from any for any action \"local\"\n",
+            folder.join("box/maildir").display(),
+        );
+        fs::write(&configuration, text).expect("it can be written");
+        let log = File::create(folder.join("log")).expect("it can be written");
+
+        let mut command = if is_root { Command::new("unshare") } else { Command::new("sudo") };
+        if !is_root {
+            command.args(["-n", "unshare"]);
+        }
+        let child = command
+            .args(["-m", "sh", "-c", RUN, "sh"])
+            .arg(&configuration)
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().expect("a second handle"))
+            .stderr(log)
+            .spawn()
+            .expect("there is `unshare`, of the package `util-linux`, and `sudo` unless we are root");
+        let mut server = OpenSmtpd { address, folder: folder.to_owned(), child };
+        server.wait_until("accepts connections", |_| TcpStream::connect(address).is_ok());
+        server
+    }
+
+    /// Waits for this many messages and returns them as they lie in the Maildir, in no particular order.
+    pub fn messages(&mut self, count: usize) -> Vec<Vec<u8>> {
+        self.wait_until("has delivered everything", |server| server.delivered().len() >= count);
+        self.delivered().iter().map(|path| fs::read(path).expect("it is ours to read")).collect()
+    }
+
+    fn delivered(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.join("box/maildir/new"));
+        entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    }
+
+    fn wait_until(&mut self, what: &str, is_so: impl Fn(&OpenSmtpd) -> bool) {
+        let started = Instant::now();
+        while !is_so(self) {
+            let has_ended = self.child.try_wait().expect("it is our child").is_some();
+            if has_ended || started.elapsed() > Duration::from_secs(60) {
+                let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+                panic!("OpenSMTPD never {what} (it needs root, or `sudo` without a password):\n{log}");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for OpenSmtpd {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn output(program: &str, argument: &str) -> String {
+    let output = Command::new(program).arg(argument).output().expect("the program is there");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}

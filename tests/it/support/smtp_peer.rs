@@ -1,0 +1,337 @@
+//! A mail server that does what it is told, good manners or not, and remembers everything that it was sent.
+//!
+//! Nothing but the standard library, so that unit tests can include the file.
+
+use std::collections::HashSet;
+use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Where in the dialogue something is to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    Greeting,
+    Ehlo,
+    StartTls,
+    Auth,
+    Mail,
+    Rcpt,
+    Data,
+    /// After the final dot.
+    End,
+    Quit,
+}
+
+/// What happens instead of the usual answer.
+#[derive(Clone, Debug)]
+pub enum Do {
+    /// This line, or these; the line end is added. Whoever says 421 hangs up.
+    Say(&'static str),
+    /// Exactly these octets.
+    Raw(&'static [u8]),
+    /// No answer, with the connection open.
+    Nothing,
+    /// The connection is closed without an answer.
+    Close,
+    /// The usual answer, after a while.
+    Late(Duration),
+    /// One line that does not end.
+    EndlessLine,
+    /// An answer whose lines do not end.
+    EndlessLines,
+}
+
+/// What a connection does otherwise than usual.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    unusual: Option<(At, Do)>,
+    offers: Vec<&'static str>,
+    greylists: bool,
+    closes_after: Option<usize>,
+}
+
+impl Script {
+    /// Everything as usual.
+    pub fn usual() -> Script {
+        Script::default()
+    }
+
+    /// The usual, but for one step.
+    pub fn with(at: At, what: Do) -> Script {
+        Script { unusual: Some((at, what)), ..Script::default() }
+    }
+
+    /// A line of the answer to EHLO.
+    #[must_use]
+    pub fn offering(mut self, line: &'static str) -> Script {
+        self.offers.push(line);
+        self
+    }
+
+    /// The first recipient of a pair of addresses that was not seen before is put off with a 451.
+    #[must_use]
+    pub fn greylisting(mut self) -> Script {
+        self.greylists = true;
+        self
+    }
+
+    /// The connection is closed, without a word, once it has carried this many messages.
+    #[must_use]
+    pub fn closing_after(mut self, messages: usize) -> Script {
+        self.closes_after = Some(messages);
+        self
+    }
+
+    /// Whether the usual answer is given, if late.
+    fn is_usual(&self, at: At) -> bool {
+        matches!(self.at(at), None | Some(Do::Late(_)))
+    }
+
+    fn at(&self, at: At) -> Option<&Do> {
+        self.unusual.as_ref().and_then(|(step, what)| (*step == at).then_some(what))
+    }
+}
+
+/// A message that came as far as its final dot, whatever was answered to that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// What stood between the angle brackets.
+    pub from: String,
+    pub to: Vec<String>,
+    /// As it was sent, with leading dots still doubled, up to the line end before the final dot.
+    pub raw: Vec<u8>,
+}
+
+impl Received {
+    /// The message, with dots no longer doubled (RFC 5321 §4.5.2).
+    pub fn message(&self) -> Vec<u8> {
+        let mut message = Vec::with_capacity(self.raw.len());
+        for line in self.raw.split_inclusive(|b| *b == b'\n') {
+            message.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+        }
+        message
+    }
+}
+
+/// What has happened so far.
+#[derive(Debug, Default)]
+pub struct Record {
+    pub connections: usize,
+    /// All lines but those of messages, without their ends.
+    pub commands: Vec<String>,
+    pub received: Vec<Received>,
+    seen: HashSet<(String, String)>,
+}
+
+/// The record, shared by connections.
+pub type Shared = Arc<Mutex<Record>>;
+
+/// A server on a port of its own, until the process ends.
+#[derive(Debug)]
+pub struct SmtpPeer {
+    pub address: SocketAddr,
+    record: Shared,
+}
+
+impl SmtpPeer {
+    /// Each connection follows the next script, and the last one is for all that come later.
+    pub fn start(scripts: Vec<Script>) -> SmtpPeer {
+        let record = Shared::default();
+        let shared = Arc::clone(&record);
+        let address = serve(move |stream, number| {
+            let script = scripts.get(number).or(scripts.last()).cloned().unwrap_or_default();
+            lock(&shared).connections += 1;
+            // A connection that breaks is what tests are about.
+            let _ = converse(stream, &script, &shared, true);
+        });
+        SmtpPeer { address, record }
+    }
+
+    /// What has happened so far.
+    pub fn record(&self) -> MutexGuard<'_, Record> {
+        lock(&self.record)
+    }
+}
+
+/// Accepts on a free port of this machine; each connection has a thread, and its number from 0.
+pub fn serve(handle: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let handle = Arc::new(handle);
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            let handle = Arc::clone(&handle);
+            thread::spawn(move || handle(stream, number));
+        }
+    });
+    address
+}
+
+pub fn lock(record: &Shared) -> MutexGuard<'_, Record> {
+    record.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Speaks until the other side goes. Returns the stream if STARTTLS was agreed on; greets only if asked to.
+pub fn converse<S: Read + Write>(
+    stream: S,
+    script: &Script,
+    record: &Shared,
+    greets: bool,
+) -> io::Result<Option<S>> {
+    let mut talk = Talk { stream: BufReader::new(stream), script };
+    if greets && !talk.answer(At::Greeting, "220 peer.example.com ready")? {
+        return Ok(None);
+    }
+    let mut from = String::new();
+    let mut to: Vec<String> = Vec::new();
+    let mut carried = 0;
+    loop {
+        let Some(line) = talk.line()? else { return Ok(None) };
+        lock(record).commands.push(line.clone());
+        let verb = line.split(' ').next().unwrap_or_default().to_ascii_uppercase();
+        let goes_on = match verb.as_str() {
+            "EHLO" => {
+                let mut lines = vec!["peer.example.com"];
+                lines.extend(&script.offers);
+                let last = lines.len() - 1;
+                let answer: Vec<String> = lines
+                    .iter()
+                    .enumerate()
+                    .map(|(at, line)| format!("250{}{line}", if at == last { ' ' } else { '-' }))
+                    .collect();
+                talk.answer(At::Ehlo, &answer.join("\r\n"))?
+            }
+            "STARTTLS" => {
+                let goes_on = talk.answer(At::StartTls, "220 go ahead")?;
+                if goes_on && script.is_usual(At::StartTls) {
+                    return Ok(Some(talk.stream.into_inner()));
+                }
+                goes_on
+            }
+            "AUTH" => talk.login(&line, record)?,
+            "MAIL" => {
+                from = between_brackets(&line);
+                to.clear();
+                talk.answer(At::Mail, "250 2.1.0 fine")?
+            }
+            "RCPT" => {
+                let recipient = between_brackets(&line);
+                let is_new = lock(record).seen.insert((from.clone(), recipient.clone()));
+                if script.greylists && is_new {
+                    talk.say("451 4.7.1 greylisted, come back later")?;
+                    true
+                } else {
+                    to.push(recipient);
+                    talk.answer(At::Rcpt, "250 2.1.5 fine")?
+                }
+            }
+            "DATA" => {
+                let goes_on = talk.answer(At::Data, "354 go ahead")?;
+                if goes_on && script.is_usual(At::Data) {
+                    let raw = talk.message()?;
+                    let received = Received { from: from.clone(), to: to.clone(), raw };
+                    lock(record).received.push(received);
+                    carried += 1;
+                    let goes_on = talk.answer(At::End, "250 2.0.0 taken as 4711")?;
+                    goes_on && script.closes_after != Some(carried)
+                } else {
+                    goes_on
+                }
+            }
+            "QUIT" => {
+                talk.answer(At::Quit, "221 2.0.0 bye")?;
+                false
+            }
+            "RSET" | "NOOP" => talk.answer(At::Greeting, "250 2.0.0 fine")?,
+            _ => {
+                talk.say("500 5.5.1 what?")?;
+                true
+            }
+        };
+        if !goes_on {
+            return Ok(None);
+        }
+    }
+}
+
+struct Talk<'a, S> {
+    stream: BufReader<S>,
+    script: &'a Script,
+}
+
+impl<S: Read + Write> Talk<'_, S> {
+    /// Answers as the script says, or as usual. Whether the connection goes on.
+    fn answer(&mut self, at: At, usual: &str) -> io::Result<bool> {
+        match self.script.at(at) {
+            None => self.say(usual)?,
+            Some(Do::Say(line)) => {
+                self.say(line)?;
+                return Ok(!line.starts_with("421"));
+            }
+            Some(Do::Raw(bytes)) => self.write(bytes)?,
+            Some(Do::Nothing) => {}
+            Some(Do::Close) => return Ok(false),
+            Some(Do::Late(delay)) => {
+                thread::sleep(*delay);
+                self.say(usual)?;
+            }
+            Some(Do::EndlessLine) => {
+                self.write(b"250 ")?;
+                loop {
+                    self.write(&[b'x'; 4096])?;
+                }
+            }
+            Some(Do::EndlessLines) => loop {
+                self.write(b"250-and\r\n250-so\r\n250-on\r\n")?;
+            },
+        }
+        Ok(true)
+    }
+
+    fn login(&mut self, line: &str, record: &Shared) -> io::Result<bool> {
+        if line == "AUTH LOGIN" {
+            for question in ["334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"] {
+                self.say(question)?;
+                let Some(answer) = self.line()? else { return Ok(false) };
+                lock(record).commands.push(answer);
+            }
+        }
+        self.answer(At::Auth, "235 2.7.0 welcome")
+    }
+
+    fn say(&mut self, line: &str) -> io::Result<()> {
+        self.write(format!("{line}\r\n").as_bytes())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)?;
+        self.stream.get_mut().flush()
+    }
+
+    /// A line that ends in CRLF, without it. Whoever sends a bare line feed gets no answer.
+    fn line(&mut self) -> io::Result<Option<String>> {
+        let mut line = Vec::new();
+        self.stream.read_until(b'\n', &mut line)?;
+        Ok(line.strip_suffix(b"\r\n").map(|line| String::from_utf8_lossy(line).into_owned()))
+    }
+
+    /// Everything up to the final dot, which only CRLF on both sides makes one.
+    fn message(&mut self) -> io::Result<Vec<u8>> {
+        let mut message = Vec::new();
+        while !message.ends_with(b"\r\n.\r\n") && message != b".\r\n" {
+            if self.stream.read_until(b'\n', &mut message)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        message.truncate(message.len() - b".\r\n".len());
+        Ok(message)
+    }
+}
+
+fn between_brackets(line: &str) -> String {
+    let start = line.find('<').map_or(0, |at| at + 1);
+    let end = line.rfind('>').unwrap_or(line.len());
+    line.get(start..end).unwrap_or_default().to_owned()
+}
