@@ -15,6 +15,36 @@ const METADATA: [IpAddr; 7] = [
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
 ];
 
+/// Networks that are not the Internet's, with the length of their prefix.
+const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
+    (Ipv4Addr::UNSPECIFIED, 8),           // this network
+    (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
+    (Ipv4Addr::new(100, 64, 0, 0), 10),   // shared behind carriers' NAT
+    (Ipv4Addr::new(127, 0, 0, 0), 8),     // loopback
+    (Ipv4Addr::new(169, 254, 0, 0), 16),  // link-local
+    (Ipv4Addr::new(172, 16, 0, 0), 12),   // private
+    (Ipv4Addr::new(192, 0, 0, 0), 24),    // protocol assignments
+    (Ipv4Addr::new(192, 0, 2, 0), 24),    // documentation
+    (Ipv4Addr::new(192, 88, 99, 0), 24),  // 6to4 relays
+    (Ipv4Addr::new(192, 168, 0, 0), 16),  // private
+    (Ipv4Addr::new(198, 18, 0, 0), 15),   // benchmarks
+    (Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
+    (Ipv4Addr::new(203, 0, 113, 0), 24),  // documentation
+    (Ipv4Addr::new(224, 0, 0, 0), 4),     // multicast
+    (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, broadcast
+];
+
+/// All that has been given out so far. What lies outside is loopback, link-local, unique-local, multicast and the like.
+const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// Networks within it that are not the Internet's.
+const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments: Teredo, ORCHID, benchmarks
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16), // 6to4
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
+];
+
 /// The addresses that may be connected to, of those that a host has: all of them, or none and why. One that is refused speaks
 /// against the others too, because whoever answers with a mixture means the one that he should not name.
 pub fn permitted(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<Vec<IpAddr>, String> {
@@ -50,16 +80,11 @@ fn plain(address: IpAddr) -> IpAddr {
 }
 
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, ..] = address.segments();
-    let last = || {
-        let [.., w, x, y, z] = address.octets();
-        Ipv4Addr::new(w, x, y, z)
-    };
-    match [a, b, c, d, e, f] {
-        // IPv4-mapped, and the well-known prefix of NAT64, by which IPv6-only networks reach the rest.
-        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => Some(last()),
-        _ => None,
-    }
+    const MAPPED: u128 = 0xffff;
+    /// By which networks without IPv4 reach the rest.
+    const NAT64: u128 = 0x0064_ff9b << 64;
+    let is_embedded = matches!(address.to_bits() >> 32, MAPPED | NAT64);
+    address.octets().last_chunk::<4>().filter(|_| is_embedded).map(|octets| Ipv4Addr::from(*octets))
 }
 
 /// Whether an address belongs to the Internet at large: by the registries of special-purpose addresses (RFC 6890, RFC 8190), and
@@ -72,31 +97,14 @@ pub fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    !matches!(
-        address.octets(),
-        // This network, private, loopback
-        [0 | 10 | 127, ..]
-        // Shared by carriers' NAT
-        | [100, 64..=127, ..]
-        // Link-local
-        | [169, 254, ..]
-        | [172, 16..=31, ..]
-        // Protocol assignments, documentation, 6to4 relays, private
-        | [192, 0, 0 | 2, _] | [192, 88, 99, _] | [192, 168, ..]
-        // Benchmarks, documentation
-        | [198, 18 | 19, ..] | [198, 51, 100, _] | [203, 0, 113, _]
-        // Multicast, reserved, broadcast
-        | [224..=255, ..]
-    )
+    let bits = address.to_bits();
+    !SPECIAL_V4.iter().any(|(network, length)| (bits ^ network.to_bits()) >> (32 - length) == 0)
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    match address.segments() {
-        // Protocol assignments with Teredo, ORCHID and benchmarks; documentation; 6to4; documentation again
-        [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // All that has been given out so far is in 2000::/3.
-        [first, ..] => first & 0xe000 == 0x2000,
-    }
+    let bits = address.to_bits();
+    let is_in = |(network, length): &(Ipv6Addr, u32)| (bits ^ network.to_bits()) >> (128 - length) == 0;
+    is_in(&GLOBAL_V6) && !SPECIAL_V6.iter().any(is_in)
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 //! Each `{{ … }}` of a template writes one whole JSON value, quotes included, whatever it holds and however it was marked. So nothing
 //! that a visitor sends can become more than a value.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use minijinja::value::{Serde, Value as Seen};
+use minijinja::value::{Enumerator, Object, Value as Seen};
 use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -134,14 +135,12 @@ impl Template {
     /// A name that is not there would write `null` for ever.
     fn knows_its_names(&self) -> Result<(), String> {
         let template = self.0.get_template(NAME).map_err(|error| fault(&error))?;
-        let known = context(&sample(About::Canary));
+        let known = context(&sample(About::Canary)).map(|(name, _)| name);
         let globals: Vec<&str> = self.0.globals().map(|(name, _)| name).collect();
         let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
-        unknown.retain(|name| known.get(name).is_none() && !globals.contains(&name.as_str()));
+        unknown.retain(|name| !known.contains(&name.as_str()) && !globals.contains(&name.as_str()));
         unknown.sort();
         let Some(name) = unknown.first() else { return Ok(()) };
-        let known: Vec<&str> =
-            known.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
         Err(format!("there is no `{name}`: expected one of {}", known.join(", ")))
     }
 
@@ -149,7 +148,7 @@ impl Template {
         let template = self.0.get_template(NAME).map_err(|error| fault(&error))?;
         let mut output = Bounded(Vec::new());
         template
-            .render_captured_to(Seen::from(Serde(context(notice))), &mut output)
+            .render_captured_to(Seen::from(BTreeMap::from(context(notice))), &mut output)
             .map_err(|error| fault(&error))?;
         let value: Value = serde_json::from_slice(&output.0).map_err(|error| no_json(&error))?;
         Ok(compact(&value))
@@ -224,21 +223,40 @@ fn standard(notice: &Notice) -> Value {
 }
 
 /// What a template sees. The fields are exact; title, text and lines are for reading, with nothing hidden in them.
-fn context(notice: &Notice) -> Value {
-    let fields: Map<String, Value> =
-        notice.fields.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+fn context(notice: &Notice) -> [(&'static str, Seen); 9] {
     let lines: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
-    json!({
-        "type": notice.about.event(),
-        "version": VERSION,
-        "timestamp": time(notice),
-        "id": notice.id.to_string(),
-        "form": notice.form,
-        "title": visible(&notice.title),
-        "text": text(notice),
-        "fields": fields,
-        "lines": lines,
-    })
+    [
+        ("type", notice.about.event().into()),
+        ("version", VERSION.into()),
+        ("timestamp", time(notice).into()),
+        ("id", notice.id.to_string().into()),
+        ("form", notice.form.clone().into()),
+        ("title", visible(&notice.title).into()),
+        ("text", text(notice).into()),
+        ("fields", Seen::from_object(Fields(notice.fields.clone()))),
+        ("lines", lines.into()),
+    ]
+}
+
+/// A submission's fields as a template's object, in the form's order.
+struct Fields(Vec<(String, String)>);
+
+impl Object for Fields {
+    fn get_value(self: &Arc<Self>, key: &Seen) -> Option<Seen> {
+        let name = key.as_str()?;
+        self.0.iter().find_map(|(field, value)| (field == name).then(|| value.as_str().into()))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.iter().map(|(field, _)| field.as_str().into()).collect())
+    }
+}
+
+/// Without the values: they are the visitor's.
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fields(…)")
+    }
 }
 
 /// The notice as a person reads it.

@@ -5,6 +5,9 @@
 
 use std::borrow::Cow;
 
+/// The most backticks in a row that a fence outdoes.
+const MAX_BACKTICKS: usize = 9;
+
 /// No more than `limit`; what was cut off is an ellipsis.
 pub fn shorten(text: &str, limit: usize) -> String {
     let mut buffer = [0; 4];
@@ -50,9 +53,13 @@ pub fn inert(text: &str) -> String {
     text.chars().map(replace).collect()
 }
 
-/// As a block of code, with fences that nothing in it can close.
+/// As a block of code, with fences that nothing in it can close. Where it holds backticks without end, they become characters that look
+/// alike, so that the fences stay short.
 pub fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    if longest > MAX_BACKTICKS {
+        return fence(&text.replace('`', "ˋ"));
+    }
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}\n{text}\n{fence}")
 }
@@ -151,5 +158,6 @@ mod tests {
     fn nothing_closes_a_fence_from_within() {
         assert_eq!(fence("a"), "```\na\n```");
         assert_eq!(fence("``` ````\nb"), "`````\n``` ````\nb\n`````");
+        assert_eq!(fence(&"`".repeat(10)), format!("```\n{}\n```", "ˋ".repeat(10)));
     }
 }

@@ -57,13 +57,17 @@ impl Roots {
     }
 }
 
+/// What a test answers for a name.
+#[cfg(test)]
+type TestResolver = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
+
 /// Who says which addresses a name has.
 pub(super) enum Resolver {
     /// The system.
     System,
     /// A test.
     #[cfg(test)]
-    Test(Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>),
+    Test(TestResolver),
 }
 
 impl Resolver {

@@ -112,7 +112,7 @@ async fn the_status_decides_and_the_answer_says_what_the_peer_said() {
     }
     assert_eq!(peer.connections(), 5, "nothing was followed");
     peer.follow([Reply::with(429, "Retry-After", "120")]);
-    assert_eq!(failure(webhook.send(&notice()).await).retry_after, Some(Duration::from_secs(120)));
+    assert_eq!(failure(webhook.send(&notice()).await).retry_after, Some(Duration::from_mins(2)));
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn waiting_ends_with_the_deadline() {
     for reply in [
         Reply::Silence,
         Reply::HeaderDrip { every: Duration::from_millis(5) },
-        Reply::late(200, Duration::from_secs(600)),
+        Reply::late(200, Duration::from_mins(10)),
     ] {
         peer.follow([reply]);
         let began = Instant::now();
@@ -337,7 +337,10 @@ fn verify(secret: &str, request: &Request) -> Result<(), standardwebhooks::Webho
 
 /// Somebody who issues certificates, and how he is trusted.
 fn authority() -> (CertifiedIssuer<'static, KeyPair>, Roots) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("Authority {}", COUNT.fetch_add(1, Ordering::SeqCst));
     let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
     let roots = Roots::parse(issuer.pem().as_bytes()).unwrap();

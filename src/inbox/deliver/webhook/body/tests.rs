@@ -5,7 +5,7 @@ use super::*;
 /// What visitors send who mean harm.
 const HOSTILE: [&str; 12] = [
     r#""}, {"x":""#,
-    r#"\"#,
+    r"\",
     r#"\" , "text": "mine"#,
     "<!channel> <https://evil.example.com|your bank>",
     "@everyone @channel @here @all",
