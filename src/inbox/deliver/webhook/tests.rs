@@ -197,26 +197,40 @@ async fn a_port_without_anybody_is_named() {
 
 #[tokio::test]
 async fn a_name_that_changes_its_mind_leads_nowhere() {
-    // The first answer is checked and connected to; there is no second one in an attempt.
+    // In each attempt the name is looked up once. What is permitted then is connected to; what comes later is checked anew.
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    let answers = ["192.0.2.1", "10.0.0.1"];
-    let resolver = Resolver::Test(Box::new(move |name| {
-        assert_eq!(name, "hooks.example.com");
-        vec![answers[counted.fetch_add(1, Ordering::SeqCst).min(1)].parse().unwrap()]
-    }));
-    let options = options("https://hooks.example.com:1/", &[]);
+    let answers = ["127.0.0.1", "10.0.0.1"].map(|text| text.parse::<IpAddr>().unwrap());
+    let resolver = Resolver::Test(Box::new(move |_| vec![answers[counted.fetch_add(1, Ordering::SeqCst)]]));
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let options = options(&format!("http://localhost:{}/", peer.address().port()), &[]);
     let webhook = Webhook::with(options, resolver, Timestamp::now);
-    for (at, address) in answers.iter().enumerate() {
-        let failure = failure(webhook.send(&notice()).await);
-        assert_eq!(asked.load(Ordering::SeqCst), at + 1, "it is resolved once an attempt");
-        assert!(
-            failure.answer.contains(&format!("{address} is not an address of the public")),
-            "{}",
-            failure.answer
-        );
+    assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    let failure = failure(webhook.send(&notice()).await);
+    let text = format!("localhost:{}: 10.0.0.1 is not on this machine", peer.address().port());
+    assert_eq!((failure.cause, failure.answer), (Cause::Channel, text));
+    assert_eq!((asked.load(Ordering::SeqCst), peer.connections()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_name_in_somebody_elses_hands_does_not_lead_inside() {
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let port = peer.address().port();
+    for (addresses, allow_private, part) in [
+        (["127.0.0.1", "127.0.0.1"], false, "127.0.0.1 is not an address of the public Internet"),
+        (["8.8.8.8", "127.0.0.1"], false, "127.0.0.1 is not an address of the public Internet"),
+        (["127.0.0.1", "169.254.169.254"], true, "169.254.169.254 hands out a cloud's credentials"),
+    ] {
+        let addresses = addresses.map(|text| text.parse::<IpAddr>().unwrap());
+        let resolver = Resolver::Test(Box::new(move |_| addresses.to_vec()));
+        let options =
+            Options { allow_private, ..options(&format!("https://hooks.example.com:{port}/"), &[]) };
+        let failure = failure(Webhook::with(options, resolver, Timestamp::now).send(&notice()).await);
+        assert!(failure.answer.contains(part), "{}", failure.answer);
         assert_eq!(failure.cause, Cause::Channel);
     }
+    assert_eq!(peer.connections(), 0);
 }
 
 #[tokio::test]
@@ -239,6 +253,17 @@ async fn the_connection_goes_to_the_address_that_was_checked() {
     assert_eq!(protocol.as_deref(), Some(&b"http/1.1"[..]));
     assert!(head.starts_with("POST /in HTTP/1.1\r\n"), "{head}");
     assert!(head.contains(&format!("\r\nhost: hooks.example.com:{}\r\n", address.port())), "{head}");
+}
+
+#[tokio::test]
+async fn a_certificate_may_be_for_an_address() {
+    let (issuer, authority) = authority();
+    let (address, server) = tls_server(&issuer, "127.0.0.1").await;
+    let mut options = options(&format!("https://{address}/"), &[]);
+    options.extra_roots = Some(authority);
+    assert_eq!(Webhook::new(options).send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
+    let (name, _, _) = server.await.unwrap().unwrap();
+    assert_eq!(name, None, "an address is no server name (RFC 6066 §3)");
 }
 
 #[tokio::test]
