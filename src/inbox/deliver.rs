@@ -5,7 +5,6 @@
 
 pub mod channel;
 pub mod chores;
-mod corpus;
 pub mod digest;
 pub mod dispatch;
 pub mod mail;
@@ -16,6 +15,11 @@ pub mod schedule;
 pub mod smtp;
 pub mod webhook;
 pub mod worker;
+
+/// For each channel that has to stand what visitors may send.
+#[cfg(test)]
+#[path = "../../tests/it/corpus.rs"]
+mod corpus;
 
 pub use channel::{Channel, Kind, Options};
 pub use notice::Notice;

@@ -52,6 +52,15 @@ impl Outcome {
     pub fn delivered(answer: impl Into<String>) -> Outcome {
         Outcome::Delivered(brief(&answer.into()))
     }
+
+    /// The same failure, with what the other side said of when to come back.
+    #[must_use]
+    pub fn with_retry_after(self, retry_after: Option<Duration>) -> Outcome {
+        match self {
+            Outcome::Failed(failure) => Outcome::Failed(Failure { retry_after, ..failure }),
+            Outcome::Delivered(_) => self,
+        }
+    }
 }
 
 /// On one line, and no longer than [`MAX_ANSWER_CHARS`].

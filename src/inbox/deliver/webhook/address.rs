@@ -1,0 +1,269 @@
+//! Which addresses a webhook may connect to: a name in somebody else's hands must not lead into the operator's network.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::url::Host;
+
+/// Where clouds hand out credentials to whoever asks from inside: refused, whatever else is allowed.
+const METADATA: [IpAddr; 7] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Networks that are not the Internet's, with the length of their prefix.
+const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
+    (Ipv4Addr::UNSPECIFIED, 8),           // this network
+    (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
+    (Ipv4Addr::new(100, 64, 0, 0), 10),   // shared behind carriers' NAT
+    (Ipv4Addr::new(127, 0, 0, 0), 8),     // loopback
+    (Ipv4Addr::new(169, 254, 0, 0), 16),  // link-local
+    (Ipv4Addr::new(172, 16, 0, 0), 12),   // private
+    (Ipv4Addr::new(192, 0, 0, 0), 24),    // protocol assignments
+    (Ipv4Addr::new(192, 0, 2, 0), 24),    // documentation
+    (Ipv4Addr::new(192, 88, 99, 0), 24),  // 6to4 relays
+    (Ipv4Addr::new(192, 168, 0, 0), 16),  // private
+    (Ipv4Addr::new(198, 18, 0, 0), 15),   // benchmarks
+    (Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
+    (Ipv4Addr::new(203, 0, 113, 0), 24),  // documentation
+    (Ipv4Addr::new(224, 0, 0, 0), 4),     // multicast
+    (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, broadcast
+];
+
+/// All that has been given out so far. What lies outside is loopback, link-local, unique-local, multicast and the like.
+const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// Networks within it that are not the Internet's.
+const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments: Teredo, ORCHID, benchmarks
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16), // 6to4
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
+];
+
+/// The addresses that may be connected to, of those that a host has: all of them, or none and why. One that is refused speaks
+/// against the others too, because whoever answers with a mixture means the one that he should not name.
+pub fn permitted(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<Vec<IpAddr>, String> {
+    if found.is_empty() {
+        return Err("the name has no address".to_owned());
+    }
+    for address in found {
+        if let Some(reason) = refusal(host, *address, allow_private) {
+            return Err(reason);
+        }
+    }
+    Ok(found.to_vec())
+}
+
+fn refusal(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
+    if METADATA.contains(&plain(address)) {
+        return Some(format!("{address} hands out a cloud's credentials and is never connected to"));
+    }
+    if host.is_loopback() {
+        return (!plain(address).is_loopback()).then(|| format!("{address} is not on this machine"));
+    }
+    (!allow_private && !is_public(address)).then(|| {
+        format!("{address} is not an address of the public Internet (`allow_private = true` permits it)")
+    })
+}
+
+/// The address that a packet would arrive at in the end: IPv4 addresses come in IPv6 clothes (RFC 4291 §2.5.5.2, RFC 6052).
+fn plain(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(address) => embedded(address).map_or(IpAddr::V6(address), IpAddr::V4),
+        IpAddr::V4(_) => address,
+    }
+}
+
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    const MAPPED: u128 = 0xffff;
+    /// By which networks without IPv4 reach the rest.
+    const NAT64: u128 = 0x0064_ff9b << 64;
+    let is_embedded = matches!(address.to_bits() >> 32, MAPPED | NAT64);
+    address.octets().last_chunk::<4>().filter(|_| is_embedded).map(|octets| Ipv4Addr::from(*octets))
+}
+
+/// Whether an address belongs to the Internet at large: by the registries of special-purpose addresses (RFC 6890, RFC 8190), and
+/// without the transition mechanisms that could hide another address (6to4, Teredo, IPv4-compatible, local NAT64), whatever they hold.
+pub fn is_public(address: IpAddr) -> bool {
+    match plain(address) {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let bits = address.to_bits();
+    !SPECIAL_V4.iter().any(|(network, length)| (bits ^ network.to_bits()) >> (32 - length) == 0)
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let bits = address.to_bits();
+    let is_in = |(network, length): &(Ipv6Addr, u32)| (bits ^ network.to_bits()) >> (128 - length) == 0;
+    is_in(&GLOBAL_V6) && !SPECIAL_V6.iter().any(is_in)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_internet_at_large_can_reach_is_public() {
+        for text in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.1",
+            "169.253.255.255",
+            "169.255.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.1",
+            "192.0.3.1",
+            "192.88.98.1",
+            "192.167.255.255",
+            "192.169.0.0",
+            "198.17.255.255",
+            "198.20.0.0",
+            "198.51.99.1",
+            "203.0.112.1",
+            "203.0.114.1",
+            "223.255.255.255",
+            "2606:4700:4700::1111",
+            "2a00:1450:4001:800::200e",
+            "2001:200::1",
+            "2001:4860:4860::8888",
+            "2003::1",
+            "3fff:1000::1",
+            // The same as 8.8.8.8, written otherwise or reached through NAT64.
+            "::ffff:8.8.8.8",
+            "64:ff9b::8.8.8.8",
+        ] {
+            assert!(is_public(text.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_private_reserved_or_hidden_is_not_public() {
+        for text in [
+            "0.0.0.0",
+            "0.255.255.255",
+            "10.0.0.0",
+            "10.255.255.255",
+            "100.64.0.0",
+            "100.127.255.255",
+            "127.0.0.1",
+            "127.255.255.255",
+            "169.254.0.1",
+            "169.254.169.254",
+            "172.16.0.0",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.0.0",
+            "192.168.255.255",
+            "198.18.0.0",
+            "198.19.255.255",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::2",
+            "::8.8.8.8",
+            "::10.0.0.1",
+            "100::1",
+            "64:ff9b:1::1",
+            "64:ff9b:1::8.8.8.8",
+            "2001::1",
+            "2001:0:1234::1",
+            "2001:2::1",
+            "2001:10::1",
+            "2001:20::1",
+            "2001:db8::1",
+            "2002:808:808::1",
+            "2002:7f00:1::",
+            "3fff::1",
+            "4000::1",
+            "5f00::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fdff::1",
+            "fe80::1",
+            "febf::1",
+            "fec0::1",
+            "feff::1",
+            "ff02::1",
+            "ffff::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::ffff:169.254.169.254",
+            "::ffff:0.0.0.0",
+            "64:ff9b::127.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b::a9fe:a9fe",
+        ] {
+            assert!(!is_public(text.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn permission_depends_on_the_host_as_it_was_written() {
+        check("hooks.example.com", &["8.8.8.8", "2606:4700:4700::1111"], false, None);
+        check("hooks.example.com", &["192.168.1.2"], false, Some("allow_private"));
+        check("hooks.example.com", &["192.168.1.2"], true, None);
+        check("hooks.example.com", &["127.0.0.1"], false, Some("allow_private"));
+        check("hooks.example.com", &["127.0.0.1"], true, None);
+        check("hooks.example.com", &[], true, Some("no address"));
+        check("localhost", &["127.0.0.1", "::1"], false, None);
+        check("localhost", &["8.8.8.8"], false, Some("not on this machine"));
+        check("localhost", &["8.8.8.8"], true, Some("not on this machine"));
+        check("localhost", &["127.0.0.1", "192.168.1.2"], true, Some("not on this machine"));
+    }
+
+    #[test]
+    fn one_address_that_is_refused_refuses_them_all() {
+        check("hooks.example.com", &["8.8.8.8", "10.0.0.1"], false, Some("10.0.0.1"));
+        check("hooks.example.com", &["10.0.0.1", "8.8.8.8"], false, Some("10.0.0.1"));
+        check("hooks.example.com", &["8.8.8.8", "10.0.0.1"], true, None);
+        check("hooks.example.com", &["10.0.0.1", "169.254.169.254"], true, Some("credentials"));
+    }
+
+    #[test]
+    fn a_clouds_credentials_are_out_of_reach_even_where_private_addresses_are_not() {
+        for text in [
+            "169.254.169.254",
+            "169.254.170.2",
+            "100.100.100.200",
+            "168.63.129.16",
+            "192.0.0.192",
+            "fd00:ec2::254",
+            "fd20:ce::254",
+            "::ffff:169.254.169.254",
+            "64:ff9b::169.254.169.254",
+        ] {
+            check("hooks.example.com", &[text], true, Some("credentials"));
+        }
+    }
+
+    fn check(host: &str, found: &[&str], allow_private: bool, refused: Option<&str>) {
+        let found: Vec<IpAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
+        match (permitted(&Host::Name(host.to_owned()), &found, allow_private), refused) {
+            (Ok(permitted), None) => assert_eq!(permitted, found),
+            (Err(reason), Some(part)) => assert!(reason.contains(part), "{reason}"),
+            (result, _) => panic!("{host} {found:?}: {result:?}"),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! One POST over one connection, each phase with a deadline, and of the answer no more than is looked at.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::Deadlines;
+use super::address;
+use super::url::{Host, Scheme, Url};
+
+/// The most of an answer's header that is taken, in bytes.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+
+/// The most of an answer's body that is read, in bytes.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+
+/// The most addresses of either family that are tried.
+const MAX_ADDRESSES: usize = 2;
+
+/// Certificate authorities that are trusted beside the public ones.
+#[derive(Clone, Debug)]
+pub struct Roots(Vec<CertificateDer<'static>>);
+
+impl Roots {
+    /// Reads one or more certificates in PEM, or says what would be right.
+    pub fn parse(pem: &[u8]) -> Result<Roots, String> {
+        let expected = "expected one or more certificates (`-----BEGIN CERTIFICATE-----`)";
+        let certificates: Vec<_> =
+            CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| expected)?;
+        if certificates.is_empty() {
+            return Err(expected.to_owned());
+        }
+        let mut store = RootCertStore::empty();
+        for certificate in &certificates {
+            store.add(certificate.clone()).map_err(|error| format!("{expected}: {error}"))?;
+        }
+        Ok(Roots(certificates))
+    }
+}
+
+/// What a test answers for a name.
+#[cfg(test)]
+type TestResolver = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
+
+/// Who says which addresses a name has.
+pub(super) enum Resolver {
+    /// The system.
+    System,
+    /// A test.
+    #[cfg(test)]
+    Test(TestResolver),
+}
+
+impl Resolver {
+    async fn resolve(&self, host: &Host, port: u16) -> io::Result<Vec<IpAddr>> {
+        match (self, host) {
+            (_, Host::Address(address)) => Ok(vec![*address]),
+            (Resolver::System, Host::Name(name)) => {
+                let found = tokio::net::lookup_host((name.as_str(), port)).await?;
+                Ok(found.map(|address| address.ip()).collect())
+            }
+            #[cfg(test)]
+            (Resolver::Test(answer), Host::Name(name)) => Ok(answer(name)),
+        }
+    }
+}
+
+/// What came back.
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// The beginning of its body.
+    pub body: Vec<u8>,
+}
+
+/// What all attempts of a channel share.
+pub(super) struct Client {
+    resolver: Resolver,
+    allow_private: bool,
+    tls: Result<TlsConnector, String>,
+    deadlines: Deadlines,
+}
+
+impl Client {
+    pub(super) fn new(
+        resolver: Resolver,
+        allow_private: bool,
+        extra_roots: Option<&Roots>,
+        deadlines: Deadlines,
+    ) -> Client {
+        Client { resolver, allow_private, tls: connector(extra_roots), deadlines }
+    }
+
+    /// Posts JSON. A failure is a sentence that says in which phase it happened; whoever it was to goes before it.
+    pub(super) async fn post(
+        &self,
+        url: &Url,
+        headers: Vec<(&'static str, HeaderValue)>,
+        body: String,
+    ) -> Result<Answer, String> {
+        let request = request(url, headers, body)?;
+        let stream = self.connect(url).await?;
+        if url.scheme() == Scheme::Http {
+            return self.exchange(stream, request).await;
+        }
+        let name = match url.host() {
+            Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| error.to_string())?,
+            Host::Address(address) => ServerName::from(*address),
+        };
+        let handshake = self.tls.as_ref().map_err(String::clone)?.connect(name, stream);
+        let stream = within(self.deadlines.tls, "TLS handshake", handshake).await?;
+        self.exchange(stream, request).await
+    }
+
+    /// Connects to one of the addresses that were checked, and to no other: nothing is resolved a second time.
+    async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
+        let resolving = self.resolver.resolve(url.host(), url.port());
+        let found = within(self.deadlines.resolve, "resolving the name", resolving).await?;
+        let permitted = address::permitted(url.host(), &found, self.allow_private)?;
+        let candidates = candidates(&permitted);
+        let share = self.deadlines.connect / u32::try_from(candidates.len()).unwrap_or(1).max(1);
+        let mut failure = "the name has no address".to_owned();
+        for address in candidates {
+            let connecting = TcpStream::connect(SocketAddr::new(address, url.port()));
+            match within(share, &format!("connecting to {address}"), connecting).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    async fn exchange<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<Answer, String>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let handshake = http1::Builder::new()
+            .max_buf_size(MAX_BODY_BYTES)
+            .max_header_size(MAX_HEADER_BYTES)
+            .handshake(TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await.map_err(|error| in_full(&error))?;
+        // What ends the connection ends the exchange as well, with an error that says more.
+        let driver = async {
+            let _ = connection.await;
+            std::future::pending::<()>().await;
+        };
+        let exchange = async {
+            let answer =
+                within(self.deadlines.answer, "waiting for the answer", sender.send_request(request)).await?;
+            let (head, body) = answer.into_parts();
+            // The status has decided already: whatever becomes of the body changes nothing.
+            let mut beginning = Vec::new();
+            let _ = timeout(self.deadlines.body, read(body, &mut beginning)).await;
+            Ok(Answer { status: head.status, headers: head.headers, body: beginning })
+        };
+        let mut driver = pin!(driver);
+        tokio::select! {
+            answer = exchange => answer,
+            () = &mut driver => Err("the connection has ended".to_owned()),
+        }
+    }
+}
+
+/// TLS 1.2 or 1.3 with the public authorities and those of the operator; certificates are checked in any case.
+fn connector(extra_roots: Option<&Roots>) -> Result<TlsConnector, String> {
+    let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+    for certificate in extra_roots.iter().flat_map(|roots| &roots.0) {
+        roots.add(certificate.clone()).map_err(|error| error.to_string())?;
+    }
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn request(
+    url: &Url,
+    headers: Vec<(&'static str, HeaderValue)>,
+    body: String,
+) -> Result<Request<Full<Bytes>>, String> {
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(url.target())
+        .header(HOST, url.authority())
+        .header(USER_AGENT, concat!("frontdesk/", env!("CARGO_PKG_VERSION")))
+        .header(CONTENT_TYPE, "application/json")
+        .header(CONTENT_LENGTH, body.len())
+        .header(CONNECTION, "close");
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
+}
+
+/// The addresses to try, of both families: where one is unreachable, the other may not be.
+fn candidates(permitted: &[IpAddr]) -> Vec<IpAddr> {
+    let (mut v4, mut v6) = (0, 0);
+    let is_wanted = |address: &&IpAddr| {
+        let count = if address.is_ipv4() { &mut v4 } else { &mut v6 };
+        *count += 1;
+        *count <= MAX_ADDRESSES
+    };
+    permitted.iter().filter(is_wanted).copied().collect()
+}
+
+/// Adds what arrives to `beginning` until there is enough.
+async fn read(mut body: Incoming, beginning: &mut Vec<u8>) {
+    while let Some(Ok(frame)) = body.frame().await {
+        let Ok(data) = frame.into_data() else { continue };
+        beginning.extend_from_slice(&data[..data.len().min(MAX_BODY_BYTES - beginning.len())]);
+        if beginning.len() == MAX_BODY_BYTES {
+            break;
+        }
+    }
+}
+
+async fn within<T, E: std::error::Error>(
+    limit: Duration,
+    phase: &str,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, String> {
+    match timeout(limit, work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(format!("{phase}: {}", in_full(&error))),
+        Err(_) => Err(format!("{phase}: not done within {} s", limit.as_secs_f32())),
+    }
+}
+
+/// An error with its causes, each said once.
+fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+    }
+}

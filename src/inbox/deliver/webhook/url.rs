@@ -1,0 +1,249 @@
+//! The address that the operator gives: an `https` URL, or an `http` one that stays on this machine.
+//!
+//! It is read as RFC 3986 writes it, and nothing is repaired. A parser that mends what it is given (backslashes, tabs, `0x7f.1`)
+//! would connect to something else than what stands in the file.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use http::Uri;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// The most characters of a URL.
+const MAX_CHARS: usize = 2_000;
+
+/// A checked URL. Its path may be a secret, as those of chat services are: it is in no message and not in the debug output.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url {
+    scheme: Scheme,
+    host: Host,
+    port: u16,
+    /// Path and query, as they stand in the request line.
+    target: String,
+}
+
+/// How a URL is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// In the clear, to this machine only.
+    Http,
+    /// With TLS.
+    Https,
+}
+
+/// Whom a URL names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// A name, in lower case.
+    Name(String),
+    /// An address.
+    Address(IpAddr),
+}
+
+impl Host {
+    /// Whether this machine is meant, literally: only then may it be connected to without further permission, and nothing else then.
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Host::Name(name) => name == "localhost",
+            Host::Address(address) => address.is_loopback(),
+        }
+    }
+}
+
+impl Url {
+    /// Reads a URL, or says what would be right. Host names in other scripts are refused, not converted: what is connected to
+    /// should stand in the file.
+    pub fn parse(text: &str) -> Result<Url, String> {
+        if text.len() > MAX_CHARS {
+            return Err(format!("a URL has {MAX_CHARS} characters at most"));
+        }
+        if text.contains('#') {
+            return Err("a fragment (`#…`) never reaches the server: leave it out".to_owned());
+        }
+        if !text.is_ascii() {
+            return Err("a URL is written in ASCII: the host's name in its `xn--` form, anything else \
+                        percent-encoded"
+                .to_owned());
+        }
+        let expected = "expected a URL such as `https://hooks.example.com/frontdesk`";
+        let uri: Uri = text.parse().map_err(|_| expected.to_owned())?;
+        let scheme = match uri.scheme_str() {
+            Some("https") => Scheme::Https,
+            Some("http") => Scheme::Http,
+            _ => return Err(expected.to_owned()),
+        };
+        let authority = uri.authority().ok_or(expected)?;
+        if authority.as_str().contains('@') {
+            return Err(
+                "a name or password in the URL is not sent: leave it out, and let the receiver verify the \
+                        signature (`secret`)"
+                    .to_owned(),
+            );
+        }
+        let host = read_host(authority.host())?;
+        let port = match (authority.port_u16(), authority.port()) {
+            (Some(0), _) => return Err("port 0 is nobody's".to_owned()),
+            (Some(port), _) => port,
+            // What stands behind the colon is no number, or nothing at all.
+            (None, _) if authority.as_str().len() != authority.host().len() => {
+                return Err("a port is a number up to 65535".to_owned());
+            }
+            (None, _) if scheme == Scheme::Https => 443,
+            (None, _) => 80,
+        };
+        if scheme == Scheme::Http && !host.is_loopback() {
+            return Err(
+                "submissions do not travel in the clear: expected `https://` (`http://` is for `localhost`, \
+                        127.0.0.1 and [::1])"
+                    .to_owned(),
+            );
+        }
+        let target = uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+        let target = if target.starts_with('?') { format!("/{target}") } else { target };
+        Ok(Url { scheme, host, port, target })
+    }
+
+    /// How it is connected to.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Whom it names.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The port, that of the scheme where none is named.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Path and query, for the request line (RFC 9112 §3.2.1).
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// The `Host` header: without the port where it is the scheme's own (RFC 9110 §7.2).
+    pub fn authority(&self) -> String {
+        match (self.scheme, self.port) {
+            (Scheme::Https, 443) | (Scheme::Http, 80) => self.host.to_string(),
+            _ => self.place(),
+        }
+    }
+
+    /// Host and port, for the operator to recognise it by.
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+}
+
+fn read_host(text: &str) -> Result<Host, String> {
+    let wrong = || "the host is neither a name such as `hooks.example.com` nor an address".to_owned();
+    if let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        return address.parse().map(|address| Host::Address(IpAddr::V6(address))).map_err(|_| wrong());
+    }
+    let name = text.to_ascii_lowercase();
+    match ServerName::try_from(name.as_str()) {
+        Ok(ServerName::IpAddress(_)) => text.parse().map(Host::Address).map_err(|_| wrong()),
+        // A resolver takes `0x7f.1` for an address. Whoever writes it that way wants to hide it.
+        Ok(ServerName::DnsName(_)) if !name.split('.').any(|label| label.starts_with("0x")) => {
+            Ok(Host::Name(name))
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// As in a URL: an IPv6 address stands in brackets.
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Name(name) => f.write_str(name),
+            Host::Address(IpAddr::V4(address)) => address.fmt(f),
+            Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+/// Without path and query.
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Url({:?}, {}, …)", self.scheme, self.place())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_taken_apart() {
+        check(
+            "https://hooks.example.com/frontdesk",
+            Ok(("hooks.example.com:443", "hooks.example.com", "/frontdesk")),
+        );
+        check("https://Hooks.Example.com:8443/a%20b?x=1&y=2", {
+            Ok(("hooks.example.com:8443", "hooks.example.com:8443", "/a%20b?x=1&y=2"))
+        });
+        check("https://hooks.example.com", Ok(("hooks.example.com:443", "hooks.example.com", "/")));
+        check("https://hooks.example.com?x=1", Ok(("hooks.example.com:443", "hooks.example.com", "/?x=1")));
+        check("https://192.0.2.7/", Ok(("192.0.2.7:443", "192.0.2.7", "/")));
+        check("https://[2001:db8::7]:444/", Ok(("[2001:db8::7]:444", "[2001:db8::7]:444", "/")));
+        check(
+            "https://xn--bcher-kva.example/",
+            Ok(("xn--bcher-kva.example:443", "xn--bcher-kva.example", "/")),
+        );
+        check("http://localhost:8080/x", Ok(("localhost:8080", "localhost:8080", "/x")));
+        check("http://127.0.0.9/x", Ok(("127.0.0.9:80", "127.0.0.9", "/x")));
+        check("http://[::1]/x", Ok(("[::1]:80", "[::1]", "/x")));
+    }
+
+    #[test]
+    fn what_is_no_safe_url_is_refused_with_a_word_on_what_would_be_right() {
+        check("", Err("expected a URL"));
+        check("hooks.example.com/x", Err("expected a URL"));
+        check("/x", Err("expected a URL"));
+        check("ftp://hooks.example.com/", Err("expected a URL"));
+        check("https:///x", Err("expected a URL"));
+        check("https://hooks.example.com\\@192.0.2.1/", Err("expected a URL"));
+        check("https://hooks.example.com/a b", Err("expected a URL"));
+        check("https://hooks.example.com/\r\nX: y", Err("expected a URL"));
+        check("http://hooks.example.com/", Err("https://"));
+        check("http://localhost.example.com/", Err("https://"));
+        check("http://192.0.2.7/", Err("https://"));
+        check("https://user:password@hooks.example.com/", Err("name or password"));
+        check("https://hooks.example.com/#part", Err("fragment"));
+        check("https://bücher.example/", Err("xn--"));
+        check("https://hooks.example.com/ü", Err("percent-encoded"));
+        check("https://2130706433/", Err("neither a name"));
+        check("https://0x7f.0.0.1/", Err("neither a name"));
+        check("https://0x7f000001/", Err("neither a name"));
+        check("https://127.1/", Err("neither a name"));
+        check("https://0177.0.0.1/", Err("neither a name"));
+        check("https://[::1%25eth0]/", Err("neither a name"));
+        check("https://-x.example.com/", Err("neither a name"));
+        check("https://hooks.example.com:0/", Err("port 0"));
+        check("https://hooks.example.com:/", Err("port"));
+        check("https://hooks.example.com:99999/", Err("port"));
+        check(&format!("https://hooks.example.com/{}", "x".repeat(MAX_CHARS)), Err("2000 characters"));
+    }
+
+    #[test]
+    fn the_path_is_nowhere_in_the_debug_output() {
+        let url = Url::parse("https://hooks.example.com/services/T0/B0/secret?token=secret").unwrap();
+        assert_eq!(format!("{url:?}"), "Url(Https, hooks.example.com:443, …)");
+    }
+
+    fn check(text: &str, expected: Result<(&str, &str, &str), &str>) {
+        match (Url::parse(text), expected) {
+            (Ok(url), Ok((place, authority, target))) => {
+                assert_eq!(
+                    (&*url.place(), &*url.authority(), url.target()),
+                    (place, authority, target),
+                    "{text}"
+                );
+            }
+            (Err(fault), Err(part)) => assert!(fault.contains(part), "{text}: {fault}"),
+            (found, _) => panic!("{text}: {found:?}"),
+        }
+    }
+}

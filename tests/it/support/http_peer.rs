@@ -1,0 +1,396 @@
+//! An HTTP peer that behaves as badly as it is told to: a script says what it does with each request, and it keeps what it was sent.
+//!
+//! It knows nothing but the standard library. Each connection has a thread of its own; dropping the peer ends them all.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a thread that waits looks whether the peer is still wanted.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What the peer does with one request (with one connection, where no request is read).
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// Answers as HTTP asks for, after a delay.
+    Answer { status: u16, headers: Vec<(String, String)>, body: Vec<u8>, delay: Duration },
+    /// Closes before it has read anything.
+    CloseBeforeRequest,
+    /// Reads the request and closes.
+    CloseAfterRequest,
+    /// Reads the request, sends the beginning of a header and closes.
+    HalfHeader,
+    /// Sends a header, byte by byte, and never ends it.
+    HeaderDrip { every: Duration },
+    /// Sends header lines until the other side goes away.
+    EndlessHeaders,
+    /// Reads the request and says nothing.
+    Silence,
+    /// Announces a body of so many bytes and sends it until the other side goes away.
+    LongBody { status: u16, bytes: u64 },
+    /// Announces a body and never sends it.
+    StalledBody { status: u16 },
+    /// Sends this, whatever it is, and closes.
+    Raw(Vec<u8>),
+}
+
+impl Reply {
+    /// An answer without headers of its own.
+    pub fn status(status: u16) -> Reply {
+        Reply::Answer { status, headers: Vec::new(), body: Vec::new(), delay: Duration::ZERO }
+    }
+
+    /// The same with a header.
+    pub fn with(status: u16, name: &str, value: &str) -> Reply {
+        let headers = vec![(name.to_owned(), value.to_owned())];
+        Reply::Answer { status, headers, body: Vec::new(), delay: Duration::ZERO }
+    }
+
+    /// The same with a body.
+    pub fn saying(status: u16, body: &str) -> Reply {
+        Reply::Answer { status, headers: Vec::new(), body: body.into(), delay: Duration::ZERO }
+    }
+
+    /// The same, later.
+    pub fn late(status: u16, delay: Duration) -> Reply {
+        Reply::Answer { status, headers: Vec::new(), body: Vec::new(), delay }
+    }
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// Names and values as they were sent, in their order.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// When its last byte had arrived.
+    pub at: Instant,
+}
+
+impl Request {
+    /// The value of the first header of this name, in whatever case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let named = self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value.as_str())
+    }
+}
+
+#[derive(Default)]
+struct State {
+    script: Vec<Reply>,
+    step: usize,
+    requests: Vec<Request>,
+    connections: usize,
+    sent: u64,
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread of the peer panics")
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+
+    /// The next step of the script; its last one stays.
+    fn next(&self) -> Reply {
+        let mut state = self.lock();
+        let reply = state.script[state.step.min(state.script.len() - 1)].clone();
+        state.step += 1;
+        reply
+    }
+
+    /// What the next step will be.
+    fn upcoming(&self) -> Reply {
+        let state = self.lock();
+        state.script[state.step.min(state.script.len() - 1)].clone()
+    }
+}
+
+/// A running peer on a port of 127.0.0.1.
+pub struct HttpPeer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl HttpPeer {
+    /// Starts it. The script is gone through request by request, and its last step is repeated.
+    pub fn start(script: impl IntoIterator<Item = Reply>) -> HttpPeer {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let shared = Arc::new(Shared::default());
+        shared.lock().script = script.into_iter().collect();
+        assert!(!shared.lock().script.is_empty(), "a script has a step at least");
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if accepting.is_over() {
+                    break;
+                }
+                accepting.change(|state| state.connections += 1);
+                let shared = Arc::clone(&accepting);
+                // What goes wrong on a connection is the other side's doing, and it will have noticed.
+                thread::spawn(move || serve(stream, &shared).ok());
+            }
+        });
+        HttpPeer { address, shared }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A URL of it.
+    pub fn url(&self, target: &str) -> String {
+        format!("http://{}{target}", self.address)
+    }
+
+    /// From now on it goes through this script.
+    pub fn follow(&self, script: impl IntoIterator<Item = Reply>) {
+        let script: Vec<Reply> = script.into_iter().collect();
+        assert!(!script.is_empty(), "a script has a step at least");
+        self.shared.change(|state| {
+            state.script = script;
+            state.step = 0;
+        });
+    }
+
+    /// What it was sent until now.
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.lock().requests.clone()
+    }
+
+    /// How often it was connected to.
+    pub fn connections(&self) -> usize {
+        self.shared.lock().connections
+    }
+
+    /// How many bytes of long bodies and endless headers it got rid of.
+    pub fn sent(&self) -> u64 {
+        self.shared.lock().sent
+    }
+
+    /// Waits until it has been sent so many requests.
+    ///
+    /// # Panics
+    ///
+    /// If that does not happen in time.
+    pub fn wait_for(&self, count: usize, limit: Duration) -> Vec<Request> {
+        let (state, result) = self
+            .shared
+            .changed
+            .wait_timeout_while(self.shared.lock(), limit, |state| state.requests.len() < count)
+            .expect("no thread of the peer panics");
+        assert!(!result.timed_out(), "{} of {count} requests within {limit:?}", state.requests.len());
+        state.requests.clone()
+    }
+}
+
+impl Drop for HttpPeer {
+    fn drop(&mut self) {
+        self.shared.change(|state| state.is_over = true);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// A connection: request after request, until one of the two has enough.
+fn serve(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(LOOK))?;
+    stream.set_write_timeout(Some(LOOK))?;
+    if matches!(shared.upcoming(), Reply::CloseBeforeRequest) {
+        shared.next();
+        return stream.shutdown(Shutdown::Both);
+    }
+    let mut buffer = Vec::new();
+    while let Some(request) = read_request(&mut stream, &mut buffer, shared)? {
+        let closes = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        let reply = shared.next();
+        shared.change(|state| state.requests.push(request));
+        if !answer(&mut stream, &reply, shared)? || closes {
+            break;
+        }
+    }
+    stream.shutdown(Shutdown::Both)
+}
+
+/// Does what the script says. Whether the connection may go on.
+fn answer(stream: &mut TcpStream, reply: &Reply, shared: &Shared) -> std::io::Result<bool> {
+    match reply {
+        Reply::Answer { status, headers, body, delay } => {
+            pause(*delay, shared);
+            let mut head = format!("HTTP/1.1 {status} Scripted\r\n");
+            for (name, value) in headers {
+                head.push_str(&format!("{name}: {value}\r\n"));
+            }
+            if !matches!(status, 100..=199 | 204 | 304) {
+                head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+            }
+            send(stream, &[head.as_bytes(), b"\r\n", body].concat(), shared)?;
+            Ok(true)
+        }
+        Reply::CloseBeforeRequest | Reply::CloseAfterRequest => Ok(false),
+        Reply::HalfHeader => {
+            send(stream, b"HTTP/1.1 200 OK\r\nContent-Le", shared)?;
+            Ok(false)
+        }
+        Reply::HeaderDrip { every } => {
+            send(stream, b"HTTP/1.1 200 OK\r\nX-Drip: ", shared)?;
+            while !shared.is_over() {
+                pause(*every, shared);
+                send(stream, b"x", shared)?;
+            }
+            Ok(false)
+        }
+        Reply::EndlessHeaders => {
+            send(stream, b"HTTP/1.1 200 OK\r\n", shared)?;
+            while !shared.is_over() {
+                send_counted(stream, "X-More: and more\r\n".repeat(512).as_bytes(), shared)?;
+            }
+            Ok(false)
+        }
+        Reply::Silence => {
+            wait_until_gone(stream, shared);
+            Ok(false)
+        }
+        Reply::LongBody { status, bytes } => {
+            let head = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {bytes}\r\n\r\n");
+            send(stream, head.as_bytes(), shared)?;
+            let mut left = *bytes;
+            while left > 0 && !shared.is_over() {
+                let chunk = [b'x'; 16 * 1024];
+                let count = usize::try_from(left).map_or(chunk.len(), |left| left.min(chunk.len()));
+                send_counted(stream, &chunk[..count], shared)?;
+                left -= count as u64;
+            }
+            Ok(false)
+        }
+        Reply::StalledBody { status } => {
+            send(
+                stream,
+                format!("HTTP/1.1 {status} Scripted\r\nContent-Length: 7\r\n\r\nso").as_bytes(),
+                shared,
+            )?;
+            wait_until_gone(stream, shared);
+            Ok(false)
+        }
+        Reply::Raw(bytes) => {
+            send(stream, bytes, shared)?;
+            Ok(false)
+        }
+    }
+}
+
+/// Reads one request; none if the other side has gone.
+fn read_request(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+    shared: &Shared,
+) -> std::io::Result<Option<Request>> {
+    let end = loop {
+        if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if !receive(stream, buffer, shared)? {
+            return Ok(None);
+        }
+    };
+    let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
+    buffer.drain(..end);
+    let mut lines = head.lines();
+    let mut words = lines.next().unwrap_or_default().split(' ').map(str::to_owned);
+    let mut request = Request {
+        method: words.next().unwrap_or_default(),
+        target: words.next().unwrap_or_default(),
+        headers: lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+            .collect(),
+        body: Vec::new(),
+        at: Instant::now(),
+    };
+    let length: usize = request.header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
+    while buffer.len() < length {
+        if !receive(stream, buffer, shared)? {
+            return Ok(None);
+        }
+    }
+    request.body = buffer.drain(..length).collect();
+    request.at = Instant::now();
+    Ok(Some(request))
+}
+
+/// Adds what has arrived. False once nothing will any more.
+fn receive(stream: &mut TcpStream, buffer: &mut Vec<u8>, shared: &Shared) -> std::io::Result<bool> {
+    let mut chunk = [0; 16 * 1024];
+    while !shared.is_over() {
+        match stream.read(&mut chunk) {
+            Ok(0) => return Ok(false),
+            Ok(count) => {
+                buffer.extend_from_slice(&chunk[..count]);
+                return Ok(true);
+            }
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+fn send_counted(stream: &mut TcpStream, bytes: &[u8], shared: &Shared) -> std::io::Result<()> {
+    send(stream, bytes, shared)?;
+    shared.change(|state| state.sent += bytes.len() as u64);
+    Ok(())
+}
+
+fn send(stream: &mut TcpStream, mut bytes: &[u8], shared: &Shared) -> std::io::Result<()> {
+    while !bytes.is_empty() && !shared.is_over() {
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn wait_until_gone(stream: &mut TcpStream, shared: &Shared) {
+    let mut ignored = Vec::new();
+    while receive(stream, &mut ignored, shared).unwrap_or(false) {
+        ignored.clear();
+    }
+}
+
+fn pause(delay: Duration, shared: &Shared) {
+    let end = Instant::now() + delay;
+    while !shared.is_over() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        thread::sleep(left.min(LOOK));
+    }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
