@@ -3,6 +3,7 @@
 //! A key is declared once, where it is read in `Config::read`: its name, its default and how it is parsed. Everything else
 //! (unknown keys, environment variables, the `config` command, the check of the commented example) follows from that.
 
+mod channel;
 mod reader;
 mod value;
 
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub use reader::{Flag, Origin, Setting};
 
 use crate::fault::Fault;
+use crate::inbox::deliver::chores::Housekeeping;
+use crate::inbox::form::FORMS;
 use crate::inbox::{email::Mailbox, limit, store};
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
 use crate::{resources, web};
@@ -39,6 +42,8 @@ pub struct Config {
     pub resources: resources::Options,
     /// Where submissions are kept.
     pub store: store::Options,
+    /// What is to be done in the inbox from time to time.
+    pub housekeeping: Housekeeping,
     /// How often one source may submit.
     pub limits: limit::Options,
     /// The effective settings in the order in which they are documented.
@@ -109,7 +114,7 @@ impl Config {
         let ops_listen = r.get("server.ops_listen", "127.0.0.1:8081", value::optional_address);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let seconds = |seconds| Duration::from_secs(seconds)..=Duration::from_hours(1);
-        let web = web::Options {
+        let mut web = web::Options {
             workers: match r.get("server.workers", "0", value::count(0..=1024)) {
                 0 => cores,
                 workers => workers,
@@ -127,6 +132,8 @@ impl Config {
             idle_timeout: r.get("server.idle_timeout", "30s", value::duration(seconds(1))),
             exchange_timeout: r.get("server.exchange_timeout", "30s", value::duration(seconds(1))),
             shutdown_grace: r.get("server.shutdown_grace", "10s", value::duration(seconds(0))),
+            confirmed_forms: Vec::new(),
+            confirm_timeout: r.get("forms.confirm_timeout", "15s", value::duration(seconds(1))),
         };
 
         r.refuse_if(
@@ -144,10 +151,17 @@ impl Config {
             "must not be inside a folder that is published",
         );
         let window = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
-        let store = store::Options {
+        let retention = Duration::from_hours(24)..=Duration::from_hours(24 * 36_500);
+        let mut store = store::Options {
             path,
             duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)),
             channels: Vec::new(),
+            recipient: r.get("store.recipient", "", value::recipient),
+        };
+        let housekeeping = Housekeeping {
+            retention: r.get("store.retention", "off", value::optional_duration(retention)),
+            digest_at: r.get("digest.at", "07:00", value::optional_time),
+            recipient: store.recipient.clone(),
         };
         let limits = limit::Options {
             enabled: r.get("limits.enabled", "true", value::flag),
@@ -182,6 +196,25 @@ impl Config {
             "`operator.email` is not set",
             "without script the forms show it, and security.txt needs a contact",
         );
+        let defaults =
+            channel::Defaults { folder, email: &operator.email, title: &title };
+        store.channels = channel::read(r, &defaults);
+        for form in FORMS {
+            let key = format!("forms.{}.accept", form.name);
+            if r.get(&key, "kept", value::accept) {
+                r.refuse_if(
+                    !store.channels.iter().any(|channel| channel.takes(form.name)),
+                    &key,
+                    "is \"delivered\", and no `[[channel]]` takes this form",
+                );
+                web.confirmed_forms.push(form.name);
+            }
+        }
+        r.refuse_if(
+            !web.confirmed_forms.is_empty() && web.exchange_timeout <= web.confirm_timeout + web.body_timeout,
+            "server.exchange_timeout",
+            "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or who waits for a confirmation gets no answer",
+        );
         let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
         let pages = pages::Options {
             title: title.clone(),
@@ -215,6 +248,7 @@ impl Config {
             pages,
             resources,
             store,
+            housekeeping,
             limits,
             settings: Vec::new(),
         }

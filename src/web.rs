@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::inbox::deliver::worker::Confirmations;
 use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
 use crate::pages::Site;
@@ -51,6 +52,10 @@ pub struct Options {
     pub exchange_timeout: Duration,
     /// How long connections may finish their exchanges once the server is told to stop.
     pub shutdown_grace: Duration,
+    /// The forms whose 200 waits until a channel has confirmed the submission.
+    pub confirmed_forms: Vec<&'static str>,
+    /// For how long it waits; then the answer is 500, and delivery goes on.
+    pub confirm_timeout: Duration,
 }
 
 /// What requests are answered from.
@@ -60,6 +65,8 @@ pub struct Desk {
     pub site: Arc<Site>,
     /// Where submissions are kept.
     pub store: Store,
+    /// By which deliveries can be waited for.
+    pub confirmations: Confirmations,
     /// How often one source may submit.
     pub limiter: Limiter,
     /// How this server is run.

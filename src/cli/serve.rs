@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::{site, style};
 use crate::config::{Config, Flag};
 use crate::fault::Severity;
+use crate::inbox::deliver::worker::{self, Worker};
 use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
 use crate::pages::Site;
@@ -38,9 +39,19 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     let is_new = !config.store.path.exists();
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot keep submissions in {}", config.store.path.display()))?;
+    let worker = Worker::start(
+        worker::Options {
+            database: config.store.path.clone(),
+            channels: config.store.channels.clone(),
+            housekeeping: config.housekeeping.clone(),
+            grace: config.web.shutdown_grace,
+        },
+        store.clone(),
+    )?;
     let desk = Arc::new(Desk {
         site: Arc::new(site),
         store,
+        confirmations: worker.confirmations(),
         limiter: Limiter::new(&config.limits),
         options: config.web.clone(),
     });
@@ -53,6 +64,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     let rest = desk.site.clone();
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
     web::serve(&desk, public, private, &stop)?;
+    worker.stop();
     if let Some(desk) = Arc::into_inner(desk) {
         desk.store.close();
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::inbox::seal::Recipient;
 use crate::web::Network;
 
 /// A value from the file, or a text from the environment or a flag.
@@ -178,6 +179,44 @@ pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Pars
             _ => return Err(expected()),
         };
         if range.contains(&duration) { Ok(duration) } else { Err(expected()) }
+    }
+}
+
+/// The same, or "off".
+pub(super) fn optional_duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Parsed<Option<Duration>> {
+    let duration = duration(range);
+    move |raw| match raw.as_text() {
+        Some("off") => Ok(None),
+        _ => duration(raw).map(Some).map_err(|expected| format!("\"off\", or {expected}")),
+    }
+}
+
+/// A time of the day, or "off".
+pub(super) fn optional_time(raw: &Raw) -> Parsed<Option<jiff::civil::Time>> {
+    let text = raw.as_text().unwrap_or_default();
+    if text == "off" {
+        return Ok(None);
+    }
+    let expected = || "a time of the day in UTC such as \"07:00\", or \"off\"".to_owned();
+    let is_short = text.len() == 5;
+    text.parse().ok().filter(|_| is_short).map(Some).ok_or_else(expected)
+}
+
+/// Whether a form's 200 waits until a channel has confirmed.
+pub(super) fn accept(raw: &Raw) -> Parsed<bool> {
+    match raw.as_text() {
+        Some("kept") => Ok(false),
+        Some("delivered") => Ok(true),
+        _ => Err("\"kept\" or \"delivered\"".to_owned()),
+    }
+}
+
+/// An age recipient, or nothing.
+pub(super) fn recipient(raw: &Raw) -> Parsed<Option<Recipient>> {
+    match raw.as_text() {
+        Some("") => Ok(None),
+        Some(text) => Recipient::parse(text).map(Some),
+        None => Err("a public key of age such as \"age1…\"".to_owned()),
     }
 }
 

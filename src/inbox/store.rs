@@ -30,9 +30,10 @@ use super::deliver::{self, dispatch::Room, outcome::Outcome, schedule::Verdict};
 use super::delivery::{Lease, Obstacle, State};
 use super::limit::Source;
 use super::parse::Entry;
+use super::seal::Recipient;
 use super::submission::{Status, Submission};
-pub use sqlite::editor::Editor;
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, restore, verify};
+pub use sqlite::editor::Editor;
 pub use sqlite::read::{Found, Listing, Reader};
 use writer::Writer;
 
@@ -45,12 +46,14 @@ pub struct Options {
     pub duplicate_window: Duration,
     /// Where submissions go from here. Each is queued for the channels that take its form when it arrives.
     pub channels: Vec<deliver::Options>,
+    /// Who alone is to be able to read submissions with which nothing is to be done any more.
+    pub recipient: Option<Recipient>,
 }
 
 impl Options {
     /// An inbox in this file that recognises repetitions for a day and delivers nothing.
     pub fn at(path: PathBuf) -> Options {
-        Options { path, duplicate_window: Duration::from_hours(24), channels: Vec::new() }
+        Options { path, duplicate_window: Duration::from_hours(24), channels: Vec::new(), recipient: None }
     }
 }
 
@@ -264,6 +267,9 @@ pub enum StoreError {
     /// The database may not be written to.
     #[error("the database is read-only")]
     ReadOnly,
+    /// The operator's public key does not seal.
+    #[error("a submission could not be encrypted")]
+    NotSealed,
     /// A row cannot be read as a submission.
     #[error("the inbox is damaged: {0}")]
     Damaged(&'static str),
@@ -427,11 +433,19 @@ struct Job {
 }
 
 impl Job {
-    fn new(arrival: Arrival, _options: &Options) -> Result<Job, StoreError> {
+    fn new(arrival: Arrival, options: &Options) -> Result<Job, StoreError> {
         // An object of strings always has a JSON text.
         let fields =
             serde_json::to_string(&arrival.entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
-        Ok(Job { arrival, fields, sealed: None })
+        let form = arrival.entry.form().name;
+        let is_settled = arrival.hold.is_none() && !options.channels.iter().any(|channel| channel.takes(form));
+        match options.recipient.as_ref().filter(|_| is_settled) {
+            Some(recipient) => {
+                let sealed = recipient.seal(fields.as_bytes()).map_err(|_| StoreError::NotSealed)?;
+                Ok(Job { arrival, fields: "{}".to_owned(), sealed: Some(sealed) })
+            }
+            None => Ok(Job { arrival, fields, sealed: None }),
+        }
     }
 }
 

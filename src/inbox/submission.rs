@@ -35,6 +35,12 @@ impl Submission {
         self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
     }
 
+    /// The fields as a JSON object, members in the form's order.
+    pub fn fields_json(&self) -> String {
+        let members = self.fields.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+        serde_json::Value::Object(members.collect()).to_string()
+    }
+
     /// `received_at` in RFC 3339, in UTC, with milliseconds: `2026-11-20T14:03:05.120Z`.
     pub fn received_at_text(&self) -> String {
         format!("{:.3}", self.received_at)

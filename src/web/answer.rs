@@ -94,6 +94,8 @@ pub(super) enum Refusal {
     Invalid(String),
     /// It could not be kept.
     NotKept,
+    /// It is kept, and no channel has taken it over in time, which is what this form's 200 would mean.
+    NotConfirmed,
 }
 
 impl Refusal {
@@ -131,6 +133,12 @@ impl Refusal {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 None,
                 "The request could not be delivered and was not kept. Please try again in a moment."
+                    .to_owned(),
+            ),
+            Self::NotConfirmed => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                None,
+                "The request could not be delivered yet. Sent again unchanged it is recognised, and not delivered twice."
                     .to_owned(),
             ),
         };

@@ -60,11 +60,28 @@ async fn submit(
     let bytes = body::read(&head.headers, body, desk.options.body_timeout).await?;
     let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), hold: None };
-    match desk.store.accept(arrival).await {
-        Ok(_) => Ok(()),
+    let accepted = desk.store.accept(arrival).await.map_err(|error| {
+        tracing::error!(form = form.name, %error, "a submission could not be kept");
+        Refusal::NotKept
+    })?;
+    if desk.options.confirmed_forms.contains(&form.name) {
+        confirmed(desk, form, accepted.id()).await?;
+    }
+    Ok(())
+}
+
+/// Waits until a channel has taken the submission over, for operators who want a 200 to mean that. If none has in time it is kept
+/// and goes on being delivered all the same; sent again, it is recognised and waited for again.
+async fn confirmed(desk: &Arc<Desk>, form: &'static Form, id: uuid::Uuid) -> Result<(), Refusal> {
+    match desk.confirmations.wait(&desk.store, id, desk.options.confirm_timeout).await {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            tracing::warn!(form = form.name, %id, "no channel has confirmed a submission in time");
+            Err(Refusal::NotConfirmed)
+        }
         Err(error) => {
-            tracing::error!(form = form.name, %error, "a submission could not be kept");
-            Err(Refusal::NotKept)
+            tracing::error!(form = form.name, %id, %error, "it is not known whether a submission is delivered");
+            Err(Refusal::NotConfirmed)
         }
     }
 }

@@ -23,9 +23,9 @@ impl Options {
     /// What stands for the place where it leads. While this stays the same, so does what is known of the other side.
     pub fn leads_to(&self) -> String {
         match &self.kind {
-            Kind::Smtp(_) => "smtp".to_owned(),
-            Kind::Webhook(_) => "webhook".to_owned(),
-            Kind::Maildir(_) => "maildir".to_owned(),
+            Kind::Smtp(smtp) => format!("smtp:{}:{}", smtp.host, smtp.port),
+            Kind::Webhook(webhook) => format!("{}{}", webhook.url.place(), webhook.url.target()),
+            Kind::Maildir(maildir) => format!("maildir:{}", maildir.path.display()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is to be done in an inbox beside deliveries: what is too old is removed, what is delivered is sealed, and once a day
 //! the team is told what needs attention.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,7 +11,9 @@ use jiff::civil::Time;
 use super::channel::Channel;
 use super::digest::{Digest, last_due};
 use super::outcome::{LONGEST_ATTEMPT, Outcome};
+use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Reader, Store, StoreError};
+use crate::inbox::submission::Submission;
 
 /// How often it is looked whether something is to be done.
 const EVERY: Duration = Duration::from_mins(15);
@@ -27,6 +29,8 @@ pub struct Housekeeping {
     pub retention: Option<Duration>,
     /// At which time of the day, in UTC, the team is told what needs attention; never, if there is nothing here.
     pub digest_at: Option<Time>,
+    /// Who alone is to be able to read submissions with which nothing is to be done any more.
+    pub recipient: Option<Recipient>,
 }
 
 /// Does it, for as long as it is polled.
@@ -40,6 +44,7 @@ pub(super) async fn run(
         let now = Timestamp::now();
         let done = async {
             remove_expired(&housekeeping, &store, now).await?;
+            seal_settled(&housekeeping, &database, &store).await?;
             tell_digest(&housekeeping, &database, &store, &channels, now).await
         };
         if let Err(error) = done.await {
@@ -78,10 +83,39 @@ async fn remove_expired(
     Ok(())
 }
 
+/// Seals what was not sealed when it was delivered: because the process ended just then, or nobody had asked for it yet.
+async fn seal_settled(
+    housekeeping: &Housekeeping,
+    database: &Path,
+    store: &Store,
+) -> Result<(), StoreError> {
+    let Some(recipient) = &housekeeping.recipient else { return Ok(()) };
+    loop {
+        let settled = Reader::open(database)?.to_be_sealed(AT_A_TIME)?;
+        let count = settled.len();
+        for submission in settled {
+            seal(store, recipient, &submission).await?;
+        }
+        if count < AT_A_TIME {
+            return Ok(());
+        }
+    }
+}
+
+/// Makes a submission with which nothing is to be done any more readable for its recipient alone.
+pub(super) async fn seal(
+    store: &Store,
+    recipient: &Recipient,
+    submission: &Submission,
+) -> Result<bool, StoreError> {
+    let sealed = recipient.seal(submission.fields_json().as_bytes()).map_err(|_| StoreError::NotSealed)?;
+    store.seal(submission.id, sealed).await
+}
+
 /// Tells the team what needs attention, if it is time and there is something to tell, over the first channel that takes it.
 async fn tell_digest(
     housekeeping: &Housekeeping,
-    database: &std::path::Path,
+    database: &Path,
     store: &Store,
     channels: &[(String, Rc<Channel>)],
     now: Timestamp,

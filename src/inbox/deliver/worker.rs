@@ -29,6 +29,7 @@ use super::notice::Notice;
 use super::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use super::schedule;
 use crate::inbox::delivery::Lease;
+use crate::inbox::seal::Recipient;
 use crate::inbox::store::bell;
 use crate::inbox::store::lock::Lock;
 use crate::inbox::store::{Claimed, Claims, Store, StoreError, Target};
@@ -316,7 +317,8 @@ impl Work {
         for claimed in begun.claimed {
             let (store, channel) = (self.store.clone(), self.channels[post].clone());
             let confirmations = self.confirmations.clone();
-            self.attempts.spawn_local(attempt(post, claimed, channel, store, confirmations));
+            let recipient = self.options.housekeeping.recipient.clone();
+            self.attempts.spawn_local(attempt(post, claimed, channel, store, confirmations, recipient));
         }
         begun.sleep
     }
@@ -362,6 +364,7 @@ async fn attempt(
     channel: Rc<Channel>,
     store: Store,
     confirmations: Confirmations,
+    recipient: Option<Recipient>,
 ) -> Ended {
     let Claimed { lease, submission, failures, again } = claimed;
     let notice = Notice::of(&submission);
@@ -377,9 +380,14 @@ async fn attempt(
         let now = Timestamp::now();
         let verdict = schedule::judge(&outcome, id, failures, now);
         match store.record(lease.clone(), outcome.clone(), verdict, now).await {
-            Ok(_settled) => {
+            Ok(settled) => {
                 if verdict == schedule::Verdict::Delivered {
                     confirmations.confirm(id);
+                }
+                if let Some(recipient) = recipient.filter(|_| settled)
+                    && let Err(error) = chores::seal(&store, &recipient, &submission).await
+                {
+                    tracing::warn!(%id, %error, "a submission could not be sealed; it is tried again");
                 }
                 return Ended { post, lease, again, outcome };
             }

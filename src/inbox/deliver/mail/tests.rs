@@ -147,6 +147,8 @@ fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notice {
         form: form.to_owned(),
         received_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         status: crate::inbox::Status::Kept,
+        held: None,
+        sealed: None,
         fields,
         source: String::new(),
         repeats: 0,
