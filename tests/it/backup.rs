@@ -186,9 +186,9 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
     let whole = began.elapsed();
     let (mut olds, mut news) = (0, 0);
     for round in 0..=ROUNDS {
-        kept(&data).iter().for_each(|file| std::fs::remove_file(file).expect("it can be removed"));
+        forget_kept(&data);
         succeeds(restore(&old, &data, &["--force"]), &["Restored 10 submissions"]);
-        kept(&data).iter().for_each(|file| std::fs::remove_file(file).expect("it can be removed"));
+        forget_kept(&data);
         let mut child = command("restore", &new, &data, &["--force"]).spawn().expect("it runs");
         // Each round is killed at another moment, the last one when it should be over.
         std::thread::sleep(whole * round / ROUNDS);
@@ -323,7 +323,9 @@ fn succeeds(mut command: Command, words: &[&str]) -> String {
     let Output { status, stdout, stderr } = command.output().expect("it runs");
     let said = String::from_utf8(stderr).expect("it is text");
     assert_eq!((status.code(), stdout.len(), said.lines().count()), (Some(0), 0, 1), "{said}");
-    words.iter().for_each(|words| assert!(said.contains(words), "{words:?} is not in {said:?}"));
+    for words in words {
+        assert!(said.contains(words), "{words:?} is not in {said:?}");
+    }
     said
 }
 
@@ -333,7 +335,9 @@ fn fails(mut command: Command, words: &[&str]) {
     let said = String::from_utf8(stderr).expect("it is text");
     assert_eq!((status.code(), stdout.len()), (Some(1), 0), "{command:?}: {said}");
     assert!(said.starts_with("error: "), "{said}");
-    words.iter().for_each(|words| assert!(said.contains(words), "{words:?} is not in {said:?}"));
+    for words in words {
+        assert!(said.contains(words), "{words:?} is not in {said:?}");
+    }
 }
 
 fn submit(desk: &Desk, email: &str) {
@@ -362,6 +366,13 @@ fn emails(data: &Path) -> HashSet<String> {
 fn kept(data: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(data).expect("a folder").map(|entry| entry.expect("a file").path());
     files.filter(|file| file.to_string_lossy().contains("inbox.sqlite.before-restore-")).collect()
+}
+
+/// Makes room for the next to be put aside within the same second.
+fn forget_kept(data: &Path) {
+    for file in kept(data) {
+        std::fs::remove_file(file).expect("it can be removed");
+    }
 }
 
 /// Names and contents of all files.
