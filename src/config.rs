@@ -196,8 +196,7 @@ impl Config {
             "`operator.email` is not set",
             "without script the forms show it, and security.txt needs a contact",
         );
-        let defaults =
-            channel::Defaults { folder, email: &operator.email, title: &title };
+        let defaults = channel::Defaults { folder, email: &operator.email, title: &title };
         store.channels = channel::read(r, &defaults);
         for form in FORMS {
             let key = format!("forms.{}.accept", form.name);

@@ -51,11 +51,7 @@ fn channel(r: &mut Reader<'_>, name: String, defaults: &Defaults<'_>) -> Option<
     Some(Options { name, forms, concurrency, kind })
 }
 
-fn smtp(
-    r: &mut Reader<'_>,
-    key: &dyn Fn(&str) -> String,
-    defaults: &Defaults<'_>,
-) -> Option<smtp::Options> {
+fn smtp(r: &mut Reader<'_>, key: &dyn Fn(&str) -> String, defaults: &Defaults<'_>) -> Option<smtp::Options> {
     let host = r.get(&key("host"), "", host);
     let tls = r.get(&key("tls"), "starttls", tls);
     let port = match r.get(&key("port"), "0", value::count(0..=65_535)) {
@@ -106,7 +102,9 @@ fn webhook(
     let url = r.get(&key("url"), "", url);
     let secrets = r.get(&key("secret"), "[]", keys);
     let body = r.get(&key("body"), "standard", |raw| {
-        Body::parse(raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?)
+        Body::parse(
+            raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?,
+        )
     });
     let allow_private = r.get(&key("allow_private"), "false", value::flag);
     let extra_roots = certificates(r, key, defaults).and_then(|pem| Roots::parse(&pem).ok());
@@ -121,7 +119,8 @@ fn maildir(
     defaults: &Defaults<'_>,
 ) -> Option<maildir::Options> {
     let path = r.get(&key("path"), "", value::text);
-    let (from, from_name, to) = correspondents(r, key, &Defaults { email: or_this_machine(defaults.email), ..*defaults });
+    let (from, from_name, to) =
+        correspondents(r, key, &Defaults { email: or_this_machine(defaults.email), ..*defaults });
     r.refuse_if(path.is_empty(), &key("path"), "is missing: the folder of the Maildir");
     (!path.is_empty()).then(|| maildir::Options { path: defaults.folder.join(path), from, from_name, to })
 }
@@ -164,11 +163,7 @@ fn certificates(
     let path: PathBuf = defaults.folder.join(path);
     let pem = std::fs::read(&path).map_err(|error| format!("cannot be read: {error}"));
     let pem = pem.and_then(|pem| Roots::parse(&pem).map(|_| pem));
-    r.refuse_if(
-        pem.is_err(),
-        &key("ca_file"),
-        &format!("{}", pem.as_ref().err().map_or("", String::as_str)),
-    );
+    r.refuse_if(pem.is_err(), &key("ca_file"), &format!("{}", pem.as_ref().err().map_or("", String::as_str)));
     pem.ok()
 }
 

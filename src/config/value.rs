@@ -183,7 +183,9 @@ pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Pars
 }
 
 /// The same, or "off".
-pub(super) fn optional_duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Parsed<Option<Duration>> {
+pub(super) fn optional_duration(
+    range: RangeInclusive<Duration>,
+) -> impl Fn(&Raw) -> Parsed<Option<Duration>> {
     let duration = duration(range);
     move |raw| match raw.as_text() {
         Some("off") => Ok(None),

@@ -438,7 +438,8 @@ impl Job {
         let fields =
             serde_json::to_string(&arrival.entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
         let form = arrival.entry.form().name;
-        let is_settled = arrival.hold.is_none() && !options.channels.iter().any(|channel| channel.takes(form));
+        let is_settled =
+            arrival.hold.is_none() && !options.channels.iter().any(|channel| channel.takes(form));
         match options.recipient.as_ref().filter(|_| is_settled) {
             Some(recipient) => {
                 let sealed = recipient.seal(fields.as_bytes()).map_err(|_| StoreError::NotSealed)?;

@@ -84,11 +84,7 @@ async fn remove_expired(
 }
 
 /// Seals what was not sealed when it was delivered: because the process ended just then, or nobody had asked for it yet.
-async fn seal_settled(
-    housekeeping: &Housekeeping,
-    database: &Path,
-    store: &Store,
-) -> Result<(), StoreError> {
+async fn seal_settled(housekeeping: &Housekeeping, database: &Path, store: &Store) -> Result<(), StoreError> {
     let Some(recipient) = &housekeeping.recipient else { return Ok(()) };
     loop {
         let settled = Reader::open(database)?.to_be_sealed(AT_A_TIME)?;

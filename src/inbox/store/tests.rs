@@ -470,11 +470,7 @@ struct Desk {
 impl Desk {
     fn new() -> Desk {
         let folder = TempDir::new().unwrap();
-        let options = Options {
-            path: folder.path().join("data/inbox.db"),
-            duplicate_window: DAY,
-            channels: Vec::new(),
-        };
+        let options = Options::at(folder.path().join("data/inbox.db"));
         Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), folder }
     }
 

@@ -1,7 +1,6 @@
 //! What a backup promises, and what is refused as one.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Duration;
 
 use tempfile::TempDir;
 use uuid::ContextV7;
@@ -310,7 +309,7 @@ impl Desk {
 
     /// Keeps these messages and returns the database, still open.
     fn keep<const N: usize>(&self, messages: [&str; N]) -> Database {
-        let options = Options { path: self.database.clone(), duplicate_window: Duration::from_hours(24) };
+        let options = Options::at(self.database.clone());
         let mut database = Database::open(&options).unwrap();
         for message in messages {
             keep(&mut database, message);
@@ -342,8 +341,10 @@ fn keep(database: &mut Database, message: &str) {
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
+        hold: None,
     };
-    database.keep(&[Job::new(arrival).unwrap()], &ContextV7::new(), &mut Vec::new()).unwrap();
+    let job = Job::new(arrival, &Options::at("unused".into())).unwrap();
+    database.keep(&[job], &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
 }
 
 /// Neither verified nor restored, for this reason; and an inbox that is there stays as it is.
