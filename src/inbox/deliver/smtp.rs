@@ -143,7 +143,7 @@ impl Smtp {
         let message = mail::compose(&ready.addresses, notice);
         let limit = self.options.deadlines.attempt;
         let Ok((outcome, done)) = tokio::time::timeout(limit, self.attempt(ready, &message)).await else {
-            let sentence = format!("{} did not get it over with within {limit:?}", self.server());
+            let sentence = format!("the whole attempt with {} took longer than {limit:?}", self.server());
             return Outcome::failed(Cause::Channel, sentence);
         };
         if let Some(session) = done {

@@ -86,7 +86,7 @@ impl OpenSmtpd {
         let started = Instant::now();
         while !is_so(self) {
             let has_ended = self.child.try_wait().expect("it is our child").is_some();
-            if has_ended || started.elapsed() > Duration::from_secs(60) {
+            if has_ended || started.elapsed() > Duration::from_mins(1) {
                 let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
                 panic!("OpenSMTPD never {what} (it needs root, or `sudo` without a password):\n{log}");
             }

@@ -50,6 +50,7 @@ pub struct Script {
     offers: Vec<&'static str>,
     greylists: bool,
     closes_after: Option<usize>,
+    leaves_unanswered: Option<usize>,
 }
 
 impl Script {
@@ -81,6 +82,13 @@ impl Script {
     #[must_use]
     pub fn closing_after(mut self, messages: usize) -> Script {
         self.closes_after = Some(messages);
+        self
+    }
+
+    /// The connection is closed after the final dot of this message, counted from 1, without an answer.
+    #[must_use]
+    pub fn leaving_unanswered(mut self, message: usize) -> Script {
+        self.leaves_unanswered = Some(message);
         self
     }
 
@@ -234,6 +242,9 @@ pub fn converse<S: Read + Write>(
                     let received = Received { from: from.clone(), to: to.clone(), raw };
                     lock(record).received.push(received);
                     carried += 1;
+                    if script.leaves_unanswered == Some(carried) {
+                        return Ok(None);
+                    }
                     let goes_on = talk.answer(At::End, "250 2.0.0 taken as 4711")?;
                     goes_on && script.closes_after != Some(carried)
                 } else {
