@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// No attempt takes longer than this, in whatever channel.
-pub const LONGEST_ATTEMPT: Duration = Duration::from_secs(120);
+pub const LONGEST_ATTEMPT: Duration = Duration::from_mins(2);
 
 /// The most characters of a peer's answer that are kept.
 pub const MAX_ANSWER_CHARS: usize = 300;

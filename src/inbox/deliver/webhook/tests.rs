@@ -146,6 +146,7 @@ async fn waiting_ends_with_the_deadline() {
     let webhook = Webhook::new(Options { deadlines, ..options(&peer.url("/"), &[]) });
     for reply in [
         Reply::Silence,
+        Reply::EndlessInterim,
         Reply::HeaderDrip { every: Duration::from_millis(5) },
         Reply::late(200, Duration::from_mins(10)),
     ] {
@@ -156,7 +157,7 @@ async fn waiting_ends_with_the_deadline() {
         let text = format!("{}: waiting for the answer: not done within 0.15 s", peer.address());
         assert_eq!((failure.cause, failure.answer), (Cause::Channel, text));
     }
-    assert_eq!(peer.wait_for(3, AT_ONCE).len(), 3);
+    assert_eq!(peer.wait_for(4, AT_ONCE).len(), 4);
 }
 
 #[tokio::test]
