@@ -26,6 +26,8 @@ pub enum Reply {
     HeaderDrip { every: Duration },
     /// Sends header lines until the other side goes away.
     EndlessHeaders,
+    /// Says `100 Continue` until the other side goes away.
+    EndlessInterim,
     /// Reads the request and says nothing.
     Silence,
     /// Announces a body of so many bytes and sends it until the other side goes away.
@@ -265,6 +267,12 @@ fn answer(stream: &mut TcpStream, reply: &Reply, shared: &Shared) -> std::io::Re
             send(stream, b"HTTP/1.1 200 OK\r\n", shared)?;
             while !shared.is_over() {
                 send_counted(stream, "X-More: and more\r\n".repeat(512).as_bytes(), shared)?;
+            }
+            Ok(false)
+        }
+        Reply::EndlessInterim => {
+            while !shared.is_over() {
+                send_counted(stream, "HTTP/1.1 100 Continue\r\n\r\n".repeat(512).as_bytes(), shared)?;
             }
             Ok(false)
         }

@@ -185,6 +185,19 @@ fn what_fails_on_a_notice_is_told_without_what_the_notice_holds() {
     assert!(fault.contains("line 1 of the template") && !fault.contains("secret"), "{fault}");
 }
 
+#[test]
+fn the_documents_template_works_and_names_what_there_is() {
+    let document = include_str!("../../../../../docs/webhooks.md");
+    let source = document.split("body = '''").nth(1).and_then(|rest| rest.split("'''").next()).unwrap();
+    let body: Value =
+        serde_json::from_str(&Body::parse(source).unwrap().render(&hostile("x")).unwrap()).unwrap();
+    let expected = json!({ "summary": "New: Contact: x", "email": null, "form": "contact", "labels": [] });
+    assert_eq!(body, expected);
+    for (name, _) in context(&hostile("x")) {
+        assert!(document.contains(&format!("`{name}`")), "docs/webhooks.md does not name `{name}`");
+    }
+}
+
 /// A submission whose title and message are this text.
 fn hostile(text: &str) -> Notice {
     Notice {
