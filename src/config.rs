@@ -376,6 +376,78 @@ mod tests {
     }
 
     #[test]
+    fn the_commented_channels_are_accepted_and_list_every_key() {
+        let channels: String = EXAMPLE
+            .lines()
+            .filter_map(|line| line.strip_prefix("#   "))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let channels = channels.replace("whsec_…", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let config = accept(&channels, &[], &[]);
+        assert_eq!(
+            config.store.channels.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>(),
+            ["mail", "crm", "box"]
+        );
+        let common = ["forms", "concurrency", "from", "from_name", "to"];
+        for setting in config.settings.iter().filter(|setting| setting.key.starts_with("channel.")) {
+            let is_common = common.iter().any(|key| setting.key.ends_with(&format!(".{key}")));
+            assert!(is_common || matches!(setting.origin, Origin::File(_)), "{} is not listed", setting.key);
+        }
+    }
+
+    #[test]
+    fn a_channels_keys_may_come_from_the_environment_by_its_name_and_secrets_are_not_shown() {
+        let file = "[[channel]]\nname = \"my-crm\"\nkind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\n";
+        let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        let config = accept(file, &[("FRONTDESK_CHANNEL__MY_CRM__SECRET", key)], &[]);
+        let secret = config.settings.iter().find(|setting| setting.key == "channel.my-crm.secret").unwrap();
+        assert_eq!(secret.value, "\"…\"");
+        assert_eq!(secret.origin.to_string(), "environment FRONTDESK_CHANNEL__MY_CRM__SECRET");
+        assert!(!format!("{config:?}").contains("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
+    }
+
+    #[test]
+    fn every_fault_of_a_channel_is_told_with_its_line() {
+        let channel = |rest: &str| format!("[[channel]]\n{rest}");
+        let check = |rest: &str, expected: &[&str]| refuse(&channel(rest), &[], expected);
+        check("kind = \"maildir\"\npath = \"m\"", &["frontdesk.toml:2: a `[[channel]]` needs a `name`"]);
+        check("name = \"A B\"", &["frontdesk.toml:2: a `[[channel]]` needs a `name` of up to 32"]);
+        check("name = \"a\"", &["frontdesk.toml: `channel.a.kind` is missing"]);
+        check("name = \"a\"\nkind = \"pigeon\"", &["frontdesk.toml:3: `channel.a.kind` must be \"smtp\""]);
+        check(
+            "name = \"a\"\nkind = \"maildir\"\npaht = \"m\"",
+            &[
+                "frontdesk.toml: `channel.a.path` is missing",
+                "frontdesk.toml:4: unknown key `channel.a.paht`",
+            ],
+        );
+        check(
+            "name = \"a\"\nkind = \"webhook\"\nurl = \"http://hooks.example.com/\"",
+            &["frontdesk.toml:4: `channel.a.url` must be"],
+        );
+        check(
+            "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"contcat\"]",
+            &[
+                "frontdesk.toml:5: `channel.a.forms` must be a list of forms, of which there are \"waitlist\", \"contact\"",
+            ],
+        );
+        check(
+            "name = \"a\"\nkind = \"smtp\"\nhost = \"smtp.example.com\"\ntls = \"none\"\nfrom = \"a@example.com\"",
+            &["frontdesk.toml:5: `channel.a.tls` may be \"none\" only"],
+        );
+        check(
+            "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\n[[channel]]\nname = \"a\"",
+            &["frontdesk.toml:6: a `[[channel]]` has a `name` that another one has"],
+        );
+        refuse("[channel]\nname = \"a\"", &[], &["frontdesk.toml:1: `channel` must be a list of tables"]);
+        refuse(
+            "[forms.contact]\naccept = \"delivered\"",
+            &[],
+            &["frontdesk.toml:2: `forms.contact.accept` is \"delivered\", and no `[[channel]]`"],
+        );
+    }
+
+    #[test]
     fn a_flag_wins_over_the_environment_and_that_over_the_file() {
         let file = "[server]\nworkers = 1\n";
         let environment = [("FRONTDESK_SERVER__WORKERS", "2")];

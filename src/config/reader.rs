@@ -65,6 +65,8 @@ pub(super) struct Reader<'a> {
     environment: BTreeMap<String, String>,
     flags: &'a [Flag],
     settings: Vec<Setting>,
+    /// Keys whose values could not be used.
+    unusable: Vec<String>,
     faults: Vec<Fault>,
 }
 
@@ -90,7 +92,7 @@ impl<'a> Reader<'a> {
             entries.insert(name, (value, line(span)));
         });
         let environment = environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        Self { file, entries, environment, flags, settings: Vec::new(), faults }
+        Self { file, entries, environment, flags, settings: Vec::new(), unusable: Vec::new(), faults }
     }
 
     /// The value of `key`. Where it is at fault the fault is noted and the default stands in, so that all faults are found.
@@ -104,6 +106,7 @@ impl<'a> Reader<'a> {
             Err(expected) => {
                 let (place, line) = self.place(&origin);
                 self.faults.push(Fault::error(place, line, format!("`{key}` must be {expected}")));
+                self.unusable.push(key.to_owned());
                 parse(&default)
                     .unwrap_or_else(|expected| unreachable!("the default of `{key}` is not {expected}"))
             }
@@ -185,9 +188,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes an error about `key` if `impossible`.
+    /// Notes an error about `key` if `impossible`, unless one about its value was noted already.
     pub(super) fn refuse_if(&mut self, impossible: bool, key: &str, message: &str) {
-        if impossible {
+        if impossible && !self.unusable.iter().any(|unusable| unusable == key) {
             let origin =
                 self.settings.iter().find(|setting| setting.key == key).map(|setting| setting.origin.clone());
             let (place, line) = self.place(&origin.unwrap_or(Origin::Default));
