@@ -402,6 +402,12 @@ impl Store {
         self.writer.change(move |tx| tx.seal(id, &sealed)).await
     }
 
+    /// Sees to it that what was sealed or removed is in no file of the database any more. False where somebody reads just now: then
+    /// it is to be tried again.
+    pub async fn empty_log(&self) -> Result<bool, StoreError> {
+        self.writer.empty_log().await
+    }
+
     /// Removes up to `most` submissions that were received before that time. What waits to be delivered or is parked stays.
     pub async fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.writer.change(move |tx| tx.expire(before, most)).await

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Time;
+use tokio::sync::Notify;
 
 use super::channel::Channel;
 use super::digest::{Digest, last_due};
@@ -17,6 +18,8 @@ use crate::inbox::submission::Submission;
 
 /// How often it is looked whether something is to be done.
 const EVERY: Duration = Duration::from_mins(15);
+/// After something was sealed, how long until the log is cut off, in which it still stands.
+const SOON: Duration = Duration::from_secs(2);
 /// How many submissions one transaction removes at most, so that it holds up nobody.
 const AT_A_TIME: usize = 200;
 /// Under which the inbox remembers when the last digest was due.
@@ -39,18 +42,33 @@ pub(super) async fn run(
     database: PathBuf,
     store: Store,
     channels: Vec<(String, Rc<Channel>)>,
+    sealed: Rc<Notify>,
 ) {
+    let something_goes = housekeeping.recipient.is_some() || housekeeping.retention.is_some();
+    // Something may have been sealed or removed just before the last process ended.
+    let mut log_is_stale = something_goes;
     loop {
         let now = Timestamp::now();
         let done = async {
-            remove_expired(&housekeeping, &store, now).await?;
-            seal_settled(&housekeeping, &database, &store).await?;
+            log_is_stale |= remove_expired(&housekeeping, &store, now).await? > 0;
+            log_is_stale |= seal_settled(&housekeeping, &database, &store).await? > 0;
+            if log_is_stale {
+                log_is_stale = !store.empty_log().await?;
+            }
             tell_digest(&housekeeping, &database, &store, &channels, now).await
         };
         if let Err(error) = done.await {
             tracing::warn!(%error, "the inbox could not be looked after; it is tried again");
         }
-        tokio::time::sleep(pause(&housekeeping, Timestamp::now())).await;
+        let pause = if log_is_stale { SOON } else { pause(&housekeeping, Timestamp::now()) };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = sealed.notified() => {
+                log_is_stale = true;
+                // Others will follow.
+                tokio::time::sleep(SOON).await;
+            }
+        }
     }
 }
 
@@ -65,9 +83,9 @@ async fn remove_expired(
     housekeeping: &Housekeeping,
     store: &Store,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let Some(before) = housekeeping.retention.and_then(|retention| now.checked_sub(retention).ok()) else {
-        return Ok(());
+        return Ok(0);
     };
     let mut removed = 0;
     loop {
@@ -80,20 +98,30 @@ async fn remove_expired(
     if removed > 0 {
         tracing::info!(removed, "submissions that are older than `store.retention` are removed");
     }
-    Ok(())
+    Ok(removed)
 }
 
 /// Seals what was not sealed when it was delivered: because the process ended just then, or nobody had asked for it yet.
-async fn seal_settled(housekeeping: &Housekeeping, database: &Path, store: &Store) -> Result<(), StoreError> {
-    let Some(recipient) = &housekeeping.recipient else { return Ok(()) };
+async fn seal_settled(
+    housekeeping: &Housekeeping,
+    database: &Path,
+    store: &Store,
+) -> Result<usize, StoreError> {
+    let Some(recipient) = &housekeeping.recipient else { return Ok(0) };
+    let mut sealed = 0;
     loop {
-        let settled = Reader::open(database)?.to_be_sealed(AT_A_TIME)?;
+        let settled = match Reader::open(database) {
+            Ok(inbox) => inbox.to_be_sealed(AT_A_TIME)?,
+            Err(StoreError::Missing(_)) => Vec::new(),
+            Err(error) => return Err(error),
+        };
         let count = settled.len();
+        let before = sealed;
         for submission in settled {
-            seal(store, recipient, &submission).await?;
+            sealed += usize::from(seal(store, recipient, &submission).await?);
         }
-        if count < AT_A_TIME {
-            return Ok(());
+        if count < AT_A_TIME || sealed == before {
+            return Ok(sealed);
         }
     }
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
 use super::fingerprint::Secret;
-use super::{LAYOUT, connect, edit, layout, make_durable, read_secret};
+use super::{LAYOUT, connect, edit, empty_log, layout, make_durable, read_secret};
 use crate::inbox::store::{Erased, Retry, StoreError, bell};
 
 /// How long we wait for the server to let us in between its own transactions.
@@ -74,10 +74,7 @@ impl Editor {
     fn empty_log(&self) -> Result<bool, StoreError> {
         let started = Instant::now();
         loop {
-            let (busy, frames): (i64, i64) =
-                self.connection
-                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            if busy == 0 && frames <= 0 {
+            if empty_log(&self.connection)? {
                 return Ok(true);
             }
             if started.elapsed() > PATIENCE {

@@ -205,7 +205,8 @@ impl Reader {
         ))?;
         let rows =
             statement.query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| Ok(submission(row)))?;
-        rows.map(|submission| submission?).collect()
+        // One that cannot be read cannot be sealed either, and must not keep the others from it.
+        Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
     /// The submission whose id begins with `prefix`: hexadecimal digits, hyphens where one likes.
