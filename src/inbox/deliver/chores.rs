@@ -168,3 +168,95 @@ async fn tell_digest(
     tracing::warn!("no channel takes the word that something needs attention; it is tried again");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::inbox::deliver::{Kind, Options as ChannelOptions, maildir};
+    use crate::inbox::store::{self, Arrival, Target};
+    use crate::inbox::{CONTACT, Source, parse};
+
+    #[test]
+    fn the_team_is_told_once_a_day_over_a_channel_that_works() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let options = store::Options::at(folder.path().join("inbox.db"));
+        let store = Store::open(&options).unwrap();
+        // In the place of this one's Maildir stands something else.
+        std::fs::write(folder.path().join("broken"), "").unwrap();
+        let channels: Vec<_> =
+            ["off", "broken", "well"].map(|name| (name.to_owned(), open(&folder.path().join(name)))).into();
+        let housekeeping =
+            Housekeeping { digest_at: Some(Time::constant(7, 0, 0, 0)), ..Housekeeping::default() };
+        let tell = |now: &str| {
+            let now = now.parse().unwrap();
+            runtime.block_on(tell_digest(&housekeeping, &options.path, &store, &channels, now)).unwrap();
+            ["off", "well"].map(|name| mails(&folder.path().join(name)).len())
+        };
+        let hold = |message: &str| {
+            let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
+            let arrival = Arrival {
+                entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
+                idempotency_key: None,
+                source: Source::V4([192, 0, 2, 1]),
+                received_at: "2026-11-20T05:00:00Z".parse().unwrap(),
+                hold: Some("links".to_owned()),
+            };
+            runtime.block_on(store.accept(arrival)).unwrap();
+        };
+        hold("sesame");
+        let gone = Target { name: "off".to_owned(), leads_to: String::new() };
+        runtime.block_on(store.switch_off(gone, "410".to_owned(), Timestamp::UNIX_EPOCH)).unwrap();
+        assert_eq!(
+            tell("2026-11-20T06:00:00Z"),
+            [0, 0],
+            "an inbox that is new has told nobody anything to be repeated"
+        );
+        assert_eq!(tell("2026-11-20T07:00:00Z"), [0, 1]);
+        assert_eq!(tell("2026-11-20T23:59:00Z"), [0, 1], "once a day");
+        assert_eq!(tell("2026-11-22T12:00:00Z"), [0, 2], "a day that was missed is not made up for");
+        let mail = &mails(&folder.path().join("well"))[0];
+        assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
+        assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+    }
+
+    #[test]
+    fn it_sleeps_until_the_next_digest_but_not_for_long() {
+        let at = |time: Option<Time>, now: &str| {
+            let housekeeping = Housekeeping { digest_at: time, ..Housekeeping::default() };
+            pause(&housekeeping, now.parse().unwrap())
+        };
+        let seven = Some(Time::constant(7, 0, 0, 0));
+        assert_eq!(at(None, "2026-11-20T06:00:00Z"), EVERY);
+        assert_eq!(at(seven, "2026-11-20T06:00:00Z"), EVERY);
+        assert_eq!(at(seven, "2026-11-20T06:59:00Z"), Duration::from_mins(1));
+        assert_eq!(at(seven, "2026-11-20T07:00:00Z"), EVERY);
+    }
+
+    fn open(path: &Path) -> Rc<Channel> {
+        let options = maildir::Options {
+            path: path.to_owned(),
+            from: "desk@example.com".to_owned(),
+            from_name: String::new(),
+            to: vec!["team@example.com".to_owned()],
+        };
+        let options = ChannelOptions {
+            name: String::new(),
+            forms: Vec::new(),
+            concurrency: 1,
+            kind: Kind::Maildir(options),
+        };
+        Rc::new(Channel::open(&options.kind))
+    }
+
+    fn mails(maildir: &Path) -> Vec<String> {
+        let Ok(files) = std::fs::read_dir(maildir.join("new")) else { return Vec::new() };
+        let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+    }
+}

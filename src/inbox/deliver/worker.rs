@@ -404,3 +404,6 @@ async fn attempt(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
