@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::channel::Channel;
 use super::digest::{Digest, last_due};
 use super::outcome::{LONGEST_ATTEMPT, Outcome};
+use crate::inbox::delivery::State;
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Reader, Store, StoreError};
 use crate::inbox::submission::Submission;
@@ -47,6 +48,7 @@ pub(super) async fn run(
     let something_goes = housekeeping.recipient.is_some() || housekeeping.retention.is_some();
     // Something may have been sealed or removed just before the last process ended.
     let mut log_is_stale = something_goes;
+    name_orphans(&database, &channels);
     loop {
         let now = Timestamp::now();
         let done = async {
@@ -68,6 +70,21 @@ pub(super) async fn run(
                 // Others will follow.
                 tokio::time::sleep(SOON).await;
             }
+        }
+    }
+}
+
+/// Says which deliveries wait for a channel that is configured no more: nobody will ever make them.
+fn name_orphans(database: &Path, channels: &[(String, Rc<Channel>)]) {
+    let Ok(known) = Reader::open(database).and_then(|inbox| inbox.channels()) else { return };
+    for channel in known.iter().filter(|known| !channels.iter().any(|(name, _)| *name == known.name)) {
+        let waiting = channel.count(State::Waiting) + channel.count(State::Held);
+        if waiting > 0 {
+            tracing::warn!(
+                channel = channel.name,
+                waiting,
+                "deliveries wait for a channel that is not configured any more"
+            );
         }
     }
 }
