@@ -4,11 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use clap::Parser;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
 use crate::cli::is_broken_pipe;
 use crate::inbox::store::Options;
+use crate::inbox::text::is_unsafe;
 use crate::inbox::{Arrival, CONTACT, Form, Source, Store, WAITLIST, parse};
 
 #[test]
@@ -210,14 +212,41 @@ impl Inbox {
     }
 
     fn run(&self, arguments: &str) -> (ExitCode, String, String) {
+        self.run_as(arguments, false, None)
+    }
+
+    /// As if standard output were a terminal, or not, and somebody gave this answer if asked.
+    fn run_as(&self, arguments: &str, is_terminal: bool, answer: Option<&str>) -> (ExitCode, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
-        let code = execute(&typed.command, &self.database, 200, &mut out, &mut err).unwrap();
+        let mut answer = answer.map(str::as_bytes);
+        let answers = answer.as_mut().map(|bytes| bytes as &mut dyn BufRead);
+        let code = self.execute(arguments, is_terminal, answers, &mut out, &mut err).unwrap();
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }
 
     fn try_run(&self, arguments: &str, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+        self.execute(arguments, false, None, out, &mut Vec::new())
+    }
+
+    fn execute<'a>(
+        &self,
+        arguments: &str,
+        is_terminal: bool,
+        answers: Option<&'a mut (dyn BufRead + 'a)>,
+        out: &'a mut dyn Write,
+        err: &'a mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
-        execute(&typed.command, &self.database, 200, out, &mut Vec::new())
+        let mut console = Console {
+            now: "2026-11-20T16:03:05.12Z".parse().unwrap(),
+            width: 200,
+            is_terminal,
+            has_colours: false,
+            has_unicode: true,
+            answers,
+            out,
+            err,
+        };
+        execute(&typed.command, &self.database, &mut console)
     }
 }
