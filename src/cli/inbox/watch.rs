@@ -24,7 +24,7 @@ const LOOK_FOR_INBOX: Duration = Duration::from_secs(1);
 
 /// What is known of the inbox between two looks.
 #[derive(Debug, Default)]
-struct Watch {
+pub(super) struct Watch {
     form: Option<String>,
     /// The latest one that was there or was shown.
     after: Option<Uuid>,
@@ -34,7 +34,7 @@ struct Watch {
 
 impl Watch {
     /// What came since the last look, in order of arrival. None where there is no inbox to look into.
-    fn look(&mut self, database: &Path) -> Result<Option<Vec<Submission>>, StoreError> {
+    pub(super) fn look(&mut self, database: &Path) -> Result<Option<Vec<Submission>>, StoreError> {
         let reader = match Reader::open(database) {
             Ok(reader) => reader,
             Err(StoreError::Missing(_)) => return Ok(None),
@@ -48,7 +48,7 @@ impl Watch {
     }
 
     /// Goes on after what is there already.
-    fn skip(&mut self, database: &Path) -> Result<(), StoreError> {
+    pub(super) fn skip(&mut self, database: &Path) -> Result<(), StoreError> {
         let newest = Filter { limit: Some(1), ..Filter::default() };
         match Reader::open(database) {
             Ok(reader) => {
