@@ -35,6 +35,7 @@ use super::submission::{Status, Submission};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, restore, verify};
 pub use sqlite::editor::Editor;
 pub use sqlite::read::{Found, Listing, Reader};
+pub use sqlite::stats::Tally;
 use writer::Writer;
 
 /// Where submissions are kept, and what the operator decides about it.

@@ -7,6 +7,7 @@ mod connections;
 mod corpus;
 mod durability;
 mod forms;
+mod inbox;
 mod mail;
 mod pages;
 mod resources;

@@ -9,6 +9,7 @@ mod edit;
 pub(super) mod editor;
 pub(super) mod files;
 pub(super) mod read;
+pub(super) mod stats;
 
 use std::path::Path;
 use std::thread;

@@ -63,6 +63,11 @@ impl Editor {
         self.change(|tx, _| edit::release(tx, id, now))
     }
 
+    /// How many submissions came from an e-mail address, in whatever case it was written.
+    pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
+        edit::count_from(&self.connection, &self.secret, email)
+    }
+
     /// Removes everything that came from an e-mail address, in whatever case it was written, from the tables, from pages that are
     /// free now and from the log. Where a reader keeps the log from being emptied for long, [`Erased::is_wiped`] is false.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
