@@ -21,6 +21,7 @@ const LASTING: Duration = Duration::from_millis(700);
 fn a_disk_that_fails_makes_no_answer_untrue() {
     let cases = cases(Extent::get());
     let mut stand = Stand::start(4);
+    stand.has_failed = true;
     let (mut slowest, mut recovery, mut pages, mut struck) = (Duration::ZERO, Duration::ZERO, 0, 0);
     for case in &cases {
         let (before, log) = (stand.ledger.count(Told::NotKept), stand.log());
@@ -53,6 +54,7 @@ fn a_kill_while_the_disk_fails_leaves_only_what_was_just_refused_in_doubt() {
     let extent = Extent::get();
     let rounds = extent.of(1, 3, 20);
     let mut stand = Stand::start(4);
+    stand.has_failed = true;
     for n in 1..=rounds {
         let case = Case { calls: SYNC, error: "EIO", n, is_lasting: true };
         let (plan, log) = (case.plan(&stand), stand.log());

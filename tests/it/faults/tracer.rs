@@ -55,6 +55,7 @@ impl Plan {
 #[derive(Debug)]
 pub struct Tracer {
     strace: Child,
+    server: u32,
 }
 
 impl Tracer {
@@ -78,15 +79,24 @@ impl Tracer {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Tracer { strace }
+        Tracer { strace, server: pid }
     }
 }
 
 impl Drop for Tracer {
-    /// Told to end, strace lets go of the server, which goes on. Where the server has ended, so has strace.
+    /// Told to end, strace lets go of the server, which goes on. Where the server has ended, so does strace; but told to end
+    /// at that very moment, it may wait for ever for a thread that is gone.
     fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.strace), Signal::TERM);
-        let _ = self.strace.wait();
+        if is_traced(self.server) {
+            let _ = kill_process(Pid::from_child(&self.strace), Signal::TERM);
+        }
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while self.strace.try_wait().is_ok_and(|status| status.is_none()) {
+            if Instant::now() > deadline {
+                let _ = self.strace.kill();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
