@@ -126,7 +126,6 @@ impl fmt::Debug for Webhook {
 
 #[cfg(test)]
 #[path = "../../../tests/it/support/http_peer.rs"]
-#[expect(dead_code, reason = "tests of the whole server use the rest of it")]
 mod http_peer;
 
 #[cfg(test)]
