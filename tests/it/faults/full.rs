@@ -106,7 +106,7 @@ impl SmallDisk {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("small");
         std::fs::create_dir(&path).expect("a folder");
-        as_root(&["mount", "-t", "tmpfs", "-o", "size=256k,mode=777", "tmpfs"], &path);
+        as_root(&["mount", "-t", "tmpfs", "-o", "size=2m,mode=777", "tmpfs"], &path);
         SmallDisk { path, _folder: folder }
     }
 

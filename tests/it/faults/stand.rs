@@ -13,7 +13,7 @@ use rusqlite::OpenFlags;
 use serde_json::json;
 
 use crate::support::http_peer::{HttpPeer, Reply};
-use crate::support::smtp_peer::{Script, SmtpPeer};
+use crate::support::smtp_peer::{Received, Script, SmtpPeer};
 use crate::support::{Connection, Desk, frontdesk};
 
 pub const CHANNELS: [&str; 3] = ["box", "hook", "mail"];
@@ -115,7 +115,7 @@ impl Stand {
 [[channel]]
 name = \"box\"
 kind = \"maildir\"
-path = {maildir:?}
+path = \"{}\"
 from = \"desk@example.com\"
 to = [\"team@example.com\"]
 concurrency = {concurrency}
@@ -137,6 +137,7 @@ from = \"desk@example.com\"
 to = [\"team@example.com\"]
 concurrency = {concurrency}
 ",
+            maildir.display(),
             hook.url("/hook"),
             mail.address.port(),
         );
@@ -359,7 +360,7 @@ impl Arrival {
 fn arrived_in(maildir: &Path, mail: &SmtpPeer) -> HashMap<String, Arrival> {
     let sent: HashMap<String, Vec<u8>> = {
         let record = mail.record();
-        let messages = record.received.iter().map(|received| received.message());
+        let messages = record.received.iter().map(Received::message);
         messages.map(|message| (message_id(&message), unix(&message))).collect()
     };
     let mut arrivals = HashMap::<String, Arrival>::new();

@@ -110,14 +110,14 @@ pub fn strace() -> Command {
 /// The thread whose call was the last that strace saw, and that call: the one at which the server was killed.
 pub fn struck(log: &Path) -> Option<String> {
     let text = String::from_utf8_lossy(&std::fs::read(log).ok()?).into_owned();
-    let calls = text.lines().filter_map(|line| {
+    let mut calls = text.lines().filter_map(|line| {
         let (thread, rest) = line.split_once('<')?.1.split_once("> ")?;
         let call = rest.split_once('(')?.0;
         call.bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'_')
             .then(|| (thread.to_owned(), call.to_owned()))
     });
-    let (thread, call) = calls.last()?;
+    let (thread, call) = calls.next_back()?;
     // Threads of the pools are numbered.
     Some(format!("{}: {call}", thread.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-')))
 }
