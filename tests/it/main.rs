@@ -6,6 +6,7 @@ mod cli;
 mod connections;
 mod corpus;
 mod durability;
+mod faults;
 mod forms;
 mod inbox;
 mod mail;

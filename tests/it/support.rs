@@ -2,7 +2,11 @@
 
 mod client;
 mod desk;
+#[expect(dead_code, reason = "unit tests of the channels use the rest of it")]
+pub mod http_peer;
 pub mod opensmtpd;
+#[expect(dead_code, reason = "unit tests of the channels use the rest of it")]
+pub mod smtp_peer;
 
 pub use client::{Answer, Connection};
 pub use desk::{Desk, example_site, frontdesk};

@@ -18,8 +18,21 @@ const DELAYS: [u64; 9] =
 /// The longest that another side may ask us to stay away, and so the furthest that a delivery may lie ahead.
 pub const LONGEST_DELAY: Duration = Duration::from_hours(27);
 
+/// The longest that a delivery waits of which `failures` attempts have failed, unless the other side asked for more.
+pub fn longest_wait(failures: u32) -> Duration {
+    let longest_interruption = 1 << LONGEST_BACKOFF;
+    let seconds = match usize::try_from(failures).ok().and_then(|failures| failures.checked_sub(1)) {
+        Some(last) => DELAYS[last.min(DELAYS.len() - 1)].max(longest_interruption),
+        None => longest_interruption,
+    };
+    Duration::from_millis(seconds * 1100)
+}
+
 /// How often in a row an attempt may be interrupted by the end of our own process before it is suspected to be the cause.
 const MOST_INTERRUPTIONS: u32 = 20;
+
+/// What is interrupted again and again waits up to two to the power of this, in seconds.
+const LONGEST_BACKOFF: u32 = 8;
 
 /// What is to become of a delivery after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +67,7 @@ pub fn judge_interrupted(interrupted: u32, now: Timestamp) -> Verdict {
     match interrupted {
         0 | 1 => Verdict::Again(now),
         n if n >= MOST_INTERRUPTIONS => Verdict::Parked,
-        n => Verdict::Again(later(now, Duration::from_secs(1 << (n - 2).min(8)))),
+        n => Verdict::Again(later(now, Duration::from_secs(1 << (n - 2).min(LONGEST_BACKOFF)))),
     }
 }
 
@@ -154,6 +167,18 @@ mod tests {
     fn no_delay_is_longer_than_the_longest() {
         for n in 0..1000 {
             assert!(delay(Uuid::from_u128(n), 8).unwrap() <= LONGEST_DELAY);
+            for failures in 0..9 {
+                assert!(delay(Uuid::from_u128(n), failures).unwrap() <= longest_wait(failures + 1));
+            }
+        }
+        for failures in 0..12 {
+            for interrupted in 0..MOST_INTERRUPTIONS {
+                let Verdict::Again(at) = judge_interrupted(interrupted, NOW) else {
+                    panic!("it is tried again")
+                };
+                assert!(at <= later(NOW, longest_wait(failures)));
+            }
+            assert!(longest_wait(failures) <= LONGEST_DELAY);
         }
     }
 

@@ -39,10 +39,15 @@ pub struct Connection {
 
 impl Connection {
     pub fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the server accepts");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out");
-        stream.set_nodelay(true).expect("no delay");
-        Self { stream: BufReader::new(stream) }
+        Self::try_open(address).expect("the server accepts")
+    }
+
+    /// The same, to a server that may be gone.
+    pub fn try_open(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufReader::new(stream) })
     }
 
     /// Sends bytes as they are.

@@ -49,7 +49,8 @@ impl Desk {
         let data = tempfile::tempdir().expect("a data folder");
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let (child, address, ops, stderr) = spawn(site, &data.path().join("data"), &environment);
+        let (child, address, ops, stderr) = spawn(&[], site, &data.path().join("data"), &environment)
+            .unwrap_or_else(|said| not_started(&said));
         Self {
             stderr: Some(stderr),
             address,
@@ -126,8 +127,28 @@ impl Desk {
 
     /// Starts it again on the same data, on other ports.
     pub fn restart(&mut self) {
-        let (child, address, ops, stderr) = spawn(&self.site, &self.data_dir(), &self.environment);
+        self.try_restart(&[]).unwrap_or_else(|said| not_started(&said));
+    }
+
+    /// The same, run by another program, which comes first in `runner` with its arguments and must become the server. What the
+    /// server said, if it ended before it listened.
+    pub fn try_restart(&mut self, runner: &[&str]) -> Result<(), Vec<String>> {
+        let (child, address, ops, stderr) = spawn(runner, &self.site, &self.data_dir(), &self.environment)?;
         (self.child, self.address, self.ops, self.stderr) = (child, address, ops, Some(stderr));
+        Ok(())
+    }
+
+    /// From the next start on, these variables are in its environment too.
+    pub fn set(&mut self, environment: &[(&str, &str)]) {
+        for (name, value) in environment {
+            self.environment.retain(|(known, _)| known != name);
+            self.environment.push(((*name).to_owned(), (*value).to_owned()));
+        }
+    }
+
+    /// Whether the server has ended by itself or by whatever hand.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("it can be asked").is_some()
     }
 
     /// As if whoever reads the server's standard error had gone away: it ends with the next line.
@@ -159,12 +180,21 @@ impl Drop for Desk {
     }
 }
 
+type Started = (Child, SocketAddr, SocketAddr, mpsc::Receiver<String>);
+
 fn spawn(
+    runner: &[&str],
     site: &Path,
     data: &Path,
     environment: &[(String, String)],
-) -> (Child, SocketAddr, SocketAddr, mpsc::Receiver<String>) {
-    let mut child = frontdesk()
+) -> Result<Started, Vec<String>> {
+    let mut command = frontdesk();
+    if let [program, arguments @ ..] = runner {
+        let server = command.get_program().to_owned();
+        command = Command::new(program);
+        command.env_clear().stdin(Stdio::null()).args(arguments).arg(server);
+    }
+    let mut child = command
         .arg("serve")
         .arg(site)
         .args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir"])
@@ -183,12 +213,17 @@ fn spawn(
     while public.is_none() || private.is_none() {
         let Ok(line) = lines.recv_timeout(Duration::from_secs(30)) else {
             let _ = child.kill();
-            panic!("the server did not start: {said:#?}");
+            let _ = child.wait();
+            return Err(said);
         };
         let after = |words: &str| line.split_once(words)?.1.split_whitespace().next()?.parse().ok();
         private = private.or_else(|| after("private listener on http://"));
         public = public.or_else(|| after("  listening on http://"));
         said.push(line);
     }
-    (child, public.expect("it was said"), private.expect("it was said"), lines)
+    Ok((child, public.expect("it was said"), private.expect("it was said"), lines))
+}
+
+fn not_started(said: &[String]) -> ! {
+    panic!("the server did not start: {said:#?}")
 }

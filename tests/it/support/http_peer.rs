@@ -72,6 +72,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// When its last byte had arrived.
     pub at: Instant,
+    /// The status of the answer that the script had for it, if it had a whole one.
+    pub answered: Option<u16>,
 }
 
 impl Request {
@@ -90,6 +92,14 @@ struct State {
     connections: usize,
     sent: u64,
     is_over: bool,
+}
+
+impl State {
+    fn next(&mut self) -> Reply {
+        let reply = self.script[self.step.min(self.script.len() - 1)].clone();
+        self.step += 1;
+        reply
+    }
 }
 
 #[derive(Default)]
@@ -114,9 +124,19 @@ impl Shared {
 
     /// The next step of the script; its last one stays.
     fn next(&self) -> Reply {
+        self.lock().next()
+    }
+
+    /// Notes a request with the next step of the script, which is what becomes of it.
+    fn take(&self, mut request: Request) -> Reply {
         let mut state = self.lock();
-        let reply = state.script[state.step.min(state.script.len() - 1)].clone();
-        state.step += 1;
+        let reply = state.next();
+        if let Reply::Answer { status, .. } = reply {
+            request.answered = Some(status);
+        }
+        state.requests.push(request);
+        drop(state);
+        self.changed.notify_all();
         reply
     }
 
@@ -226,8 +246,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer, shared)? {
         let closes = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-        let reply = shared.next();
-        shared.change(|state| state.requests.push(request));
+        let reply = shared.take(request);
         if !answer(&mut stream, &reply, shared)? || closes {
             break;
         }
@@ -335,6 +354,7 @@ fn read_request(
             .collect(),
         body: Vec::new(),
         at: Instant::now(),
+        answered: None,
     };
     let length: usize = request.header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
     while buffer.len() < length {

@@ -2,7 +2,7 @@
 //!
 //! Nothing but the standard library, so that unit tests can include the file.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,6 +110,8 @@ pub struct Received {
     pub to: Vec<String>,
     /// As it was sent, with leading dots still doubled, up to the line end before the final dot.
     pub raw: Vec<u8>,
+    /// Whether it was taken over: the answer to the final dot was the usual one.
+    pub is_taken: bool,
 }
 
 impl Received {
@@ -141,20 +143,31 @@ pub type Shared = Arc<Mutex<Record>>;
 pub struct SmtpPeer {
     pub address: SocketAddr,
     record: Shared,
+    scripts: Arc<Mutex<VecDeque<Script>>>,
 }
 
 impl SmtpPeer {
     /// Each connection follows the next script, and the last one is for all that come later.
     pub fn start(scripts: Vec<Script>) -> SmtpPeer {
         let record = Shared::default();
-        let shared = Arc::clone(&record);
-        let address = serve(move |stream, number| {
-            let script = scripts.get(number).or(scripts.last()).cloned().unwrap_or_default();
+        let scripts = Arc::new(Mutex::new(VecDeque::from(scripts)));
+        let (shared, followed) = (Arc::clone(&record), Arc::clone(&scripts));
+        let address = serve(move |stream, _| {
+            let script = {
+                let mut scripts = followed.lock().unwrap_or_else(PoisonError::into_inner);
+                if scripts.len() > 1 { scripts.pop_front() } else { scripts.front().cloned() }
+            };
+            let script = script.unwrap_or_default();
             lock(&shared).connections += 1;
             // A connection that breaks is what tests are about.
             let _ = converse(stream, &script, &shared, true);
         });
-        SmtpPeer { address, record }
+        SmtpPeer { address, record, scripts }
+    }
+
+    /// From now on, new connections follow these.
+    pub fn follow(&self, scripts: Vec<Script>) {
+        *self.scripts.lock().unwrap_or_else(PoisonError::into_inner) = scripts.into();
     }
 
     /// What has happened so far.
@@ -239,9 +252,14 @@ pub fn converse<S: Read + Write>(
                 let goes_on = talk.answer(At::Data, "354 go ahead")?;
                 if goes_on && script.is_usual(At::Data) {
                     let raw = talk.message()?;
-                    let received = Received { from: from.clone(), to: to.clone(), raw };
-                    lock(record).received.push(received);
                     carried += 1;
+                    let is_taken = script.is_usual(At::End) && script.leaves_unanswered != Some(carried);
+                    lock(record).received.push(Received {
+                        from: from.clone(),
+                        to: to.clone(),
+                        raw,
+                        is_taken,
+                    });
                     if script.leaves_unanswered == Some(carried) {
                         return Ok(None);
                     }

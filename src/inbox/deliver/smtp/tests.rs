@@ -8,6 +8,7 @@ use crate::inbox::deliver::{Failure, corpus};
 use smtp_peer::{At, Do, Script, SmtpPeer};
 
 #[path = "../../../../tests/it/support/smtp_peer.rs"]
+#[expect(dead_code, reason = "tests of the whole server use the rest of it")]
 mod smtp_peer;
 mod tls;
 

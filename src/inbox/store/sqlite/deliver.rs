@@ -32,7 +32,34 @@ pub(super) fn recover(tx: &Connection, now: Timestamp) -> Result<usize, StoreErr
     for channel in paused {
         resume(tx, &channel, now)?;
     }
+    mend_waits(tx, now)?;
     Ok(count)
+}
+
+/// What waits for longer than its failures account for was put there by a clock that has been set back since. Nobody notices
+/// a clock that is set while nobody runs, and with only [`mend_times`] a day's delay could follow from a day's correction.
+fn mend_waits(tx: &Connection, now: Timestamp) -> Result<(), StoreError> {
+    let mut far = Vec::new();
+    // In two parts, for each of which there is an index that knows nothing of what is delivered.
+    for part in ["failures = 0", "failures > 0 AND blame IS NOT 'asked'"] {
+        let mut statement = tx.prepare_cached(&format!(
+            "SELECT submission, channel, failures, due_at FROM delivery
+             WHERE state = 'waiting' AND due_at > ?1 AND {part}"
+        ))?;
+        let mut rows = statement.query([now.as_millisecond()])?;
+        while let Some(row) = rows.next()? {
+            let latest = now.as_millisecond().saturating_add(millis(schedule::longest_wait(row.get(2)?)));
+            if row.get::<_, i64>(3)? > latest {
+                far.push((row.get::<_, [u8; 16]>(0)?, row.get::<_, String>(1)?));
+            }
+        }
+    }
+    let mut mend =
+        tx.prepare_cached("UPDATE delivery SET due_at = ?3 WHERE submission = ?1 AND channel = ?2")?;
+    for (submission, channel) in far {
+        mend.execute(params![submission, channel, now.as_millisecond()])?;
+    }
+    Ok(())
 }
 
 /// Begins attempts at what is due, as many as there is room for in each channel.

@@ -54,6 +54,42 @@ fn of_a_batch_that_does_not_fit_nothing_is_kept() {
 }
 
 #[test]
+fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
+    let (mut database, _folder) = open();
+    let accepted = database.keep(&jobs(["one"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
+    let now = Timestamp::from_second(1_800_000_000).unwrap();
+    let (minute, hour) = (60_000, 3_600_000);
+    // How far ahead it is due, and how far after the start.
+    let cases = [
+        ("new", 0, None, 20 * hour, 0),
+        ("interrupted", 0, None, 4 * minute, 4 * minute),
+        ("failed", 1, Some("channel"), 20 * hour, 0),
+        ("failed-again", 2, Some("notice"), 5 * minute, 5 * minute),
+        ("failed-often", 9, Some("notice"), 24 * hour, 24 * hour),
+        ("asked", 1, Some("asked"), 20 * hour, 20 * hour),
+        ("overdue", 1, Some("channel"), -hour, -hour),
+    ];
+    for (channel, failures, blame, ahead, _) in cases {
+        database
+            .connection
+            .execute(
+                "INSERT INTO delivery (submission, channel, state, due_at, failures, blame)
+                 VALUES (?1, ?2, 'waiting', ?3, ?4, ?5)",
+                params![accepted[0].id().as_bytes(), channel, now.as_millisecond() + ahead, failures, blame],
+            )
+            .unwrap();
+    }
+    assert_eq!(deliver::recover(&database.connection, now).unwrap(), 0);
+    for (channel, _, _, _, expected) in cases {
+        let due_at: i64 = database
+            .connection
+            .query_row("SELECT due_at FROM delivery WHERE channel = ?1", [channel], |row| row.get(0))
+            .unwrap();
+        assert_eq!(due_at - now.as_millisecond(), expected, "{channel}");
+    }
+}
+
+#[test]
 fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let (mut database, _folder) = open();
     let ids = ContextV7::new();

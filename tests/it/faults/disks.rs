@@ -1,0 +1,175 @@
+//! The database's disk fails or is full at the n-th write or sync: a 200 stays true, a 500 too, and it passes by itself.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Extent;
+use super::stand::{Stand, Told};
+use super::tracer::{Plan, Tracer};
+use crate::support::Connection;
+
+const CLIENTS: usize = 3;
+
+/// By which of the two SQLite syncs depends on how it was built.
+const SYNC: &str = "fsync,fdatasync";
+
+/// How long a fault that comes again and again lasts.
+const LASTING: Duration = Duration::from_millis(700);
+
+#[test]
+fn a_disk_that_fails_makes_no_answer_untrue() {
+    let cases = cases(Extent::get());
+    let mut stand = Stand::start(4);
+    stand.has_failed = true;
+    let (mut slowest, mut recovery, mut pages, mut struck) = (Duration::ZERO, Duration::ZERO, 0, 0);
+    for case in &cases {
+        let (before, log) = (stand.ledger.count(Told::NotKept), stand.log());
+        let plan = case.plan(&stand);
+        let tracer = Tracer::attach(&mut stand.desk, &plan, &log);
+        let load = load(&stand, case);
+        drop(tracer);
+        slowest = slowest.max(load.slowest);
+        pages += load.pages;
+        struck += usize::from(stand.ledger.count(Told::NotKept) > before);
+        recovery = recovery.max(recover(&stand));
+        assert!(!stand.desk.has_ended(), "{case:?}");
+    }
+    stand.settle();
+    let figures = stand.reckon();
+    eprintln!(
+        "failing disks: faults {}, of which refused somebody {struck}, {figures}, pages {pages}, slowest answer {slowest:.1?}, \
+         slowest recovery {recovery:.1?}",
+        cases.len()
+    );
+    assert_eq!(figures.false_500, 0, "what got a 500 was not kept");
+    assert!(struck > 0, "no fault was noticed by anybody");
+    stand.desk.expect(figures.kept);
+}
+
+/// Where the process is ended before it could write again, nobody is left who knows what a failed sync has left on the disk:
+/// what got a 500 then may be kept. It is so at most once, and like anything else.
+#[test]
+fn a_kill_while_the_disk_fails_leaves_only_what_was_just_refused_in_doubt() {
+    let extent = Extent::get();
+    let rounds = extent.of(1, 3, 20);
+    let mut stand = Stand::start(4);
+    stand.has_failed = true;
+    for n in 1..=rounds {
+        let case = Case { calls: SYNC, error: "EIO", n, is_lasting: true };
+        let (plan, log) = (case.plan(&stand), stand.log());
+        let tracer = Tracer::attach(&mut stand.desk, &plan, &log);
+        load(&stand, &case);
+        // With its tracer gone first, the server would find time to write again.
+        stand.desk.kill();
+        drop(tracer);
+        stand.kills += 1;
+        stand.desk.restart();
+        recover(&stand);
+    }
+    stand.settle();
+    let figures = stand.reckon();
+    eprintln!("kills while a disk fails: {figures}");
+    // The batch that failed, and the one that found out that the next one fails too.
+    assert!(figures.false_500 <= 2 * CLIENTS * rounds, "{figures}");
+    stand.desk.expect(figures.kept);
+}
+
+#[derive(Debug)]
+struct Case {
+    calls: &'static str,
+    error: &'static str,
+    n: usize,
+    is_lasting: bool,
+}
+
+impl Case {
+    fn plan(&self, stand: &Stand) -> Plan {
+        let database = stand.database();
+        let beside = |suffix: &str| PathBuf::from(format!("{}{suffix}", database.display()));
+        let files = vec![database.clone(), beside("-wal"), beside("-shm")];
+        Plan {
+            calls: self.calls.to_owned(),
+            deed: format!("error={}", self.error),
+            when: format!("{}{}", self.n, if self.is_lasting { "+" } else { "" }),
+            files,
+        }
+    }
+}
+
+fn cases(extent: Extent) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for error in ["EIO", "ENOSPC"] {
+        for (calls, last, step) in [
+            (SYNC, 8, 3),
+            ("pwrite64", 24, 11),
+            ("ftruncate", 2, 2),
+            ("fsync,fdatasync,pwrite64,ftruncate", 16, 8),
+        ] {
+            for is_lasting in [false, true] {
+                let step = extent.of(usize::MAX, step, 1);
+                cases.extend((1..=last).step_by(step).map(|n| Case { calls, error, n, is_lasting }));
+            }
+        }
+    }
+    cases.truncate(extent.of(4, usize::MAX, usize::MAX));
+    cases
+}
+
+struct Load {
+    slowest: Duration,
+    pages: usize,
+}
+
+/// Clients that submit while others read pages: until the fault was noticed, where it comes once; for a while, where it lasts.
+fn load(stand: &Stand, case: &Case) -> Load {
+    let (stop, pages) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (ledger, address) = (&stand.ledger, stand.desk.address);
+    let submissions = if case.is_lasting { usize::MAX } else { 4 + case.n / 2 };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut slowest = Duration::ZERO;
+                    for _ in 0..submissions {
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let began = Instant::now();
+                        assert_ne!(ledger.submit(address), Told::Nothing, "each is answered: {case:?}");
+                        slowest = slowest.max(began.elapsed());
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                    slowest
+                })
+            })
+            .collect();
+        let reader = scope.spawn(|| {
+            let mut connection = Connection::open(address);
+            while !stop.load(Ordering::Relaxed) {
+                let answer = connection.request("GET", "/", &[], b"").expect("pages are served");
+                assert_eq!(answer.status, 200);
+                pages.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        if case.is_lasting {
+            std::thread::sleep(LASTING);
+            stop.store(true, Ordering::Relaxed);
+        }
+        let slowest = clients.into_iter().map(|client| client.join().expect("it ends")).max();
+        stop.store(true, Ordering::Relaxed);
+        reader.join().expect("it ends");
+        Load { slowest: slowest.unwrap_or_default(), pages: pages.load(Ordering::Relaxed) }
+    })
+}
+
+/// How long it takes until something is kept again.
+fn recover(stand: &Stand) -> Duration {
+    let began = Instant::now();
+    while stand.submit() != Told::Kept {
+        assert!(began.elapsed() < Duration::from_secs(5), "it does not recover");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    began.elapsed()
+}

@@ -1,0 +1,131 @@
+//! A Maildir on a full disk: what does not fit waits, and arrives whole once there is room.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::Extent;
+use super::stand::{Stand, Told};
+use super::tracer::{Plan, Tracer};
+
+#[test]
+fn a_maildir_on_a_full_file_system_takes_everything_once_there_is_room() {
+    let small = SmallDisk::mount();
+    let maildir = small.path.join("box");
+    let mut stand = Stand::with(4, tempfile::tempdir().expect("a folder"), &maildir);
+    let filler = small.path.join("filler");
+    let times = Extent::get().of(1, 2, 10);
+    for _ in 0..times {
+        // A few blocks are left, so that some messages find room, and some only in part.
+        let taken = std::fs::metadata(&filler).map_or(0, |file| file.len());
+        fill(&filler, small.free().saturating_sub(3 * 4096) + taken);
+        for _ in 0..12 {
+            assert_eq!(stand.submit(), Told::Kept, "the inbox is elsewhere");
+        }
+        wait_until("the others were tried", || {
+            stand
+                .query::<i64>("SELECT count(*) FROM delivery WHERE channel <> 'box' AND state <> 'delivered'")
+                [0]
+                == 0
+                && stand.query::<i64>("SELECT count(*) FROM delivery WHERE channel = 'box' AND failures > 0")
+                    [0]
+                    > 0
+        });
+        assert_eq!(left_in(&maildir.join("tmp")), 0, "nothing that does not fit is left behind");
+        std::fs::remove_file(&filler).expect("it can be removed");
+        stand.settle();
+    }
+    let figures = stand.reckon_with(&maildir);
+    eprintln!("a full file system: times {times}, {figures}");
+    stand.desk.expect(figures.kept);
+}
+
+#[test]
+fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
+    let mut stand = Stand::start(4);
+    let (mut faults, mut struck) = (0, 0);
+    // Nothing else is renamed, and the rest happens to the Maildir's own folder.
+    let new = stand.maildir().join("new");
+    for (calls, file) in Extent::get().of(
+        &[("/^rename", None)][..],
+        &[("/^rename", None), ("fsync,fdatasync", Some(&new))],
+        &[("/^rename", None), ("fsync,fdatasync", Some(&new)), ("openat", Some(&new))],
+    ) {
+        for error in ["ENOSPC", "EIO"] {
+            for when in Extent::get().of(&["1+"][..], &["1", "1+"], &["1", "2", "3", "1+", "2+"]) {
+                let plan = Plan {
+                    calls: (*calls).to_owned(),
+                    deed: format!("error={error}"),
+                    when: (*when).to_owned(),
+                    files: file.cloned().into_iter().collect(),
+                };
+                let log = stand.log();
+                let tracer = Tracer::attach(&mut stand.desk, &plan, &log);
+                for _ in 0..4 {
+                    assert_eq!(stand.submit(), Told::Kept, "the inbox is no part of it");
+                }
+                wait_until("each was tried", || stand.is_quiet());
+                drop(tracer);
+                faults += 1;
+                struck += usize::from(stand.undelivered() > 0);
+                stand.settle();
+            }
+        }
+    }
+    let figures = stand.reckon();
+    eprintln!("a failing Maildir: faults {faults}, of which delayed something {struck}, {figures}");
+    assert!(struck > 0, "no fault was noticed");
+    stand.desk.expect(figures.kept);
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it took too long until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn left_in(folder: &Path) -> usize {
+    std::fs::read_dir(folder).expect("it is there").count()
+}
+
+fn fill(file: &Path, bytes: u64) {
+    let bytes = usize::try_from(bytes).expect("it is a small disk");
+    std::fs::write(file, vec![b'x'; bytes]).expect("there is as much room");
+}
+
+/// A file system in memory that goes with the test. It needs root, or `sudo` without a password.
+struct SmallDisk {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn mount() -> SmallDisk {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("small");
+        std::fs::create_dir(&path).expect("a folder");
+        as_root(&["mount", "-t", "tmpfs", "-o", "size=2m,mode=777", "tmpfs"], &path);
+        SmallDisk { path, _folder: folder }
+    }
+
+    /// In bytes.
+    fn free(&self) -> u64 {
+        let found = rustix::fs::statvfs(&self.path).expect("it can be asked");
+        found.f_bavail * found.f_frsize
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        as_root(&["umount", "--lazy"], &self.path);
+    }
+}
+
+fn as_root(command: &[&str], path: &Path) {
+    let sudo = if rustix::process::getuid().is_root() { &[][..] } else { &["sudo", "-n"] };
+    let words: Vec<&str> = sudo.iter().chain(command).copied().collect();
+    let output = Command::new(words[0]).args(&words[1..]).arg(path).output().expect("it runs");
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,202 @@
+//! kill -9 at every system call by which something leaves the server, and at random moments under load.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::Extent;
+use super::stand::{Stand, Told};
+use super::tracer::{Plan, Tracer, struck};
+use crate::support::http_peer::Reply;
+use crate::support::smtp_peer::{At, Do, Script};
+use crate::support::{Desk, example_site};
+
+/// By these, state leaves the process: for a disk, a peer or another thread.
+const CALLS: [&str; 13] = [
+    "fsync,fdatasync",
+    "connect",
+    "sendto",
+    "/^rename",
+    "openat",
+    "pwrite64",
+    "writev",
+    "sendmsg",
+    "write",
+    "ftruncate",
+    "/^utime",
+    "/^unlink",
+    "/^mkdir",
+];
+
+/// Submissions in each round.
+const EACH: usize = 3;
+
+#[test]
+fn a_kill_at_any_system_call_loses_nothing() {
+    let extent = Extent::get();
+    // The n-th call of a kind is where the server is killed, for n up to where none is left; in the short runs not for each n.
+    let (step, most) = extent.of((5, 1), (7, 4), (1, usize::MAX));
+    let calls = extent.of(&CALLS[..4], &CALLS[..], &CALLS[..]);
+    let mut stand = Stand::start(1);
+    let mut struck_at: BTreeMap<String, usize> = BTreeMap::new();
+    for calls in calls {
+        for n in (1..).step_by(step).take(most) {
+            let Some(place) = round(&mut stand, calls, n) else { break };
+            *struck_at.entry(place).or_default() += 1;
+        }
+    }
+    let at_calls = stand.kills;
+    stand.settle();
+    let figures = stand.reckon();
+    eprintln!("kills at system calls: {figures}");
+    for (place, times) in &struck_at {
+        eprintln!("    {place}: {times}");
+    }
+    assert_eq!(figures.false_500, 0);
+    for (channel, count) in &figures.duplicates {
+        assert!(*count <= figures.kills, "{channel}: {count} duplicates by {} kills", figures.kills);
+    }
+    let expected = extent.of(
+        &["sync", "connect"][..],
+        &["sync", "connect", "pwrite", "sendto", "openat"],
+        &["sync", "connect", "pwrite", "sendto", "openat", "rename", "utimensat", "write"],
+    );
+    for call in expected {
+        let hit = struck_at.keys().any(|place| place.contains(call));
+        assert!(hit, "no kill at {call} among {at_calls}");
+    }
+    stand.desk.expect(figures.kept);
+}
+
+/// Submits a little to a server that is killed at the n-th of these calls, and starts it again. Where it was, or nothing if it
+/// never came so far.
+fn round(stand: &mut Stand, calls: &str, n: usize) -> Option<String> {
+    let log = stand.log();
+    let tracer = Tracer::attach(&mut stand.desk, &Plan::kill(calls, n), &log);
+    for _ in 0..EACH {
+        if stand.submit() == Told::Nothing {
+            break;
+        }
+    }
+    let mut looks = 0;
+    while !stand.desk.has_ended() {
+        // A quiet moment may lie between two steps; twice, nothing is to come.
+        looks = if stand.is_quiet() { looks + 1 } else { 0 };
+        if looks == 2 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(tracer);
+    if !stand.desk.has_ended() {
+        return None;
+    }
+    stand.kills += 1;
+    stand.desk.restart();
+    Some(struck(&log).expect("strace saw it"))
+}
+
+#[test]
+fn an_inbox_that_was_being_made_is_made_whole_by_the_next_start() {
+    let (step, most) = Extent::get().of((9, 2), (5, 4), (1, usize::MAX));
+    let mut desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("strace.log");
+    let mut kills = 0;
+    desk.kill();
+    for calls in ["pwrite64", "fsync,fdatasync", "/^mkdir", "/^unlink", "ftruncate"] {
+        for n in (1..).step_by(step).take(most) {
+            std::fs::remove_dir_all(desk.data_dir()).expect("it can be removed");
+            let arguments = Plan::kill(calls, n).arguments(&log);
+            let runner: Vec<&str> =
+                ["/usr/bin/strace", "-D"].into_iter().chain(arguments.iter().map(String::as_str)).collect();
+            if desk.try_restart(&runner).is_ok() {
+                desk.kill();
+                break;
+            }
+            kills += 1;
+            desk.restart();
+            let body = serde_json::json!({ "email": "a@example.com" });
+            assert_eq!(desk.post("/api/waitlist", &body).status, 200, "after {calls} {n}");
+            assert_eq!(desk.inbox().len(), 1, "after {calls} {n}");
+            desk.kill();
+        }
+    }
+    eprintln!("kills while an inbox is made: kills {kills}");
+    assert!(kills > 0);
+    desk.expect_anything();
+}
+
+#[test]
+fn kills_at_random_moments_under_load_lose_nothing() {
+    const CLIENTS: usize = 3;
+    const CONCURRENCY: usize = 4;
+    let rounds = Extent::get().of(3, 12, 700);
+    let seed = std::env::var("FRONTDESK_FAULTS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    let mut dice = Dice(seed);
+    let mut stand = Stand::start(CONCURRENCY);
+    for _ in 0..rounds {
+        stand.hook.follow((0..40).map(|_| hook_mood(&mut dice)).collect::<Vec<_>>());
+        stand.mail.follow((0..40).map(|_| mail_mood(&mut dice)).collect());
+        let moment = Duration::from_micros(dice.below(250_000));
+        let stop = AtomicBool::new(false);
+        let (ledger, address) = (&stand.ledger, stand.desk.address);
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        if stop.load(Ordering::Relaxed) || ledger.submit(address) == Told::Nothing {
+                            break;
+                        }
+                    }
+                });
+            }
+            std::thread::sleep(moment);
+            let pid = rustix::process::Pid::from_raw(i32::try_from(stand.desk.pid()).expect("a pid"))
+                .expect("a pid");
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+            stop.store(true, Ordering::Relaxed);
+        });
+        stand.kill_and_restart();
+    }
+    stand.settle();
+    let figures = stand.reckon();
+    eprintln!("kills at random moments (seed {seed}): {figures}");
+    assert_eq!(figures.false_500, 0);
+    assert!(figures.acknowledged > 0, "nobody was told anything");
+    stand.desk.expect(figures.kept);
+}
+
+/// What a receiver does next: mostly what it should.
+fn hook_mood(dice: &mut Dice) -> Reply {
+    match dice.below(10) {
+        0 => Reply::status(500),
+        1 => Reply::late(204, Duration::from_millis(50 + dice.below(150))),
+        2 => Reply::CloseAfterRequest,
+        _ => Reply::status(204),
+    }
+}
+
+fn mail_mood(dice: &mut Dice) -> Script {
+    match dice.below(10) {
+        0 => Script::with(At::Rcpt, Do::Say("451 4.3.0 try again later")),
+        1 => Script::with(At::End, Do::Late(Duration::from_millis(50 + dice.below(150)))),
+        2 => Script::with(At::End, Do::Close),
+        3 => Script::with(At::End, Do::Say("451 4.3.0 try again later")),
+        _ => Script::usual(),
+    }
+}
+
+/// Numbers that look like chance and are the same for the same seed (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % end
+    }
+}

@@ -1,0 +1,416 @@
+//! A server with three channels that lead to peers of the test's own, clients that keep account, and the final reckoning.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use frontdesk::inbox::store::{Editor, Retry};
+use jiff::Timestamp;
+use rusqlite::OpenFlags;
+use serde_json::json;
+
+use crate::support::http_peer::{HttpPeer, Reply};
+use crate::support::smtp_peer::{Received, Script, SmtpPeer};
+use crate::support::{Connection, Desk, frontdesk};
+
+pub const CHANNELS: [&str; 3] = ["box", "hook", "mail"];
+
+/// How long anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What a client was told of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// 200.
+    Kept,
+    /// 500.
+    NotKept,
+    /// Nothing: the connection broke. It may be kept or not.
+    Nothing,
+}
+
+/// What clients were told, by the address that each submission alone has.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    told: Mutex<BTreeMap<String, Told>>,
+}
+
+impl Ledger {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Told>> {
+        self.told.lock().expect("nobody panicked")
+    }
+
+    /// Sends a submission that was never sent before, on a connection of its own.
+    pub fn submit(&self, address: SocketAddr) -> Told {
+        let (email, number) = {
+            let mut told = self.lock();
+            let number = told.len();
+            let email = format!("n{number}@example.com");
+            told.insert(email.clone(), Told::Nothing);
+            (email, number)
+        };
+        let (path, body) = if number.is_multiple_of(2) {
+            ("/api/waitlist", json!({ "email": email }))
+        } else {
+            let message = format!(
+                "Hello from number {number}.\n.\n\nIt goes on. {}\nThe end.",
+                "ö".repeat(number % 900)
+            );
+            ("/api/contact", json!({ "name": "Ada", "email": email, "message": message }))
+        };
+        let headers = [("Content-Type", "application/json")];
+        let answer = Connection::try_open(address).and_then(|mut connection| {
+            connection.request("POST", path, &headers, body.to_string().as_bytes())
+        });
+        let told = match answer {
+            Ok(answer) if answer.status == 200 => Told::Kept,
+            Ok(answer) if answer.status == 500 => Told::NotKept,
+            Ok(answer) => panic!("{}: {}", answer.status, answer.text()),
+            Err(_) => Told::Nothing,
+        };
+        self.lock().insert(email, told);
+        told
+    }
+
+    pub fn count(&self, told: Told) -> usize {
+        self.lock().values().filter(|found| **found == told).count()
+    }
+}
+
+/// The server, with everything around it.
+pub struct Stand {
+    pub desk: Desk,
+    pub ledger: Ledger,
+    pub hook: HttpPeer,
+    pub mail: SmtpPeer,
+    /// How many deliveries may be under way at a time in each channel.
+    concurrency: usize,
+    pub kills: usize,
+    /// Whether commits have failed. One that claimed something may have reached the disk all the same; then nobody sends
+    /// that, and it is claimed again once its lease is over, or by the next start.
+    pub has_failed: bool,
+    /// For the site, the Maildir and the logs of strace.
+    folder: tempfile::TempDir,
+}
+
+impl Stand {
+    /// Peers that take everything.
+    pub fn start(concurrency: usize) -> Stand {
+        let folder = tempfile::tempdir().expect("a folder");
+        let maildir = folder.path().join("box");
+        Stand::with(concurrency, folder, &maildir)
+    }
+
+    pub fn with(concurrency: usize, folder: tempfile::TempDir, maildir: &Path) -> Stand {
+        let hook = HttpPeer::start([Reply::status(204)]);
+        let mail = SmtpPeer::start(vec![Script::usual()]);
+        let site = folder.path().join("site");
+        let made = frontdesk().arg("init").arg(&site).output().expect("it runs");
+        assert!(made.status.success(), "{made:?}");
+        let channels = format!(
+            "
+[[channel]]
+name = \"box\"
+kind = \"maildir\"
+path = \"{}\"
+from = \"desk@example.com\"
+to = [\"team@example.com\"]
+concurrency = {concurrency}
+
+[[channel]]
+name = \"hook\"
+kind = \"webhook\"
+url = \"{}\"
+allow_private = true
+concurrency = {concurrency}
+
+[[channel]]
+name = \"mail\"
+kind = \"smtp\"
+host = \"127.0.0.1\"
+port = {}
+tls = \"none\"
+from = \"desk@example.com\"
+to = [\"team@example.com\"]
+concurrency = {concurrency}
+",
+            maildir.display(),
+            hook.url("/hook"),
+            mail.address.port(),
+        );
+        let file = site.join("frontdesk.toml");
+        let text = std::fs::read_to_string(&file).expect("it is there");
+        std::fs::write(&file, text + &channels).expect("it can be written");
+        let desk = Desk::with(
+            &site,
+            &[
+                ("FRONTDESK_LIMITS__ENABLED", "false"),
+                ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "1000"),
+            ],
+        );
+        Stand {
+            desk,
+            ledger: Ledger::default(),
+            hook,
+            mail,
+            concurrency,
+            kills: 0,
+            has_failed: false,
+            folder,
+        }
+    }
+
+    /// Where strace writes what it saw.
+    pub fn log(&self) -> PathBuf {
+        self.folder.path().join("strace.log")
+    }
+
+    /// The Maildir, unless it was put elsewhere.
+    pub fn maildir(&self) -> PathBuf {
+        self.folder.path().join("box")
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.desk.data_dir().join("inbox.sqlite")
+    }
+
+    pub fn submit(&self) -> Told {
+        self.ledger.submit(self.desk.address)
+    }
+
+    /// kill -9, and a new start.
+    pub fn kill_and_restart(&mut self) {
+        self.desk.kill();
+        self.kills += 1;
+        self.desk.restart();
+    }
+
+    /// A first column of the inbox. It is opened for reading only, so that whatever a kill has left is the server's to mend.
+    pub fn query<T: rusqlite::types::FromSql>(&self, sql: &str) -> Vec<T> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let database = rusqlite::Connection::open_with_flags(self.database(), flags).expect("it opens");
+        database.busy_timeout(PATIENCE).expect("it can be told");
+        let mut statement = database.prepare(sql).expect("it is an inbox");
+        let rows = statement.query_map([], |row| row.get(0)).expect("it can be read");
+        rows.map(|row| row.expect("a value")).collect()
+    }
+
+    fn count(&self, sql: &str) -> usize {
+        usize::try_from(self.query::<i64>(sql)[0]).expect("a count")
+    }
+
+    /// Whether nothing is being delivered and nothing is due.
+    pub fn is_quiet(&self) -> bool {
+        self.count(&format!(
+            "SELECT count(*) FROM delivery WHERE state = 'sending' OR (state = 'waiting' AND due_at <= {})",
+            Timestamp::now().as_millisecond()
+        )) == 0
+    }
+
+    pub fn undelivered(&self) -> usize {
+        self.count("SELECT count(*) FROM delivery WHERE state <> 'delivered'")
+    }
+
+    /// A quiet time: peers that take everything, a fresh start, and all that waits or is parked tried at once. Returns once
+    /// everything has been delivered.
+    pub fn settle(&mut self) {
+        self.hook.follow([Reply::status(204)]);
+        self.mail.follow(vec![Script::usual()]);
+        if !self.desk.has_ended() {
+            self.desk.kill();
+            self.kills += 1;
+        }
+        self.desk.restart();
+        let retry = || {
+            let mut editor = Editor::open(&self.database()).expect("it is there");
+            editor.retry(&Retry::default(), Timestamp::now()).expect("it can be written");
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while self.undelivered() > 0 {
+            if self.is_quiet() {
+                retry();
+            }
+            assert!(Instant::now() < deadline, "{} deliveries do not arrive", self.undelivered());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Compares what clients were told with what is in the inbox and what has arrived, once everything is settled.
+    pub fn reckon(&self) -> Reckoning {
+        self.reckon_with(&self.maildir())
+    }
+
+    pub fn reckon_with(&self, maildir: &Path) -> Reckoning {
+        assert_eq!(self.query::<String>("PRAGMA integrity_check"), ["ok"]);
+        let inbox: BTreeMap<String, String> = {
+            let rows =
+                self.query::<String>("SELECT lower(hex(id)) || ' ' || (fields ->> 'email') FROM submission");
+            let pairs = rows.iter().map(|row| row.split_once(' ').expect("two words"));
+            let by_email: BTreeMap<_, _> =
+                pairs.map(|(id, email)| (email.to_owned(), id.to_owned())).collect();
+            assert_eq!(by_email.len(), rows.len(), "each submission is in the inbox once");
+            by_email
+        };
+        let told = self.ledger.lock();
+        let with = |what: Told| told.iter().filter(move |(_, found)| **found == what).map(|(email, _)| email);
+        let lost = with(Told::Kept).filter(|email| !inbox.contains_key(*email)).count();
+        let false_500 = with(Told::NotKept).filter(|email| inbox.contains_key(*email)).count();
+        assert!(inbox.keys().all(|email| told.contains_key(email)), "nobody sent what is in the inbox");
+
+        let ids: BTreeSet<&str> = inbox.values().map(String::as_str).collect();
+        let mut arrived = HashMap::new();
+        arrived.insert("hook", self.arrived_at_hook());
+        arrived.insert("mail", self.arrived_by_mail());
+        arrived.insert("box", arrived_in(maildir, &self.mail));
+        let mut duplicates = BTreeMap::new();
+        for channel in CHANNELS {
+            let arrivals = &arrived[channel];
+            let stray = arrivals.keys().filter(|id| !ids.contains(id.as_str())).count();
+            assert_eq!(stray, 0, "{channel}: what is not in the inbox was delivered");
+            for id in &ids {
+                let arrival = arrivals.get(*id).copied().unwrap_or_default();
+                assert!(arrival.taken > 0, "{channel}: {id} never arrived");
+            }
+            duplicates.insert(channel, arrivals.values().map(|arrival| arrival.times - 1).sum());
+            self.check_attempts(channel, arrivals);
+        }
+        assert_eq!(duplicates["box"], 0, "a Maildir recognises what it has");
+        let figures = Reckoning {
+            kills: self.kills,
+            sent: told.len(),
+            acknowledged: with(Told::Kept).count(),
+            refused: with(Told::NotKept).count(),
+            kept: inbox.len(),
+            lost,
+            false_500,
+            duplicates,
+        };
+        assert_eq!(figures.lost, 0, "{figures}");
+        figures
+    }
+
+    /// What a peer was sent is what the inbox says of it: never more often than it was tried, and never again after it was
+    /// known to have arrived. What was interrupted was interrupted by a kill.
+    fn check_attempts(&self, channel: &str, arrivals: &HashMap<String, Arrival>) {
+        let rows = self.query::<String>(&format!(
+            "SELECT lower(hex(submission)) || ' ' || count(*) || ' ' || total(delivered = 1) || ' ' || total(delivered IS NULL)
+             FROM attempt WHERE channel = '{channel}' GROUP BY submission"
+        ));
+        let mut interrupted = 0.0;
+        for row in rows {
+            let mut words = row.split(' ');
+            let id = words.next().expect("an id");
+            let mut number = || words.next().and_then(|word| word.parse::<f64>().ok()).expect("a number");
+            let (tried, delivered, unknown) = (number(), number(), number());
+            assert!(
+                (delivered - 1.0).abs() < 0.1,
+                "{channel}: {id} is known to have arrived {delivered} times"
+            );
+            let times = u32::try_from(arrivals[id].times).expect("not that often");
+            assert!(f64::from(times) <= tried, "{channel}: {id} was sent {times} times in {tried} attempts");
+            interrupted += unknown;
+        }
+        let most = u32::try_from(self.kills * self.concurrency).expect("not that many");
+        assert!(
+            interrupted <= f64::from(most) || self.has_failed,
+            "{channel}: {interrupted} attempts interrupted by {} kills",
+            self.kills
+        );
+    }
+
+    fn arrived_at_hook(&self) -> HashMap<String, Arrival> {
+        let mut arrivals = HashMap::<String, Arrival>::new();
+        for request in self.hook.requests() {
+            let id = request.header("webhook-id").expect("each has an id").replace('-', "");
+            let body = String::from_utf8(request.body).expect("it is text");
+            assert!(body.replace('-', "").contains(&id), "the id stands in the body too");
+            let is_taken = request.answered.is_some_and(|status| (200..300).contains(&status));
+            arrivals.entry(id).or_default().note(is_taken);
+        }
+        arrivals
+    }
+
+    fn arrived_by_mail(&self) -> HashMap<String, Arrival> {
+        let mut arrivals = HashMap::<String, Arrival>::new();
+        for received in &self.mail.record().received {
+            arrivals.entry(message_id(&received.message())).or_default().note(received.is_taken);
+        }
+        arrivals
+    }
+}
+
+/// How often something came, and how often it was taken over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrival {
+    times: usize,
+    taken: usize,
+}
+
+impl Arrival {
+    fn note(&mut self, is_taken: bool) {
+        self.times += 1;
+        self.taken += usize::from(is_taken);
+    }
+}
+
+/// What stands in a Maildir. Each message there is the very one that the mail server was sent: whole.
+fn arrived_in(maildir: &Path, mail: &SmtpPeer) -> HashMap<String, Arrival> {
+    let sent: HashMap<String, Vec<u8>> = {
+        let record = mail.record();
+        let messages = record.received.iter().map(Received::message);
+        messages.map(|message| (message_id(&message), unix(&message))).collect()
+    };
+    let mut arrivals = HashMap::<String, Arrival>::new();
+    for entry in std::fs::read_dir(maildir.join("new")).expect("it is there") {
+        let message = std::fs::read(entry.expect("a file").path()).expect("it can be read");
+        let id = message_id(&message);
+        assert!(sent.get(&id) == Some(&unix(&message)), "{id} is not whole in the Maildir");
+        arrivals.entry(id).or_default().note(true);
+    }
+    arrivals
+}
+
+/// With the line ends of this system.
+fn unix(message: &[u8]) -> Vec<u8> {
+    message.iter().copied().filter(|b| *b != b'\r').collect()
+}
+
+/// The submission's id in a message's `Message-ID`.
+fn message_id(message: &[u8]) -> String {
+    let text = String::from_utf8_lossy(message);
+    let line = text.lines().find_map(|line| line.strip_prefix("Message-ID: <")).expect("it has one");
+    line.split('.').next().expect("it begins with the id").replace('-', "")
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Reckoning {
+    pub kills: usize,
+    pub sent: usize,
+    pub acknowledged: usize,
+    pub refused: usize,
+    pub kept: usize,
+    pub lost: usize,
+    /// Told that it was not kept, and in the inbox all the same.
+    pub false_500: usize,
+    /// How often something came again to each receiving end.
+    pub duplicates: BTreeMap<&'static str, usize>,
+}
+
+impl fmt::Display for Reckoning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reckoning { kills, sent, acknowledged, refused, kept, lost, false_500, duplicates } = self;
+        write!(
+            f,
+            "kills {kills}, sent {sent}, acknowledged {acknowledged}, refused {refused}, kept {kept}, lost {lost}, \
+             refused but kept {false_500}, duplicates"
+        )?;
+        for (number, (channel, count)) in duplicates.iter().enumerate() {
+            write!(f, "{}{channel} {count}", if number == 0 { " " } else { ", " })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! strace as a saboteur: it kills the server at a system call, or lets the call fail.
+//!
+//! Its counters are each thread's own: the n-th call is that of the first thread that gets so far. Its faster mode
+//! (`--seccomp-bpf`) does not deliver signals at a call, so this is the slow one.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::Desk;
+
+/// What is done to the server. Where files are named, only calls that concern one of them count.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Names of system calls as strace knows them, with commas between.
+    pub calls: String,
+    /// `signal=KILL` or `error=EIO`, say.
+    pub deed: String,
+    /// Which of the calls, as strace counts them: `3`, or `3+` for the third and all after it.
+    pub when: String,
+    pub files: Vec<std::path::PathBuf>,
+}
+
+impl Plan {
+    /// Kills at the `n`-th call.
+    pub fn kill(calls: &str, n: usize) -> Plan {
+        Plan {
+            calls: calls.to_owned(),
+            deed: "signal=KILL".to_owned(),
+            when: n.to_string(),
+            files: Vec::new(),
+        }
+    }
+
+    /// Arguments for strace, which writes what it saw to `log`.
+    pub fn arguments(&self, log: &Path) -> Vec<String> {
+        let Plan { calls, deed, when, files } = self;
+        let mut arguments: Vec<String> = ["-f", "-qq", "-Y", "-s", "0", "-e", "signal=none", "-o"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([log.display().to_string()])
+            .chain(["-e".to_owned(), format!("trace={calls}")])
+            .chain(["-e".to_owned(), format!("inject={calls}:{deed}:when={when}")])
+            .collect();
+        for file in files {
+            arguments.extend(["-P".to_owned(), file.display().to_string()]);
+        }
+        arguments
+    }
+}
+
+/// Attached to a running server. It lets go when it is dropped.
+#[derive(Debug)]
+pub struct Tracer {
+    strace: Child,
+    server: u32,
+}
+
+impl Tracer {
+    /// Attaches to every thread; counting begins with that.
+    pub fn attach(desk: &mut Desk, plan: &Plan, log: &Path) -> Tracer {
+        let pid = desk.pid();
+        let mut strace = strace()
+            .args(plan.arguments(log))
+            .args(["-p", &pid.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("strace runs: these tests need the `strace` package");
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !is_traced(pid) && !desk.has_ended() {
+            if strace.try_wait().expect("it can be asked").is_some() || Instant::now() > deadline {
+                let _ = strace.kill();
+                let said = strace.wait_with_output().expect("it ends").stderr;
+                panic!("strace does not attach: {}", String::from_utf8_lossy(&said));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Tracer { strace, server: pid }
+    }
+}
+
+impl Drop for Tracer {
+    /// Told to end, strace lets go of the server, which goes on. Where the server has ended, so does strace; but told to end
+    /// at that very moment, it may wait for ever for a thread that is gone.
+    fn drop(&mut self) {
+        if is_traced(self.server) {
+            let _ = kill_process(Pid::from_child(&self.strace), Signal::TERM);
+        }
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while self.strace.try_wait().is_ok_and(|status| status.is_none()) {
+            if Instant::now() > deadline {
+                let _ = self.strace.kill();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The command, with the paths of a system: the server's own environment is empty.
+pub fn strace() -> Command {
+    let mut command = Command::new("strace");
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+/// The thread whose call was the last that strace saw, and that call: the one at which the server was killed.
+pub fn struck(log: &Path) -> Option<String> {
+    let text = String::from_utf8_lossy(&std::fs::read(log).ok()?).into_owned();
+    let mut calls = text.lines().filter_map(|line| {
+        let (thread, rest) = line.split_once('<')?.1.split_once("> ")?;
+        let call = rest.split_once('(')?.0;
+        call.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            .then(|| (thread.to_owned(), call.to_owned()))
+    });
+    let (thread, call) = calls.next_back()?;
+    // Threads of the pools are numbered.
+    Some(format!("{}: {call}", thread.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-')))
+}
+
+/// Whether each thread of a process is being traced.
+fn is_traced(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().all(|thread| {
+        std::fs::read_to_string(thread.path().join("status")).is_ok_and(|status| {
+            status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
+        })
+    })
+}
