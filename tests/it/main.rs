@@ -2,13 +2,16 @@
 
 mod architecture;
 mod backup;
+mod channels;
 mod cli;
 mod connections;
 mod corpus;
 mod durability;
 mod forms;
+mod injection;
 mod mail;
 mod pages;
+mod power;
 mod resources;
 mod seal;
 mod support;
