@@ -43,6 +43,12 @@ impl Sent {
     fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find_map(|(field, value)| (*field == name).then_some(value.as_str()))
     }
+
+    /// What a reader must find as it was written, wherever it comes out: short, on one line, of printable ASCII.
+    fn plain_values(&self) -> impl Iterator<Item = &str> {
+        let values = self.fields.iter().map(|(_, value)| value.as_str());
+        values.filter(|value| value.len() <= 100 && value.bytes().all(|byte| (b' '..=b'~').contains(&byte)))
+    }
 }
 
 #[test]
@@ -89,9 +95,9 @@ fn whatever_is_sent_stays_in_its_field_wherever_it_comes_out() {
         mailed::check(&by_mail[&one.id], one);
         assert_eq!(by_box[&one.id], by_mail[&one.id], "the same message in the Maildir");
         chat::check_standard(&by_hook[0][&one.id], one);
-        chat::check_slack(&by_hook[1][&one.id]);
-        chat::check_mattermost(&by_hook[2][&one.id]);
-        chat::check_discord(&by_hook[3][&one.id]);
+        chat::check_slack(&by_hook[1][&one.id], one);
+        chat::check_mattermost(&by_hook[2][&one.id], one);
+        chat::check_discord(&by_hook[3][&one.id], one);
     }
     for requests in &by_hook {
         assert_eq!(requests.len(), sent.len(), "no request more and none less");

@@ -40,22 +40,22 @@ fn cuts() -> usize {
 #[test]
 fn every_submission_that_got_its_200_survives_a_power_cut() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut disk = Disk::make(folder.path());
-    let mailbox = disk.mounted.join("box");
+    let mut drive = Disk::make(folder.path());
+    let mailbox = drive.mounted.join("box");
     let site = write_site(folder.path(), &maildir("box", &mailbox));
-    let data = disk.mounted.join("data");
+    let data = drive.mounted.join("data");
     let database = data.join("inbox.sqlite");
     let mut desk = Desk::at(&site, &data, &NO_LIMITS);
     desk.expect_anything();
 
     let (mut acknowledged, mut late, mut refused) = (Vec::new(), Vec::new(), 0);
     for round in 0..cuts() {
-        let storm = storm(desk.address, round, || disk.cut());
+        let storm = storm(desk.address, round, || drive.cut());
         acknowledged.extend(storm.acknowledged);
         late.extend(storm.late);
         refused += storm.refused;
         desk.kill();
-        disk.mount_again();
+        drive.mount_again();
         desk.restart();
         check_inbox(&database, &acknowledged);
         check_mailbox(&database, &mailbox);
@@ -90,19 +90,19 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
 #[test]
 fn without_syncs_a_power_cut_takes_submissions() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut disk = Disk::make(folder.path());
+    let mut drive = Disk::make(folder.path());
     let site = write_site(folder.path(), "");
-    let data = disk.mounted.join("data");
+    let data = drive.mounted.join("data");
     let mut desk = Desk::at(&site, &data, &NO_LIMITS);
     desk.expect_anything();
     // Everything that was there from the start is synced, so that it is the submissions that are missing and not the inbox.
     assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
 
     let mut liar = swallow_syncs(desk.pid(), folder.path());
-    let acknowledged = storm(desk.address, 0, || disk.cut()).acknowledged;
+    let acknowledged = storm(desk.address, 0, || drive.cut()).acknowledged;
     desk.kill();
     liar.wait().expect("it ends with the server");
-    disk.mount_again();
+    drive.mount_again();
     let kept = addresses(&data.join("inbox.sqlite"));
     assert_eq!(kept.get("before@example.com"), Some(&1), "what was synced is there");
     let lost = acknowledged.iter().filter(|email| !kept.contains_key(*email)).count();

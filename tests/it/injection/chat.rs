@@ -20,7 +20,7 @@ pub(super) fn check_standard(request: &Request, sent: &Sent) {
 }
 
 /// Slack begins mentions and links with `<`, and reads three entities.
-pub(super) fn check_slack(request: &Request) {
+pub(super) fn check_slack(request: &Request, sent: &Sent) {
     let body = body(request);
     let (title, text) = (&body["text"], &body["blocks"][0]["text"]["text"]);
     let section = json!({ "type": "section", "text": { "type": "mrkdwn", "text": text, "verbatim": true } });
@@ -35,10 +35,13 @@ pub(super) fn check_slack(request: &Request) {
         let is_entity = |rest: &str| ["amp;", "lt;", "gt;"].iter().any(|entity| rest.starts_with(entity));
         assert!(text.split('&').skip(1).all(is_entity), "{text}");
     }
+    let shown =
+        text.as_str().expect("a text").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    assert_shown(&shown, sent);
 }
 
 /// Mattermost shows a block of code, which nothing in it closes.
-pub(super) fn check_mattermost(request: &Request) {
+pub(super) fn check_mattermost(request: &Request, sent: &Sent) {
     let body = body(request);
     let text = body["text"].as_str().expect("a text");
     assert_eq!(body.to_string(), json!({ "text": text }).to_string());
@@ -53,10 +56,11 @@ pub(super) fn check_mattermost(request: &Request) {
         assert!(c != '@' || before.is_alphanumeric(), "{text}");
         before = c;
     }
+    assert_shown(&inner.replace('＠', "@").replace('＜', "<"), sent);
 }
 
 /// Discord reads Markdown: whatever formats stands behind a backslash, and nobody is mentioned.
-pub(super) fn check_discord(request: &Request) {
+pub(super) fn check_discord(request: &Request, sent: &Sent) {
     let body = body(request);
     let content = body["content"].as_str().expect("a text");
     let expected = json!({ "content": content, "allowed_mentions": { "parse": [] }, "flags": 4 });
@@ -64,12 +68,24 @@ pub(super) fn check_discord(request: &Request) {
     assert_inert(&content.replace('\t', " "));
     assert!(content.encode_utf16().count() <= 2000);
     let mut characters = content.chars();
+    let mut shown = String::new();
     while let Some(c) = characters.next() {
         if c == '\\' {
-            assert!(characters.next().is_some_and(|c| c.is_ascii_punctuation()), "{content}");
+            let escaped = characters.next().expect("something is escaped");
+            assert!(escaped.is_ascii_punctuation(), "{content}");
+            shown.push(escaped);
         } else {
             assert!(!"`*_~|[]<>#".contains(c), "{content}");
+            shown.push(c);
         }
+    }
+    assert_shown(&shown, sent);
+}
+
+/// What needs no care is shown as it was written, unless it was cut off.
+fn assert_shown(shown: &str, sent: &Sent) {
+    for value in sent.plain_values().filter(|_| !shown.ends_with('…')) {
+        assert!(shown.contains(value), "{value:?} is not there: {shown}");
     }
 }
 

@@ -130,6 +130,9 @@ fn check_text(text: &str, sent: &Sent) {
     expected.sort_unstable();
     found.sort_unstable();
     assert_eq!(found, expected, "{text}");
+    for value in sent.plain_values() {
+        assert!(text.contains(&format!(": {value}\n")), "{value:?} is not there: {text}");
+    }
     assert!(text.trim_end().ends_with(&format!("\nId: {}", sent.id)), "{text}");
 }
 

@@ -52,8 +52,9 @@ pub fn webhook(name: &str, url: &str, more: &str) -> String {
 /// A channel into a Maildir.
 pub fn maildir(name: &str, path: &Path) -> String {
     format!(
-        "[[channel]]\nname = {name:?}\nkind = \"maildir\"\npath = {path:?}\n\
-         from = \"desk@example.com\"\nto = [\"team@example.com\"]\n"
+        "[[channel]]\nname = {name:?}\nkind = \"maildir\"\npath = \"{}\"\n\
+         from = \"desk@example.com\"\nto = [\"team@example.com\"]\n",
+        path.display()
     )
 }
 
