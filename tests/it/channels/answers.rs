@@ -264,5 +264,6 @@ fn check(channels: &[(&str, String, Becomes)]) -> (Office, Uuid) {
         }
     }
     office.assert_discreet();
+    eprintln!("{} rows hold", channels.len());
     (office, id)
 }
