@@ -2,6 +2,7 @@
 
 mod architecture;
 mod backup;
+mod channels;
 mod cli;
 mod connections;
 mod corpus;
@@ -9,8 +10,10 @@ mod durability;
 mod faults;
 mod forms;
 mod inbox;
+mod injection;
 mod mail;
 mod pages;
+mod power;
 mod resources;
 mod seal;
 mod support;

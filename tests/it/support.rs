@@ -2,10 +2,11 @@
 
 mod client;
 mod desk;
-#[expect(dead_code, reason = "unit tests of the channels use the rest of it")]
+#[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod http_peer;
+pub mod office;
 pub mod opensmtpd;
-#[expect(dead_code, reason = "unit tests of the channels use the rest of it")]
+#[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod smtp_peer;
 
 pub use client::{Answer, Connection};

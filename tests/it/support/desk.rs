@@ -31,10 +31,13 @@ pub struct Desk {
     pub ops: SocketAddr,
     child: Child,
     site: PathBuf,
-    data: tempfile::TempDir,
+    data: PathBuf,
+    /// What goes away with the desk.
+    folder: Option<tempfile::TempDir>,
     environment: Vec<(String, String)>,
     /// Dropping it closes the server's standard error.
     stderr: Option<mpsc::Receiver<String>>,
+    said: RefCell<Vec<String>>,
     expected: RefCell<Option<usize>>,
 }
 
@@ -46,25 +49,34 @@ impl Desk {
 
     /// Serves `site` with these variables in its environment.
     pub fn with(site: &Path, environment: &[(&str, &str)]) -> Self {
-        let data = tempfile::tempdir().expect("a data folder");
+        let folder = tempfile::tempdir().expect("a data folder");
+        let mut desk = Self::at(site, &folder.path().join("data"), environment);
+        desk.folder = Some(folder);
+        desk
+    }
+
+    /// The same with a data folder that stays.
+    pub fn at(site: &Path, data: &Path, environment: &[(&str, &str)]) -> Self {
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let (child, address, ops, stderr) = spawn(&[], site, &data.path().join("data"), &environment)
-            .unwrap_or_else(|said| not_started(&said));
+        let (child, address, ops, stderr) =
+            spawn(&[], site, data, &environment).unwrap_or_else(|said| not_started(&said));
         Self {
             stderr: Some(stderr),
+            said: RefCell::default(),
             address,
             ops,
             child,
             site: site.to_owned(),
-            data,
+            data: data.to_owned(),
+            folder: None,
             environment,
             expected: RefCell::new(Some(0)),
         }
     }
 
     pub fn data_dir(&self) -> PathBuf {
-        self.data.path().join("data")
+        self.data.clone()
     }
 
     pub fn pid(&self) -> u32 {
@@ -119,6 +131,13 @@ impl Desk {
         *self.expected.borrow_mut() = None;
     }
 
+    /// What it has written to standard error since it said where it listens, over all its lives.
+    pub fn log(&self) -> String {
+        let mut said = self.said.borrow_mut();
+        said.extend(self.stderr.iter().flat_map(mpsc::Receiver::try_iter));
+        said.join("\n")
+    }
+
     /// kill -9.
     pub fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
@@ -133,7 +152,8 @@ impl Desk {
     /// The same, run by another program, which comes first in `runner` with its arguments and must become the server. What the
     /// server said, if it ended before it listened.
     pub fn try_restart(&mut self, runner: &[&str]) -> Result<(), Vec<String>> {
-        let (child, address, ops, stderr) = spawn(runner, &self.site, &self.data_dir(), &self.environment)?;
+        self.log();
+        let (child, address, ops, stderr) = spawn(runner, &self.site, &self.data, &self.environment)?;
         (self.child, self.address, self.ops, self.stderr) = (child, address, ops, Some(stderr));
         Ok(())
     }

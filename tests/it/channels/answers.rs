@@ -1,0 +1,269 @@
+//! What each answer means, row by row: a channel each, all of them fed by the same submission.
+
+use std::time::Duration;
+
+use frontdesk::inbox::delivery::{Delivery, State};
+use uuid::Uuid;
+
+use crate::support::http_peer::{HttpPeer, Reply};
+use crate::support::office::{Office, is_patient, smtp, webhook};
+use crate::support::smtp_peer::At::{Auth, Data, Ehlo, End, Greeting, Mail, Quit, Rcpt, StartTls};
+use crate::support::smtp_peer::Do::{Close, EndlessLine, EndlessLines, Nothing, Raw, Say};
+use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
+
+/// What becomes of a delivery after its first attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Becomes {
+    Delivered,
+    /// It is tried again: the channel failed.
+    Channel,
+    /// It is tried again: the channel works, and did not want this one.
+    Notice,
+    /// It is tried again, but not before so many seconds: the other side said so.
+    Asked(i64),
+    /// Parked, with this one to blame.
+    Refused,
+    /// Parked, and the channel is switched off.
+    Gone,
+}
+
+use Becomes::{Asked, Channel, Delivered, Gone, Notice, Refused};
+
+#[test]
+fn each_answer_of_a_mail_server_has_its_meaning() {
+    let usual = || (Script::usual(), "");
+    let at = |at: At, what: Do| (Script::with(at, what), "");
+    let mut rows = vec![
+        ("usual", usual(), Delivered),
+        ("quit-421", at(Quit, Say("421 no time")), Delivered),
+        ("quit-500", at(Quit, Say("500 what?")), Delivered),
+        ("quit-close", at(Quit, Close), Delivered),
+        ("greeting-421", at(Greeting, Say("421 too busy")), Channel),
+        ("greeting-554", at(Greeting, Say("554 not you")), Channel),
+        ("greeting-close", at(Greeting, Close), Channel),
+        ("greeting-http", at(Greeting, Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Channel),
+        ("greeting-endless", at(Greeting, EndlessLine), Channel),
+        ("ehlo-502", at(Ehlo, Say("502 never heard of it")), Channel),
+        ("ehlo-close", at(Ehlo, Close), Channel),
+        ("ehlo-endless", at(Ehlo, EndlessLines), Channel),
+        ("starttls-not-offered", (Script::usual(), "tls = \"starttls\""), Channel),
+        (
+            "starttls-454",
+            (Script::with(StartTls, Say("454 not now")).offering("STARTTLS"), "tls = \"starttls\""),
+            Channel,
+        ),
+        (
+            "auth-535",
+            (Script::with(Auth, Say("535 5.7.8 wrong")).offering("AUTH PLAIN LOGIN"), LOGIN),
+            Channel,
+        ),
+        ("auth-454", (Script::with(Auth, Say("454 later")).offering("AUTH PLAIN LOGIN"), LOGIN), Channel),
+        ("auth-not-offered", (Script::usual(), LOGIN), Channel),
+        ("auth", (Script::usual().offering("AUTH PLAIN LOGIN"), LOGIN), Delivered),
+        ("mail-421", at(Mail, Say("421 bye")), Channel),
+        ("mail-451", at(Mail, Say("451 later")), Channel),
+        ("mail-550", at(Mail, Say("550 not from you")), Channel),
+        ("mail-close", at(Mail, Close), Channel),
+        ("rcpt-421", at(Rcpt, Say("421 bye")), Channel),
+        ("rcpt-450", at(Rcpt, Say("450 4.2.1 busy")), Notice),
+        ("rcpt-451", at(Rcpt, Say("451 4.7.1 greylisted")), Notice),
+        ("rcpt-452", at(Rcpt, Say("452 4.2.2 full")), Channel),
+        ("rcpt-550", at(Rcpt, Say("550 5.1.1 nobody")), Channel),
+        ("rcpt-close", at(Rcpt, Close), Channel),
+        ("data-421", at(Data, Say("421 bye")), Channel),
+        ("data-451", at(Data, Say("451 later")), Notice),
+        ("data-554", at(Data, Say("554 no")), Channel),
+        ("data-250", at(Data, Say("250 fine")), Channel),
+        ("data-close", at(Data, Close), Channel),
+        ("end-421", at(End, Say("421 bye")), Channel),
+        ("end-452", at(End, Say("452 no room for Grace Hopper <grace@example.org>")), Notice),
+        ("end-552", at(End, Say("552 too long, Grace Hopper")), Refused),
+        ("end-554", at(End, Say("554 5.7.1 spam")), Refused),
+        ("end-354", at(End, Say("354 more")), Channel),
+        ("end-close", at(End, Close), Channel),
+        ("end-garbled", at(End, Raw(b"\xff\xfe\0\r\n")), Channel),
+        ("end-endless", at(End, EndlessLines), Channel),
+    ];
+    if is_patient() {
+        rows.extend([
+            ("greeting-nothing", at(Greeting, Nothing), Channel),
+            ("greeting-half", at(Greeting, Raw(b"22")), Channel),
+            ("ehlo-nothing", at(Ehlo, Nothing), Channel),
+            ("mail-nothing", at(Mail, Nothing), Channel),
+            ("rcpt-nothing", at(Rcpt, Nothing), Channel),
+            ("rcpt-half", at(Rcpt, Raw(b"250 fi")), Channel),
+            ("data-nothing", at(Data, Nothing), Channel),
+            ("end-nothing", at(End, Nothing), Channel),
+            ("end-half", at(End, Raw(b"250 2.0.0 ta")), Channel),
+        ]);
+    }
+    let peers: Vec<_> =
+        rows.iter().map(|(_, (script, _), _)| SmtpPeer::start(vec![script.clone()])).collect();
+    let mut channels: Vec<_> = rows
+        .iter()
+        .zip(&peers)
+        .map(|((name, (_, more), becomes), peer)| (*name, smtp(name, peer.address.port(), more), *becomes))
+        .collect();
+    channels.push(("nobody", smtp("nobody", free_port(), ""), Channel));
+    let (office, id) = check(&channels);
+    // A 2xx after the final dot is all that counts, and before it nothing has been handed over.
+    for ((name, ..), peer) in rows.iter().zip(&peers) {
+        let has_message = !peer.record().received.is_empty();
+        assert_eq!(
+            has_message,
+            name.starts_with("end-") || office.delivery(id, name).state == State::Delivered
+        );
+    }
+}
+
+const LOGIN: &str = "username = \"desk\"\npassword = \"secret\"";
+
+#[test]
+fn each_answer_of_a_webhook_has_its_meaning() {
+    let elsewhere = HttpPeer::start([Reply::status(200)]);
+    let redirect = |status| Reply::with(status, "Location", &elsewhere.url("/"));
+    let huge = |status| Reply::LongBody { status, bytes: 10 << 30 };
+    let raw = |text: &str| Reply::Raw(text.as_bytes().to_vec());
+    let mut rows: Vec<(&str, Reply, &str, Becomes)> = vec![
+        ("w200", Reply::status(200), "", Delivered),
+        ("w204", Reply::status(204), "", Delivered),
+        ("w299-huge", huge(299), "", Delivered),
+        ("w301", redirect(301), "", Channel),
+        ("w302", redirect(302), "", Channel),
+        ("w303", redirect(303), "", Channel),
+        ("w304", Reply::status(304), "", Channel),
+        ("w307", redirect(307), "", Channel),
+        ("w308", redirect(308), "", Channel),
+        ("w400", Reply::saying(400, "no, Grace Hopper <grace@example.org>!"), "", Notice),
+        ("w401", Reply::status(401), "", Channel),
+        ("w403", Reply::status(403), "", Channel),
+        ("w404", Reply::status(404), "", Channel),
+        ("w407", Reply::status(407), "", Channel),
+        ("w410", Reply::status(410), "", Gone),
+        ("w413", Reply::status(413), "", Notice),
+        ("w421", Reply::status(421), "", Channel),
+        ("w422", Reply::status(422), "", Notice),
+        ("w426", Reply::status(426), "", Channel),
+        ("w429", Reply::status(429), "", Channel),
+        ("w429-hour", Reply::with(429, "Retry-After", "3600"), "", Asked(3600)),
+        ("w429-second", Reply::with(429, "Retry-After", "1"), "", Asked(4)),
+        ("w429-year", Reply::with(429, "Retry-After", "31536000"), "", Asked(24 * 3600)),
+        ("w499", Reply::status(499), "", Notice),
+        ("w500", Reply::saying(500, "Grace Hopper"), "", Channel),
+        ("w500-huge", huge(500), "", Channel),
+        ("w503-minute", Reply::with(503, "Retry-After", "60"), "", Asked(60)),
+        (
+            "w101",
+            raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+            "",
+            Channel,
+        ),
+        ("w600", raw("HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n"), "", Channel),
+        ("no-http", raw("w220 mail.example.com ESMTP\r\n"), "", Channel),
+        ("close-before", Reply::CloseBeforeRequest, "", Channel),
+        ("close-after", Reply::CloseAfterRequest, "", Channel),
+        ("half-header", Reply::HalfHeader, "", Channel),
+        ("endless-header", Reply::EndlessHeaders, "", Channel),
+        ("template", Reply::status(200), FAILS_ON_HOPPER, Notice),
+    ];
+    if is_patient() {
+        rows.extend([
+            ("w200-stalled", Reply::StalledBody { status: 200 }, "", Delivered),
+            ("w500-stalled", Reply::StalledBody { status: 500 }, "", Channel),
+            ("w200-slow", Reply::late(200, Duration::from_secs(20)), "", Delivered),
+            ("silence", Reply::Silence, "", Channel),
+            ("drip", Reply::HeaderDrip { every: Duration::from_millis(100) }, "", Channel),
+            ("interim", Reply::EndlessInterim, "", Channel),
+        ]);
+    }
+    let peers: Vec<_> = rows.iter().map(|(_, reply, ..)| HttpPeer::start([reply.clone()])).collect();
+    let mut channels: Vec<_> = rows
+        .iter()
+        .zip(&peers)
+        .map(|((name, _, more, becomes), peer)| (*name, webhook(name, &peer.url("/in"), more), *becomes))
+        .collect();
+    let plain = HttpPeer::start([Reply::CloseBeforeRequest]);
+    let tls = plain.url("/").replace("http:", "https:");
+    channels.push(("no-tls", webhook("no-tls", &tls, ""), Channel));
+    // Nobody is connected to.
+    channels.push(("refused-address", webhook("refused-address", "https://192.0.2.1/", ""), Channel));
+    let nobody = format!("http://127.0.0.1:{}/", free_port());
+    channels.push(("nobody", webhook("nobody", &nobody, ""), Channel));
+    let (office, id) = check(&channels);
+    let refused = office.delivery(id, "refused-address").attempts.swap_remove(0).end.expect("it has ended");
+    assert!(refused.answer.contains("is not an address of the public Internet"), "{refused:?}");
+    assert_eq!(elsewhere.connections(), 0, "no redirect is followed");
+    assert!(plain.connections() > 0 && plain.requests().is_empty(), "nothing is sent without TLS");
+    let sent: u64 = peers.iter().map(HttpPeer::sent).sum();
+    let most = peak_memory(office.desk.pid());
+    eprintln!("{} MiB of endless answers were sent, the server never had more than {most} MiB", sent >> 20);
+    assert!(most < 200, "{most} MiB");
+}
+
+/// Divides by zero where there is a visitor of that name.
+const FAILS_ON_HOPPER: &str = r#"body = '{ "x": {{ 1 // ((fields.name or "Ada") | length - 12) }} }'"#;
+
+/// The most memory that a process ever had, in MiB.
+fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it says so");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
+}
+
+/// A port on which nobody listens.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port()
+}
+
+/// Sends one submission down all channels and looks at what became of its first attempt in each.
+fn check(channels: &[(&str, String, Becomes)]) -> (Office, Uuid) {
+    let text: String = channels.iter().map(|(_, text, _)| text.as_str()).collect();
+    let office = Office::open(&text, &[]);
+    let id = office.submit(1);
+    for (name, _, becomes) in channels {
+        let has_ended =
+            |delivery: &Delivery| delivery.attempts.first().is_some_and(|first| first.end.is_some());
+        let delivery = office.wait_for(id, name, has_ended);
+        let first = delivery.attempts[0].end.as_ref().expect("it has ended");
+        let took = first.at.duration_since(delivery.attempts[0].began_at).as_millis();
+        if took > 5000 {
+            eprintln!("{name}: it took {took} ms to know");
+        }
+        let what = format!("{name}: {delivery:#?}");
+        assert_eq!(first.delivered, *becomes == Delivered, "{what}");
+        let blame = office.blame(id, name);
+        match becomes {
+            Delivered => assert_eq!((delivery.state, blame), (State::Delivered, None), "{what}"),
+            Refused => {
+                assert_eq!((delivery.state, blame.as_deref()), (State::Parked, Some("notice")), "{what}");
+            }
+            Gone => {
+                assert_eq!((delivery.state, blame.as_deref()), (State::Parked, Some("channel")), "{what}");
+                let off = office.wait_for(id, name, |delivery| delivery.obstacle.is_some());
+                assert!(off.obstacle.is_some_and(|obstacle| obstacle.off), "{what}");
+            }
+            Channel | Notice | Asked(_) => {
+                let (expected, seconds) = match becomes {
+                    Asked(seconds) => ("asked", *seconds),
+                    Notice => ("notice", 4),
+                    _ => ("channel", 4),
+                };
+                assert_eq!(blame.as_deref(), Some(expected), "{what}");
+                // When it is tried next, or already has been.
+                let next = match delivery.attempts.get(1) {
+                    Some(second) => second.began_at,
+                    None => delivery.due_at.expect("it waits"),
+                };
+                let wait = next.duration_since(first.at).as_secs();
+                assert!(wait >= seconds, "{wait} s, {what}");
+                if delivery.attempts.len() == 1 {
+                    assert!(wait <= seconds + 2, "{wait} s, {what}");
+                }
+                assert!(matches!(delivery.state, State::Waiting | State::Sending), "{what}");
+            }
+        }
+    }
+    office.assert_discreet();
+    eprintln!("{} rows hold", channels.len());
+    (office, id)
+}

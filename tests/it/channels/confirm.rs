@@ -1,0 +1,82 @@
+//! `accept = "delivered"`: a 200 once a channel has it, a 500 in bounded time otherwise, and one submission however often it is sent.
+
+use std::time::{Duration, Instant};
+
+use frontdesk::inbox::delivery::State;
+use jiff::Timestamp;
+
+use crate::support::http_peer::{HttpPeer, Reply};
+use crate::support::office::{Office, maildir, until, webhook};
+
+const DELIVERED: [(&str, &str); 2] =
+    [("FRONTDESK_FORMS__CONTACT__ACCEPT", "delivered"), ("FRONTDESK_FORMS__CONFIRM_TIMEOUT", "1s")];
+
+#[test]
+fn a_200_means_that_a_channel_has_it() {
+    let failing = HttpPeer::start([Reply::status(500)]);
+    let mailbox = tempfile::tempdir().expect("a folder");
+    let channels =
+        [webhook("failing", &failing.url("/"), ""), maildir("box", &mailbox.path().join("box"))].concat();
+    let office = Office::open(&channels, &DELIVERED);
+    for number in 0..5 {
+        assert_eq!(office.post(number).status, 200, "one of two is enough");
+        let id = office.id(number);
+        assert_eq!(office.delivery(id, "box").state, State::Delivered, "by the time of its answer");
+    }
+}
+
+#[test]
+fn without_a_channel_that_has_it_there_is_a_500_and_one_submission_until_there_is() {
+    let failing = HttpPeer::start([Reply::status(500)]);
+    let office = Office::open(&webhook("failing", &failing.url("/"), ""), &DELIVERED);
+    let began = Instant::now();
+    let answer = office.post(1);
+    eprintln!("answered after {:?}", began.elapsed());
+    assert_eq!(answer.status, 500);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert_eq!(answer.json().as_object().map(serde_json::Map::len), Some(1), "exactly an error");
+    let id = office.id(1);
+    failing.follow([Reply::status(200)]);
+    let mut sent = 1;
+    until(|| {
+        sent += 1;
+        (office.post(1).status == 200).then_some(())
+    })
+    .expect("it gets its 200 once it is delivered");
+    assert_eq!(office.post(1).status, 200, "and again");
+    assert_eq!(office.id(1), id, "it is one submission");
+    let inbox = office.desk.inbox();
+    assert_eq!(inbox.len(), 1);
+    assert_eq!(inbox[0]["_repeats"], sent, "each repetition is counted");
+    let requests = failing.requests();
+    assert_eq!(requests.len(), 2, "one that failed and one that did not");
+    assert!(requests.iter().all(|request| request.header("webhook-id") == Some(&*id.to_string())));
+    office.assert_discreet();
+}
+
+#[test]
+fn a_peer_that_hangs_holds_up_the_answer_no_longer_than_it_may() {
+    let silent = HttpPeer::start([Reply::Silence]);
+    let office = Office::open(&webhook("silent", &silent.url("/"), ""), &DELIVERED);
+    let began = Instant::now();
+    assert_eq!(office.post(1).status, 500);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}: the peer's thirty seconds", began.elapsed());
+    assert_eq!(office.desk.get("/", &[]).status, 200);
+}
+
+#[test]
+fn one_that_is_held_is_where_it_belongs_and_goes_on_when_it_is_released() {
+    let failing = HttpPeer::start([Reply::status(400)]);
+    let office = Office::open(&webhook("failing", &failing.url("/"), ""), &DELIVERED);
+    assert_eq!(office.post(1).status, 500);
+    let id = office.id(1);
+    assert!(office.editor().hold(id, "to be looked at", Timestamp::now()).expect("it can be written"));
+    failing.follow([Reply::status(200)]);
+    assert_eq!(office.post(1).status, 200, "nothing of it is to be delivered at present");
+    assert_eq!(office.delivery(id, "failing").state, State::Held);
+    assert_eq!(failing.requests().len(), 1);
+    assert!(office.editor().release(id, Timestamp::now()).expect("it can be written"));
+    office.wait_for(id, "failing", |delivery| delivery.state == State::Delivered);
+    assert_eq!(failing.requests().len(), 2);
+    assert_eq!(office.post(1).status, 200);
+}

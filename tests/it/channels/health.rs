@@ -1,0 +1,141 @@
+//! A channel that fails: it delays no other, is tried again in time, left alone while it is ill, and not for longer.
+
+use std::time::Duration;
+
+use frontdesk::inbox::delivery::State;
+
+use crate::support::http_peer::{HttpPeer, Reply};
+use crate::support::office::{NAME, Office, SOON, is_patient, maildir, smtp, webhook};
+use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
+
+#[test]
+fn channels_that_hang_delay_no_other() {
+    let silent = HttpPeer::start([Reply::Silence]);
+    let speechless = SmtpPeer::start(vec![Script::with(At::Greeting, Do::Nothing)]);
+    let mailbox = tempfile::tempdir().expect("a folder");
+    let channels = [
+        webhook("silent", &silent.url("/"), ""),
+        smtp("speechless", speechless.address.port(), ""),
+        maildir("box", &mailbox.path().join("box")),
+    ];
+    let office = Office::open(&channels.concat(), &[]);
+    let mut slowest = 0;
+    for number in 0..10 {
+        let id = office.submit(number);
+        let arrived = office.wait_for(id, "box", |delivery| delivery.state == State::Delivered);
+        let received = office.reader().get(id).expect("it can be read").expect("it is there").received_at;
+        let at = arrived.attempts[0].end.as_ref().expect("it has ended").at;
+        slowest = slowest.max(at.as_millisecond() - received.as_millisecond());
+    }
+    eprintln!("beside two channels that hang, the third took {slowest} ms at most");
+    // All of that while the others were at their first attempts: neither gives up before twenty seconds.
+    let first = office.id(0);
+    for hanging in ["silent", "speechless"] {
+        let delivery = office.delivery(first, hanging);
+        assert_eq!((delivery.state, delivery.attempts.len()), (State::Sending, 1), "{hanging}");
+    }
+}
+
+#[test]
+fn the_second_attempt_follows_about_five_seconds_after_the_first_and_brings_the_same() {
+    let failing = HttpPeer::start([Reply::status(500), Reply::status(200)]);
+    let greylisting = SmtpPeer::start(vec![Script::usual().greylisting()]);
+    let vague = SmtpPeer::start(vec![Script::usual().leaving_unanswered(1), Script::usual()]);
+    let channels = [
+        webhook("failing", &failing.url("/"), ""),
+        smtp("greylisting", greylisting.address.port(), ""),
+        smtp("vague", vague.address.port(), ""),
+    ];
+    let office = Office::open(&channels.concat(), &[]);
+    let id = office.submit(1);
+    for channel in ["failing", "greylisting", "vague"] {
+        let delivery = office.wait_for(id, channel, |delivery| delivery.state == State::Delivered);
+        let [first, second] = &delivery.attempts[..] else { panic!("{channel}: {delivery:#?}") };
+        let gap = second.began_at.duration_since(first.end.as_ref().expect("it has ended").at).as_millis();
+        eprintln!("{channel}: the second attempt followed after {gap} ms");
+        assert!(gap >= 4_500, "{channel}: {gap} ms");
+    }
+    let requests = failing.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].body, requests[1].body);
+    assert_eq!(requests[0].header("webhook-id"), Some(&*id.to_string()));
+    assert_eq!(requests[1].header("webhook-id"), Some(&*id.to_string()));
+    assert_eq!(greylisting.record().received.len(), 1);
+    // Nobody knows whether the first one was taken, so both are the same message to whoever reads it.
+    let record = vague.record();
+    let [first, second] = &record.received[..] else { panic!("{record:?}") };
+    assert_eq!((&first.from, &first.to, &first.raw), (&second.from, &second.to, &second.raw));
+    let message_id = format!("Message-ID: <{id}.submission@example.com>");
+    assert!(String::from_utf8_lossy(&first.raw).contains(&message_id));
+    office.assert_discreet();
+}
+
+#[test]
+fn a_channel_that_is_gone_stays_switched_off_until_the_operator_retries() {
+    let gone = HttpPeer::start([Reply::status(410)]);
+    let mut office = Office::open(&webhook("gone", &gone.url("/"), ""), &[]);
+    office.submit(0);
+    office.wait_for_count("gone", State::Parked, 1);
+    let off = |office: &Office| {
+        let channels = office.reader().channels().expect("it can be read");
+        channels[0].obstacle.as_ref().is_some_and(|obstacle| obstacle.off)
+    };
+    crate::support::office::until(|| off(&office).then_some(())).expect("it is switched off");
+    gone.follow([Reply::status(200)]);
+    for number in 1..4 {
+        office.submit(number);
+    }
+    office.wait_for_count("gone", State::Parked, 4);
+    assert!(office.desk.inbox().iter().all(|submission| submission["status"] == "parked"));
+    office.desk.kill();
+    office.desk.restart();
+    office.submit(4);
+    office.wait_for_count("gone", State::Parked, 5);
+    assert!(off(&office));
+    assert_eq!(gone.requests().len(), 1, "nothing is sent to where nobody is");
+
+    assert_eq!(office.retry("gone"), 5);
+    office.wait_for_count("gone", State::Delivered, 5);
+    assert!(!off(&office));
+    assert_eq!(gone.requests().len(), 6);
+    office.submit(5);
+    office.wait_for_count("gone", State::Delivered, 6);
+    office.assert_discreet();
+}
+
+#[test]
+fn a_channel_that_fails_again_and_again_is_probed_and_catches_up_when_it_works_again() {
+    const FIRST: usize = 8;
+    let ill = HttpPeer::start([Reply::saying(503, NAME)]);
+    let office = Office::open(&webhook("ill", &ill.url("/"), "concurrency = 1"), &[]);
+    for number in 0..FIRST {
+        office.submit(number);
+    }
+    let is_paused = || {
+        let channels = office.reader().channels().expect("it can be read");
+        let obstacle = channels[0].obstacle.as_ref();
+        obstacle.is_some_and(|obstacle| !obstacle.off).then_some(())
+    };
+    crate::support::office::until(is_paused).expect("it is paused");
+    assert_eq!(ill.requests().len(), 5, "five failures in a row are enough");
+    office.submit(FIRST);
+    // A probe that fails doubles the pause, and its delivery is not due for five minutes.
+    let failing_probes = if is_patient() { 2 } else { 1 };
+    let probes = ill.wait_for(5 + failing_probes, SOON);
+    ill.follow([Reply::status(200)]);
+    ill.wait_for(FIRST + 1 + 5 + failing_probes, SOON);
+    office.wait_for_count("ill", State::Delivered, FIRST + 1);
+    let requests = ill.requests();
+    let mut last = probes[4].at;
+    for (number, pause) in (0..=failing_probes).zip([5, 10, 20]) {
+        let at = requests[5 + number].at;
+        let gap = at - last;
+        eprintln!("probe {number} after {gap:?}");
+        assert!(gap >= Duration::from_millis(pause * 1000 - 100), "{gap:?}");
+        last = at;
+    }
+    let catching_up = requests[requests.len() - 1].at - last;
+    eprintln!("what waited had arrived {catching_up:?} after the probe that succeeded");
+    assert!(catching_up < Duration::from_secs(30), "{catching_up:?}: it waited for its own schedule");
+    office.assert_discreet();
+}

@@ -1,0 +1,38 @@
+//! From the form to the mailbox, through a mail server as it is found in the field.
+
+use std::collections::HashMap;
+
+use frontdesk::inbox::delivery::State;
+use mail_parser::MessageParser;
+
+use crate::support::office::{EMAIL, Office, smtp};
+use crate::support::opensmtpd::OpenSmtpd;
+
+const SUBMISSIONS: usize = 100;
+
+#[test]
+fn a_hundred_submissions_are_a_hundred_mails() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = OpenSmtpd::start(folder.path());
+    let office = Office::open(&smtp("mail", server.address.port(), ""), &[]);
+    for number in 0..SUBMISSIONS {
+        assert_eq!(office.post(number).status, 200);
+    }
+    office.wait_for_count("mail", State::Delivered, SUBMISSIONS);
+    let messages = server.messages(SUBMISSIONS);
+    assert_eq!(messages.len(), SUBMISSIONS);
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for message in &messages {
+        let message = MessageParser::default().parse(message).expect("a message");
+        let id = message.header("X-Frontdesk-Id").and_then(|id| id.as_text()).expect("an id").to_owned();
+        let reply_to = message.reply_to().and_then(|list| list.first()).and_then(|one| one.address());
+        assert_eq!(reply_to, Some(EMAIL));
+        *seen.entry(id).or_default() += 1;
+    }
+    for submission in office.desk.inbox() {
+        let id = submission["id"].as_str().expect("an id");
+        assert_eq!(seen.get(id), Some(&1), "{id}");
+        assert_eq!(submission["status"], "delivered");
+    }
+    office.assert_discreet();
+}

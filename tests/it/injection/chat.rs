@@ -1,0 +1,126 @@
+//! Webhooks as they arrive: one JSON value of a known shape, whose texts do nothing in the chat that shows them.
+
+use serde_json::{Value, json};
+
+use super::{Sent, assert_inert, steers};
+use crate::support::http_peer::Request;
+
+/// Frontdesk's own JSON: every value exactly as it was sent.
+pub(super) fn check_standard(request: &Request, sent: &Sent) {
+    let mut data = serde_json::Map::new();
+    data.insert("id".to_owned(), sent.id.as_str().into());
+    data.insert("form".to_owned(), "contact".into());
+    data.insert("received_at".to_owned(), sent.received_at.as_str().into());
+    for (name, value) in &sent.fields {
+        data.insert((*name).to_owned(), value.as_str().into());
+    }
+    let expected =
+        json!({ "type": "submission.created", "version": 1, "timestamp": sent.received_at, "data": data });
+    assert_eq!(body(request).to_string(), expected.to_string());
+}
+
+/// Slack begins mentions and links with `<`, and reads three entities.
+pub(super) fn check_slack(request: &Request, sent: &Sent) {
+    let body = body(request);
+    let (title, text) = (&body["text"], &body["blocks"][0]["text"]["text"]);
+    let section = json!({ "type": "section", "text": { "type": "mrkdwn", "text": text, "verbatim": true } });
+    let expected =
+        json!({ "text": title, "blocks": [section], "unfurl_links": false, "unfurl_media": false });
+    assert_eq!(body.to_string(), expected.to_string());
+    for (text, most) in [(title, 200), (text, 3000)] {
+        let text = text.as_str().expect("a text");
+        assert_inert(&text.replace('\t', " "));
+        assert!(text.encode_utf16().count() <= most);
+        assert!(!text.contains(['<', '>']), "{text}");
+        let is_entity = |rest: &str| ["amp;", "lt;", "gt;"].iter().any(|entity| rest.starts_with(entity));
+        assert!(text.split('&').skip(1).all(is_entity), "{text}");
+    }
+    let shown =
+        text.as_str().expect("a text").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    assert_shown(&shown, sent);
+}
+
+/// Mattermost shows a block of code, which nothing in it closes.
+pub(super) fn check_mattermost(request: &Request, sent: &Sent) {
+    let body = body(request);
+    let text = body["text"].as_str().expect("a text");
+    assert_eq!(body.to_string(), json!({ "text": text }).to_string());
+    assert_inert(&text.replace('\t', " "));
+    let fence = text.split_once('\n').expect("a line of its own").0;
+    assert!(fence.len() >= 3 && fence.bytes().all(|byte| byte == b'`'), "{text}");
+    let inner = text.strip_prefix(fence).and_then(|rest| rest.strip_suffix(fence)).expect("two fences");
+    assert!(!inner.contains(fence), "{text}");
+    assert!(!inner.contains('<'), "{text}");
+    let mut before = ' ';
+    for c in inner.chars() {
+        assert!(c != '@' || before.is_alphanumeric(), "{text}");
+        before = c;
+    }
+    assert_shown(&inner.replace('＠', "@").replace('＜', "<"), sent);
+}
+
+/// Discord reads Markdown: whatever formats stands behind a backslash, and nobody is mentioned.
+pub(super) fn check_discord(request: &Request, sent: &Sent) {
+    let body = body(request);
+    let content = body["content"].as_str().expect("a text");
+    let expected = json!({ "content": content, "allowed_mentions": { "parse": [] }, "flags": 4 });
+    assert_eq!(body.to_string(), expected.to_string());
+    assert_inert(&content.replace('\t', " "));
+    assert!(content.encode_utf16().count() <= 2000);
+    let mut characters = content.chars();
+    let mut shown = String::new();
+    while let Some(c) = characters.next() {
+        if c == '\\' {
+            let escaped = characters.next().expect("something is escaped");
+            assert!(escaped.is_ascii_punctuation(), "{content}");
+            shown.push(escaped);
+        } else {
+            assert!(!"`*_~|[]<>#".contains(c), "{content}");
+            shown.push(c);
+        }
+    }
+    assert_shown(&shown, sent);
+}
+
+/// What needs no care is shown as it was written, unless it was cut off.
+fn assert_shown(shown: &str, sent: &Sent) {
+    for value in sent.plain_values().filter(|_| !shown.ends_with('…')) {
+        assert!(shown.contains(value), "{value:?} is not there: {shown}");
+    }
+}
+
+/// The request's header is ours, and its body one JSON value without a member that is there twice.
+fn body(request: &Request) -> Value {
+    assert_eq!((&*request.method, &*request.target), ("POST", "/in"));
+    let mut names: Vec<_> = request.headers.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+    names.sort();
+    let expected = [
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+        "webhook-id",
+        "webhook-timestamp",
+    ];
+    assert_eq!(names, expected);
+    let raw = std::str::from_utf8(&request.body).expect("it is UTF-8");
+    assert!(!raw.contains(steers), "{raw:?}");
+    let value: Value = serde_json::from_str(raw).unwrap_or_else(|error| panic!("{error}: {raw}"));
+    // Written again it has the same length, escapes aside: nothing is there twice, and nothing between values.
+    let unescaped = |text: &str| {
+        let mut units = 0;
+        let mut characters = text.chars();
+        while let Some(c) = characters.next() {
+            if c == '\\' && characters.next() == Some('u') {
+                characters.nth(3);
+                units += 1;
+            } else {
+                units += c.len_utf16();
+            }
+        }
+        units
+    };
+    assert_eq!(unescaped(raw), unescaped(&value.to_string()), "{raw}");
+    value
+}

@@ -1,0 +1,132 @@
+//! What the operator sees: tables and exports.
+
+use std::collections::HashMap;
+
+use super::{Sent, assert_inert};
+use crate::support::frontdesk;
+use crate::support::office::Office;
+
+/// Submissions that are shown one by one; each is a process of its own.
+const SHOWN: usize = 60;
+
+/// All commands that print what was sent.
+pub(super) fn check(office: &Office, sent: &[Sent]) {
+    check_list(&run(office, &["list"]), sent);
+    for one in sent.iter().step_by((sent.len() / SHOWN).max(1)) {
+        check_shown(&run(office, &["show", &one.id]), one);
+    }
+    let json = run(office, &["list", "--json"]);
+    assert_inert(&json);
+    assert_eq!(json.lines().count(), sent.len(), "a line each");
+    assert_eq!(run(office, &["export", "--jsonl"]), json);
+    check_csv(&run(office, &["export", "--csv"]), sent);
+}
+
+fn run(office: &Office, arguments: &[&str]) -> String {
+    let output = frontdesk()
+        .arg("inbox")
+        .args(arguments)
+        .arg("--site")
+        .arg(office.folder().join("site"))
+        .arg("--data-dir")
+        .arg(office.desk.data_dir())
+        .output()
+        .expect("the command runs");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).expect("it is UTF-8")
+}
+
+/// A head and a line each, newest first.
+fn check_list(text: &str, sent: &[Sent]) {
+    assert_inert(text);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), sent.len() + 1);
+    assert!(lines[0].starts_with("ID "), "{text}");
+    for (line, one) in lines[1..].iter().zip(sent.iter().rev()) {
+        let id = line.split(' ').next().unwrap_or_default();
+        assert!(id.len() >= 8 && one.id.starts_with(id), "{line}");
+    }
+}
+
+/// Whatever is not indented is a label of ours.
+fn check_shown(text: &str, sent: &Sent) {
+    assert_inert(text);
+    let labels: Vec<_> = text
+        .lines()
+        .filter(|line| !line.starts_with("   "))
+        .map(|line| line.split("  ").next().unwrap_or_default())
+        .collect();
+    for (name, _) in &sent.fields {
+        assert_eq!(labels.iter().filter(|label| *label == name).count(), 1, "{text}");
+    }
+    assert_eq!(labels.iter().filter(|label| **label == "id").count(), 1, "{text}");
+    let ours = ["id", "form", "received at", "status", "sent again", "source", ""];
+    for label in labels {
+        assert!(ours.contains(&label) || sent.get(label).is_some(), "{label:?}: {text}");
+    }
+}
+
+/// Every record has as many cells as the head, with what was sent in them and no formula.
+fn check_csv(text: &str, sent: &[Sent]) {
+    let records = parse_csv(text);
+    let (head, rows) = records.split_first().expect("a head");
+    assert_eq!(rows.len(), sent.len());
+    for (row, one) in rows.iter().zip(sent.iter().rev()) {
+        assert_eq!(row.len(), head.len());
+        let row: HashMap<&str, &str> =
+            head.iter().map(String::as_str).zip(row.iter().map(String::as_str)).collect();
+        assert_eq!(row["id"], one.id);
+        for (name, value) in &row {
+            let is_field =
+                !matches!(*name, "id" | "form" | "received_at" | "status") && !name.starts_with('_');
+            let expected = one.get(name).unwrap_or_default();
+            let unguarded = value.strip_prefix('\'').unwrap_or(value);
+            assert!(!is_field || *value == expected || unguarded == expected, "{name}: {value:?}");
+            let start = value.trim_start_matches(|c: char| c.is_whitespace() && !matches!(c, '\t' | '\r'));
+            let start = start.trim_start_matches('\u{feff}');
+            assert!(
+                !start.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']),
+                "{name}: {value:?}"
+            );
+        }
+    }
+}
+
+/// RFC 4180 to the letter: CRLF between records, quotes around whatever holds one, a comma or a line break.
+fn parse_csv(text: &str) -> Vec<Vec<String>> {
+    let (mut records, mut record, mut cell) = (Vec::new(), Vec::new(), String::new());
+    let mut is_quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '"' if is_quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                cell.push('"');
+            }
+            '"' if is_quoted => {
+                is_quoted = false;
+                assert!(
+                    matches!(characters.peek(), Some(',' | '\r')),
+                    "something follows a quoted cell: {cell:?}"
+                );
+            }
+            '"' => {
+                assert!(cell.is_empty(), "a quote in the middle of a cell: {cell:?}");
+                is_quoted = true;
+            }
+            c if is_quoted => cell.push(c),
+            ',' => record.push(std::mem::take(&mut cell)),
+            '\r' => {
+                assert_eq!(characters.next(), Some('\n'));
+                record.push(std::mem::take(&mut cell));
+                records.push(std::mem::take(&mut record));
+            }
+            c => {
+                assert!(c != '\n', "a bare line feed");
+                cell.push(c);
+            }
+        }
+    }
+    assert!(cell.is_empty() && record.is_empty() && !is_quoted);
+    records
+}

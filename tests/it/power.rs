@@ -1,0 +1,339 @@
+//! The power goes out: everything that was not synced is gone, and everything that got its 200 is there.
+//!
+//! The data folder lies on an ext4 file system of its own, in a file. A cut is that file system's own shutdown
+//! (`EXT4_IOC_SHUTDOWN` without flushing the log): from then on nothing reaches the disk, and what was only in memory never will.
+//! Then the server is killed, the file system is mounted again, which replays its journal, and the server starts on what is left.
+//! It takes root, or `sudo` without a password, and loop devices; without them the tests fail and say so.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use frontdesk::inbox::delivery::State;
+use frontdesk::inbox::{Filter, Reader};
+use serde_json::json;
+
+use crate::support::office::{maildir, until, write_site};
+use crate::support::{Connection, Desk};
+
+const NO_LIMITS: [(&str, &str); 1] = [("FRONTDESK_LIMITS__ENABLED", "false")];
+
+/// Clients that send at the same time.
+const CLIENTS: usize = 12;
+
+/// Each waits for so long between its submissions, so that there are cuts in idle moments as well.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// No power cut comes before so many submissions have got their 200.
+const AT_LEAST: usize = 60;
+
+/// How often the power goes out: a few times in the inner loop, as often as the variable says otherwise.
+fn cuts() -> usize {
+    std::env::var("FRONTDESK_TEST_CUTS").ok().and_then(|cuts| cuts.parse().ok()).unwrap_or(2)
+}
+
+#[test]
+fn every_submission_that_got_its_200_survives_a_power_cut() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut drive = Disk::make(folder.path());
+    let mailbox = drive.mounted.join("box");
+    let site = write_site(folder.path(), &maildir("box", &mailbox));
+    let data = drive.mounted.join("data");
+    let database = data.join("inbox.sqlite");
+    let mut desk = Desk::at(&site, &data, &NO_LIMITS);
+    desk.expect_anything();
+
+    let (mut acknowledged, mut late, mut refused) = (Vec::new(), Vec::new(), 0);
+    for round in 0..cuts() {
+        let storm = storm(desk.address, round, || drive.cut());
+        acknowledged.extend(storm.acknowledged);
+        late.extend(storm.late);
+        refused += storm.refused;
+        desk.kill();
+        drive.mount_again();
+        desk.restart();
+        check_inbox(&database, &acknowledged);
+        check_mailbox(&database, &mailbox);
+    }
+    let kept = addresses(&database);
+    let in_doubt = late.iter().filter(|email| !kept.contains_key(*email)).count();
+    eprintln!(
+        "{} power cuts, {} acknowledged, 0 lost; {} acknowledged while it was cut, of which {in_doubt} are not there; \
+         {refused} refused; {} kept",
+        cuts(),
+        acknowledged.len(),
+        late.len(),
+        kept.len()
+    );
+    assert!(refused > 0, "the server never noticed that its disk was gone");
+
+    // At least once, and in a Maildir once: what is recognised is not written again.
+    let delivered = || {
+        let channels = Reader::open(&database).and_then(|reader| reader.channels()).expect("it can be read");
+        channels[0].count(State::Delivered)
+    };
+    let mut before = delivered();
+    while before < kept.len() {
+        before = until(|| Some(delivered()).filter(|now| *now > before))
+            .expect("more and more reaches the Maildir");
+    }
+    assert_eq!(check_mailbox(&database, &mailbox), kept.len());
+    desk.kill();
+}
+
+/// The control: the same server, whose syncs are answered with success and do nothing, as on a disk that lies.
+#[test]
+fn without_syncs_a_power_cut_takes_submissions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut drive = Disk::make(folder.path());
+    let site = write_site(folder.path(), "");
+    let data = drive.mounted.join("data");
+    let mut desk = Desk::at(&site, &data, &NO_LIMITS);
+    desk.expect_anything();
+    // Everything that was there from the start is synced, so that it is the submissions that are missing and not the inbox.
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
+
+    let mut liar = swallow_syncs(desk.pid(), folder.path());
+    let acknowledged = storm(desk.address, 0, || drive.cut()).acknowledged;
+    desk.kill();
+    liar.wait().expect("it ends with the server");
+    drive.mount_again();
+    let kept = addresses(&data.join("inbox.sqlite"));
+    assert_eq!(kept.get("before@example.com"), Some(&1), "what was synced is there");
+    let lost = acknowledged.iter().filter(|email| !kept.contains_key(*email)).count();
+    eprintln!("without syncs: {lost} of {} acknowledged are lost", acknowledged.len());
+    assert!(lost > 0, "nothing was lost: this way of cutting the power proves nothing");
+}
+
+#[derive(Default)]
+struct Storm {
+    /// The addresses that had got their 200 before the cut began.
+    acknowledged: Vec<String>,
+    /// Those that got one while it was cut.
+    late: Vec<String>,
+    /// How many requests were refused.
+    refused: usize,
+}
+
+/// Lets clients send until the power goes out and a little longer.
+///
+/// Only what was acknowledged before the cut began must be there. A machine without power sends no 200 any more, but this one goes
+/// on running, and ext4 may call a sync a success that was under way when the file system was shut down. (A program that does
+/// nothing but `pwrite` and `fdatasync` sees the same.)
+fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Storm {
+    let (stop, is_cut, count) = (AtomicBool::new(false), AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let (stop, is_cut, count) = (&stop, &is_cut, &count);
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let mut connection = Connection::open(address);
+                scope.spawn(move || {
+                    let mut storm = Storm::default();
+                    for number in 0.. {
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let email = format!("r{round}c{client}n{number}@example.com");
+                        let body = json!({ "email": email }).to_string();
+                        let json = [("Content-Type", "application/json")];
+                        match connection.request("POST", "/api/waitlist", &json, body.as_bytes()) {
+                            Ok(answer) if answer.status == 200 && is_cut.load(Ordering::SeqCst) => {
+                                storm.late.push(email);
+                            }
+                            Ok(answer) if answer.status == 200 => {
+                                storm.acknowledged.push(email);
+                                count.fetch_add(1, Ordering::Relaxed);
+                            }
+                            Ok(answer) => {
+                                assert_eq!(answer.status, 500);
+                                storm.refused += 1;
+                            }
+                            // A server that does not survive the end of its disk has promised nothing more.
+                            Err(_) => break,
+                        }
+                        thread::sleep(PAUSE);
+                    }
+                    storm
+                })
+            })
+            .collect();
+        // Each round is cut at another moment.
+        thread::sleep(Duration::from_millis(20 + 37 * (round as u64 % 11)));
+        until(|| (count.load(Ordering::Relaxed) >= AT_LEAST).then_some(())).expect("submissions are taken");
+        is_cut.store(true, Ordering::SeqCst);
+        cut();
+        thread::sleep(Duration::from_millis(60));
+        stop.store(true, Ordering::Relaxed);
+        let mut whole = Storm::default();
+        for client in clients {
+            let storm = client.join().expect("it ends");
+            whole.acknowledged.extend(storm.acknowledged);
+            whole.refused += storm.refused;
+            whole.late.extend(storm.late);
+        }
+        whole
+    })
+}
+
+/// Everything that was acknowledged is there exactly once, and the database is whole.
+fn check_inbox(database: &Path, acknowledged: &[String]) {
+    let kept = addresses(database);
+    let lost: Vec<_> = acknowledged.iter().filter(|email| !kept.contains_key(*email)).collect();
+    assert!(lost.is_empty(), "{} of {} are lost: {lost:?}", lost.len(), acknowledged.len());
+    assert!(kept.values().all(|times| *times == 1), "exactly once");
+    let connection = rusqlite::Connection::open(database).expect("it is there");
+    let check = |pragma| connection.query_row(pragma, [], |row| row.get::<_, String>(0));
+    assert_eq!(check("PRAGMA integrity_check").expect("it can be read"), "ok");
+    assert!(check("PRAGMA foreign_key_check").is_err(), "no row that refers to nothing");
+}
+
+/// How often each address is in the inbox.
+fn addresses(database: &Path) -> HashMap<String, usize> {
+    let reader = Reader::open(database).expect("there is an inbox");
+    let mut addresses = HashMap::new();
+    for submission in reader.list(&Filter::default()).expect("it can be read") {
+        let submission = submission.expect("it can be read");
+        *addresses.entry(submission.get("email").expect("an address").to_owned()).or_default() += 1;
+    }
+    addresses
+}
+
+/// Whatever the inbox calls delivered lies in the Maildir, once; returns how many that are.
+fn check_mailbox(database: &Path, mailbox: &Path) -> usize {
+    let connection = rusqlite::Connection::open(database).expect("it is there");
+    let mut delivered = connection
+        .prepare("SELECT lower(hex(submission)) FROM delivery WHERE state = 'delivered'")
+        .expect("a statement");
+    let delivered: Vec<String> =
+        delivered.query_map([], |row| row.get(0)).expect("rows").map(|id| id.expect("an id")).collect();
+    let mut messages: HashMap<String, usize> = HashMap::new();
+    for entry in std::fs::read_dir(mailbox.join("new")).into_iter().flatten() {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().into_string().expect("a name");
+        let id = name.split('.').nth(1).and_then(|part| part.strip_suffix("-submission"));
+        *messages.entry(id.expect("a message of ours").replace('-', "")).or_default() += 1;
+        assert!(entry.metadata().expect("it is there").len() > 500, "a message that is not whole");
+    }
+    assert!(messages.values().all(|times| *times == 1), "once");
+    for id in &delivered {
+        assert!(messages.contains_key(id), "{id} is delivered, and nowhere");
+    }
+    delivered.len()
+}
+
+/// A file system in a file.
+struct Disk {
+    image: PathBuf,
+    mounted: PathBuf,
+}
+
+impl Disk {
+    fn make(folder: &Path) -> Disk {
+        let disk = Disk { image: folder.join("disk"), mounted: folder.join("mounted") };
+        let file = std::fs::File::create(&disk.image).expect("it can be made");
+        file.set_len(512 << 20).expect("it can be that long");
+        std::fs::create_dir(&disk.mounted).expect("it can be made");
+        run(
+            Command::new("/usr/sbin/mkfs.ext4").args(["-q", "-F"]).arg(&disk.image),
+            "the package `e2fsprogs`",
+        );
+        disk.mount();
+        let whoami = output_of("id", "-u");
+        as_root([OsStr::new("chown"), whoami.as_ref(), disk.mounted.as_ref()]);
+        disk
+    }
+
+    fn mount(&self) {
+        as_root([
+            OsStr::new("mount"),
+            "-o".as_ref(),
+            "loop".as_ref(),
+            self.image.as_ref(),
+            self.mounted.as_ref(),
+        ]);
+    }
+
+    fn cut(&self) {
+        // Without `-f`, which would write out the journal first.
+        let shutdown = ["/usr/sbin/xfs_io", "-x", "-c", "shutdown"].map(OsStr::new);
+        as_root(shutdown.into_iter().chain([self.mounted.as_ref()]));
+        let write = std::fs::write(self.mounted.join("after"), "the cut");
+        assert!(write.is_err(), "the disk still takes something");
+    }
+
+    fn mount_again(&mut self) {
+        as_root([OsStr::new("umount"), self.mounted.as_ref()]);
+        self.mount();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // If the test has failed, the server may not have ended yet.
+        let _ = root_command([OsStr::new("umount"), "-l".as_ref(), self.mounted.as_ref()]).status();
+    }
+}
+
+/// From now on each sync of that process does nothing and succeeds.
+fn swallow_syncs(pid: u32, folder: &Path) -> Child {
+    let syncs = "fsync,fdatasync,sync_file_range,syncfs,sync";
+    let child = root_command(["strace", "-f", "-qq", "-e"])
+        .arg(format!("trace={syncs}"))
+        .args(["-e", &format!("inject={syncs}:retval=0"), "-p", &pid.to_string(), "-o"])
+        .arg(folder.join("syncs"))
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("there is `strace`, of the package of that name");
+    let is_traced = |task: std::io::Result<std::fs::DirEntry>| {
+        let status = std::fs::read_to_string(task.expect("a task").path().join("status")).unwrap_or_default();
+        !status.contains("TracerPid:\t0\n")
+    };
+    let all_traced = || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+        tasks.into_iter().all(is_traced).then_some(())
+    };
+    until(all_traced).expect("strace may trace the server");
+    child
+}
+
+fn root_command<'a>(words: impl IntoIterator<Item = impl AsRef<OsStr> + 'a>) -> Command {
+    let mut words = words.into_iter();
+    let program = words.next().expect("a program");
+    let mut command = if output_of("id", "-u") == "0" {
+        Command::new(program)
+    } else {
+        let mut sudo = Command::new("sudo");
+        sudo.arg("-n").arg(program);
+        sudo
+    };
+    command.args(words);
+    command
+}
+
+fn as_root<'a>(words: impl IntoIterator<Item = impl AsRef<OsStr> + 'a>) {
+    run(
+        &mut root_command(words),
+        "root or `sudo` without a password, loop devices and the package `xfsprogs`",
+    );
+}
+
+fn run(command: &mut Command, needs: &str) {
+    let began = Instant::now();
+    let output = command.stdin(Stdio::null()).output();
+    let failure = match &output {
+        Ok(output) if output.status.success() => return,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    panic!("{command:?} has failed after {:?}, and needs {needs}: {failure}", began.elapsed());
+}
+
+fn output_of(program: &str, argument: &str) -> String {
+    let output = Command::new(program).arg(argument).output().expect("the program is there");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
