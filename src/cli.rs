@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod completions;
 mod config;
+mod doctor;
 pub mod inbox;
 mod init;
 mod restore;
@@ -90,6 +91,17 @@ enum Command {
         force: bool,
         #[command(flatten)]
         place: Place,
+    },
+    /// Send a test message down each channel, look at the sender's domain, and say what to mend
+    Doctor {
+        /// The site's folder
+        #[arg(default_value = ".")]
+        site: PathBuf,
+        /// Where submissions are kept
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+        #[command(flatten)]
+        wanted: doctor::Wanted,
     },
     /// Show the effective settings and where each comes from
     Config {
@@ -196,6 +208,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Backup { file, force, place } => backup::run(&place.database()?, &file, force),
         Command::Restore { file, force, place } => restore::run(&file, &place.database()?, force),
+        Command::Doctor { site, data_dir, wanted } => {
+            let overrides = Overrides { listen: None, ops_listen: None, data_dir };
+            doctor::run(&site::configuration(&site, &overrides.flags())?, &wanted)
+        }
         Command::Config { site, json, overrides } => config::run(&site, &overrides.flags(), json),
         Command::Theme { site, files } => theme::run(&site, &files),
         Command::Completions { shell } => completions::run(&mut Arguments::command(), shell),

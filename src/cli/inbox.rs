@@ -1,22 +1,29 @@
-//! `frontdesk inbox`: shows and exports what was sent. It reads the database itself, so it works whether or
-//! not a server runs.
+//! `frontdesk inbox`: shows, exports and changes what was sent and where it is on its way. It opens the database itself,
+//! so it works whether or not a server runs.
 
+mod change;
 mod csv;
+mod digest;
+mod erase;
+mod filter;
+mod find;
+mod json;
+mod list;
+mod moment;
+mod show;
+mod stats;
 mod table;
+mod watch;
+mod width;
 
-use std::fmt::Write as _;
-use std::fs::OpenOptions;
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
-use serde_json::{Map, Value};
+use jiff::Timestamp;
 
-use crate::inbox::store::Found;
-use crate::inbox::text::{is_unsafe, visible};
-use crate::inbox::{FORMS, Filter, Reader, StoreError, Submission};
+use crate::inbox::{FORMS, Reader, StoreError};
+pub use filter::{Again, Key, Which};
 
 /// How wide a table is where nobody says how wide the terminal is.
 const DEFAULT_WIDTH: usize = 100;
@@ -32,14 +39,20 @@ pub enum InboxCommand {
         /// Which of them
         #[command(flatten)]
         which: Which,
+        /// What opens sealed ones
+        #[command(flatten)]
+        key: Key,
     },
-    /// Show one submission in full
+    /// Show one submission in full, with its deliveries and every attempt
     Show {
         /// The submission's id, or as much of its beginning as no other id shares
         id: String,
         /// Print a JSON object
         #[arg(long)]
         json: bool,
+        /// What opens a sealed one
+        #[command(flatten)]
+        key: Key,
     },
     /// Export submissions, newest first, as CSV or as JSON lines
     Export {
@@ -55,26 +68,108 @@ pub enum InboxCommand {
         /// Which of them
         #[command(flatten)]
         which: Which,
+        /// What opens sealed ones
+        #[command(flatten)]
+        key: Key,
+    },
+    /// Print submissions as they come, until Ctrl-C
+    Watch {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// Those of one form only
+        #[arg(long, value_name = "NAME", value_parser = FORMS.map(|form| form.name))]
+        form: Option<String>,
+        /// What opens sealed ones
+        #[command(flatten)]
+        key: Key,
+    },
+    /// Count submissions by day, form and status, and deliveries by channel
+    Stats {
+        /// The last N days, today in UTC among them; totals are of all submissions
+        #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
+        days: u16,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what needs attention, as the digest of today would
+    Digest,
+    /// Try deliveries again at once: parked ones, and those that wait for their next attempt
+    Retry {
+        /// Which of them
+        #[command(flatten)]
+        again: Again,
+    },
+    /// Keep back what is not delivered yet
+    Hold {
+        /// The submissions' ids, or as much of the beginning as no other id shares
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        /// Why, for whoever looks at it later
+        #[arg(long, value_name = "TEXT")]
+        because: Option<String>,
+    },
+    /// Deliver what was held
+    Release {
+        /// The submissions' ids, or as much of the beginning as no other id shares
+        #[arg(required_unless_present = "all", value_name = "ID")]
+        ids: Vec<String>,
+        /// Everything that is held
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+    },
+    /// Remove for good everything that came from an e-mail address
+    Erase {
+        /// The address, in upper or lower case
+        #[arg(long, value_name = "ADDRESS")]
+        email: String,
+        /// Do not ask; needed where standard input is no terminal
+        #[arg(long)]
+        yes: bool,
     },
 }
 
-/// Which submissions.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Which {
-    /// No more than the N newest
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
-    /// Those of one form only
-    #[arg(long, value_name = "NAME", value_parser = FORMS.map(|form| form.name))]
-    form: Option<String>,
+/// Where a command's words go, and what it knows of the world around it.
+struct Console<'a> {
+    now: Timestamp,
+    /// How many columns a line of a table may have.
+    width: usize,
+    /// Whether `out` is a terminal, where somebody reads it.
+    is_terminal: bool,
+    has_colours: bool,
+    has_unicode: bool,
+    /// Who answers questions, where anybody can be asked.
+    answers: Option<&'a mut dyn BufRead>,
+    /// For data.
+    out: &'a mut dyn Write,
+    /// For everything else.
+    err: &'a mut dyn Write,
 }
 
 /// Does it, with data on standard output and everything else on standard error.
 pub fn run(command: &InboxCommand, database: &Path) -> anyhow::Result<ExitCode> {
-    let stdout = io::stdout();
-    let width = if stdout.is_terminal() { terminal_width(&stdout) } else { DEFAULT_WIDTH };
+    let (stdin, stdout) = (io::stdin(), io::stdout());
+    let mut answers = stdin.lock();
+    let is_terminal = stdout.is_terminal();
+    let has_colours = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+    let width = if is_terminal { terminal_width(&stdout) } else { DEFAULT_WIDTH };
     let mut out = BufWriter::new(stdout.lock());
-    let code = execute(command, database, width, &mut out, &mut io::stderr().lock())?;
+    let mut console = Console {
+        now: Timestamp::now(),
+        width,
+        is_terminal,
+        has_colours,
+        has_unicode: ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .filter_map(std::env::var_os)
+            .find(|value| !value.is_empty())
+            .is_some_and(|value| says_utf_8(&value.to_string_lossy())),
+        answers: if stdin.is_terminal() { Some(&mut answers) } else { None },
+        out: &mut out,
+        err: &mut io::stderr().lock(),
+    };
+    let code = execute(command, database, &mut console)?;
     out.flush()?;
     Ok(code)
 }
@@ -87,146 +182,43 @@ fn terminal_width(stdout: &io::Stdout) -> usize {
         .unwrap_or(DEFAULT_WIDTH)
 }
 
-fn execute(
-    command: &InboxCommand,
-    database: &Path,
-    width: usize,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> anyhow::Result<ExitCode> {
-    let reader = match Reader::open(database) {
-        Ok(reader) => Some(reader),
+/// Whether a locale such as `de_DE.UTF-8` has more than ASCII.
+fn says_utf_8(locale: &str) -> bool {
+    locale.to_ascii_lowercase().replace('-', "").contains("utf8")
+}
+
+fn execute(command: &InboxCommand, database: &Path, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let inbox = match Reader::open(database) {
+        Ok(inbox) => Some(inbox),
         Err(StoreError::Missing(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    if reader.is_none() {
-        writeln!(err, "Nothing has been received yet: there is no inbox at {}.", database.display())?;
+    if inbox.is_none() {
+        let database = database.display();
+        writeln!(console.err, "Nothing has been received yet: there is no inbox at {database}.")?;
     }
+    let reader = inbox.as_ref();
     match command {
-        InboxCommand::List { json: true, which } => json_lines(select(reader.as_ref(), which)?, out)?,
-        InboxCommand::List { json: false, which } => {
-            let count = table::write(select(reader.as_ref(), which)?, width, out)?;
-            if count == 0 && reader.is_some() {
-                writeln!(err, "No submissions to list.")?;
-            }
+        InboxCommand::List { json: true, which, key } => list::json(reader, which, key, console),
+        InboxCommand::List { json: false, which, key } => list::table(reader, which, key, console),
+        InboxCommand::Show { id, json, key } => show::run(reader, id, *json, key, console),
+        InboxCommand::Export { jsonl, output, which, key, .. } => {
+            list::export(reader, which, key, !jsonl, output.as_deref(), console)
         }
-        InboxCommand::Show { id, json } => return show(reader.as_ref(), id, *json, out, err),
-        InboxCommand::Export { jsonl, output: None, which, .. } => {
-            export(select(reader.as_ref(), which)?, !jsonl, out)?;
+        InboxCommand::Watch { json, form, key } => {
+            // It may be replaced while it is watched.
+            drop(inbox);
+            watch::run(database, *json, form.as_deref(), key, console)
         }
-        InboxCommand::Export { jsonl, output: Some(path), which, .. } => {
-            let count = export_to_file(select(reader.as_ref(), which)?, !jsonl, path)?;
-            writeln!(err, "{count} {} written to {}.", plural(count, "submission"), path.display())?;
+        InboxCommand::Stats { days, json } => stats::run(reader, *days, *json, console),
+        InboxCommand::Digest => digest::run(reader, console),
+        InboxCommand::Retry { again } => change::retry(reader, database, again, console),
+        InboxCommand::Hold { ids, because } => {
+            change::hold(reader, database, ids, because.as_deref(), console)
         }
+        InboxCommand::Release { ids, all: _ } => change::release(reader, database, ids, console),
+        InboxCommand::Erase { email, yes } => erase::run(reader.is_some(), database, email, *yes, console),
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn select<'a>(
-    reader: Option<&'a Reader>,
-    which: &Which,
-) -> Result<impl Iterator<Item = Result<Submission, StoreError>> + use<'a>, StoreError> {
-    let filter = Filter { form: which.form.clone(), limit: which.limit, ..Filter::default() };
-    Ok(reader.map(|reader| reader.list(&filter)).transpose()?.into_iter().flatten())
-}
-
-fn show(
-    reader: Option<&Reader>,
-    id: &str,
-    json: bool,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> anyhow::Result<ExitCode> {
-    match reader.map_or(Ok(Found::None), |reader| reader.find(id))? {
-        Found::One(submission) if json => writeln!(out, "{}", json_line(&submission))?,
-        Found::One(submission) => table::write_one(&submission, out)?,
-        Found::None => {
-            writeln!(err, "error: no submission has an id that begins with `{}`", visible(id))?;
-            writeln!(err, "hint: `frontdesk inbox list` shows the ids")?;
-            return Ok(ExitCode::FAILURE);
-        }
-        Found::Several(ids) => {
-            writeln!(err, "error: more than one submission has an id that begins with `{}`", visible(id))?;
-            for id in ids {
-                writeln!(err, "  {id}")?;
-            }
-            writeln!(err, "hint: give more digits of the id")?;
-            return Ok(ExitCode::FAILURE);
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn export(
-    submissions: impl Iterator<Item = Result<Submission, StoreError>>,
-    as_csv: bool,
-    out: &mut dyn Write,
-) -> anyhow::Result<usize> {
-    let mut count = 0;
-    let mut counted = submissions.inspect(|_| count += 1);
-    if as_csv {
-        csv::write(&mut counted, out)?;
-    } else {
-        json_lines(counted, out)?;
-    }
-    Ok(count)
-}
-
-fn export_to_file(
-    submissions: impl Iterator<Item = Result<Submission, StoreError>>,
-    as_csv: bool,
-    path: &Path,
-) -> anyhow::Result<usize> {
-    let write = || -> anyhow::Result<usize> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        let mut out = BufWriter::new(file);
-        let count = export(submissions, as_csv, &mut out)?;
-        out.flush()?;
-        Ok(count)
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn json_lines(
-    submissions: impl Iterator<Item = Result<Submission, StoreError>>,
-    out: &mut dyn Write,
-) -> anyhow::Result<()> {
-    for submission in submissions {
-        writeln!(out, "{}", json_line(&submission?))?;
-    }
-    Ok(())
-}
-
-/// The same object as one line of text that is safe in a terminal: JSON has an escape for everything.
-fn json_line(submission: &Submission) -> String {
-    let mut line = String::new();
-    for c in to_json(submission).to_string().chars() {
-        if is_unsafe(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a string does not fail.
-                let _ = write!(line, "\\u{unit:04x}");
-            }
-        } else {
-            line.push(c);
-        }
-    }
-    line
-}
-
-/// What the inbox says of a submission, the submission's own fields, and what it says beyond that: those
-/// names begin with `_`, as no field's does.
-fn to_json(submission: &Submission) -> Value {
-    let mut object = Map::new();
-    object.insert("id".to_owned(), submission.id.to_string().into());
-    object.insert("form".to_owned(), submission.form.as_str().into());
-    object.insert("received_at".to_owned(), submission.received_at_text().into());
-    object.insert("status".to_owned(), submission.status.name().into());
-    for (name, value) in &submission.fields {
-        object.insert(name.clone(), value.as_str().into());
-    }
-    object.insert("_repeats".to_owned(), submission.repeats.into());
-    object.insert("_source".to_owned(), submission.source.as_str().into());
-    Value::Object(object)
 }
 
 fn plural(count: usize, noun: &str) -> String {

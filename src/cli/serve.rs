@@ -157,6 +157,20 @@ fn announce(
             )?;
         }
     }
+    let channels: Vec<String> = config
+        .store
+        .channels
+        .iter()
+        .map(|channel| match &channel.forms[..] {
+            [] => format!("{} ({})", channel.name, channel.kind.name()),
+            forms => format!("{} ({}, {})", channel.name, channel.kind.name(), forms.join(" and ")),
+        })
+        .collect();
+    if channels.is_empty() {
+        writeln!(stderr, "  {dim}nobody is told of them: a `[[channel]]` sends them on{dim_end}")?;
+    } else {
+        writeln!(stderr, "  and delivered to {}", channels.join(", "))?;
+    }
     if config.base_url.is_none() {
         let base_url = &config.pages.base_url;
         writeln!(

@@ -163,7 +163,7 @@ fn certificates(
     let path: PathBuf = defaults.folder.join(path);
     let pem = std::fs::read(&path).map_err(|error| format!("cannot be read: {error}"));
     let pem = pem.and_then(|pem| Roots::parse(&pem).map(|_| pem));
-    r.refuse_if(pem.is_err(), &key("ca_file"), &format!("{}", pem.as_ref().err().map_or("", String::as_str)));
+    r.refuse_if(pem.is_err(), &key("ca_file"), pem.as_ref().err().map_or("", String::as_str));
     pem.ok()
 }
 

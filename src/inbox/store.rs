@@ -35,6 +35,7 @@ use super::submission::{Status, Submission};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, restore, verify};
 pub use sqlite::editor::Editor;
 pub use sqlite::read::{Found, Listing, Reader};
+pub use sqlite::stats::Tally;
 use writer::Writer;
 
 /// Where submissions are kept, and what the operator decides about it.
@@ -400,6 +401,12 @@ impl Store {
     /// it is sealed already or something is still to be done with it.
     pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
         self.writer.change(move |tx| tx.seal(id, &sealed)).await
+    }
+
+    /// Sees to it that what was sealed or removed is in no file of the database any more. False where somebody reads just now: then
+    /// it is to be tried again.
+    pub async fn empty_log(&self) -> Result<bool, StoreError> {
+        self.writer.empty_log().await
     }
 
     /// Removes up to `most` submissions that were received before that time. What waits to be delivered or is parked stays.

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 use uuid::Uuid;
+
+use super::seal::{Identity, SealError};
 
 /// One accepted form, with what the inbox knows about it.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,7 +41,22 @@ impl Submission {
     /// The fields as a JSON object, members in the form's order.
     pub fn fields_json(&self) -> String {
         let members = self.fields.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
-        serde_json::Value::Object(members.collect()).to_string()
+        Value::Object(members.collect()).to_string()
+    }
+
+    /// Puts the fields where they would be had it never been sealed. One that isn't sealed stays as it is, and so does one that
+    /// cannot be opened.
+    pub fn open(&mut self, identity: &Identity) -> Result<(), SealError> {
+        let Some(sealed) = &self.sealed else { return Ok(()) };
+        let plain = identity.open(sealed)?;
+        let object: Map<String, Value> = serde_json::from_slice(&plain).map_err(|_| SealError::Damaged)?;
+        let fields = object.into_iter().map(|(name, value)| match value {
+            Value::String(text) => Ok((name, text)),
+            _ => Err(SealError::Damaged),
+        });
+        self.fields = fields.collect::<Result<_, _>>()?;
+        self.sealed = None;
+        Ok(())
     }
 
     /// `received_at` in RFC 3339, in UTC, with milliseconds: `2026-11-20T14:03:05.120Z`.

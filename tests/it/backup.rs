@@ -210,23 +210,6 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
     desk.expect(200);
 }
 
-#[test]
-fn two_servers_never_have_the_same_inbox() {
-    let desk = Desk::start();
-    let output = frontdesk()
-        .arg("serve")
-        .arg(example_site())
-        .args(["--listen", "127.0.0.1:0", "--ops-listen", "off", "--data-dir"])
-        .arg(desk.data_dir())
-        .output()
-        .expect("it runs");
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("another process has the inbox at") && said.contains("hint: "), "{said}");
-    submit(&desk, "one@example.com");
-    desk.expect(1);
-}
-
 /// Submissions on some connections at once, each of another address.
 struct Storm {
     acknowledged: Arc<Mutex<Vec<String>>>,

@@ -8,6 +8,7 @@ mod connections;
 mod corpus;
 mod durability;
 mod forms;
+mod inbox;
 mod injection;
 mod mail;
 mod pages;

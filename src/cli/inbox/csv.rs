@@ -3,18 +3,23 @@
 //! A field that a spreadsheet would take for a formula gets a leading `'`. Whoever needs every byte as it was
 //! sent takes JSON lines.
 
+use std::borrow::Cow;
 use std::io::Write;
 
-use crate::inbox::{FORMS, StoreError, Submission};
+use crate::inbox::text::visible_lines;
+use crate::inbox::{FORMS, Submission};
 
-/// Writes a header and a record for each. Every form's fields have their column, filled or not.
+/// Writes a header and a record for each, and returns how many there were. Every form's fields have their column, filled
+/// or not. In a terminal, what would steer it is made visible; a file gets every character as it was sent.
 pub(super) fn write(
-    submissions: &mut dyn Iterator<Item = Result<Submission, StoreError>>,
+    submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
+    to_terminal: bool,
     out: &mut dyn Write,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<usize> {
     let fields = fields();
     let about = ["id", "form", "received_at", "status"];
-    write_record(about.iter().chain(&fields).chain(&["_repeats", "_source"]).copied(), out)?;
+    write_record(about.iter().chain(&fields).chain(&["_repeats", "_source"]).copied(), to_terminal, out)?;
+    let mut count = 0;
     for submission in submissions {
         let submission = submission?;
         let id = submission.id.to_string();
@@ -22,9 +27,11 @@ pub(super) fn write(
         let repeats = submission.repeats.to_string();
         let about = [id.as_str(), &submission.form, &received_at, submission.status.name()];
         let values = fields.iter().map(|name| submission.get(name).unwrap_or_default());
-        write_record(about.into_iter().chain(values).chain([repeats.as_str(), &submission.source]), out)?;
+        let values = about.into_iter().chain(values).chain([repeats.as_str(), &submission.source]);
+        write_record(values, to_terminal, out)?;
+        count += 1;
     }
-    Ok(())
+    Ok(count)
 }
 
 /// The names of every form's fields, each once, in the order of the definitions.
@@ -40,8 +47,13 @@ fn fields() -> Vec<&'static str> {
     names
 }
 
-fn write_record<'a>(values: impl Iterator<Item = &'a str>, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_record<'a>(
+    values: impl Iterator<Item = &'a str>,
+    to_terminal: bool,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     for (i, value) in values.enumerate() {
+        let value = if to_terminal { Cow::Owned(visible_lines(value)) } else { Cow::Borrowed(value) };
         if i > 0 {
             out.write_all(b",")?;
         }
@@ -92,9 +104,20 @@ mod tests {
         check(&["1=1"], "1=1\r\n");
     }
 
+    #[test]
+    fn a_terminal_is_shown_what_would_steer_it_and_a_file_gets_it() {
+        let sent = ["\u{1b}]0;x\u{7}", "one\r\ntwo", "\u{202e}fdp"];
+        check(&sent, "\"\u{1b}]0;x\u{7}\",\"one\r\ntwo\",\u{202e}fdp\r\n");
+        assert_eq!(record(&sent, true), "\"\\u{1b}]0;x\\u{7}\",\"one\ntwo\",\\u{202e}fdp\r\n");
+    }
+
     fn check(values: &[&str], expected: &str) {
+        assert_eq!(record(values, false), expected);
+    }
+
+    fn record(values: &[&str], to_terminal: bool) -> String {
         let mut out = Vec::new();
-        write_record(values.iter().copied(), &mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        write_record(values.iter().copied(), to_terminal, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
     }
 }

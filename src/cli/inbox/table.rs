@@ -5,13 +5,20 @@
 
 use std::io::Write;
 
+use anstyle::{AnsiColor, Style};
+
+use super::width::{columns, pad, shorten};
 use crate::inbox::text::visible;
-use crate::inbox::{StoreError, Submission};
+use crate::inbox::{Status, Submission};
 
 /// What stands between two columns.
-const GAP: &str = "  ";
+pub(super) const GAP: &str = "  ";
+/// What stands for the fields of a submission that only its recipient can read.
+pub(super) const SEALED: &str = "(sealed: --identity FILE opens it)";
 /// How many characters of an id tell arrivals of different milliseconds apart.
 const SHORT_ID: usize = 13;
+/// How many tell nearly all arrivals apart.
+const LONGER_ID: usize = 18;
 /// What the last column gets, however narrow the terminal is.
 const MIN_DETAILS: usize = 10;
 /// What an e-mail address gets at least.
@@ -22,16 +29,23 @@ struct Line {
     id: String,
     received: String,
     form: String,
-    status: String,
+    status: Option<Status>,
     email: String,
     details: String,
+}
+
+impl Line {
+    fn status(&self) -> &str {
+        self.status.map_or("STATUS", Status::name)
+    }
 }
 
 /// Writes a table that is no wider than `width` columns, where that can be. Returns the number of
 /// submissions; where there is none, there is no table either.
 pub(super) fn write(
-    submissions: impl Iterator<Item = Result<Submission, StoreError>>,
+    submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     width: usize,
+    colours: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
     let mut lines = Vec::new();
@@ -46,7 +60,7 @@ pub(super) fn write(
         id: "ID".to_owned(),
         received: "RECEIVED (UTC)".to_owned(),
         form: "FORM".to_owned(),
-        status: "STATUS".to_owned(),
+        status: None,
         email: "E-MAIL".to_owned(),
         details: "DETAILS".to_owned(),
     };
@@ -54,7 +68,7 @@ pub(super) fn write(
         lines.iter().chain([&head]).map(|line| columns(column(line))).max().unwrap_or_default()
     };
     let (id, received, form, status) =
-        (widest(|l| &l.id), widest(|l| &l.received), widest(|l| &l.form), widest(|l| &l.status));
+        (widest(|l| &l.id), widest(|l| &l.received), widest(|l| &l.form), widest(Line::status));
     let left = width.saturating_sub(id + received + form + status + 5 * GAP.len());
     let email = widest(|l| &l.email).min(left.saturating_sub(MIN_DETAILS).max(MIN_EMAIL));
     let details = left.saturating_sub(email).max(MIN_DETAILS);
@@ -63,7 +77,7 @@ pub(super) fn write(
             pad(&line.id, id),
             pad(&line.received, received),
             pad(&line.form, form),
-            pad(&line.status, status),
+            coloured(&pad(line.status(), status), line.status, colours),
             pad(&shorten(&line.email, email), email),
             shorten(&line.details, details),
         ];
@@ -73,20 +87,61 @@ pub(super) fn write(
 }
 
 fn line(submission: &Submission, width: usize) -> Line {
-    let mut details = Vec::new();
-    if submission.repeats > 0 {
-        details.push(format!("×{}", submission.repeats + 1));
-    }
-    let others = submission.fields.iter().filter(|(name, _)| name != "email");
-    // Nothing past the table's own width can ever be shown.
-    details.extend(others.map(|(_, value)| visible(&value.chars().take(width).collect::<String>())));
     Line {
         id: submission.id.to_string(),
         received: submission.received_at.strftime("%Y-%m-%d %H:%M").to_string(),
         form: visible(&submission.form),
-        status: submission.status.name().to_owned(),
+        status: Some(submission.status),
         email: visible(submission.get("email").unwrap_or_default()),
-        details: details.join(" · "),
+        details: details(submission, width),
+    }
+}
+
+/// What was sent beside the address, as far as it can be shown in `width` columns.
+fn details(submission: &Submission, width: usize) -> String {
+    let mut details = Vec::new();
+    if submission.repeats > 0 {
+        details.push(format!("×{}", submission.repeats + 1));
+    }
+    if submission.sealed.is_some() {
+        details.push(SEALED.to_owned());
+    }
+    let others = submission.fields.iter().filter(|(name, _)| name != "email");
+    details.extend(others.map(|(_, value)| visible(&value.chars().take(width).collect::<String>())));
+    details.join(" · ")
+}
+
+/// A line for one submission that stands for itself, because nobody knows yet what comes after it.
+pub(super) fn write_line(
+    submission: &Submission,
+    width: usize,
+    colours: bool,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let form = crate::inbox::FORMS.iter().map(|form| columns(form.name)).max().unwrap_or_default();
+    let status = Status::ALL.iter().map(|status| columns(status.name())).max().unwrap_or_default();
+    let mut id = submission.id.to_string();
+    id.truncate(LONGER_ID);
+    let about = [
+        id,
+        submission.received_at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        pad(&visible(&submission.form), form),
+        pad(submission.status.name(), status),
+    ];
+    let left =
+        width.saturating_sub(about.iter().map(|cell| columns(cell) + GAP.len()).sum()).max(MIN_DETAILS);
+    let email = submission.get("email").map(visible).into_iter();
+    let rest = Some(details(submission, width)).filter(|details| !details.is_empty());
+    let rest = shorten(&email.chain(rest).collect::<Vec<_>>().join(GAP), left);
+    let [id, received, form, status] = about;
+    let status = coloured(&status, Some(submission.status), colours);
+    writeln!(out, "{}", [id, received, form, status, rest].join(GAP).trim_end())
+}
+
+fn coloured(text: &str, status: Option<Status>, colours: bool) -> String {
+    match status {
+        Some(status) if colours => styled(text, style(status)),
+        _ => text.to_owned(),
     }
 }
 
@@ -100,97 +155,19 @@ fn shorten_ids(lines: &mut [Line]) {
     }
 }
 
-/// Writes one submission with everything that is known of it.
-pub(super) fn write_one(submission: &Submission, out: &mut dyn Write) -> std::io::Result<()> {
-    let repeats = match submission.repeats {
-        0 => "never".to_owned(),
-        1 => "once".to_owned(),
-        n => format!("{n} times"),
-    };
-    let about = [
-        ("id", submission.id.to_string()),
-        ("form", submission.form.clone()),
-        ("received at", submission.received_at_text()),
-        ("status", submission.status.name().to_owned()),
-        ("sent again", repeats),
-        ("source", submission.source.clone()),
-    ];
-    let label = about
-        .iter()
-        .map(|(name, _)| *name)
-        .chain(submission.fields.iter().map(|(name, _)| name.as_str()))
-        .map(columns)
-        .max()
-        .unwrap_or_default();
-    for (name, value) in &about {
-        writeln!(out, "{}{GAP}{}", pad(name, label), visible(value))?;
-    }
-    writeln!(out)?;
-    for (name, value) in &submission.fields {
-        for (i, text) in value.replace("\r\n", "\n").split('\n').enumerate() {
-            let name = if i == 0 { visible(name) } else { String::new() };
-            writeln!(out, "{}", format!("{}{GAP}{}", pad(&name, label), visible(text)).trim_end())?;
-        }
-    }
-    Ok(())
-}
-
-/// How many columns of a terminal the text takes, near enough to line up what people write: East Asian
-/// letters and pictographs take two, combining marks none.
-fn columns(text: &str) -> usize {
-    text.chars().map(char_columns).sum()
-}
-
-fn char_columns(c: char) -> usize {
-    match u32::from(c) {
-        0x0300..=0x036f
-        | 0x0483..=0x0489
-        | 0x0591..=0x05bd
-        | 0x064b..=0x065f
-        | 0x1ab0..=0x1aff
-        | 0x1dc0..=0x1dff
-        | 0x200c..=0x200d
-        | 0x20d0..=0x20ff
-        | 0xfe00..=0xfe0f
-        | 0xfe20..=0xfe2f => 0,
-        0x1100..=0x115f
-        | 0x2e80..=0x303e
-        | 0x3041..=0xa4cf
-        | 0xa960..=0xa97f
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1_f300..=0x1_f64f
-        | 0x1_f680..=0x1_f6ff
-        | 0x1_f900..=0x1_f9ff
-        | 0x1_fa70..=0x1_faff
-        | 0x2_0000..=0x3_fffd => 2,
-        _ => 1,
+/// How a status looks where colours are seen: what waits for the operator stands out.
+fn style(status: Status) -> Style {
+    match status {
+        Status::Held => AnsiColor::Yellow.on_default(),
+        Status::Parked => AnsiColor::Red.on_default(),
+        Status::Delivered => AnsiColor::Green.on_default(),
+        Status::Kept | Status::Waiting => Style::new(),
     }
 }
 
-fn pad(text: &str, width: usize) -> String {
-    format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
-}
-
-/// Cut to `width` columns, with `…` at the end where something is missing.
-fn shorten(text: &str, width: usize) -> String {
-    if columns(text) <= width {
-        return text.to_owned();
-    }
-    let mut short = String::new();
-    let mut used = 1;
-    for c in text.chars() {
-        used += char_columns(c);
-        if used > width {
-            break;
-        }
-        short.push(c);
-    }
-    short.push('…');
-    short
+/// The text in the style, which ends with it.
+fn styled(text: &str, style: Style) -> String {
+    format!("{style}{text}{style:#}")
 }
 
 #[cfg(test)]
@@ -199,7 +176,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::inbox::Status;
 
     #[test]
     fn a_table_fits_its_width() {
@@ -235,32 +211,39 @@ mod tests {
     }
 
     #[test]
-    fn wide_letters_keep_their_columns() {
-        assert_eq!(columns("日本"), 4);
-        assert_eq!(shorten("日本語", 5), "日本…");
-        assert_eq!(shorten("日本語", 4), "日…");
-        assert_eq!(pad("日", 4), "日  ");
-        assert_eq!(columns("e\u{301}"), 1);
+    fn a_status_has_its_colour_where_colours_are_seen_and_columns_stay_in_line() {
+        let mut held = submission(2, &[("email", "ada@example.com")], 0);
+        held.status = Status::Held;
+        let kept = submission(1, &[("email", "bob@example.com")], 0);
+        let mut out = Vec::new();
+        write(&mut [held, kept].into_iter().map(Ok), 80, true, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[0].contains("  STATUS  E-MAIL"), "{text:?}");
+        assert!(lines[1].ends_with("contact  \u{1b}[33mheld  \u{1b}[0m  ada@example.com"), "{text:?}");
+        assert!(lines[2].ends_with("contact  kept    bob@example.com"), "{text:?}");
     }
 
     #[test]
-    fn one_submission_is_shown_whole_and_its_lines_are_indented() {
-        let submission = submission(1, &[("name", "Ada"), ("message", "Hello,\r\n\nid  0\u{1b}[2J")], 1);
+    fn a_sealed_submission_says_how_it_is_opened() {
+        let mut sealed = submission(1, &[], 0);
+        sealed.sealed = Some(vec![1]);
+        assert!(render(&[sealed], 120).ends_with("  (sealed: --identity FILE opens it)\n"));
+    }
+
+    #[test]
+    fn a_line_of_its_own_is_no_wider_than_it_may_be() {
+        let submission = submission(1, &[("email", "ada@example.com"), ("message", &"long\n".repeat(50))], 0);
         let mut out = Vec::new();
-        write_one(&submission, &mut out).unwrap();
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "id           00000000-0001-0000-0000-000000000000\n\
-             form         contact\n\
-             received at  2026-11-20T14:03:05.120Z\n\
-             status       kept\n\
-             sent again   once\n\
-             source       00\n\
-             \n\
-             name         Ada\n\
-             message      Hello,\n\
-             \n             id  0\\u{1b}[2J\n"
+        write_line(&submission, 90, false, &mut out).unwrap();
+        let line = String::from_utf8(out).unwrap();
+        assert!(
+            line.starts_with(
+                "00000000-0001-0000  2026-11-20 14:03:05  contact   kept       ada@example.com  lo"
+            ),
+            "{line}"
         );
+        assert_eq!(columns(line.trim_end()), 90, "{line}");
     }
 
     fn long_address() -> String {
@@ -283,7 +266,7 @@ mod tests {
 
     fn render(submissions: &[Submission], width: usize) -> String {
         let mut out = Vec::new();
-        write(submissions.iter().cloned().map(Ok), width, &mut out).unwrap();
+        write(&mut submissions.iter().cloned().map(Ok), width, false, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 }

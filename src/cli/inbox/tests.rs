@@ -1,14 +1,22 @@
 //! The commands, over a database that a store has written.
 
+mod changes;
+mod choices;
+mod sealed;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use clap::Parser;
+use serde_json::Value;
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use uuid::Uuid;
 
 use super::*;
 use crate::cli::is_broken_pipe;
 use crate::inbox::store::Options;
+use crate::inbox::text::is_unsafe;
 use crate::inbox::{Arrival, CONTACT, Form, Source, Store, WAITLIST, parse};
 
 #[test]
@@ -137,8 +145,7 @@ fn an_export_into_a_file_is_for_its_owner_alone() {
 
 #[test]
 fn where_nothing_was_received_there_is_nothing_to_list_and_no_error() {
-    let folder = TempDir::new().unwrap();
-    let inbox = Inbox { database: folder.path().join("inbox.db"), folder };
+    let inbox = Inbox::empty();
     for arguments in ["list", "list --json", "export --jsonl"] {
         let (code, out, err) = inbox.run(arguments);
         assert_eq!((code, out.as_str()), (ExitCode::SUCCESS, ""), "{arguments}");
@@ -177,6 +184,24 @@ fn what_cannot_be_meant_is_refused() {
     }
 }
 
+/// Keeps these, one after the other.
+fn keep(store: &Store, runtime: &Runtime, bodies: &[(&'static Form, &str)]) {
+    for (form, body) in bodies {
+        keep_at(store, runtime, form, body, "2026-11-20T14:03:05.12Z");
+    }
+}
+
+fn keep_at(store: &Store, runtime: &Runtime, form: &'static Form, body: &str, received_at: &str) -> Uuid {
+    let arrival = Arrival {
+        entry: parse(form, body.as_bytes()).unwrap(),
+        idempotency_key: None,
+        source: Source::V4([192, 0, 2, 1]),
+        received_at: received_at.parse().unwrap(),
+        hold: None,
+    };
+    runtime.block_on(store.accept(arrival)).unwrap().id()
+}
+
 #[derive(clap::Parser)]
 struct Typed {
     #[command(subcommand)]
@@ -190,34 +215,64 @@ struct Inbox {
 
 impl Inbox {
     fn with(bodies: &[(&'static Form, &str)]) -> Inbox {
+        let inbox = Inbox::empty();
+        inbox.work(|_| {}, |store, runtime| keep(store, runtime, bodies));
+        inbox
+    }
+
+    /// There is no database yet.
+    fn empty() -> Inbox {
         let folder = TempDir::new().unwrap();
-        let database = folder.path().join("inbox.db");
-        let options = Options::at(database.clone());
+        Inbox { database: folder.path().join("inbox.db"), folder }
+    }
+
+    /// Opens the inbox as a server would.
+    fn work<T>(&self, set: impl FnOnce(&mut Options), work: impl FnOnce(&Store, &Runtime) -> T) -> T {
+        let mut options = Options::at(self.database.clone());
+        set(&mut options);
         let store = Store::open(&options).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        for (form, body) in bodies {
-            let arrival = Arrival {
-                entry: parse(form, body.as_bytes()).unwrap(),
-                idempotency_key: None,
-                source: Source::V4([192, 0, 2, 1]),
-                received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
-                hold: None,
-            };
-            runtime.block_on(store.accept(arrival)).unwrap();
-        }
+        let done = work(&store, &runtime);
         store.close();
-        Inbox { database, folder }
+        done
     }
 
     fn run(&self, arguments: &str) -> (ExitCode, String, String) {
+        self.run_as(arguments, false, None)
+    }
+
+    /// As if standard output were a terminal, or not, and somebody gave this answer if asked.
+    fn run_as(&self, arguments: &str, is_terminal: bool, answer: Option<&str>) -> (ExitCode, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
-        let code = execute(&typed.command, &self.database, 200, &mut out, &mut err).unwrap();
+        let mut answer = answer.map(str::as_bytes);
+        let answers = answer.as_mut().map(|bytes| bytes as &mut dyn BufRead);
+        let code = self.execute(arguments, is_terminal, answers, &mut out, &mut err).unwrap();
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }
 
     fn try_run(&self, arguments: &str, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+        self.execute(arguments, false, None, out, &mut Vec::new())
+    }
+
+    fn execute<'a>(
+        &self,
+        arguments: &str,
+        is_terminal: bool,
+        answers: Option<&'a mut (dyn BufRead + 'a)>,
+        out: &'a mut dyn Write,
+        err: &'a mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
-        execute(&typed.command, &self.database, 200, out, &mut Vec::new())
+        let mut console = Console {
+            now: "2026-11-20T16:03:05.12Z".parse().unwrap(),
+            width: 200,
+            is_terminal,
+            has_colours: false,
+            has_unicode: true,
+            answers,
+            out,
+            err,
+        };
+        execute(&typed.command, &self.database, &mut console)
     }
 }

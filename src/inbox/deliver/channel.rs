@@ -46,6 +46,17 @@ pub enum Kind {
     Maildir(maildir::Options),
 }
 
+impl Kind {
+    /// As the configuration calls it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Kind::Smtp(_) => "smtp",
+            Kind::Webhook(_) => "webhook",
+            Kind::Maildir(_) => "maildir",
+        }
+    }
+}
+
 /// A channel that is ready to send.
 #[derive(Debug)]
 pub enum Channel {

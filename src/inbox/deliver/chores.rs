@@ -7,16 +7,20 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Time;
+use tokio::sync::Notify;
 
 use super::channel::Channel;
 use super::digest::{Digest, last_due};
 use super::outcome::{LONGEST_ATTEMPT, Outcome};
+use crate::inbox::delivery::State;
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Reader, Store, StoreError};
 use crate::inbox::submission::Submission;
 
 /// How often it is looked whether something is to be done.
 const EVERY: Duration = Duration::from_mins(15);
+/// After something was sealed, how long until the log is cut off, in which it still stands.
+const SOON: Duration = Duration::from_secs(2);
 /// How many submissions one transaction removes at most, so that it holds up nobody.
 const AT_A_TIME: usize = 200;
 /// Under which the inbox remembers when the last digest was due.
@@ -39,18 +43,49 @@ pub(super) async fn run(
     database: PathBuf,
     store: Store,
     channels: Vec<(String, Rc<Channel>)>,
+    sealed: Rc<Notify>,
 ) {
+    let something_goes = housekeeping.recipient.is_some() || housekeeping.retention.is_some();
+    // Something may have been sealed or removed just before the last process ended.
+    let mut log_is_stale = something_goes;
+    name_orphans(&database, &channels);
     loop {
         let now = Timestamp::now();
         let done = async {
-            remove_expired(&housekeeping, &store, now).await?;
-            seal_settled(&housekeeping, &database, &store).await?;
+            log_is_stale |= remove_expired(&housekeeping, &store, now).await? > 0;
+            log_is_stale |= seal_settled(&housekeeping, &database, &store).await? > 0;
+            if log_is_stale {
+                log_is_stale = !store.empty_log().await?;
+            }
             tell_digest(&housekeeping, &database, &store, &channels, now).await
         };
         if let Err(error) = done.await {
             tracing::warn!(%error, "the inbox could not be looked after; it is tried again");
         }
-        tokio::time::sleep(pause(&housekeeping, Timestamp::now())).await;
+        let pause = if log_is_stale { SOON } else { pause(&housekeeping, Timestamp::now()) };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = sealed.notified() => {
+                log_is_stale = true;
+                // Others will follow.
+                tokio::time::sleep(SOON).await;
+            }
+        }
+    }
+}
+
+/// Says which deliveries wait for a channel that is configured no more: nobody will ever make them.
+fn name_orphans(database: &Path, channels: &[(String, Rc<Channel>)]) {
+    let Ok(known) = Reader::open(database).and_then(|inbox| inbox.channels()) else { return };
+    for channel in known.iter().filter(|known| !channels.iter().any(|(name, _)| *name == known.name)) {
+        let waiting = channel.count(State::Waiting) + channel.count(State::Held);
+        if waiting > 0 {
+            tracing::warn!(
+                channel = channel.name,
+                waiting,
+                "deliveries wait for a channel that is not configured any more"
+            );
+        }
     }
 }
 
@@ -65,9 +100,9 @@ async fn remove_expired(
     housekeeping: &Housekeeping,
     store: &Store,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let Some(before) = housekeeping.retention.and_then(|retention| now.checked_sub(retention).ok()) else {
-        return Ok(());
+        return Ok(0);
     };
     let mut removed = 0;
     loop {
@@ -80,20 +115,30 @@ async fn remove_expired(
     if removed > 0 {
         tracing::info!(removed, "submissions that are older than `store.retention` are removed");
     }
-    Ok(())
+    Ok(removed)
 }
 
 /// Seals what was not sealed when it was delivered: because the process ended just then, or nobody had asked for it yet.
-async fn seal_settled(housekeeping: &Housekeeping, database: &Path, store: &Store) -> Result<(), StoreError> {
-    let Some(recipient) = &housekeeping.recipient else { return Ok(()) };
+async fn seal_settled(
+    housekeeping: &Housekeeping,
+    database: &Path,
+    store: &Store,
+) -> Result<usize, StoreError> {
+    let Some(recipient) = &housekeeping.recipient else { return Ok(0) };
+    let mut sealed = 0;
     loop {
-        let settled = Reader::open(database)?.to_be_sealed(AT_A_TIME)?;
+        let settled = match Reader::open(database) {
+            Ok(inbox) => inbox.to_be_sealed(AT_A_TIME)?,
+            Err(StoreError::Missing(_)) => Vec::new(),
+            Err(error) => return Err(error),
+        };
         let count = settled.len();
+        let before = sealed;
         for submission in settled {
-            seal(store, recipient, &submission).await?;
+            sealed += usize::from(seal(store, recipient, &submission).await?);
         }
-        if count < AT_A_TIME {
-            return Ok(());
+        if count < AT_A_TIME || sealed == before {
+            return Ok(sealed);
         }
     }
 }
@@ -139,4 +184,96 @@ async fn tell_digest(
     }
     tracing::warn!("no channel takes the word that something needs attention; it is tried again");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::inbox::deliver::{Kind, Options as ChannelOptions, maildir};
+    use crate::inbox::store::{self, Arrival, Target};
+    use crate::inbox::{CONTACT, Source, parse};
+
+    #[test]
+    fn the_team_is_told_once_a_day_over_a_channel_that_works() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let options = store::Options::at(folder.path().join("inbox.db"));
+        let store = Store::open(&options).unwrap();
+        // In the place of this one's Maildir stands something else.
+        std::fs::write(folder.path().join("broken"), "").unwrap();
+        let channels: Vec<_> =
+            ["off", "broken", "well"].map(|name| (name.to_owned(), open(&folder.path().join(name)))).into();
+        let housekeeping =
+            Housekeeping { digest_at: Some(Time::constant(7, 0, 0, 0)), ..Housekeeping::default() };
+        let tell = |now: &str| {
+            let now = now.parse().unwrap();
+            runtime.block_on(tell_digest(&housekeeping, &options.path, &store, &channels, now)).unwrap();
+            ["off", "well"].map(|name| mails(&folder.path().join(name)).len())
+        };
+        let hold = |message: &str| {
+            let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
+            let arrival = Arrival {
+                entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
+                idempotency_key: None,
+                source: Source::V4([192, 0, 2, 1]),
+                received_at: "2026-11-20T05:00:00Z".parse().unwrap(),
+                hold: Some("links".to_owned()),
+            };
+            runtime.block_on(store.accept(arrival)).unwrap();
+        };
+        hold("sesame");
+        let gone = Target { name: "off".to_owned(), leads_to: String::new() };
+        runtime.block_on(store.switch_off(gone, "410".to_owned(), Timestamp::UNIX_EPOCH)).unwrap();
+        assert_eq!(
+            tell("2026-11-20T06:00:00Z"),
+            [0, 0],
+            "an inbox that is new has told nobody anything to be repeated"
+        );
+        assert_eq!(tell("2026-11-20T07:00:00Z"), [0, 1]);
+        assert_eq!(tell("2026-11-20T23:59:00Z"), [0, 1], "once a day");
+        assert_eq!(tell("2026-11-22T12:00:00Z"), [0, 2], "a day that was missed is not made up for");
+        let mail = &mails(&folder.path().join("well"))[0];
+        assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
+        assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+    }
+
+    #[test]
+    fn it_sleeps_until_the_next_digest_but_not_for_long() {
+        let at = |time: Option<Time>, now: &str| {
+            let housekeeping = Housekeeping { digest_at: time, ..Housekeeping::default() };
+            pause(&housekeeping, now.parse().unwrap())
+        };
+        let seven = Some(Time::constant(7, 0, 0, 0));
+        assert_eq!(at(None, "2026-11-20T06:00:00Z"), EVERY);
+        assert_eq!(at(seven, "2026-11-20T06:00:00Z"), EVERY);
+        assert_eq!(at(seven, "2026-11-20T06:59:00Z"), Duration::from_mins(1));
+        assert_eq!(at(seven, "2026-11-20T07:00:00Z"), EVERY);
+    }
+
+    fn open(path: &Path) -> Rc<Channel> {
+        let options = maildir::Options {
+            path: path.to_owned(),
+            from: "desk@example.com".to_owned(),
+            from_name: String::new(),
+            to: vec!["team@example.com".to_owned()],
+        };
+        let options = ChannelOptions {
+            name: String::new(),
+            forms: Vec::new(),
+            concurrency: 1,
+            kind: Kind::Maildir(options),
+        };
+        Rc::new(Channel::open(&options.kind))
+    }
+
+    fn mails(maildir: &Path) -> Vec<String> {
+        let Ok(files) = std::fs::read_dir(maildir.join("new")) else { return Vec::new() };
+        let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+    }
 }

@@ -188,6 +188,8 @@ struct Work {
     roster: Roster,
     channels: Vec<Rc<Channel>>,
     attempts: JoinSet<Ended>,
+    /// Told when something was sealed.
+    sealed: Rc<Notify>,
     started: Instant,
     store_fails: bool,
 }
@@ -210,6 +212,7 @@ impl Work {
             confirmations,
             stopping,
             attempts: JoinSet::new(),
+            sealed: Rc::new(Notify::new()),
             started: Instant::now(),
             store_fails: false,
         }
@@ -229,6 +232,7 @@ impl Work {
             self.options.database.clone(),
             self.store.clone(),
             channels,
+            self.sealed.clone(),
         ));
         loop {
             let sleep = self.dispatch().await;
@@ -317,8 +321,8 @@ impl Work {
         for claimed in begun.claimed {
             let (store, channel) = (self.store.clone(), self.channels[post].clone());
             let confirmations = self.confirmations.clone();
-            let recipient = self.options.housekeeping.recipient.clone();
-            self.attempts.spawn_local(attempt(post, claimed, channel, store, confirmations, recipient));
+            let seal = self.options.housekeeping.recipient.clone().map(|to| (to, self.sealed.clone()));
+            self.attempts.spawn_local(attempt(post, claimed, channel, store, confirmations, seal));
         }
         begun.sleep
     }
@@ -364,7 +368,7 @@ async fn attempt(
     channel: Rc<Channel>,
     store: Store,
     confirmations: Confirmations,
-    recipient: Option<Recipient>,
+    seal: Option<(Recipient, Rc<Notify>)>,
 ) -> Ended {
     let Claimed { lease, submission, failures, again } = claimed;
     let notice = Notice::of(&submission);
@@ -384,10 +388,13 @@ async fn attempt(
                 if verdict == schedule::Verdict::Delivered {
                     confirmations.confirm(id);
                 }
-                if let Some(recipient) = recipient.filter(|_| settled)
-                    && let Err(error) = chores::seal(&store, &recipient, &submission).await
-                {
-                    tracing::warn!(%id, %error, "a submission could not be sealed; it is tried again");
+                if let Some((recipient, sealed)) = seal.filter(|_| settled) {
+                    match chores::seal(&store, &recipient, &submission).await {
+                        Ok(_) => sealed.notify_one(),
+                        Err(error) => {
+                            tracing::warn!(%id, %error, "a submission could not be sealed; it is tried again");
+                        }
+                    }
                 }
                 return Ended { post, lease, again, outcome };
             }
@@ -397,3 +404,6 @@ async fn attempt(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

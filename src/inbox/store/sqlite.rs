@@ -9,6 +9,7 @@ mod edit;
 pub(super) mod editor;
 pub(super) mod files;
 pub(super) mod read;
+pub(super) mod stats;
 
 use std::path::Path;
 use std::thread;
@@ -209,6 +210,20 @@ impl Database {
         }
         Ok(accepted)
     }
+}
+
+impl Database {
+    /// Copies the log into the database and cuts it off, so that no earlier state can be read from it. False where somebody reads
+    /// just now.
+    pub(super) fn empty_log(&self) -> Result<bool, StoreError> {
+        empty_log(&self.connection)
+    }
+}
+
+fn empty_log(connection: &Connection) -> Result<bool, StoreError> {
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let (busy, frames) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], row)?;
+    Ok(busy == 0 && frames <= 0)
 }
 
 /// One transaction's statements and what they need.

@@ -10,6 +10,8 @@ use super::*;
 use crate::inbox::form::{CONTACT, Form, WAITLIST};
 use crate::inbox::{Submission, parse};
 
+mod deliveries;
+
 const DAY: Duration = Duration::from_hours(24);
 
 #[test]

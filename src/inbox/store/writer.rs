@@ -95,6 +95,13 @@ impl Writer {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
+    /// Has the log copied into the database and cut off, and says whether that was possible.
+    pub(super) async fn empty_log(&self) -> Result<bool, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.queue.push_emptying(answer)?;
+        answered.await.unwrap_or(Err(StoreError::Closed))
+    }
+
     pub(super) fn health(&self) -> Result<(), StoreError> {
         let waiting = self.queue.lock();
         if waiting.closed {
@@ -133,6 +140,7 @@ struct Waiting {
     answers: Vec<Answer<Accepted>>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
+    emptyings: Vec<Answer<bool>>,
     bytes: usize,
     closed: bool,
     failure: Option<StoreError>,
@@ -144,6 +152,13 @@ struct Batch {
     answers: Vec<Answer<Accepted>>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
+    emptyings: Vec<Answer<bool>>,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.changes.is_empty() && self.checks.is_empty() && self.emptyings.is_empty()
+    }
 }
 
 impl Queue {
@@ -183,6 +198,17 @@ impl Queue {
         Ok(())
     }
 
+    fn push_emptying(&self, answer: Answer<bool>) -> Result<(), StoreError> {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return Err(StoreError::Closed);
+        }
+        waiting.emptyings.push(answer);
+        drop(waiting);
+        self.changed.notify_one();
+        Ok(())
+    }
+
     fn push_check(&self, answer: Answer<()>) -> Result<(), StoreError> {
         let mut waiting = self.lock();
         if waiting.closed {
@@ -201,7 +227,7 @@ impl Queue {
     /// the queue is closed and empty.
     fn take(&self) -> Option<Batch> {
         let mut waiting = self.lock();
-        while waiting.jobs.is_empty() && waiting.changes.is_empty() && waiting.checks.is_empty() {
+        while waiting.is_empty() {
             if waiting.closed {
                 return None;
             }
@@ -222,6 +248,7 @@ impl Queue {
             answers: mem::take(&mut waiting.answers),
             changes: mem::take(&mut waiting.changes),
             checks: mem::take(&mut waiting.checks),
+            emptyings: mem::take(&mut waiting.emptyings),
         })
     }
 
@@ -264,6 +291,13 @@ impl Work {
             queue.note(outcome.as_ref().err().cloned());
             for check in batch.checks {
                 let _ = check.send(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
+            }
+            for emptying in batch.emptyings {
+                let emptied = match &self.database {
+                    Some(database) => database.empty_log(),
+                    None => Ok(false),
+                };
+                let _ = emptying.send(emptied);
             }
             for change in batch.changes {
                 change.answer(outcome.as_ref().map(|_| ()).map_err(Clone::clone));

@@ -67,6 +67,13 @@ pub(super) fn release(tx: &Connection, id: Uuid, now: Timestamp) -> Result<bool,
     Ok(released == 1)
 }
 
+/// How many submissions came from an e-mail address, in whatever case it was written.
+pub(super) fn count_from(connection: &Connection, secret: &Secret, email: &str) -> Result<usize, StoreError> {
+    let sql = "SELECT count(*) FROM submission WHERE sender = ?1";
+    let count: i64 = connection.query_row(sql, [secret.sender(email)], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
 /// Removes everything that came from an e-mail address, in whatever case it was written.
 pub(super) fn erase(tx: &Connection, secret: &Secret, email: &str) -> Result<Erased, StoreError> {
     tx.execute_batch(

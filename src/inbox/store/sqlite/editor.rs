@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
 use super::fingerprint::Secret;
-use super::{LAYOUT, connect, edit, layout, make_durable, read_secret};
+use super::{LAYOUT, connect, edit, empty_log, layout, make_durable, read_secret};
 use crate::inbox::store::{Erased, Retry, StoreError, bell};
 
 /// How long we wait for the server to let us in between its own transactions.
@@ -63,6 +63,11 @@ impl Editor {
         self.change(|tx, _| edit::release(tx, id, now))
     }
 
+    /// How many submissions came from an e-mail address, in whatever case it was written.
+    pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
+        edit::count_from(&self.connection, &self.secret, email)
+    }
+
     /// Removes everything that came from an e-mail address, in whatever case it was written, from the tables, from pages that are
     /// free now and from the log. Where a reader keeps the log from being emptied for long, [`Erased::is_wiped`] is false.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
@@ -74,10 +79,7 @@ impl Editor {
     fn empty_log(&self) -> Result<bool, StoreError> {
         let started = Instant::now();
         loop {
-            let (busy, frames): (i64, i64) =
-                self.connection
-                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            if busy == 0 && frames <= 0 {
+            if empty_log(&self.connection)? {
                 return Ok(true);
             }
             if started.elapsed() > PATIENCE {

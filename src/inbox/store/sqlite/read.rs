@@ -19,14 +19,25 @@ const PAGE: usize = 256;
 /// How many ids an ambiguous prefix brings to light.
 const MAX_CANDIDATES: i64 = 5;
 
-/// What [`submission`] reads, of `submission s`. Where a submission stands follows from what was decided about it and from its
-/// deliveries: one that needs the operator shows, whatever became of the others.
-pub(super) const SUBMISSION: &str = "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed,
-    s.held_at, s.held_because,
-    CASE WHEN s.held_at IS NOT NULL THEN 'held' ELSE coalesce(
-        (SELECT CASE max(CASE state WHEN 'parked' THEN 3 WHEN 'delivered' THEN 1 ELSE 2 END)
-            WHEN 3 THEN 'parked' WHEN 2 THEN 'waiting' WHEN 1 THEN 'delivered' END
-         FROM delivery WHERE submission = s.id), 'kept') END";
+/// Where `submission s` stands: it follows from what was decided about it and from its deliveries. One that needs the operator
+/// shows, whatever became of the others.
+macro_rules! status {
+    () => {
+        "CASE WHEN s.held_at IS NOT NULL THEN 'held' ELSE coalesce(
+            (SELECT CASE max(CASE state WHEN 'parked' THEN 3 WHEN 'delivered' THEN 1 ELSE 2 END)
+                WHEN 3 THEN 'parked' WHEN 2 THEN 'waiting' WHEN 1 THEN 'delivered' END
+             FROM delivery WHERE submission = s.id), 'kept') END"
+    };
+}
+
+/// See [`Status`]; an expression over `submission s`.
+pub(super) const STATUS: &str = status!();
+
+/// What [`submission`] reads, of `submission s`.
+pub(super) const SUBMISSION: &str = concat!(
+    "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
+    status!()
+);
 
 /// What a filter selects of `submission s`, limit aside, and the values for its numbered parameters.
 pub(super) fn condition(filter: &Filter) -> (String, Vec<Value>) {
@@ -84,7 +95,7 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Value>) {
 
 /// The inbox, open for reading.
 pub struct Reader {
-    connection: Connection,
+    pub(super) connection: Connection,
 }
 
 impl fmt::Debug for Reader {
@@ -205,7 +216,8 @@ impl Reader {
         ))?;
         let rows =
             statement.query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| Ok(submission(row)))?;
-        rows.map(|submission| submission?).collect()
+        // One that cannot be read cannot be sealed either, and must not keep the others from it.
+        Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
     /// The submission whose id begins with `prefix`: hexadecimal digits, hyphens where one likes.

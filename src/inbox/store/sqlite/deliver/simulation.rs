@@ -24,7 +24,7 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
                 let mut total = Totals::default();
                 for seed in (thread..seeds).step_by(usize::try_from(threads).unwrap()) {
                     let life = std::panic::catch_unwind(|| World::new(seed).run());
-                    total.add(life.unwrap_or_else(|_| panic!("the life from seed {seed} went wrong")));
+                    total.add(&life.unwrap_or_else(|_| panic!("the life from seed {seed} went wrong")));
                 }
                 total
             })
@@ -32,7 +32,7 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
         .collect();
     let mut total = Totals::default();
     for worker in workers {
-        total.add(worker.join().unwrap());
+        total.add(&worker.join().unwrap());
     }
     eprintln!("{seeds} seeds: {total:?}");
     // That nothing went wrong must not be because nothing happened.
@@ -43,6 +43,7 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
         ("ends of processes", total.ends),
         ("pauses", total.pauses),
         ("clocks set", total.clocks_set),
+        ("stalls", total.stalls),
         ("leases that ran out", total.run_out),
     ] {
         assert!(count > 0, "nothing was {what}");
@@ -58,11 +59,12 @@ struct Totals {
     ends: usize,
     pauses: usize,
     clocks_set: usize,
+    stalls: usize,
     run_out: usize,
 }
 
 impl Totals {
-    fn add(&mut self, other: Totals) {
+    fn add(&mut self, other: &Totals) {
         self.delivered += other.delivered;
         self.parked += other.parked;
         self.attempts += other.attempts;
@@ -70,6 +72,7 @@ impl Totals {
         self.ends += other.ends;
         self.pauses += other.pauses;
         self.clocks_set += other.clocks_set;
+        self.stalls += other.stalls;
         self.run_out += other.run_out;
     }
 }
@@ -125,6 +128,8 @@ enum Event {
     /// A worker's process is killed, and starts again later.
     Kill(usize),
     Start(usize),
+    /// A worker's process stands still, longer than its leases hold, and goes on as if nothing had been.
+    Stall(usize),
     /// The wall clock is set by so many milliseconds.
     SetClock(i64),
     /// Nothing arrives or is killed any more.
@@ -135,6 +140,8 @@ struct Attempt {
     post: usize,
     claimed: Claimed,
     outcome: Outcome,
+    /// The other side has given up on it meanwhile.
+    is_broken: bool,
 }
 
 struct Worker {
@@ -144,6 +151,8 @@ struct Worker {
     started: u64,
     /// When it looks next for something to do.
     wakes_at: Option<u64>,
+    /// Until when it stands still.
+    stalled_until: u64,
     attempts: HashMap<usize, Attempt>,
 }
 
@@ -183,7 +192,7 @@ impl World {
         for migration in MIGRATIONS {
             database.execute_batch(migration).unwrap();
         }
-        let peers: Vec<Peer> = (0..1 + dice.roll(3))
+        let peers: Vec<Peer> = (0..=dice.roll(3))
             .map(|_| match dice.roll(8) {
                 0 => Peer::Flaky,
                 1 => Peer::Away(dice.roll(DAY), dice.roll(9 * DAY)),
@@ -225,8 +234,10 @@ impl World {
     /// Everything that doesn't follow from something else.
     fn plan(&mut self) {
         let span = [60_000, 3_600_000, DAY][usize::try_from(self.dice.roll(3)).unwrap()];
+        let mut arrivals = Vec::new();
         for _ in 0..2 + self.dice.roll(10) {
             let at = self.dice.roll(span);
+            arrivals.push(at);
             self.at(at, Event::Arrival);
         }
         for worker in 0..if self.two { 2 } else { 1 } {
@@ -235,6 +246,7 @@ impl World {
                 life: 0,
                 started: 0,
                 wakes_at: None,
+                stalled_until: 0,
                 attempts: HashMap::new(),
             });
             self.at(0, Event::Start(worker));
@@ -243,12 +255,24 @@ impl World {
                 self.at(at, Event::Kill(worker));
             }
         }
+        if self.two && self.dice.one_in(2) {
+            let worker = usize::try_from(self.dice.roll(2)).unwrap();
+            let at = self.dice.roll(span);
+            self.at(at, Event::Stall(worker));
+        }
         // A clock that is set makes leases of others run out early: only one that holds the lock may live with that.
         if !self.two && self.dice.one_in(3) {
-            for _ in 0..1 + self.dice.roll(2) {
+            for _ in 0..=self.dice.roll(2) {
                 let by =
                     i64::try_from(self.dice.roll(400 * DAY)).unwrap() - i64::try_from(200 * DAY).unwrap();
-                let at = self.dice.roll(3 * DAY);
+                // Best while something is under way.
+                let at = match self.dice.roll(3) {
+                    0 => self.dice.roll(3 * DAY),
+                    _ => {
+                        arrivals[usize::try_from(self.dice.roll(arrivals.len() as u64)).unwrap()]
+                            + self.dice.roll(2_000)
+                    }
+                };
                 self.at(at, Event::SetClock(by));
             }
         }
@@ -275,6 +299,7 @@ impl World {
                 Event::End { worker, life, attempt } => self.end(worker, life, attempt),
                 Event::Kill(worker) => self.kill(worker),
                 Event::Start(worker) => self.start(worker),
+                Event::Stall(worker) => self.stall(worker),
                 Event::SetClock(by) => {
                     self.offset += by;
                     self.totals.clocks_set += 1;
@@ -336,7 +361,9 @@ impl World {
         attempts.sort_by_key(|(number, _)| *number);
         for (_, attempt) in attempts {
             let key = (attempt.claimed.lease.submission, attempt.post);
-            self.sending.remove(&key);
+            if !attempt.is_broken {
+                self.sending.remove(&key);
+            }
             if self.dice.one_in(2) && matches!(attempt.outcome, Outcome::Delivered(_)) {
                 *self.taken.entry(key).or_default() += 1;
             }
@@ -354,12 +381,33 @@ impl World {
         }
     }
 
+    fn stall(&mut self, worker: usize) {
+        let until = self.now + 200_000 + self.dice.roll(1_000_000);
+        self.workers[worker].stalled_until = until;
+        self.totals.stalls += 1;
+        let mut attempts: Vec<_> = self.workers[worker].attempts.values_mut().collect();
+        attempts.sort_by_key(|attempt| (attempt.claimed.lease.submission, attempt.post));
+        for attempt in attempts {
+            let key = (attempt.claimed.lease.submission, attempt.post);
+            self.sending.remove(&key);
+            attempt.is_broken = true;
+            if matches!(attempt.outcome, Outcome::Delivered(_)) && self.dice.one_in(2) {
+                attempt.outcome = Outcome::failed(Cause::Channel, "it closed the connection");
+                *self.taken.entry(key).or_default() += 1;
+            }
+        }
+    }
+
     fn wake(&mut self, worker: usize) {
         let (clock, two, life) = (self.clock(), self.two, self.workers[worker].life);
         if self.workers[worker].wakes_at != Some(self.now) {
             return;
         }
         self.workers[worker].wakes_at = None;
+        if self.workers[worker].stalled_until > self.now {
+            self.wake_at(worker, self.workers[worker].stalled_until);
+            return;
+        }
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
         let Some(roster) = &mut self.workers[worker].roster else { return };
         let (wants, under_way) = (roster.wants(elapsed), roster.under_way().to_vec());
@@ -382,7 +430,9 @@ impl World {
             assert!(takes <= LONGEST_ATTEMPT);
             let attempt = self.next_attempt;
             self.next_attempt += 1;
-            self.workers[worker].attempts.insert(attempt, Attempt { post, claimed, outcome });
+            self.workers[worker]
+                .attempts
+                .insert(attempt, Attempt { post, claimed, outcome, is_broken: false });
             let takes = u64::try_from(takes.as_millis()).unwrap();
             self.at(self.now + takes, Event::End { worker, life, attempt });
         }
@@ -397,30 +447,24 @@ impl World {
 
     /// How long an attempt takes, and what comes of it.
     fn answer(&mut self, post: usize, claimed: &Claimed) -> (Duration, Outcome) {
-        let soon = Duration::from_millis(1 + self.dice.roll(2_000));
+        let longest = if self.dice.one_in(6) { 115_000 } else { 2_000 };
+        let soon = Duration::from_millis(1 + self.dice.roll(longest));
         let fine = || Outcome::delivered("250 taken");
         let away = || Outcome::failed(Cause::Channel, "nobody answers");
         match self.peers[post] {
-            Peer::Fine => (soon, fine()),
-            Peer::Flaky if self.dice.one_in(2) => (soon, fine()),
-            Peer::Flaky => (soon, Outcome::failed(Cause::Notice, "400")),
+            Peer::Flaky if self.dice.one_in(2) => (soon, Outcome::failed(Cause::Notice, "400")),
             Peer::Away(from, length) if (from..from + length).contains(&self.now) => (soon, away()),
-            Peer::Away(..) => (soon, fine()),
             Peer::Silent => (LONGEST_ATTEMPT, away()),
             Peer::Busy if claimed.lease.number < 4 => {
                 let retry_after = Some(Duration::from_secs(self.dice.roll(20_000)));
-                (
-                    soon,
-                    Outcome::Failed(Failure { cause: Cause::Channel, answer: "429".to_owned(), retry_after }),
-                )
+                let answer = "429".to_owned();
+                (soon, Outcome::Failed(Failure { cause: Cause::Channel, answer, retry_after }))
             }
-            Peer::Busy => (soon, fine()),
             Peer::Picky if claimed.lease.submission.as_u128() & 2 == 0 => {
                 (soon, Outcome::failed(Cause::Refused, "554"))
             }
-            Peer::Picky => (soon, fine()),
             Peer::GoneAfter(at) if self.now >= at => (soon, Outcome::failed(Cause::Gone, "410")),
-            Peer::GoneAfter(_) => (soon, fine()),
+            _ => (soon, fine()),
         }
     }
 
@@ -428,12 +472,20 @@ impl World {
         if self.workers[worker].life != life {
             return;
         }
-        let Some(Attempt { post, claimed, outcome }) = self.workers[worker].attempts.remove(&attempt) else {
+        if self.workers[worker].stalled_until > self.now {
+            self.at(self.workers[worker].stalled_until, Event::End { worker, life, attempt });
+            return;
+        }
+        let Some(Attempt { post, claimed, outcome, is_broken }) =
+            self.workers[worker].attempts.remove(&attempt)
+        else {
             return;
         };
         let clock = self.clock();
         let id = claimed.lease.submission;
-        self.sending.remove(&(id, post));
+        if !is_broken {
+            self.sending.remove(&(id, post));
+        }
         if matches!(outcome, Outcome::Delivered(_))
             || matches!(self.peers[post], Peer::Silent) && self.dice.one_in(4)
         {
@@ -459,7 +511,7 @@ impl World {
     }
 
     fn check_the_end(&mut self) {
-        let ends = u32::try_from(self.totals.ends).unwrap();
+        let ends = u32::try_from(self.totals.ends + self.totals.stalls).unwrap();
         for id in &self.arrived {
             for (post, target) in self.targets.iter().enumerate() {
                 let (state, failures, interrupted, attempts): (String, u32, u32, u32) = self

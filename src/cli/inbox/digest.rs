@@ -1,0 +1,20 @@
+//! `frontdesk inbox digest`: what a digest would say now.
+
+use std::process::ExitCode;
+
+use super::Console;
+use crate::inbox::Reader;
+use crate::inbox::deliver::digest::Digest;
+use crate::inbox::text::visible;
+
+/// A line for each thing that needs attention. Channels quote what other sides said, so that nothing is shown as it is.
+pub(super) fn run(reader: Option<&Reader>, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let lines = reader.map(Digest::read).transpose()?.unwrap_or_default().lines();
+    if lines.is_empty() {
+        writeln!(console.out, "Nothing needs your attention.")?;
+    }
+    for line in lines {
+        writeln!(console.out, "{}", visible(&line))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,97 @@
+//! Submissions as JSON, one object a line, safe in a terminal.
+//!
+//! Members whose names begin with `_` are what the inbox says of a submission beyond `id`, `form`, `received_at` and
+//! `status`; no field's name begins like that.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+
+use super::moment;
+use crate::inbox::Submission;
+use crate::inbox::delivery::{Attempt, Delivery, Obstacle};
+use crate::inbox::text::is_unsafe;
+
+/// Writes an object for each, one a line, and returns how many there were.
+pub(super) fn write(
+    submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
+    out: &mut dyn Write,
+) -> anyhow::Result<usize> {
+    let mut count = 0;
+    for submission in submissions {
+        writeln!(out, "{}", line(&Value::Object(object(&submission?))))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The value as one line of text that is safe in a terminal: JSON has an escape for everything.
+pub(super) fn line(value: &Value) -> String {
+    let mut line = String::new();
+    for c in value.to_string().chars() {
+        if is_unsafe(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string does not fail.
+                let _ = write!(line, "\\u{unit:04x}");
+            }
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}
+
+/// What every listing says of a submission. `_held` and `_sealed` are there only where there is something to say.
+pub(super) fn object(submission: &Submission) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("id".to_owned(), submission.id.to_string().into());
+    object.insert("form".to_owned(), submission.form.as_str().into());
+    object.insert("received_at".to_owned(), submission.received_at_text().into());
+    object.insert("status".to_owned(), submission.status.name().into());
+    for (name, value) in &submission.fields {
+        object.insert(name.clone(), value.as_str().into());
+    }
+    object.insert("_repeats".to_owned(), submission.repeats.into());
+    object.insert("_source".to_owned(), submission.source.as_str().into());
+    if let Some(held) = &submission.held {
+        let held = json!({ "since": moment::text(held.since), "because": held.because });
+        object.insert("_held".to_owned(), held);
+    }
+    if submission.sealed.is_some() {
+        object.insert("_sealed".to_owned(), true.into());
+    }
+    object
+}
+
+/// The same with every delivery and every attempt.
+pub(super) fn whole(submission: &Submission, deliveries: &[Delivery]) -> Value {
+    let mut object = object(submission);
+    object.insert("_deliveries".to_owned(), deliveries.iter().map(delivery).collect());
+    Value::Object(object)
+}
+
+fn delivery(delivery: &Delivery) -> Value {
+    json!({
+        "channel": delivery.channel,
+        "state": delivery.state.name(),
+        "due_at": delivery.due_at.map(moment::text),
+        "obstacle": delivery.obstacle.as_ref().map(obstacle),
+        "attempts": delivery.attempts.iter().map(attempt).collect::<Vec<_>>(),
+    })
+}
+
+/// What keeps a channel from delivering.
+pub(super) fn obstacle(obstacle: &Obstacle) -> Value {
+    json!({ "off": obstacle.off, "since": moment::text(obstacle.since), "answer": obstacle.answer })
+}
+
+fn attempt(attempt: &Attempt) -> Value {
+    json!({
+        "number": attempt.number,
+        "began_at": moment::text(attempt.began_at),
+        "ended_at": attempt.end.as_ref().map(|end| moment::text(end.at)),
+        "delivered": attempt.end.as_ref().map(|end| end.delivered),
+        "answer": attempt.end.as_ref().map(|end| end.answer.as_str()),
+    })
+}

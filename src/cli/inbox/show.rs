@@ -1,0 +1,267 @@
+//! `frontdesk inbox show`: one submission in full, with what became of it on its way.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+
+use super::filter::{Key, tell_unopened};
+use super::find::{self, Sought};
+use super::table::{GAP, SEALED};
+use super::width::{columns, pad};
+use super::{Console, json, moment};
+use crate::inbox::delivery::{Attempt, Delivery, Obstacle, State};
+use crate::inbox::text::visible;
+use crate::inbox::{Reader, Submission};
+
+/// Shows the submission whose id begins like that.
+pub(super) fn run(
+    reader: Option<&Reader>,
+    id: &str,
+    as_json: bool,
+    key: &Key,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let identity = key.read()?;
+    let mut submission = match find::look(reader, id)? {
+        Sought::Here(submission) => submission,
+        Sought::Nowhere(why) => {
+            writeln!(console.err, "error: {why}")?;
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let mut code = ExitCode::SUCCESS;
+    if let Some(Err(error)) = identity.as_ref().map(|identity| submission.open(identity)) {
+        tell_unopened(&submission, error, console.err)?;
+        code = ExitCode::FAILURE;
+    }
+    let deliveries = reader.map_or(Ok(Vec::new()), |reader| reader.deliveries(submission.id))?;
+    if as_json {
+        writeln!(console.out, "{}", json::line(&json::whole(&submission, &deliveries)))?;
+    } else {
+        write(&submission, &deliveries, console.now, console.out)?;
+    }
+    Ok(code)
+}
+
+/// Everything that is known of it, for people.
+fn write(
+    submission: &Submission,
+    deliveries: &[Delivery],
+    now: Timestamp,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let repeats = match submission.repeats {
+        0 => "never".to_owned(),
+        1 => "once".to_owned(),
+        n => format!("{n} times"),
+    };
+    let mut about = vec![
+        ("id", submission.id.to_string()),
+        ("form", submission.form.clone()),
+        ("received at", submission.received_at_text()),
+        ("status", submission.status.name().to_owned()),
+    ];
+    if let Some(held) = &submission.held {
+        about.push(("held since", moment_and_distance(held.since, now)));
+        about.push(("because", held.because.clone()));
+    }
+    about.extend([("sent again", repeats), ("source", submission.source.clone())]);
+    let names = submission.fields.iter().map(|(name, _)| name.as_str());
+    let label = about.iter().map(|(name, _)| *name).chain(names).map(columns).max().unwrap_or_default();
+    for (name, value) in &about {
+        writeln!(out, "{}{GAP}{}", pad(name, label), visible(value))?;
+    }
+    writeln!(out)?;
+    if submission.sealed.is_some() {
+        writeln!(out, "{SEALED}")?;
+    }
+    for (name, value) in &submission.fields {
+        for (i, text) in value.replace("\r\n", "\n").split('\n').enumerate() {
+            let name = if i == 0 { visible(name) } else { String::new() };
+            writeln!(out, "{}", format!("{}{GAP}{}", pad(&name, label), visible(text)).trim_end())?;
+        }
+    }
+    for delivery in deliveries {
+        writeln!(out)?;
+        write_delivery(delivery, now, out)?;
+    }
+    Ok(())
+}
+
+fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
+    let due = delivery.due_at.map(|due| moment_and_distance(due, now));
+    let due = match (delivery.state, due) {
+        (State::Waiting, Some(due)) => format!(", next try {due}"),
+        (State::Sending, Some(due)) => format!(", until {due} at most"),
+        _ => String::new(),
+    };
+    writeln!(out, "{}: {}{due}", visible(&delivery.channel), delivery.state)?;
+    if let Some(obstacle) = &delivery.obstacle {
+        writeln!(out, "{GAP}{}", tell(obstacle, now))?;
+    }
+    for (i, attempt) in delivery.attempts.iter().enumerate() {
+        let is_last = i + 1 == delivery.attempts.len();
+        writeln!(out, "{GAP}{}", tell_attempt(attempt, is_last && delivery.state == State::Sending))?;
+    }
+    Ok(())
+}
+
+fn tell_attempt(attempt: &Attempt, is_under_way: bool) -> String {
+    let begin = format!("{}. {}", attempt.number, moment::text(attempt.began_at));
+    match &attempt.end {
+        None if is_under_way => format!("{begin}  under way"),
+        None => format!("{begin}  interrupted"),
+        Some(end) => {
+            let outcome = if end.delivered { "delivered" } else { "failed" };
+            let took = moment::duration(attempt.began_at, end.at);
+            let answer = Some(visible(&end.answer)).filter(|answer| !answer.is_empty());
+            let answer = answer.map(|answer| format!(": {answer}")).unwrap_or_default();
+            format!("{begin}  {outcome} after {took}{answer}")
+        }
+    }
+}
+
+/// What keeps a channel from delivering, in a sentence's part.
+pub(super) fn tell(obstacle: &Obstacle, now: Timestamp) -> String {
+    let what = if obstacle.off { "switched off" } else { "paused and only probed" };
+    let answer = Some(visible(&obstacle.answer)).filter(|answer| !answer.is_empty());
+    let answer = answer.map(|answer| format!("; it said: {answer}")).unwrap_or_default();
+    format!("the channel is {what} since {}{answer}", moment_and_distance(obstacle.since, now))
+}
+
+/// `2026-11-20T14:03:05.120Z (in 4 min)`
+fn moment_and_distance(moment: Timestamp, now: Timestamp) -> String {
+    format!("{} ({})", moment::text(moment), moment::relative(moment, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::inbox::Status;
+    use crate::inbox::delivery::End;
+    use crate::inbox::submission::Hold;
+
+    #[test]
+    fn one_submission_is_shown_whole_and_its_lines_are_indented() {
+        check(
+            &submission(&[("name", "Ada"), ("message", "Hello,\r\n\nid  0\u{1b}[2J")]),
+            &[],
+            "id           00000000-0001-0000-0000-000000000000\n\
+             form         contact\n\
+             received at  2026-11-20T14:03:05.120Z\n\
+             status       kept\n\
+             sent again   once\n\
+             source       00\n\
+             \n\
+             name         Ada\n\
+             message      Hello,\n\
+             \n             id  0\\u{1b}[2J\n",
+        );
+    }
+
+    #[test]
+    fn why_it_is_held_and_that_it_is_sealed_is_said() {
+        let mut submission = submission(&[]);
+        submission.status = Status::Held;
+        submission.held = Some(Hold { since: at("14:00:00"), because: "odd\u{9b}".to_owned() });
+        submission.sealed = Some(vec![0]);
+        check(
+            &submission,
+            &[],
+            "id           00000000-0001-0000-0000-000000000000\n\
+             form         contact\n\
+             received at  2026-11-20T14:03:05.120Z\n\
+             status       held\n\
+             held since   2026-11-20T14:00:00.000Z (10 min ago)\n\
+             because      odd\\u{9b}\n\
+             sent again   once\n\
+             source       00\n\
+             \n\
+             (sealed: --identity FILE opens it)\n",
+        );
+    }
+
+    #[test]
+    fn an_attempt_without_an_end_is_under_way_if_it_is_the_last_of_one_that_is_sent() {
+        let attempts =
+            vec![attempt(1, None), attempt(2, Some((false, "450\nlater\u{1b}"))), attempt(3, None)];
+        let sending = Delivery { attempts, ..delivery(State::Sending, Some(at("14:12:00"))) };
+        tell_all(
+            &sending,
+            "box: sending, until 2026-11-20T14:12:00.000Z (in 2 min) at most\n  \
+               1. 2026-11-20T14:09:00.000Z  interrupted\n  \
+               2. 2026-11-20T14:09:00.000Z  failed after 1.5 s: 450⏎later\\u{1b}\n  \
+               3. 2026-11-20T14:09:00.000Z  under way\n",
+        );
+        let waiting = Delivery { state: State::Waiting, ..sending };
+        tell_all(
+            &Delivery { attempts: waiting.attempts[2..].to_vec(), ..waiting },
+            "box: waiting, next try 2026-11-20T14:12:00.000Z (in 2 min)\n  \
+               3. 2026-11-20T14:09:00.000Z  interrupted\n",
+        );
+    }
+
+    #[test]
+    fn what_keeps_a_channel_from_delivering_is_said() {
+        let obstacle =
+            |off| Some(Obstacle { off, since: at("13:10:00"), answer: "410 Gone\u{7}".to_owned() });
+        tell_all(
+            &Delivery { obstacle: obstacle(true), ..delivery(State::Parked, None) },
+            "box: parked\n  \
+               the channel is switched off since 2026-11-20T13:10:00.000Z (1 h ago); it said: 410 Gone\\u{7}\n",
+        );
+        tell_all(
+            &Delivery {
+                obstacle: obstacle(false),
+                attempts: vec![attempt(1, Some((true, "")))],
+                ..delivery(State::Delivered, None)
+            },
+            "box: delivered\n  \
+               the channel is paused and only probed since 2026-11-20T13:10:00.000Z (1 h ago); it said: 410 Gone\\u{7}\n  \
+               1. 2026-11-20T14:09:00.000Z  delivered after 1.5 s\n",
+        );
+    }
+
+    fn at(time: &str) -> Timestamp {
+        format!("2026-11-20T{time}Z").parse().unwrap()
+    }
+
+    fn attempt(number: u32, end: Option<(bool, &str)>) -> Attempt {
+        let end =
+            end.map(|(delivered, answer)| End { at: at("14:09:01.5"), delivered, answer: answer.to_owned() });
+        Attempt { number, began_at: at("14:09:00"), end }
+    }
+
+    fn delivery(state: State, due_at: Option<Timestamp>) -> Delivery {
+        Delivery { channel: "box".to_owned(), state, due_at, obstacle: None, attempts: Vec::new() }
+    }
+
+    fn submission(fields: &[(&str, &str)]) -> Submission {
+        Submission {
+            id: Uuid::from_fields(0, 1, 0, &[0; 8]),
+            form: "contact".to_owned(),
+            received_at: at("14:03:05.12"),
+            status: Status::Kept,
+            held: None,
+            sealed: None,
+            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            source: "00".to_owned(),
+            repeats: 1,
+        }
+    }
+
+    fn check(submission: &Submission, deliveries: &[Delivery], expected: &str) {
+        let mut out = Vec::new();
+        write(submission, deliveries, at("14:10:00"), &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    fn tell_all(delivery: &Delivery, expected: &str) {
+        let mut out = Vec::new();
+        write_delivery(delivery, at("14:10:00"), &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

@@ -1,0 +1,276 @@
+//! `frontdesk inbox stats`: how many submissions came when, and where they stand.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use serde_json::{Value, json};
+
+use super::filter::submissions;
+use super::width::{columns, pad};
+use super::{Console, json as lines, show};
+use crate::inbox::Reader;
+use crate::inbox::delivery::State;
+use crate::inbox::store::{ChannelState, Tally};
+use crate::inbox::text::visible;
+
+/// How wide the longest bar is at most, in columns.
+const BAR: usize = 40;
+
+/// Shows it for people, or as one JSON object.
+pub(super) fn run(
+    reader: Option<&Reader>,
+    days: u16,
+    as_json: bool,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let tallies = reader.map_or(Ok(Vec::new()), Reader::tallies)?;
+    let channels = reader.map_or(Ok(Vec::new()), Reader::channels)?;
+    let first = first_day(console.now, days);
+    if as_json {
+        writeln!(console.out, "{}", lines::line(&object(&tallies, &channels, first)))?;
+    } else if reader.is_some() {
+        write(&tallies, &channels, first, console)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first of that many days, of which today in UTC is the last.
+fn first_day(now: Timestamp, days: u16) -> Date {
+    let today = now.to_zoned(TimeZone::UTC).date();
+    today.saturating_sub((i32::from(days) - 1).days())
+}
+
+/// How many there are of each kind, the kinds by name.
+fn totals(tallies: &[Tally], kind: fn(&Tally) -> &str) -> BTreeMap<&str, usize> {
+    let mut totals = BTreeMap::new();
+    for tally in tallies {
+        *totals.entry(kind(tally)).or_default() += tally.count;
+    }
+    totals
+}
+
+fn form(tally: &Tally) -> &str {
+    &tally.form
+}
+
+fn status(tally: &Tally) -> &str {
+    tally.status.name()
+}
+
+fn sum(tallies: &[Tally]) -> usize {
+    tallies.iter().map(|tally| tally.count).sum()
+}
+
+fn object(tallies: &[Tally], channels: &[ChannelState], first: Date) -> Value {
+    let days = tallies.iter().filter(|tally| tally.day >= first).map(|tally| {
+        json!({
+            "day": tally.day.to_string(),
+            "form": tally.form,
+            "status": tally.status.name(),
+            "count": tally.count,
+        })
+    });
+    let channels = channels.iter().map(|channel| {
+        let deliveries: serde_json::Map<_, _> =
+            State::ALL.iter().map(|state| (state.name().to_owned(), channel.count(*state).into())).collect();
+        json!({
+            "channel": channel.name,
+            "obstacle": channel.obstacle.as_ref().map(lines::obstacle),
+            "deliveries": deliveries,
+        })
+    });
+    json!({
+        "submissions": sum(tallies),
+        "by_status": totals(tallies, status),
+        "by_form": totals(tallies, form),
+        "days": days.collect::<Vec<_>>(),
+        "channels": channels.collect::<Vec<_>>(),
+    })
+}
+
+fn write(
+    tallies: &[Tally],
+    channels: &[ChannelState],
+    first: Date,
+    console: &mut Console<'_>,
+) -> anyhow::Result<()> {
+    let out = &mut *console.out;
+    writeln!(out, "{} in all", submissions(sum(tallies)))?;
+    for (label, totals) in [("by status", totals(tallies, status)), ("by form", totals(tallies, form))] {
+        if !totals.is_empty() {
+            writeln!(out, "{}{}", pad(label, 11), listed(totals.into_iter()))?;
+        }
+    }
+    let of_late = &tallies[tallies.partition_point(|tally| tally.day < first)..];
+    if !of_late.is_empty() {
+        writeln!(out)?;
+    }
+    let most = of_late.chunk_by(|a, b| a.day == b.day).map(sum).max().unwrap_or_default();
+    let number = most.to_string().len();
+    for day in of_late.chunk_by(|a, b| a.day == b.day) {
+        let forms = day.chunk_by(|a, b| a.form == b.form).map(|of_form| {
+            let statuses = of_form.iter().map(|tally| (tally.status.name(), tally.count));
+            format!("{}: {}", visible(&of_form[0].form), listed(statuses))
+        });
+        let forms = forms.collect::<Vec<_>>().join("; ");
+        let count = sum(day);
+        let bar = if console.is_terminal {
+            let widest = (console.width / 3).min(BAR);
+            format!("{}  ", pad(&bar(count, most, widest, console.has_unicode), widest))
+        } else {
+            String::new()
+        };
+        writeln!(out, "{}  {count:number$}  {bar}{forms}", day[0].day)?;
+    }
+    if !channels.is_empty() {
+        writeln!(out)?;
+    }
+    let widest = channels.iter().map(|channel| columns(&visible(&channel.name))).max().unwrap_or_default();
+    for channel in channels {
+        let states = State::ALL.iter().map(|state| (state.name(), channel.count(*state)));
+        let states = listed(states.filter(|(_, count)| *count > 0));
+        let states = if states.is_empty() { "no deliveries".to_owned() } else { states };
+        writeln!(out, "{}  {states}", pad(&visible(&channel.name), widest))?;
+        if let Some(obstacle) = &channel.obstacle {
+            writeln!(out, "{}  {}", pad("", widest), show::tell(obstacle, console.now))?;
+        }
+    }
+    Ok(())
+}
+
+/// `3 delivered, 1 held`
+fn listed<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> String {
+    counts.map(|(name, count)| format!("{count} {}", visible(name))).collect::<Vec<_>>().join(", ")
+}
+
+/// A bar for `count` where the one for `most` is `width` columns wide. What is there at all is seen.
+fn bar(count: usize, most: usize, width: usize, has_unicode: bool) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (count * width * 8).div_ceil(most.max(1));
+    if has_unicode {
+        format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
+    } else {
+        "#".repeat(eighths.div_ceil(8))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::Status;
+    use crate::inbox::delivery::Obstacle;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share() {
+        check_bar(40, 40, 10, "██████████", "##########");
+        check_bar(20, 40, 10, "█████", "#####");
+        check_bar(1, 40, 10, "▎", "#");
+        check_bar(1, 1_000_000, 10, "▏", "#");
+        check_bar(0, 40, 10, "", "");
+        check_bar(0, 0, 10, "", "");
+    }
+
+    #[test]
+    fn days_of_which_today_is_the_last_are_counted_back() {
+        let now = "2026-11-20T00:00:00Z".parse().unwrap();
+        assert_eq!(first_day(now, 1).to_string(), "2026-11-20");
+        assert_eq!(first_day(now, 30).to_string(), "2026-10-22");
+    }
+
+    #[test]
+    fn people_see_totals_days_and_channels() {
+        let text = render(false, 100);
+        assert_eq!(
+            text,
+            "13 submissions in all\n\
+             by status  2 delivered, 1 held, 10 kept\n\
+             by form    3 contact, 10 waitlist\n\
+             \n\
+             2026-11-19   2  contact: 1 delivered, 1 held\n\
+             2026-11-20  10  waitlist: 10 kept\n\
+             \n\
+             box   2 waiting, 1 delivered\n\
+             hook  no deliveries\n      \
+                   the channel is switched off since 2026-11-20T10:00:00.000Z (4 h ago); it said: 410\\u{1b}\n"
+        );
+        let drawn = render(true, 30);
+        assert!(drawn.contains("2026-11-19   2  ██          contact"), "{drawn}");
+        assert!(drawn.contains("2026-11-20  10  ██████████  waitlist"), "{drawn}");
+    }
+
+    #[test]
+    fn programs_get_all_of_it_in_one_object() {
+        let (tallies, channels) = sample();
+        let object = object(&tallies, &channels, "2026-11-20".parse().unwrap());
+        assert_eq!(object["submissions"], 13);
+        assert_eq!(object["by_status"], json!({ "delivered": 2, "held": 1, "kept": 10 }));
+        assert_eq!(
+            object["days"],
+            json!([{ "day": "2026-11-20", "form": "waitlist", "status": "kept", "count": 10 }])
+        );
+        assert_eq!(
+            object["channels"][0],
+            json!({
+                "channel": "box",
+                "obstacle": null,
+                "deliveries": { "waiting": 2, "sending": 0, "delivered": 1, "held": 0, "parked": 0 }
+            })
+        );
+        assert_eq!(object["channels"][1]["obstacle"]["off"], true);
+    }
+
+    fn sample() -> (Vec<Tally>, Vec<ChannelState>) {
+        let tally = |day: &str, form: &str, status, count| Tally {
+            day: day.parse().unwrap(),
+            form: form.to_owned(),
+            status,
+            count,
+        };
+        let channel = |name: &str, obstacle, deliveries: &[(State, usize)]| ChannelState {
+            name: name.to_owned(),
+            obstacle,
+            deliveries: deliveries.to_vec(),
+        };
+        let since = "2026-11-20T10:00:00Z".parse().unwrap();
+        let gone = Obstacle { off: true, since, answer: "410\u{1b}".to_owned() };
+        (
+            vec![
+                tally("2026-09-01", "contact", Status::Delivered, 1),
+                tally("2026-11-19", "contact", Status::Delivered, 1),
+                tally("2026-11-19", "contact", Status::Held, 1),
+                tally("2026-11-20", "waitlist", Status::Kept, 10),
+            ],
+            vec![
+                channel("box", None, &[(State::Waiting, 2), (State::Delivered, 1)]),
+                channel("hook", Some(gone), &[]),
+            ],
+        )
+    }
+
+    fn render(is_terminal: bool, width: usize) -> String {
+        let (tallies, channels) = sample();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console {
+            now: "2026-11-20T14:03:05Z".parse().unwrap(),
+            width,
+            is_terminal,
+            has_colours: false,
+            has_unicode: true,
+            answers: None,
+            out: &mut out,
+            err: &mut err,
+        };
+        write(&tallies, &channels, "2026-11-01".parse().unwrap(), &mut console).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn check_bar(count: usize, most: usize, width: usize, unicode: &str, plain: &str) {
+        assert_eq!(
+            (bar(count, most, width, true), bar(count, most, width, false)),
+            (unicode.into(), plain.into())
+        );
+    }
+}

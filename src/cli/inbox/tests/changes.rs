@@ -1,0 +1,240 @@
+//! What the operator changes, and what is said of it.
+
+use std::time::Duration;
+
+use super::*;
+use crate::inbox::deliver::outcome::{Cause, Outcome};
+use crate::inbox::deliver::schedule::Verdict;
+use crate::inbox::deliver::{self, Kind, dispatch::Room, maildir};
+use crate::inbox::delivery::State;
+use crate::inbox::store::{Target, Want};
+use crate::inbox::{Filter, Submission};
+
+#[test]
+fn a_submission_is_shown_with_its_deliveries() {
+    let inbox = parked(1);
+    let id = &ids(&inbox)[0];
+    let (_, out, _) = inbox.run(&format!("show --json {id}"));
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        shown["_deliveries"].to_string(),
+        r#"[{"channel":"box","state":"parked","due_at":null,"obstacle":null,"attempts":[{"number":1,"#
+            .to_owned()
+            + r#""began_at":"2026-11-20T15:00:00.000Z","ended_at":"2026-11-20T15:00:02.500Z","delivered":false,"answer":"550 <0@example.com> never"}]}]"#
+    );
+    assert!(shown.get("_held").is_none() && shown.get("_sealed").is_none());
+    let (_, out, _) = inbox.run(&format!("show {id}"));
+    assert!(
+        out.ends_with(
+            "\nbox: parked\n  1. 2026-11-20T15:00:00.000Z  failed after 2.5 s: 550 <0@example.com> never\n"
+        ),
+        "{out}"
+    );
+}
+
+#[test]
+fn what_is_parked_is_tried_again() {
+    let inbox = parked(2);
+    assert_eq!(
+        inbox.run("retry --parked"),
+        (
+            ExitCode::SUCCESS,
+            "2 deliveries are tried now, or as soon as the server runs.\n".into(),
+            String::new()
+        )
+    );
+    assert_eq!(states(&inbox), [State::Waiting, State::Waiting]);
+    assert_eq!(inbox.run("retry --parked").1, "Nothing to try again: no such delivery is parked.\n");
+    let id = &ids(&inbox)[0];
+    let (code, out, _) = inbox.run(&format!("retry {id}"));
+    assert_eq!(
+        (code, out.as_str()),
+        (ExitCode::SUCCESS, "1 delivery is tried now, or as soon as the server runs.\n")
+    );
+    assert_eq!(
+        inbox.run("retry --channel box --form contact --since 1d").1.split(' ').next(),
+        Some("Nothing")
+    );
+    assert_eq!(inbox.run("retry --channel box --form waitlist --since 1d").1.split(' ').next(), Some("2"));
+}
+
+#[test]
+fn why_nothing_is_tried_again_is_said() {
+    let inbox = parked(1);
+    let (code, out, err) = inbox.run("retry --channel bax");
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert_eq!(out, "Nothing to try again: no such delivery for channel \"bax\" waits or is parked.\n");
+    assert_eq!(err, "The inbox knows no channel of that name. Those with deliveries: box.\n");
+    let id = &ids(&inbox)[0];
+    inbox.run(&format!("hold {id}"));
+    let (_, out, err) = inbox.run(&format!("retry {id}"));
+    assert_eq!(out, "Nothing to try again: no such delivery waits or is parked.\n");
+    assert_eq!(err, "1 submission is held: `frontdesk inbox release` delivers them.\n");
+    let (code, out, err) = inbox.run("retry ffff");
+    assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
+    assert!(err.starts_with("error: no submission has an id that begins with `ffff`\n"), "{err}");
+}
+
+#[test]
+fn nothing_is_retried_held_or_erased_by_an_empty_command() {
+    for arguments in ["retry", "hold", "release", "release --all 01", "erase", "erase --yes"] {
+        let typed = Typed::try_parse_from(format!("inbox {arguments}").split(' '));
+        let error = typed.err().unwrap_or_else(|| panic!("`{arguments}` was taken"));
+        assert_eq!(error.exit_code(), 2, "{arguments}");
+    }
+    let error = Typed::try_parse_from(["inbox", "retry"]).err().unwrap().to_string();
+    for name in ["ID", "--parked", "--channel", "--since", "--until", "--form"] {
+        assert!(error.contains(name), "{name} is not in {error}");
+    }
+}
+
+#[test]
+fn what_is_held_waits_for_its_release() {
+    let inbox = parked(2);
+    let ids = ids(&inbox);
+    let (code, out, err) = inbox.run(&format!("hold {} ffff --because looks-odd\u{1b}", ids[0]));
+    assert_eq!(
+        (code, out),
+        (ExitCode::FAILURE, format!("{} is held until `frontdesk inbox release`.\n", ids[0]))
+    );
+    assert!(err.starts_with("error: no submission has an id that begins with `ffff`\n"), "{err}");
+    let (code, out, _) = inbox.run(&format!("hold {}", ids[0]));
+    assert_eq!((code, out), (ExitCode::SUCCESS, format!("{} is held already.\n", ids[0])));
+
+    let (_, out, _) = inbox.run("list --json --status held");
+    let held: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&held["id"], &held["status"]), (&ids[0].as_str().into(), &"held".into()));
+    assert_eq!(
+        held["_held"].to_string(),
+        r#"{"since":"2026-11-20T16:03:05.120Z","because":"looks-odd\u001b"}"#
+    );
+    let (_, shown, _) = inbox.run(&format!("show {}", ids[0]));
+    assert!(shown.contains("because      looks-odd\\u{1b}\n") && shown.contains("box: held\n"), "{shown}");
+
+    let (code, out, _) = inbox.run(&format!("release {} {}", ids[0], ids[1]));
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert_eq!(
+        out,
+        format!(
+            "{} is released: 1 delivery is tried now, or as soon as the server runs.\n{} is not held.\n",
+            ids[0], ids[1]
+        )
+    );
+    assert_eq!(states(&inbox), [State::Waiting, State::Parked]);
+    assert_eq!(inbox.run("release --all").1, "No submission is held.\n");
+    inbox.run(&format!("hold {} {}", ids[0], ids[1]));
+    assert_eq!(inbox.run("release --all").1.lines().count(), 2);
+    assert_eq!(states(&inbox), [State::Waiting, State::Waiting]);
+}
+
+#[test]
+fn what_is_erased_is_counted_and_gone() {
+    let inbox = parked(2);
+    let (code, out, err) = inbox.run("erase --email 1@example.com");
+    assert_eq!((code, out.as_str()), (ExitCode::from(2), ""));
+    assert_eq!(err, "error: nobody can be asked whether to go on; `--yes` goes on without asking\n");
+    let (code, out, err) = inbox.run_as("erase --email 1@Example.com", true, Some("\n"));
+    assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
+    assert_eq!(err, "Remove 1 submission from 1@Example.com for good? [y/N] Nothing was removed.\n");
+    assert_eq!(ids(&inbox).len(), 2);
+    let (code, out, err) = inbox.run_as("erase --email 1@EXAMPLE.com", true, Some("Yes\n"));
+    assert_eq!(code, ExitCode::SUCCESS, "{err}");
+    assert_eq!(out, "1 submission removed\n1 delivery removed\n1 attempt removed\n1 fingerprint removed\n");
+    assert!(err.contains("warning: backups") && !err.contains("had arrived"), "{err}");
+    assert!(
+        err.ends_with("The database's log was wiped: nothing of it is left in the inbox's files.\n"),
+        "{err}"
+    );
+    assert_eq!(ids(&inbox).len(), 1);
+    let again = inbox.run("erase --email 1@example.com --yes");
+    assert_eq!(again, (ExitCode::SUCCESS, "nothing\n".to_owned(), String::new()));
+    let (code, out, _) = Inbox::empty().run("erase --email 1@example.com --yes");
+    assert_eq!((code, out.as_str()), (ExitCode::SUCCESS, "nothing\n"));
+}
+
+#[test]
+fn what_needs_attention_is_said_before_the_digest_says_it() {
+    let inbox = parked(2);
+    inbox.work(channel, |store, runtime| {
+        let now = "2026-11-20T15:30:00Z".parse().unwrap();
+        runtime.block_on(store.pause("box".to_owned(), "451 \u{1b}[2J".to_owned(), now)).unwrap();
+    });
+    let (code, out, _) = inbox.run("digest");
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!((code, lines.len()), (ExitCode::SUCCESS, 2), "{out}");
+    assert!(
+        lines[0].starts_with("Channel \"box\" fails since") && lines[0].ends_with("451 \\u{1b}[2J"),
+        "{out}"
+    );
+    assert!(lines[1].starts_with("2 deliveries for channel \"box\" are parked"), "{out}");
+    assert_eq!(Inbox::with(&[]).run("digest").1, "Nothing needs your attention.\n");
+}
+
+#[test]
+fn where_there_is_no_inbox_there_is_nothing_to_change() {
+    let inbox = Inbox::empty();
+    for (arguments, code) in [
+        ("retry --parked", ExitCode::SUCCESS),
+        ("retry 01", ExitCode::FAILURE),
+        ("hold 01", ExitCode::FAILURE),
+        ("release 01", ExitCode::FAILURE),
+        ("release --all", ExitCode::SUCCESS),
+        ("stats", ExitCode::SUCCESS),
+        ("digest", ExitCode::SUCCESS),
+    ] {
+        assert_eq!(inbox.run(arguments).0, code, "{arguments}");
+    }
+    assert!(!inbox.database.exists());
+}
+
+/// An inbox with so many submissions, each parked in the channel `box` after one attempt.
+fn parked(count: usize) -> Inbox {
+    let inbox = Inbox::empty();
+    inbox.work(channel, |store, runtime| {
+        for n in 0..count {
+            keep(store, runtime, &[(&WAITLIST, &format!(r#"{{"email":"{n}@example.com"}}"#))]);
+        }
+        let target = Target { name: "box".to_owned(), leads_to: "there".to_owned() };
+        let want = Want { target, room: Room { any: count, again: count } };
+        let began = "2026-11-20T15:00:00Z".parse().unwrap();
+        let claims = store.claim(vec![want], Vec::new(), began, Duration::from_mins(3));
+        for claimed in runtime.block_on(claims).unwrap().remove(0).claimed {
+            let email = claimed.submission.get("email").unwrap();
+            let outcome = Outcome::failed(Cause::Refused, format!("550 <{email}> never"));
+            let ended = "2026-11-20T15:00:02.5Z".parse().unwrap();
+            runtime.block_on(store.record(claimed.lease, outcome, Verdict::Parked, ended)).unwrap();
+        }
+    });
+    assert_eq!(states(&inbox), vec![State::Parked; count]);
+    inbox
+}
+
+fn channel(options: &mut Options) {
+    options.channels = vec![deliver::Options {
+        name: "box".to_owned(),
+        forms: Vec::new(),
+        concurrency: 1,
+        kind: Kind::Maildir(maildir::Options {
+            path: "/nonexistent".into(),
+            from: String::new(),
+            from_name: String::new(),
+            to: Vec::new(),
+        }),
+    }];
+}
+
+fn listed(inbox: &Inbox) -> Vec<Submission> {
+    let reader = Reader::open(&inbox.database).unwrap();
+    reader.list(&Filter::default()).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// Of all submissions, the newest first.
+fn ids(inbox: &Inbox) -> Vec<String> {
+    listed(inbox).iter().map(|submission| submission.id.to_string()).collect()
+}
+
+fn states(inbox: &Inbox) -> Vec<State> {
+    let reader = Reader::open(&inbox.database).unwrap();
+    let deliveries = |submission: &Submission| reader.deliveries(submission.id).unwrap();
+    listed(inbox).iter().flat_map(deliveries).map(|delivery| delivery.state).collect()
+}

@@ -1,0 +1,93 @@
+//! Submissions that only their recipient can read.
+
+use age::secrecy::ExposeSecret as _;
+
+use super::*;
+use crate::inbox::seal::Recipient;
+
+#[test]
+fn what_is_sealed_shows_what_is_known_of_it_and_how_it_is_opened() {
+    let (inbox, _) = sealed(&["ada"]);
+    let (code, out, err) = inbox.run("list --json");
+    let object: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, err.as_str()), (ExitCode::SUCCESS, ""));
+    assert_eq!((&object["_sealed"], object.get("email")), (&true.into(), None));
+    assert!(inbox.run("list").1.contains("(sealed: --identity FILE opens it)"));
+    assert!(inbox.run("show 0").1.ends_with("\n\n(sealed: --identity FILE opens it)\n"));
+    let (_, out, err) = inbox.run("list --json --text ada");
+    assert_eq!(
+        (out.as_str(), err.as_str()),
+        ("", "1 sealed submission was not searched: `--identity FILE` opens what is sealed.\n")
+    );
+    let (_, out, err) = inbox.run("export --csv");
+    assert_eq!(out.lines().count(), 2);
+    assert_eq!(
+        err,
+        "1 submission is sealed and written without its fields: `--identity FILE` opens what is sealed.\n"
+    );
+}
+
+#[test]
+fn an_identity_opens_what_is_sealed() {
+    let (inbox, identity) = sealed(&["ada", "bob"]);
+    let (_, out, err) = inbox.run(&format!("list --json --identity {identity}"));
+    let objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (&objects[0]["email"], &objects[1]["email"]),
+        (&"bob@example.com".into(), &"ada@example.com".into())
+    );
+    assert!(objects[0].get("_sealed").is_none() && err.is_empty(), "{err}");
+    assert_eq!(inbox.run(&format!("list --json --text ADA@ --identity {identity}")).1.lines().count(), 1);
+    let id = objects[1]["id"].as_str().unwrap();
+    let (code, out, _) = inbox.run(&format!("show {id} --identity {identity}"));
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert!(out.contains("email        ada@example.com\n"), "{out}");
+    let (_, out, err) = inbox.run(&format!("export --csv --identity {identity}"));
+    assert!(out.contains(",ada@example.com,") && err.is_empty(), "{out}");
+}
+
+#[test]
+fn another_identity_is_said_for_each_and_the_others_go_on() {
+    let (inbox, identity) = sealed(&["ada"]);
+    keep_sealed(&inbox, &["bob"], 21);
+    let (code, out, err) = inbox.run(&format!("list --json --identity {identity}"));
+    assert_eq!(code, ExitCode::FAILURE);
+    let objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&objects[0]["_sealed"], &objects[1]["email"]), (&true.into(), &"ada@example.com".into()));
+    let id = objects[0]["id"].as_str().unwrap();
+    let said = format!("error: {id} cannot be opened: it was sealed to another key\n");
+    assert_eq!(err, said);
+    for arguments in ["list", "export --csv", &format!("show {id}")] {
+        let (code, out, err) = inbox.run(&format!("{arguments} --identity {identity}"));
+        assert_eq!(code, ExitCode::FAILURE, "{arguments}");
+        assert!(err.starts_with(&said) && out.contains(&id[..13]), "{arguments}: {err}");
+    }
+    let error = inbox.try_run("list --identity /nonexistent", &mut Vec::new()).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read /nonexistent"), "{error}");
+}
+
+/// An inbox in which these addresses are sealed, and the path of the identity that opens them.
+fn sealed(names: &[&str]) -> (Inbox, String) {
+    let inbox = Inbox::empty();
+    let identity = keep_sealed(&inbox, names, 20);
+    (inbox, identity)
+}
+
+/// Seals these, which were received on that day, to a new key.
+fn keep_sealed(inbox: &Inbox, names: &[&str], day: u8) -> String {
+    let at = format!("2026-11-{day}T00:00:00Z");
+    let key = age::x25519::Identity::generate();
+    let recipient = Recipient::parse(&key.to_public().to_string()).unwrap();
+    inbox.work(
+        |options| options.recipient = Some(recipient),
+        |store, runtime| {
+            for name in names {
+                let body = format!(r#"{{"email":"{name}@example.com"}}"#);
+                keep_at(store, runtime, &WAITLIST, &body, &at);
+            }
+        },
+    );
+    let file = inbox.folder.path().join(names.concat());
+    fs::write(&file, key.to_string().expose_secret()).unwrap();
+    file.display().to_string()
+}

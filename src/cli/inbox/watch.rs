@@ -1,0 +1,141 @@
+//! `frontdesk inbox watch`: prints submissions as they come.
+//!
+//! The kernel says when something was committed; the inbox is opened for a look and closed again, so that it may be
+//! replaced at any time, and nothing of it is held.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::filter::{Key, tell_unopened};
+use super::{Console, json, table};
+use crate::inbox::seal::Identity;
+use crate::inbox::store::bell::Bell;
+use crate::inbox::{Filter, Reader, StoreError, Submission};
+
+/// How often we look though nobody rang: a file that took the place of another may have come with something.
+const LOOK: Duration = Duration::from_mins(1);
+/// The same while there is no inbox.
+const LOOK_FOR_INBOX: Duration = Duration::from_secs(1);
+
+/// What is known of the inbox between two looks.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    form: Option<String>,
+    /// The latest one that was there or was shown.
+    after: Option<Uuid>,
+    /// What was wrong at the last look; said once, however long it lasts.
+    trouble: Option<String>,
+}
+
+impl Watch {
+    /// What came since the last look, in order of arrival. None where there is no inbox to look into.
+    pub(super) fn look(&mut self, database: &Path) -> Result<Option<Vec<Submission>>, StoreError> {
+        let reader = match Reader::open(database) {
+            Ok(reader) => reader,
+            Err(StoreError::Missing(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let filter = Filter { form: self.form.clone(), after: self.after, ..Filter::default() };
+        let mut new = reader.list(&filter)?.collect::<Result<Vec<_>, _>>()?;
+        new.reverse();
+        self.after = new.last().map(|newest| newest.id).or(self.after);
+        Ok(Some(new))
+    }
+
+    /// Goes on after what is there already.
+    pub(super) fn skip(&mut self, database: &Path) -> Result<(), StoreError> {
+        let newest = Filter { limit: Some(1), ..Filter::default() };
+        match Reader::open(database) {
+            Ok(reader) => {
+                let newest = reader.list(&newest)?.next().transpose()?;
+                self.after = newest.map(|newest| newest.id);
+                Ok(())
+            }
+            Err(StoreError::Missing(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// One look. Returns how long the next one may wait for a ring.
+    fn show(
+        &mut self,
+        database: &Path,
+        as_json: bool,
+        identity: Option<&Identity>,
+        console: &mut Console<'_>,
+    ) -> anyhow::Result<Duration> {
+        match self.look(database) {
+            Ok(new) => {
+                self.trouble = None;
+                let wait = if new.is_some() { LOOK } else { LOOK_FOR_INBOX };
+                for mut submission in new.into_iter().flatten() {
+                    if let Some(Err(error)) = identity.map(|identity| submission.open(identity)) {
+                        tell_unopened(&submission, error, console.err)?;
+                    }
+                    if as_json {
+                        let object = Value::Object(json::object(&submission));
+                        writeln!(console.out, "{}", json::line(&object))?;
+                    } else {
+                        table::write_line(&submission, console.width, console.has_colours, console.out)?;
+                    }
+                }
+                console.out.flush()?;
+                Ok(wait)
+            }
+            Err(error) => {
+                let error = error.to_string();
+                if self.trouble.as_ref() != Some(&error) {
+                    writeln!(console.err, "warning: {error}; the next look may go better")?;
+                    self.trouble = Some(error);
+                }
+                Ok(LOOK_FOR_INBOX)
+            }
+        }
+    }
+}
+
+/// Watches until it is ended from outside or nobody reads standard output any more.
+pub(super) fn run(
+    database: &Path,
+    as_json: bool,
+    form: Option<&str>,
+    key: &Key,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let identity = key.read()?;
+    let mut bell = Bell::listen(database)?;
+    let mut watch = Watch { form: form.map(str::to_owned), ..Watch::default() };
+    watch.skip(database)?;
+    end_with_reader()?;
+    writeln!(console.err, "Watching for submissions; Ctrl-C ends it.")?;
+    loop {
+        // The file that has the name now is listened to before it is looked into, so that nothing falls between the two.
+        bell.wait(Duration::ZERO);
+        let wait = watch.show(database, as_json, identity.as_ref(), console)?;
+        bell.wait(wait);
+    }
+}
+
+/// Ends the process once nobody reads standard output any more, which writing would tell only with the next submission.
+fn end_with_reader() -> std::io::Result<()> {
+    let wait = || {
+        let stdout = std::io::stdout();
+        loop {
+            // Nothing is asked for: a hang-up and an error are told all the same.
+            let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+            match poll(&mut watched, None) {
+                Ok(_) if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {
+                    std::process::exit(0)
+                }
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    };
+    std::thread::Builder::new().name("reader".into()).spawn(wait).map(drop)
+}

@@ -1,0 +1,411 @@
+//! The life of a delivery, as the store keeps it.
+
+use super::*;
+use crate::inbox::deliver::maildir;
+use crate::inbox::deliver::outcome::{Cause, Failure};
+use crate::inbox::deliver::{Kind, Options as Channel};
+use crate::inbox::delivery::Delivery;
+use crate::inbox::seal::Recipient;
+
+const LEASE: Duration = Duration::from_mins(3);
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+#[test]
+fn a_submission_is_queued_for_each_channel_that_takes_its_form() {
+    let desk = Desk::with_channels(&["box", "crm"], &["contact"]);
+    let id = desk.keep_new(&contact("Hello"));
+    assert_eq!(desk.states(id), [("box", State::Waiting), ("crm", State::Waiting)]);
+    assert_eq!(desk.status(id), Status::Waiting);
+    let other = desk.keep_new(&waitlist("ada@example.com"));
+    assert_eq!(desk.states(other), []);
+    assert_eq!(desk.status(other), Status::Kept);
+    // A repetition queues nothing.
+    desk.keep_again(&contact("Hello"), id);
+    assert_eq!(desk.count("delivery"), 2);
+}
+
+#[test]
+fn what_is_claimed_is_not_claimed_again_until_its_lease_is_over() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    let claimed = desk.claim("box", at(0));
+    assert_eq!(claimed.len(), 1);
+    assert_eq!((claimed[0].lease.submission, claimed[0].lease.number, claimed[0].again), (id, 1, false));
+    assert_eq!(claimed[0].submission.get("message"), Some("Hello"));
+    assert_eq!(desk.states(id), [("box", State::Sending)]);
+    assert_eq!(desk.claim("box", at(179)).len(), 0);
+    // Whoever knows that it is his own leaves it alone even then.
+    assert_eq!(desk.claim_beside("box", at(200), &[claimed[0].lease.clone()]).len(), 0);
+    let again = desk.claim("box", at(200));
+    assert_eq!((again.len(), again[0].lease.number), (1, 2));
+    // The first one's report comes too late to change anything, unless it has arrived after all.
+    desk.record(&claimed[0], &failed(), Verdict::Parked, at(201));
+    assert_eq!(desk.states(id), [("box", State::Sending)]);
+    assert!(desk.record(&claimed[0], &Outcome::delivered("250"), Verdict::Delivered, at(202)));
+    assert_eq!(desk.status(id), Status::Delivered);
+    desk.record(&again[0], &failed(), Verdict::Again(at(300)), at(203));
+    assert_eq!(desk.status(id), Status::Delivered);
+    let ends: Vec<_> =
+        desk.deliveries(id)[0].attempts.iter().map(|a| a.end.as_ref().unwrap().delivered).collect();
+    assert_eq!(ends, [true, false]);
+}
+
+#[test]
+fn one_that_was_interrupted_again_and_again_is_parked_in_the_end() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    let mut now = 0;
+    for number in 1..=20 {
+        assert_eq!(desk.claim("box", at(now)).len(), 1, "{number}");
+        now += 100_000;
+        assert_eq!(desk.runtime.block_on(desk.store.recover(at(now))).unwrap(), 1);
+        now += 1000;
+    }
+    assert_eq!(desk.status(id), Status::Parked);
+    assert_eq!(desk.claim("box", at(now)).len(), 0);
+    assert!(desk.deliveries(id)[0].attempts.iter().all(|attempt| attempt.end.is_none()));
+}
+
+#[test]
+fn a_clock_that_is_set_back_delays_nothing_for_ever() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    desk.keep_new(&contact("Hello"));
+    // It was received in 2026, as far as its clock knew; it is 1970 now.
+    assert_eq!(desk.claim("box", at(0)).len(), 1);
+}
+
+#[test]
+fn places_are_kept_for_first_attempts_and_the_next_time_is_told() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    for n in 0..4 {
+        desk.keep_new(&contact(&format!("again {n}")));
+    }
+    for claimed in desk.claim("box", at(0)) {
+        desk.record(&claimed, &failed(), Verdict::Again(at(10)), at(1));
+    }
+    for n in 0..4 {
+        desk.keep_new(&contact(&format!("first {n}")));
+    }
+    let claims = desk.claims("box", at(10), Room { any: 5, again: 2 });
+    let again: Vec<bool> = claims.claimed.iter().map(|claimed| claimed.again).collect();
+    assert_eq!(again, [false, false, false, false, true]);
+    // What is under way is looked at again when its lease is over.
+    assert_eq!(claims.next, Next { first: Some(at(190)), again: Some(at(10)) });
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_parked_and_holds_up_no_other() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let damaged = desk.keep_new(&contact("one"));
+    let whole = desk.keep_new(&contact("two"));
+    desk.sql("UPDATE submission SET fields = 'x' WHERE json_extract(fields, '$.message') = 'one'");
+    let claimed = desk.claim("box", at(0));
+    assert_eq!(claimed.iter().map(|claimed| claimed.lease.submission).collect::<Vec<_>>(), [whole]);
+    assert_eq!(desk.deliveries(damaged)[0].state, State::Parked);
+}
+
+#[test]
+fn what_is_held_is_delivered_only_once_it_is_released() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&Arrival { hold: Some("many links".to_owned()), ..contact("Hello") });
+    assert_eq!((desk.status(id), desk.states(id)), (Status::Held, vec![("box", State::Held)]));
+    assert_eq!(desk.reader().get(id).unwrap().unwrap().held.unwrap().because, "many links");
+    assert_eq!(desk.claim("box", at(0)).len(), 0);
+    assert!(desk.is_confirmed(id), "nobody waits for what is held");
+    let mut editor = desk.editor();
+    assert!(editor.release(id, at(0)).unwrap());
+    assert!(!editor.release(id, at(0)).unwrap());
+    assert!(!desk.is_confirmed(id));
+    assert_eq!(desk.claim("box", at(0)).len(), 1);
+}
+
+#[test]
+fn what_is_held_while_it_is_sent_is_not_sent_again() {
+    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    let sent = desk.claim("box", at(0));
+    assert!(desk.editor().hold(id, "wait", at(1)).unwrap());
+    assert!(!desk.editor().hold(id, "wait", at(1)).unwrap());
+    assert_eq!(desk.states(id), [("box", State::Sending), ("crm", State::Held)]);
+    desk.record(&sent[0], &failed(), Verdict::Again(at(9)), at(2));
+    assert_eq!(desk.states(id), [("box", State::Held), ("crm", State::Held)]);
+    desk.runtime.block_on(desk.store.recover(at(3))).unwrap();
+    assert_eq!(desk.status(id), Status::Held);
+    desk.editor().release(id, at(10)).unwrap();
+    assert_eq!(desk.states(id), [("box", State::Waiting), ("crm", State::Waiting)]);
+}
+
+#[test]
+fn a_retry_queues_what_it_names_and_nothing_else() {
+    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    let parked = desk.keep_new(&contact("parked"));
+    for channel in ["box", "crm"] {
+        for claimed in desk.claim(channel, at(0)) {
+            desk.record(&claimed, &failed(), Verdict::Parked, at(1));
+        }
+    }
+    let waiting = desk.keep_new(&contact("waiting"));
+    for claimed in desk.claim("crm", at(0)) {
+        desk.record(&claimed, &failed(), Verdict::Again(at(300)), at(1));
+    }
+    assert_eq!(desk.status(parked), Status::Parked);
+    let retry = |retry: Retry| desk.editor().retry(&retry, at(2)).unwrap();
+    let of = |id| Filter { id: Some(id), ..Filter::default() };
+    assert_eq!(retry(Retry { which: of(parked), channel: Some("box".to_owned()), parked_only: false }), 1);
+    assert_eq!(desk.states(parked), [("box", State::Waiting), ("crm", State::Parked)]);
+    assert_eq!(retry(Retry { parked_only: true, ..Retry::default() }), 1);
+    assert_eq!(desk.status(parked), Status::Waiting);
+    assert_eq!(retry(Retry { which: of(waiting), ..Retry::default() }), 2);
+    assert_eq!(desk.claim("crm", at(2)).len(), 2);
+    assert_eq!(retry(Retry { which: of(Uuid::nil()), ..Retry::default() }), 0);
+}
+
+#[test]
+fn a_channel_that_is_gone_parks_everything_until_it_leads_elsewhere_or_is_retried() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let first = desk.keep_new(&contact("one"));
+    let sent = desk.claim("crm", at(0));
+    desk.record(&sent[0], &Outcome::failed(Cause::Gone, "410 Gone"), Verdict::Parked, at(1));
+    desk.runtime.block_on(desk.store.switch_off(target("crm", "a"), "410 Gone".to_owned(), at(1))).unwrap();
+    let second = desk.keep_new(&contact("two"));
+    assert!(desk.claims("crm", at(2), Room { any: 4, again: 2 }).is_off);
+    assert_eq!((desk.status(first), desk.status(second)), (Status::Parked, Status::Parked));
+    let obstacle = desk.deliveries(second)[0].obstacle.clone().unwrap();
+    assert_eq!((obstacle.off, obstacle.since, obstacle.answer.as_str()), (true, at(1), "410 Gone"));
+    // By name, because a retry of everything else shall not wake it by accident.
+    let retry = Retry { channel: Some("crm".to_owned()), ..Retry::default() };
+    assert_eq!(desk.editor().retry(&retry, at(3)).unwrap(), 2);
+    assert_eq!(desk.claim("crm", at(3)).len(), 2);
+    desk.runtime.block_on(desk.store.switch_off(target("crm", "b"), "410".to_owned(), at(4))).unwrap();
+    assert!(!desk.claims("crm", at(5), Room::default()).is_off, "it leads elsewhere now");
+}
+
+#[test]
+fn a_channel_that_works_again_delivers_what_waits_because_of_it_at_once() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let ids: Vec<Uuid> = (0..3).map(|n| desk.keep_new(&contact(&n.to_string()))).collect();
+    let asked = Outcome::Failed(Failure {
+        cause: Cause::Channel,
+        answer: "429".to_owned(),
+        retry_after: Some(Duration::from_hours(1)),
+    });
+    let outcomes = [failed(), Outcome::failed(Cause::Notice, "400"), asked];
+    for (claimed, outcome) in desk.claim("crm", at(0)).iter().zip(&outcomes) {
+        desk.record(claimed, outcome, Verdict::Again(at(3600)), at(1));
+    }
+    desk.runtime.block_on(desk.store.pause("crm".to_owned(), "refused".to_owned(), at(2))).unwrap();
+    assert!(!desk.deliveries(ids[0])[0].obstacle.clone().unwrap().off);
+    assert_eq!(desk.runtime.block_on(desk.store.resume("crm".to_owned(), at(3))).unwrap(), 1);
+    let claimed = desk.claim("crm", at(3));
+    assert_eq!(claimed.iter().map(|c| (c.lease.submission, c.failures)).collect::<Vec<_>>(), [(ids[0], 0)]);
+    assert_eq!(desk.deliveries(ids[0])[0].obstacle, None);
+}
+
+#[test]
+fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let keyed = Arrival { idempotency_key: Some("k".to_owned()), ..contact("sesame sesame") };
+    desk.keep_new(&keyed);
+    let other = desk.keep_new(&waitlist("else@example.com"));
+    for claimed in desk.claim("crm", at(0)) {
+        desk.record(&claimed, &Outcome::delivered("taken"), Verdict::Delivered, at(1));
+    }
+    let erased = desk.editor().erase("ADA@example.COM").unwrap();
+    let expected =
+        Erased { submissions: 1, deliveries: 1, delivered: 1, attempts: 1, fingerprints: 2, is_wiped: true };
+    assert_eq!(erased, expected);
+    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [other]);
+    assert_eq!((desk.count("delivery"), desk.count("attempt"), desk.count("fingerprint")), (1, 1, 1));
+    assert!(!desk.files_hold("sesame") && !desk.files_hold("ada@"));
+    assert!(desk.files_hold("else@example.com"), "the search works");
+    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 0);
+    // Whoever comes back is new.
+    desk.keep_new(&keyed);
+}
+
+#[test]
+fn what_is_too_old_goes_unless_it_is_still_to_be_delivered() {
+    let desk = Desk::with_channels(&["crm"], &["contact"]);
+    let old = |arrival: &Arrival, hold: Option<&str>| Arrival {
+        received_at: "2020-01-01T00:00:00Z".parse().unwrap(),
+        hold: hold.map(str::to_owned),
+        ..arrival.clone()
+    };
+    desk.keep_new(&old(&waitlist("kept@example.com"), None));
+    desk.keep_new(&old(&contact("held"), Some("links")));
+    let waiting = desk.keep_new(&old(&contact("waiting"), None));
+    let new = desk.keep_new(&contact("new"));
+    let expire = |most| {
+        desk.runtime.block_on(desk.store.expire("2021-01-01T00:00:00Z".parse().unwrap(), most)).unwrap()
+    };
+    assert_eq!(expire(1), 1);
+    assert_eq!((expire(10), expire(10)), (1, 0));
+    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting]);
+    // The waitlist's fingerprint, which would have stood for ever, went with its submission.
+    assert_eq!(desk.count("fingerprint WHERE expires_at IS NULL"), 0);
+}
+
+#[test]
+fn what_needs_no_channel_is_sealed_before_it_is_written() {
+    let desk = Desk::with_options(|options| options.recipient = Some(recipient()));
+    let id = desk.keep_new(&contact("sesame"));
+    let submission = desk.reader().get(id).unwrap().unwrap();
+    assert!(submission.fields.is_empty() && submission.sealed.is_some());
+    assert!(!desk.files_hold("sesame") && !desk.files_hold("ada@example.com"));
+    // It is recognised and erased all the same.
+    desk.keep_again(&contact("sesame"), id);
+    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 1);
+}
+
+#[test]
+fn only_what_is_settled_is_sealed() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let id = desk.keep_new(&contact("sesame"));
+    let seal = || desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
+    assert!(!seal());
+    assert_eq!(desk.reader().to_be_sealed(9).unwrap(), []);
+    let sent = desk.claim("crm", at(0));
+    assert!(desk.record(&sent[0], &Outcome::delivered("ok"), Verdict::Delivered, at(1)));
+    assert_eq!(desk.reader().to_be_sealed(9).unwrap().len(), 1);
+    assert!(seal() && !seal());
+    assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    assert!(!desk.files_hold("sesame"));
+}
+
+#[test]
+fn an_inbox_of_the_first_layout_is_brought_up_to_date_and_knows_its_senders() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("inbox.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(include_str!("../../../../migrations/sqlite/0001_inbox.sql")).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO meta VALUES ('secret', zeroblob(32));
+             INSERT INTO submission VALUES (x'019a0000000070008000000000000001', 'contact', 1763650000000, 'kept',
+                 '{\"name\":\"Ada\",\"email\":\"Ada@example.com\",\"message\":\"Hello\"}', zeroblob(16), 2);
+             PRAGMA application_id = 1178882891; PRAGMA user_version = 1;",
+        )
+        .unwrap();
+    drop(connection);
+    assert!(matches!(Reader::open(&path), Err(StoreError::TooOld(_))));
+    Store::open(&Options::at(path.clone())).unwrap().close();
+    let [submission] = &list(&path)[..] else { panic!() };
+    assert_eq!(
+        (submission.status, submission.repeats, submission.get("message")),
+        (Status::Kept, 2, Some("Hello"))
+    );
+    assert_eq!(Editor::open(&path).unwrap().erase("ada@example.com").unwrap().submissions, 1);
+}
+
+#[test]
+fn what_waits_is_found_without_looking_at_everything() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let connection = desk.connection();
+    for query in [
+        "SELECT submission FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND failures = 0 ORDER BY due_at LIMIT 4",
+        "SELECT submission FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND failures > 0 ORDER BY due_at LIMIT 4",
+        "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND failures > 0 ORDER BY due_at LIMIT 1",
+        "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND failures = 0",
+        "SELECT submission FROM delivery WHERE state = 'sending'",
+    ] {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().unwrap() {
+            let step: String = row.get(3).unwrap();
+            assert!(
+                step.contains("USING") && step.contains("INDEX") && !step.contains("TEMP"),
+                "{query}: {step}"
+            );
+        }
+    }
+}
+
+/// So many seconds after the beginning of time.
+fn at(seconds: i64) -> Timestamp {
+    NOW + Duration::from_secs(seconds.unsigned_abs())
+}
+
+fn failed() -> Outcome {
+    Outcome::failed(Cause::Channel, "refused")
+}
+
+fn target(name: &str, leads_to: &str) -> Target {
+    Target { name: name.to_owned(), leads_to: leads_to.to_owned() }
+}
+
+fn recipient() -> Recipient {
+    Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap()
+}
+
+impl Desk {
+    fn with_options(change: impl FnOnce(&mut Options)) -> Desk {
+        let folder = TempDir::new().unwrap();
+        let mut options = Options::at(folder.path().join("data/inbox.db"));
+        change(&mut options);
+        Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), folder }
+    }
+
+    fn with_channels(names: &[&str], forms: &[&str]) -> Desk {
+        let kind = maildir::Options {
+            path: PathBuf::from("/nonexistent"),
+            from: "desk@example.com".to_owned(),
+            from_name: String::new(),
+            to: Vec::new(),
+        };
+        let channel = |name: &&str| Channel {
+            name: (*name).to_owned(),
+            forms: forms.iter().map(|form| (*form).to_owned()).collect(),
+            concurrency: 4,
+            kind: Kind::Maildir(kind.clone()),
+        };
+        Desk::with_options(|options| options.channels = names.iter().map(channel).collect())
+    }
+
+    fn claims(&self, channel: &str, now: Timestamp, room: Room) -> Claims {
+        let want = Want { target: target(channel, "a"), room };
+        self.runtime.block_on(self.store.claim(vec![want], Vec::new(), now, LEASE)).unwrap().remove(0)
+    }
+
+    fn claim_beside(&self, channel: &str, now: Timestamp, under_way: &[Lease]) -> Vec<Claimed> {
+        let want = Want { target: target(channel, "a"), room: Room { any: 9, again: 9 } };
+        let claims = self.store.claim(vec![want], under_way.to_vec(), now, LEASE);
+        self.runtime.block_on(claims).unwrap().remove(0).claimed
+    }
+
+    fn claim(&self, channel: &str, now: Timestamp) -> Vec<Claimed> {
+        self.claim_beside(channel, now, &[])
+    }
+
+    fn record(&self, claimed: &Claimed, outcome: &Outcome, verdict: Verdict, now: Timestamp) -> bool {
+        let recorded = self.store.record(claimed.lease.clone(), outcome.clone(), verdict, now);
+        self.runtime.block_on(recorded).unwrap()
+    }
+
+    fn is_confirmed(&self, id: Uuid) -> bool {
+        self.runtime.block_on(self.store.is_confirmed(id)).unwrap()
+    }
+
+    fn editor(&self) -> Editor {
+        Editor::open(&self.options.path).unwrap()
+    }
+
+    fn status(&self, id: Uuid) -> Status {
+        self.reader().get(id).unwrap().unwrap().status
+    }
+
+    fn deliveries(&self, id: Uuid) -> Vec<Delivery> {
+        self.reader().deliveries(id).unwrap()
+    }
+
+    fn states(&self, id: Uuid) -> Vec<(&'static str, State)> {
+        let name = |name: &str| ["box", "crm"].into_iter().find(|known| *known == name).unwrap();
+        self.deliveries(id).iter().map(|delivery| (name(&delivery.channel), delivery.state)).collect()
+    }
+
+    /// Whether any file of the database holds these bytes.
+    fn files_hold(&self, text: &str) -> bool {
+        let files = fs::read_dir(self.options.path.parent().unwrap()).unwrap();
+        let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
+        contents.any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+    }
+}

@@ -1,0 +1,327 @@
+//! The operator's commands beside a running server, and without one.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Desk, example_site, frontdesk};
+
+const NO_LIMITS: [(&str, &str); 1] = [("FRONTDESK_LIMITS__ENABLED", "false")];
+
+#[test]
+fn what_is_kept_is_held_and_released_beside_a_running_server() {
+    let desk = Desk::start();
+    join(&desk, "ada@example.com");
+    let id = id(&desk, 0);
+    let (code, out, err) = inbox(&desk, &["hold", &id[..18], "--because", "looks odd"]);
+    assert_eq!(
+        (code, out, err.as_str()),
+        (Some(0), format!("{id} is held until `frontdesk inbox release`.\n"), "")
+    );
+    assert_eq!(desk.inbox()[0]["status"], "held");
+    assert_eq!(desk.inbox()[0]["_held"]["because"], "looks odd");
+    let (_, out, _) = inbox(&desk, &["digest"]);
+    assert_eq!(out, "1 submission is held until you release it (frontdesk inbox list --status held).\n");
+    let (code, out, err) = inbox(&desk, &["retry", &id]);
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "Nothing to try again: no such delivery waits or is parked.\n")
+    );
+    assert!(err.contains("`frontdesk inbox release` delivers them"), "{err}");
+    let (code, out, _) = inbox(&desk, &["release", "--all"]);
+    assert_eq!((code, out), (Some(0), format!("{id} is released: there is nothing to deliver.\n")));
+    assert_eq!(desk.inbox()[0]["status"], "kept");
+    assert_eq!(inbox(&desk, &["release", &id]).1, format!("{id} is not held.\n"));
+    assert_eq!(inbox(&desk, &["hold", "ffffffff"]).0, Some(1));
+    assert_eq!(inbox(&desk, &["digest"]).1, "Nothing needs your attention.\n");
+    let (code, _, err) = inbox(&desk, &["retry"]);
+    assert!(code == Some(2) && err.contains("--parked"), "{err}");
+    // The server has noticed nothing that would keep it from its work.
+    join(&desk, "bob@example.com");
+    desk.expect(2);
+}
+
+#[test]
+fn a_delivery_is_shown_retried_held_and_released() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let maildir = folder.path().join("box");
+    // No Maildir can be made where a file is.
+    std::fs::write(&maildir, "in the way").expect("a file");
+    let desk = Desk::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
+    join(&desk, "ada@example.com");
+    let id = id(&desk, 0);
+    let failed = wait_for("an attempt fails", || {
+        let delivery = delivery(&desk, &id);
+        (delivery["state"] == "waiting" && delivery["attempts"][0]["delivered"] == false).then_some(delivery)
+    });
+    assert_eq!(failed["channel"], "box");
+    assert!(failed["due_at"].is_string() && failed["attempts"][0]["answer"].is_string(), "{failed}");
+    let (_, shown, _) = inbox(&desk, &["show", &id]);
+    assert!(shown.contains("\nbox: waiting, next try 20") && shown.contains("failed after"), "{shown}");
+
+    let (code, out, err) = inbox(&desk, &["hold", &id]);
+    assert!(code == Some(0) && out.starts_with(&format!("{id} is held until")), "{out}{err}");
+    wait_for("nothing is under way any more", || {
+        let (_, _, _) = inbox(&desk, &["hold", &id]);
+        let state = delivery(&desk, &id)["state"].clone();
+        (state == "held").then_some(())
+    });
+    std::fs::remove_file(&maildir).expect("it is there");
+    let (code, out, err) = inbox(&desk, &["release", &id]);
+    assert_eq!(
+        (code, out, err.as_str()),
+        (Some(0), format!("{id} is released: 1 delivery is tried now, or as soon as the server runs.\n"), "")
+    );
+    wait_for("it is delivered", || (desk.inbox()[0]["status"] == "delivered").then_some(()));
+    let delivered = delivery(&desk, &id);
+    let last = delivered["attempts"].as_array().and_then(|all| all.last()).expect("an attempt");
+    assert_eq!((&last["delivered"], delivered["due_at"].is_null()), (&true.into(), true));
+    assert_eq!(mails(&maildir).len(), 1);
+    let (_, out, _) = inbox(&desk, &["retry", &id]);
+    assert_eq!(out, "Nothing to try again: no such delivery waits or is parked.\n");
+    let stats: Value = serde_json::from_str(&inbox(&desk, &["stats", "--json"]).1).expect("JSON");
+    assert_eq!(
+        (&stats["by_status"]["delivered"], &stats["channels"][0]["channel"]),
+        (&1.into(), &"box".into())
+    );
+    desk.expect(1);
+}
+
+#[test]
+fn deliveries_are_tried_at_once_when_the_operator_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let maildir = folder.path().join("box");
+    std::fs::write(&maildir, "in the way").expect("a file");
+    let mut desk = Desk::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
+    join(&desk, "ada@example.com");
+    let id = id(&desk, 0);
+    wait_for("an attempt fails", || {
+        let delivery = delivery(&desk, &id);
+        (delivery["state"] == "waiting" && delivery["attempts"][0]["delivered"] == false).then_some(())
+    });
+    // Without a server: it is due when there is one again.
+    desk.terminate();
+    std::fs::remove_file(&maildir).expect("it is there");
+    let before = delivery(&desk, &id)["due_at"].clone();
+    let (code, out, err) = inbox(&desk, &["retry", "--channel", "box"]);
+    assert_eq!(
+        (code, out.as_str(), err.as_str()),
+        (Some(0), "1 delivery is tried now, or as soon as the server runs.\n", "")
+    );
+    assert_ne!(delivery(&desk, &id)["due_at"], before);
+    desk.restart();
+    wait_for("it is delivered", || (desk.inbox()[0]["status"] == "delivered").then_some(()));
+    assert_eq!(mails(&maildir).len(), 1);
+    desk.expect(1);
+}
+
+#[test]
+fn what_is_erased_is_in_no_file_of_the_database_any_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let maildir = folder.path().join("box");
+    let desk = Desk::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
+    let message = "a message that nobody else would write";
+    for number in 0..30 {
+        let message = format!("{message} {number}");
+        let body = json!({ "name": "Ada Erasmus", "email": "Ada.Erasmus@example.com", "message": message });
+        assert_eq!(desk.post("/api/contact", &body).status, 200);
+    }
+    join(&desk, "bob@example.com");
+    wait_for("all of it is delivered", || {
+        desk.inbox().iter().all(|submission| submission["status"] == "delivered").then_some(())
+    });
+    let sent = ["Erasmus", message];
+    assert!(sent.iter().all(|text| !files_with(&desk.data_dir(), text).is_empty()), "it is there before");
+    let (code, out, _) = inbox(&desk, &["erase", "--email", "ada.erasmus@example.com"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "nobody could be asked");
+    let (code, out, err) = inbox(&desk, &["erase", "--email", "ada.erasmus@EXAMPLE.com", "--yes"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(
+        out,
+        "30 submissions removed\n30 deliveries removed\n30 attempts removed\n30 fingerprints removed\n"
+    );
+    assert!(err.contains("30 deliveries had arrived: copies are in a mailbox"), "{err}");
+    assert!(err.contains("backups that were made before"), "{err}");
+    assert!(err.contains("The database's log was wiped"), "{err}");
+    for text in sent {
+        assert_eq!(files_with(&desk.data_dir(), text), Vec::<PathBuf>::new(), "{text}");
+    }
+    let (code, out, err) = inbox(&desk, &["erase", "--email", "ada.erasmus@example.com", "--yes"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "nothing\n", ""));
+    // The server goes on, and the address is welcome again.
+    join(&desk, "ada.erasmus@example.com");
+    desk.expect(2);
+}
+
+#[test]
+fn submissions_are_watched_before_there_is_an_inbox_and_across_restarts() {
+    let mut desk = Desk::start();
+    join(&desk, "before@example.com");
+    let mut watch = Watch::start(&desk);
+    watch.expect_said("Watching for submissions");
+    join(&desk, "ada@example.com");
+    assert_eq!(watch.next()["email"], "ada@example.com");
+    desk.kill();
+    desk.restart();
+    join(&desk, "bob@example.com");
+    assert_eq!(watch.next()["email"], "bob@example.com");
+    // Another database in the place of the first, as after a restore.
+    desk.terminate();
+    for file in std::fs::read_dir(desk.data_dir()).expect("a folder") {
+        std::fs::remove_file(file.expect("a file").path()).expect("it can be removed");
+    }
+    desk.restart();
+    join(&desk, "cy@example.com");
+    assert_eq!(watch.next()["email"], "cy@example.com");
+    desk.expect(1);
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, _, err) = run(&["inbox", "digest"], &example_site(), &folder.path().join("data"));
+    assert!(code == Some(0) && err.contains("Nothing has been received yet"), "{err}");
+}
+
+#[test]
+fn whoever_watches_ends_when_nobody_reads() {
+    let desk = Desk::start();
+    let mut watch = Watch::start(&desk);
+    watch.expect_said("Watching for submissions");
+    drop(watch.child.stdout.take());
+    let status = wait_for("it ends", || watch.child.try_wait().expect("it is our child"));
+    assert_eq!(status.code(), Some(0));
+}
+
+/// `frontdesk inbox watch --json`, with a thread that reads what it prints.
+struct Watch {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Watch {
+    fn start(desk: &Desk) -> Watch {
+        let mut child = frontdesk()
+            .args(["inbox", "watch", "--json", "--site"])
+            .arg(example_site())
+            .arg("--data-dir")
+            .arg(desk.data_dir())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Watch { child, lines }
+    }
+
+    fn expect_said(&self, words: &str) {
+        let line = self.lines.recv_timeout(Duration::from_secs(30)).expect("it says something");
+        assert!(line.contains(words), "{line}");
+    }
+
+    fn next(&mut self) -> Value {
+        if let Some(stdout) = self.child.stdout.take() {
+            let (sender, lines) = mpsc::channel();
+            let stdout = BufReader::new(stdout);
+            std::thread::spawn(move || {
+                stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+            });
+            self.lines = lines;
+        }
+        let line = self.lines.recv_timeout(Duration::from_secs(90)).expect("a submission is printed");
+        serde_json::from_str(&line).expect("JSON")
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn join(desk: &Desk, email: &str) {
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": email })).status, 200);
+}
+
+fn id(desk: &Desk, line: usize) -> String {
+    desk.inbox()[line]["id"].as_str().expect("an id").to_owned()
+}
+
+/// The one delivery of a submission.
+fn delivery(desk: &Desk, id: &str) -> Value {
+    let (code, out, err) = inbox(desk, &["show", "--json", id]);
+    assert_eq!(code, Some(0), "{err}");
+    serde_json::from_str::<Value>(&out).expect("JSON")["_deliveries"][0].clone()
+}
+
+fn inbox(desk: &Desk, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let arguments: Vec<&str> = ["inbox"].iter().chain(arguments).copied().collect();
+    run(&arguments, &example_site(), &desk.data_dir())
+}
+
+fn run(arguments: &[&str], site: &Path, data: &Path) -> (Option<i32>, String, String) {
+    let mut command = frontdesk();
+    let command = command.args(arguments).arg("--site").arg(site).arg("--data-dir").arg(data);
+    let Output { status, stdout, stderr } = command.output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("it is text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// The example site with a channel into that Maildir.
+fn site_with_maildir(folder: &Path, maildir: &Path) -> PathBuf {
+    let site = folder.join("site");
+    copy(&example_site(), &site);
+    let file = site.join("frontdesk.toml");
+    let text = std::fs::read_to_string(&file).expect("it is there");
+    let channel =
+        format!("[[channel]]\nname = \"box\"\nkind = \"maildir\"\npath = \"{}\"\n", maildir.display());
+    std::fs::write(&file, format!("{text}\n{channel}")).expect("it can be written");
+    site
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(from, to).expect("it can be copied");
+        }
+    }
+}
+
+fn mails(maildir: &Path) -> Vec<PathBuf> {
+    let new = std::fs::read_dir(maildir.join("new")).expect("a Maildir");
+    new.map(|entry| entry.expect("an entry").path()).collect()
+}
+
+/// The files in which these bytes are, in whatever case.
+fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
+    let text = text.to_lowercase().into_bytes();
+    let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    files
+        .filter(|file| {
+            let bytes = std::fs::read(file).expect("it can be read").to_ascii_lowercase();
+            bytes.windows(text.len()).any(|part| part == text)
+        })
+        .collect()
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < Duration::from_mins(1), "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
