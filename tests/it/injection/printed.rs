@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Sent, assert_inert};
-use crate::support::frontdesk;
+use super::{CHANNELS, Sent, assert_inert};
 use crate::support::office::Office;
 
 /// Submissions that are shown one by one; each is a process of its own.
@@ -11,29 +10,15 @@ const SHOWN: usize = 60;
 
 /// All commands that print what was sent.
 pub(super) fn check(office: &Office, sent: &[Sent]) {
-    check_list(&run(office, &["list"]), sent);
+    check_list(&office.inbox(&["list"]), sent);
     for one in sent.iter().step_by((sent.len() / SHOWN).max(1)) {
-        check_shown(&run(office, &["show", &one.id]), one);
+        check_shown(&office.inbox(&["show", &one.id]), one);
     }
-    let json = run(office, &["list", "--json"]);
+    let json = office.inbox(&["list", "--json"]);
     assert_inert(&json);
     assert_eq!(json.lines().count(), sent.len(), "a line each");
-    assert_eq!(run(office, &["export", "--jsonl"]), json);
-    check_csv(&run(office, &["export", "--csv"]), sent);
-}
-
-fn run(office: &Office, arguments: &[&str]) -> String {
-    let output = frontdesk()
-        .arg("inbox")
-        .args(arguments)
-        .arg("--site")
-        .arg(office.folder().join("site"))
-        .arg("--data-dir")
-        .arg(office.desk.data_dir())
-        .output()
-        .expect("the command runs");
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    String::from_utf8(output.stdout).expect("it is UTF-8")
+    assert_eq!(office.inbox(&["export", "--jsonl"]), json);
+    check_csv(&office.inbox(&["export", "--csv"]), sent);
 }
 
 /// A head and a line each, newest first.
@@ -48,22 +33,28 @@ fn check_list(text: &str, sent: &[Sent]) {
     }
 }
 
-/// Whatever is not indented is a label of ours.
+/// Whatever is not indented is ours: a label or a channel's line, each once. What the channels said stands two columns further.
 fn check_shown(text: &str, sent: &Sent) {
     assert_inert(text);
-    let labels: Vec<_> = text
-        .lines()
-        .filter(|line| !line.starts_with("   "))
-        .map(|line| line.split("  ").next().unwrap_or_default())
+    let fields = sent.fields.iter().map(|(name, _)| *name);
+    let channels = CHANNELS.map(|channel| format!("{channel}: delivered"));
+    let mut expected: Vec<&str> = ["id", "form", "received at", "status", "sent again", "source"]
+        .into_iter()
+        .chain(fields)
+        .chain(channels.iter().map(String::as_str))
         .collect();
-    for (name, _) in &sent.fields {
-        assert_eq!(labels.iter().filter(|label| *label == name).count(), 1, "{text}");
-    }
-    assert_eq!(labels.iter().filter(|label| **label == "id").count(), 1, "{text}");
-    let ours = ["id", "form", "received at", "status", "sent again", "source", ""];
-    for label in labels {
-        assert!(ours.contains(&label) || sent.get(label).is_some(), "{label:?}: {text}");
-    }
+    let lines = || text.lines().filter(|line| !line.is_empty());
+    let mut found: Vec<&str> = lines()
+        .filter(|line| !line.starts_with(' '))
+        .map(|line| line.split_once("  ").map_or(line, |(label, _)| label))
+        .collect();
+    expected.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(found, expected, "{text}");
+    let attempts =
+        lines().filter(|line| line.starts_with("  ") && !line.starts_with("   ")).collect::<Vec<_>>();
+    assert_eq!(attempts.len(), CHANNELS.len(), "{text}");
+    assert!(attempts.iter().all(|line| line.starts_with("  1. ")), "{text}");
 }
 
 /// Every record has as many cells as the head, with what was sent in them and no formula.

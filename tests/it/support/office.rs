@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use frontdesk::inbox::delivery::{Delivery, State};
-use frontdesk::inbox::store::{Editor, Filter, Reader, Retry};
-use jiff::Timestamp;
+use frontdesk::inbox::store::{Editor, Reader};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -77,11 +76,6 @@ impl Office {
         Office { desk, folder }
     }
 
-    /// A folder that goes with it.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// Sends the contact form. The number makes it another message.
     pub fn post(&self, number: usize) -> Answer {
         let message = format!("{MESSAGE} ({number})");
@@ -146,10 +140,19 @@ impl Office {
         connection.query_row(sql, (id.as_bytes(), channel), |row| row.get(0)).expect("there is such a row")
     }
 
-    /// The operator wants whatever goes down a channel to be tried again.
-    pub fn retry(&self, channel: &str) -> usize {
-        let retry = Retry { which: Filter::default(), channel: Some(channel.to_owned()), parked_only: false };
-        self.editor().retry(&retry, Timestamp::now()).expect("it can be written")
+    /// What `frontdesk inbox` prints, asked for this.
+    pub fn inbox(&self, arguments: &[&str]) -> String {
+        let output = frontdesk()
+            .arg("inbox")
+            .args(arguments)
+            .arg("--site")
+            .arg(self.folder.path().join("site"))
+            .arg("--data-dir")
+            .arg(self.desk.data_dir())
+            .output()
+            .expect("the command runs");
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it is UTF-8")
     }
 
     pub fn editor(&self) -> Editor {
