@@ -104,6 +104,7 @@ async fn canary(channel: &Options) -> Outcome {
             "Nobody has written to you. Nothing needs to be done.".to_owned(),
         ],
         fields: Vec::new(),
+        may_be_there: false,
     };
     let channel = Channel::open(&channel.kind);
     let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;

@@ -67,6 +67,7 @@ fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
 
 fn notice(payload: &str) -> Notice {
     Notice {
+        may_be_there: false,
         id: uuid::Uuid::now_v7(),
         about: About::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),

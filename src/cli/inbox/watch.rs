@@ -108,7 +108,7 @@ pub(super) fn run(
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let identity = key.read()?;
-    let mut bell = Bell::listen(database)?;
+    let mut bell = Bell::listen(database);
     let mut watch = Watch { form: form.map(str::to_owned), ..Watch::default() };
     watch.skip(database)?;
     end_with_reader()?;

@@ -82,6 +82,7 @@ impl Digest {
             title: "The inbox needs your attention".to_owned(),
             words: self.lines(),
             fields: Vec::new(),
+            may_be_there: true,
         }
     }
 

@@ -56,7 +56,8 @@ impl Maildir {
         let path = self.path.clone();
         let name = name(notice, addresses.domain());
         let message = mail::compose(addresses, notice);
-        let work = tokio::task::spawn_blocking(move || deliver(&path, &name, &message));
+        let look = notice.may_be_there;
+        let work = tokio::task::spawn_blocking(move || deliver(&path, &name, &message, look));
         match tokio::time::timeout(DEADLINE, work).await {
             Ok(Ok(Ok(delivered))) => Outcome::delivered(delivered),
             Ok(Ok(Err(trouble))) => Outcome::failed(Cause::Channel, trouble.sentence()),
@@ -100,12 +101,13 @@ fn trouble(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Troubl
     move |error| Trouble { doing, path, error }
 }
 
-fn deliver(maildir: &Path, name: &str, message: &[u8]) -> Result<String, Trouble> {
+/// With `look`, only if it isn't there yet: that takes longer the more messages there are.
+fn deliver(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, Trouble> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [&tmp, &new, &cur] {
         make_folder(folder).map_err(trouble("make the folder", folder))?;
     }
-    for folder in [&new, &cur] {
+    for folder in [&new, &cur].into_iter().filter(|_| look) {
         if holds(folder, name).map_err(trouble("look into", folder))? {
             // Whoever put it there may not have lived to sync the folder.
             sync_folder(folder).map_err(trouble("sync", folder))?;

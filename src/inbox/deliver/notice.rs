@@ -44,6 +44,8 @@ pub struct Notice {
     pub words: Vec<String>,
     /// What the visitor sent: names and values, in the form's order. Values may have any number of lines.
     pub fields: Vec<(String, String)>,
+    /// An earlier attempt may have got through without our hearing of it: a channel that can see that should look.
+    pub may_be_there: bool,
 }
 
 impl Notice {
@@ -65,6 +67,7 @@ impl Notice {
             title: format!("{}: {sender}", capitalised(form)),
             words: Vec::new(),
             fields: submission.fields.clone(),
+            may_be_there: false,
         }
     }
 

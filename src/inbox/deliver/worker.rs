@@ -371,7 +371,7 @@ async fn attempt(
     seal: Option<(Recipient, Rc<Notify>)>,
 ) -> Ended {
     let Claimed { lease, submission, failures, again } = claimed;
-    let notice = Notice::of(&submission);
+    let notice = Notice { may_be_there: lease.number > 1, ..Notice::of(&submission) };
     let outcome = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await.unwrap_or_else(|_| {
         Outcome::failed(Cause::Channel, format!("it took longer than {} s", LONGEST_ATTEMPT.as_secs()))
     });

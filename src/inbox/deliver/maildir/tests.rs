@@ -134,6 +134,7 @@ async fn send(path: &Path, notice: &Notice) -> Outcome {
 
 fn notice() -> Notice {
     Notice {
+        may_be_there: true,
         id: "01940000-0000-7000-8000-000000000001".parse().expect("an id"),
         about: About::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),

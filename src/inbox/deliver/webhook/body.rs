@@ -312,6 +312,7 @@ fn sample(about: About) -> Notice {
         [("name", "Ada \"Countess\" Lovelace"), ("email", "ada@example.com"), ("message", "One\n{two}\\")];
     let is_submission = about == About::Submission;
     Notice {
+        may_be_there: true,
         id: Uuid::nil(),
         about,
         created_at: Timestamp::UNIX_EPOCH,

@@ -201,6 +201,7 @@ fn the_documents_template_works_and_names_what_there_is() {
 /// A submission whose title and message are this text.
 fn hostile(text: &str) -> Notice {
     Notice {
+        may_be_there: true,
         title: format!("Contact: {text}"),
         fields: vec![("name".to_owned(), "Ada".to_owned()), ("message".to_owned(), text.to_owned())],
         ..sample(About::Submission)
