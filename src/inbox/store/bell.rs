@@ -150,7 +150,8 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("inbox.db");
         std::fs::write(&path, "").unwrap();
-        for mut bell in [Bell::listen(&path), Bell::with(&path, None)] {
+        for listen in [Bell::listen, |path: &Path| Bell::with(path, None)] {
+            let mut bell = listen(&path);
             assert!(!bell.wait(Duration::from_millis(1)));
             // The stamp of a file is no finer than the kernel's tick.
             std::thread::sleep(Duration::from_millis(20));
@@ -166,7 +167,8 @@ mod tests {
     fn a_file_that_comes_later_or_takes_the_place_of_another_is_heard_as_well() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("inbox.db");
-        for (round, mut bell) in [Bell::listen(&path), Bell::with(&path, None)].into_iter().enumerate() {
+        for (round, listen) in [Bell::listen, |path: &Path| Bell::with(path, None)].into_iter().enumerate() {
+            let mut bell = listen(&path);
             ring(&path);
             assert!(!bell.wait(Duration::from_millis(1)));
             for file in 0..2 {
