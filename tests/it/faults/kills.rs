@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Extent;
 use super::stand::{Stand, Told};
-use super::tracer::{Plan, Tracer, struck};
+use super::tracer::{Plan, Tracer};
 use crate::support::http_peer::Reply;
 use crate::support::smtp_peer::{At, Do, Script};
 use crate::support::{Desk, example_site};
@@ -94,13 +94,13 @@ fn round(stand: &mut Stand, plan: &Plan) -> Option<String> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    drop(tracer);
+    let struck = tracer.let_go();
     if !stand.desk.has_ended() {
         return None;
     }
     stand.kills += 1;
     stand.desk.restart();
-    Some(struck(&log).expect("strace saw it"))
+    Some(struck.expect("strace saw it"))
 }
 
 #[test]
