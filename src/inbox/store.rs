@@ -354,6 +354,11 @@ impl Store {
         self.writer.change(move |tx| tx.recover(now)).await
     }
 
+    /// Holds what waits to the schedule, after the clock was set back to `now`.
+    pub async fn mend_waits(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.writer.change(move |tx| tx.mend_waits(now)).await
+    }
+
     /// Begins attempts, as many as there is room for. What is under way here already is left alone, whatever the clock says.
     /// If nobody reports the end of one before its lease is over, it is begun again.
     pub async fn claim(

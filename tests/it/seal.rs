@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use frontdesk::inbox::seal::{Identity, Recipient, SealError};
 
 #[test]
+#[ignore = "needs the age tool: scripts/test unit"]
 fn the_age_tool_opens_what_is_sealed_here() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, public) = generate(folder.path(), "key.txt");
@@ -19,6 +20,7 @@ fn the_age_tool_opens_what_is_sealed_here() {
 }
 
 #[test]
+#[ignore = "needs the age tool: scripts/test unit"]
 fn what_the_age_tool_sealed_is_opened_here() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, public) = generate(folder.path(), "key.txt");
@@ -37,6 +39,7 @@ fn what_the_age_tool_sealed_is_opened_here() {
 }
 
 #[test]
+#[ignore = "needs the age tool: scripts/test unit"]
 fn what_the_age_tool_sealed_to_several_is_opened_by_each() {
     let folder = tempfile::tempdir().expect("a folder");
     let keys = ["one.txt", "two.txt"].map(|name| generate(folder.path(), name));

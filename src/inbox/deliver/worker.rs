@@ -41,6 +41,8 @@ const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 /// After a failure of the store, how long until it is tried again.
 const STORE_RETRY: Duration = Duration::from_secs(1);
+/// By how much clocks may differ before one of them was set: they are corrected all the time.
+const MOST_DRIFT: Duration = Duration::from_secs(2);
 /// How often a process that stands by looks whether it is its turn.
 const STANDBY: Duration = Duration::from_secs(1);
 
@@ -191,6 +193,8 @@ struct Work {
     /// Told when something was sealed.
     sealed: Rc<Notify>,
     started: Instant,
+    /// What the clock showed when it was last looked at, and when that was.
+    clock: (Timestamp, Instant),
     store_fails: bool,
 }
 
@@ -214,6 +218,7 @@ impl Work {
             attempts: JoinSet::new(),
             sealed: Rc::new(Notify::new()),
             started: Instant::now(),
+            clock: (Timestamp::now(), Instant::now()),
             store_fails: false,
         }
     }
@@ -295,6 +300,9 @@ impl Work {
         }
         let wants = self.roster.wants(self.started.elapsed());
         let now = Timestamp::now();
+        if self.was_set_back(now) && self.store.mend_waits(now).await.is_err() {
+            return STORE_RETRY;
+        }
         match self.store.claim(wants, self.roster.under_way().to_vec(), now, LEASE).await {
             Ok(claims) => {
                 self.store_fails = false;
@@ -309,6 +317,13 @@ impl Work {
                 STORE_RETRY
             }
         }
+    }
+
+    /// Whether the clock shows less than it should by now, since it was last looked at.
+    fn was_set_back(&mut self, now: Timestamp) -> bool {
+        let should_show = self.clock.0 + self.clock.1.elapsed();
+        self.clock = (now, Instant::now());
+        now + MOST_DRIFT < should_show
     }
 
     /// Begins what was claimed for a channel and returns for how long there is nothing more to begin in it.

@@ -9,6 +9,7 @@ use super::stand::{Stand, Told};
 use super::tracer::{Plan, Tracer};
 
 #[test]
+#[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_maildir_on_a_full_file_system_takes_everything_once_there_is_room() {
     let small = SmallDisk::mount();
     let maildir = small.path.join("box");
@@ -41,6 +42,7 @@ fn a_maildir_on_a_full_file_system_takes_everything_once_there_is_room() {
 }
 
 #[test]
+#[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
     let mut stand = Stand::start(4);
     let (mut faults, mut struck) = (0, 0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Extent;
 use super::stand::{Stand, Told};
-use super::tracer::{Plan, Tracer, struck};
+use super::tracer::{Plan, Tracer};
 use crate::support::http_peer::Reply;
 use crate::support::smtp_peer::{At, Do, Script};
 use crate::support::{Desk, example_site};
@@ -32,6 +32,7 @@ const CALLS: [&str; 13] = [
 const EACH: usize = 3;
 
 #[test]
+#[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_kill_at_any_system_call_loses_nothing() {
     let extent = Extent::get();
     // The n-th call of a kind is where the server is killed, for n up to where none is left; in the short runs not for each n.
@@ -41,9 +42,16 @@ fn a_kill_at_any_system_call_loses_nothing() {
     let mut struck_at: BTreeMap<String, usize> = BTreeMap::new();
     for calls in calls {
         for n in (1..).step_by(step).take(most) {
-            let Some(place) = round(&mut stand, calls, n) else { break };
+            let Some(place) = round(&mut stand, &Plan::kill(calls, n)) else { break };
             *struck_at.entry(place).or_default() += 1;
         }
+    }
+    // The writer syncs so often that the Maildir's own syncs never come first; so these by themselves: between a message's
+    // new name and the moment at which that lasts.
+    for n in 1..=extent.of(1, 2, 10) {
+        let plan = Plan { files: vec![stand.maildir().join("new")], ..Plan::kill(CALLS[0], n) };
+        let Some(place) = round(&mut stand, &plan) else { break };
+        *struck_at.entry(format!("{place} of new/")).or_default() += 1;
     }
     let at_calls = stand.kills;
     stand.settle();
@@ -58,8 +66,8 @@ fn a_kill_at_any_system_call_loses_nothing() {
     }
     let expected = extent.of(
         &["sync", "connect"][..],
-        &["sync", "connect", "pwrite", "sendto", "openat"],
-        &["sync", "connect", "pwrite", "sendto", "openat", "rename", "utimensat", "write"],
+        &["sync", "connect", "pwrite", "sendto", "openat", "of new/"],
+        &["of new/", "sync", "connect", "pwrite", "sendto", "openat", "rename", "utimensat", "write"],
     );
     for call in expected {
         let hit = struck_at.keys().any(|place| place.contains(call));
@@ -68,11 +76,11 @@ fn a_kill_at_any_system_call_loses_nothing() {
     stand.desk.expect(figures.kept);
 }
 
-/// Submits a little to a server that is killed at the n-th of these calls, and starts it again. Where it was, or nothing if it
-/// never came so far.
-fn round(stand: &mut Stand, calls: &str, n: usize) -> Option<String> {
+/// Submits a little to a server that is killed as planned, and starts it again. Where it was, or nothing if it never came so
+/// far.
+fn round(stand: &mut Stand, plan: &Plan) -> Option<String> {
     let log = stand.log();
-    let tracer = Tracer::attach(&mut stand.desk, &Plan::kill(calls, n), &log);
+    let tracer = Tracer::attach(&mut stand.desk, plan, &log);
     for _ in 0..EACH {
         if stand.submit() == Told::Nothing {
             break;
@@ -87,16 +95,17 @@ fn round(stand: &mut Stand, calls: &str, n: usize) -> Option<String> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    drop(tracer);
+    let struck = tracer.let_go();
     if !stand.desk.has_ended() {
         return None;
     }
     stand.kills += 1;
     stand.desk.restart();
-    Some(struck(&log).expect("strace saw it"))
+    Some(struck.expect("strace saw it"))
 }
 
 #[test]
+#[ignore = "needs strace and faketime: scripts/test faults"]
 fn an_inbox_that_was_being_made_is_made_whole_by_the_next_start() {
     let (step, most) = Extent::get().of((9, 2), (5, 4), (1, usize::MAX));
     let mut desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")]);
@@ -128,6 +137,7 @@ fn an_inbox_that_was_being_made_is_made_whole_by_the_next_start() {
 }
 
 #[test]
+#[ignore = "needs strace and faketime: scripts/test faults"]
 fn kills_at_random_moments_under_load_lose_nothing() {
     const CLIENTS: usize = 3;
     const CONCURRENCY: usize = 4;

@@ -3,7 +3,8 @@
 //! Its counters are each thread's own: the n-th call is that of the first thread that gets so far. Its faster mode
 //! (`--seccomp-bpf`) does not deliver signals at a call, so this is the slow one.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ pub struct Plan {
     pub deed: String,
     /// Which of the calls, as strace counts them: `3`, or `3+` for the third and all after it.
     pub when: String,
-    pub files: Vec<std::path::PathBuf>,
+    pub files: Vec<PathBuf>,
 }
 
 impl Plan {
@@ -37,7 +38,7 @@ impl Plan {
     /// Arguments for strace, which writes what it saw to `log`.
     pub fn arguments(&self, log: &Path) -> Vec<String> {
         let Plan { calls, deed, when, files } = self;
-        let mut arguments: Vec<String> = ["-f", "-qq", "-Y", "-s", "0", "-e", "signal=none", "-o"]
+        let mut arguments: Vec<String> = ["-f", "-qq", "-s", "0", "-e", "signal=none", "-o"]
             .map(str::to_owned)
             .into_iter()
             .chain([log.display().to_string()])
@@ -56,6 +57,9 @@ impl Plan {
 pub struct Tracer {
     strace: Child,
     server: u32,
+    /// The threads that there were when it attached, by number.
+    threads: HashMap<String, String>,
+    log: PathBuf,
 }
 
 impl Tracer {
@@ -79,14 +83,19 @@ impl Tracer {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Tracer { strace, server: pid }
+        Tracer { strace, server: pid, threads: names(pid), log: log.to_owned() }
     }
-}
 
-impl Drop for Tracer {
+    /// Lets go of the server, and returns the thread whose call was the last that strace saw, and that call: the one at which
+    /// the server was killed, if it was.
+    pub fn let_go(mut self) -> Option<String> {
+        self.end();
+        self.struck()
+    }
+
     /// Told to end, strace lets go of the server, which goes on. Where the server has ended, so does strace; but told to end
     /// at that very moment, it may wait for ever for a thread that is gone.
-    fn drop(&mut self) {
+    fn end(&mut self) {
         if is_traced(self.server) {
             let _ = kill_process(Pid::from_child(&self.strace), Signal::TERM);
         }
@@ -98,6 +107,25 @@ impl Drop for Tracer {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+
+    fn struck(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&std::fs::read(&self.log).ok()?).into_owned();
+        let mut calls = text.lines().filter_map(|line| {
+            let (thread, rest) = line.split_once(' ')?;
+            let call = rest.trim_start().split_once('(')?.0;
+            call.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_').then_some((thread, call))
+        });
+        let (thread, call) = calls.next_back()?;
+        // What came later is a thread that waits for the disk.
+        let name = self.threads.get(thread).map_or("tokio-rt-worker", String::as_str);
+        Some(format!("{}: {call}", name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-')))
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// The command, with the paths of a system: the server's own environment is empty.
@@ -105,21 +133,6 @@ pub fn strace() -> Command {
     let mut command = Command::new("strace");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
-}
-
-/// The thread whose call was the last that strace saw, and that call: the one at which the server was killed.
-pub fn struck(log: &Path) -> Option<String> {
-    let text = String::from_utf8_lossy(&std::fs::read(log).ok()?).into_owned();
-    let mut calls = text.lines().filter_map(|line| {
-        let (thread, rest) = line.split_once('<')?.1.split_once("> ")?;
-        let call = rest.split_once('(')?.0;
-        call.bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_')
-            .then(|| (thread.to_owned(), call.to_owned()))
-    });
-    let (thread, call) = calls.next_back()?;
-    // Threads of the pools are numbered.
-    Some(format!("{}: {call}", thread.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-')))
 }
 
 /// Whether each thread of a process is being traced.
@@ -130,4 +143,14 @@ fn is_traced(pid: u32) -> bool {
             status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
         })
     })
+}
+
+/// The names of a process's threads, by number.
+fn names(pid: u32) -> HashMap<String, String> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::new() };
+    let named = threads.flatten().filter_map(|thread| {
+        let name = std::fs::read_to_string(thread.path().join("comm")).ok()?;
+        Some((thread.file_name().into_string().ok()?, name.trim_end().to_owned()))
+    });
+    named.collect()
 }

@@ -38,7 +38,7 @@ pub(super) fn recover(tx: &Connection, now: Timestamp) -> Result<usize, StoreErr
 
 /// What waits for longer than its failures account for was put there by a clock that has been set back since. Nobody notices
 /// a clock that is set while nobody runs, and with only [`mend_times`] a day's delay could follow from a day's correction.
-fn mend_waits(tx: &Connection, now: Timestamp) -> Result<(), StoreError> {
+pub(super) fn mend_waits(tx: &Connection, now: Timestamp) -> Result<(), StoreError> {
     let mut far = Vec::new();
     // In two parts, for each of which there is an index that knows nothing of what is delivered.
     for part in ["failures = 0", "failures > 0 AND blame IS NOT 'asked'"] {
