@@ -75,9 +75,10 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Value>) {
                 Status::Parked => {
                     "s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked')"
                 }
+                // Asked of each submission: a set of all that wait would be made anew for each page of a listing.
                 Status::Waiting => {
-                    "s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE due_at IS NOT NULL)
-                     AND s.id NOT IN (SELECT submission FROM delivery WHERE state = 'parked')"
+                    "s.held_at IS NULL AND EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND due_at IS NOT NULL)
+                     AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state = 'parked')"
                 }
                 Status::Delivered => {
                     "s.held_at IS NULL AND EXISTS (SELECT 1 FROM delivery WHERE submission = s.id)
