@@ -79,8 +79,7 @@ fn claim_in(
         for found in due.into_iter().filter(|found| !mine(found)).take(places) {
             if found.is_sending {
                 // Whoever had it has not been heard of for as long as an attempt may take.
-                let found_again = interrupt(tx, &found, now)?;
-                if found_again == Verdict::Again(now) {
+                if interrupt(tx, &found, now)? == Some(now) {
                     claimed.extend(begin(tx, found, again, now, lease)?);
                 }
             } else {
@@ -194,22 +193,25 @@ fn begin(
     Ok(None)
 }
 
-/// Notes that nobody heard the end of an attempt, and queues the delivery again.
-fn interrupt(tx: &Connection, found: &Found, now: Timestamp) -> Result<Verdict, StoreError> {
+/// Notes that nobody heard the end of an attempt, and queues the delivery again. Returns when it is due; nothing if it is held
+/// by now, or parked.
+fn interrupt(tx: &Connection, found: &Found, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     let interrupted = found.interrupted.saturating_add(1);
-    let verdict = schedule::judge_interrupted(interrupted, now);
-    let due_at = match verdict {
-        Verdict::Again(at) => Some(at.as_millisecond()),
-        _ => None,
+    let again = match schedule::judge_interrupted(interrupted, now) {
+        Verdict::Again(at) => Some(at),
+        Verdict::Delivered | Verdict::Parked => None,
     };
-    tx.prepare_cached(&format!(
-        "UPDATE delivery SET interrupted = ?3, due_at = {}, state = {} WHERE submission = ?1 AND channel = ?2",
+    let mut statement = tx.prepare_cached(&format!(
+        "UPDATE delivery SET interrupted = ?3, due_at = {}, state = {} WHERE submission = ?1 AND channel = ?2
+         RETURNING state = 'waiting'",
         "CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN ?4 END",
         "CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
               WHEN ?4 IS NULL THEN 'parked' ELSE 'waiting' END"
-    ))?
-    .execute(params![found.submission.as_bytes(), found.channel, interrupted, due_at])?;
-    Ok(verdict)
+    ))?;
+    let due_at = again.map(Timestamp::as_millisecond);
+    let key = (found.submission.as_bytes(), &found.channel);
+    let waits: bool = statement.query_row(params![key.0, key.1, interrupted, due_at], |row| row.get(0))?;
+    Ok(again.filter(|_| waits))
 }
 
 /// Records how an attempt ended and what is to become of its delivery. Returns whether all of the submission's deliveries have

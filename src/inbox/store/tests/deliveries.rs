@@ -136,6 +136,16 @@ fn what_is_held_while_it_is_sent_is_not_sent_again() {
 }
 
 #[test]
+fn what_is_held_while_it_is_sent_is_not_sent_again_once_its_lease_is_over() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    assert_eq!(desk.claim("box", at(0)).len(), 1);
+    assert!(desk.editor().hold(id, "wait", at(1)).unwrap());
+    assert_eq!(desk.claim("box", at(200)).len(), 0);
+    assert_eq!(desk.states(id), [("box", State::Held)]);
+}
+
+#[test]
 fn a_retry_queues_what_it_names_and_nothing_else() {
     let desk = Desk::with_channels(&["box", "crm"], &[]);
     let parked = desk.keep_new(&contact("parked"));
