@@ -57,10 +57,14 @@ fn claim_in(
 ) -> Result<Claims, StoreError> {
     let channel = &want.target.name;
     if is_off(tx, secret, &want.target)? {
-        let mut park = tx.prepare_cached(
-            "UPDATE delivery SET state = 'parked', due_at = NULL WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL",
-        )?;
-        park.execute([channel])?;
+        for again in [false, true] {
+            let mut park = tx.prepare_cached(&format!(
+                "UPDATE delivery SET state = 'parked', due_at = NULL
+                 WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND {}",
+                condition(again)
+            ))?;
+            park.execute([channel])?;
+        }
         return Ok(Claims { is_off: true, ..Claims::default() });
     }
     mend_times(tx, channel, now)?;
@@ -94,9 +98,10 @@ fn claim_in(
 /// What lies further ahead than anything ever should was put there by a clock that has been set back since.
 fn mend_times(tx: &Connection, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     let far = now.as_millisecond().saturating_add(millis(schedule::LONGEST_DELAY));
-    for again in ["failures = 0", "failures > 0"] {
+    for again in [false, true] {
         let mut mend = tx.prepare_cached(&format!(
-            "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {again}"
+            "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {}",
+            condition(again)
         ))?;
         mend.execute(params![channel, far, now.as_millisecond()])?;
     }

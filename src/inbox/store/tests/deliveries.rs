@@ -316,6 +316,8 @@ fn what_waits_is_found_without_looking_at_everything() {
         "SELECT submission FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND failures > 0 ORDER BY due_at LIMIT 4",
         "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND failures > 0 ORDER BY due_at LIMIT 1",
         "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND failures = 0",
+        "UPDATE delivery SET state = 'parked', due_at = NULL
+         WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND failures = 0",
         "SELECT submission FROM delivery WHERE state = 'sending'",
     ] {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
