@@ -220,6 +220,8 @@ fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
     for claimed in desk.claim("crm", at(0)) {
         desk.record(&claimed, &Outcome::delivered("taken"), Verdict::Delivered, at(1));
     }
+    let quotes = desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1));
+    desk.runtime.block_on(quotes).unwrap();
     let erased = desk.editor().erase("ADA@example.COM").unwrap();
     let expected =
         Erased { submissions: 1, deliveries: 1, delivered: 1, attempts: 1, fingerprints: 2, is_wiped: true };
@@ -274,11 +276,43 @@ fn only_what_is_settled_is_sealed() {
     let seal = || desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal());
     assert_eq!(desk.reader().to_be_sealed(9).unwrap(), []);
-    let sent = desk.claim("crm", at(0));
-    assert!(desk.record(&sent[0], &Outcome::delivered("ok"), Verdict::Delivered, at(1)));
+    // Who refuses it may quote it.
+    let quotes = Outcome::failed(Cause::Channel, "500: no sesame here");
+    let refused = desk.claim("crm", at(0));
+    desk.record(&refused[0], &quotes, Verdict::Again(at(5)), at(1));
+    desk.runtime
+        .block_on(desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1)))
+        .unwrap();
+    let sent = desk.claim("crm", at(5));
+    assert!(desk.record(&sent[0], &Outcome::delivered("ok"), Verdict::Delivered, at(6)));
+    desk.runtime.block_on(desk.store.resume("crm".to_owned(), at(6))).unwrap();
     assert_eq!(desk.reader().to_be_sealed(9).unwrap().len(), 1);
     assert!(seal() && !seal());
     assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    assert!(!desk.files_hold("sesame"));
+    assert_eq!(desk.deliveries(id)[0].attempts.len(), 2);
+}
+
+#[test]
+fn whoever_reads_for_long_keeps_nobody_from_writing_while_the_log_is_to_be_emptied() {
+    let desk = Desk::with_channels(&[], &[]);
+    let id = desk.keep_new(&contact("sesame"));
+    let reader = desk.connection();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM submission").unwrap();
+    desk.keep_new(&waitlist("else@example.com"));
+    let (path, wiped) = (desk.options.path.clone(), std::sync::mpsc::channel());
+    let (told, erasing) = wiped;
+    std::thread::spawn(move || told.send(Editor::open(&path).unwrap().erase("ada@example.com").unwrap()));
+    while desk.reader().get(id).unwrap().is_some() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The server gives up on a lock well before the one who erases gives up on the reader.
+    assert!(!desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    for n in 0..20 {
+        desk.keep_new(&contact(&format!("message {n}")));
+    }
+    reader.execute_batch("COMMIT").unwrap();
+    assert!(erasing.recv().unwrap().is_wiped);
     assert!(!desk.files_hold("sesame"));
 }
 
