@@ -294,7 +294,11 @@ pub(super) fn is_confirmed(tx: &Connection, id: Uuid) -> Result<bool, StoreError
 
 /// A channel works again: what waits because it did not needs to wait no longer, and begins its schedule anew.
 pub(super) fn resume(tx: &Connection, channel: &str, now: Timestamp) -> Result<usize, StoreError> {
-    tx.prepare_cached("UPDATE channel SET paused_at = NULL WHERE name = ?1")?.execute([channel])?;
+    // What it said may quote a visitor, and says nothing of it any more.
+    tx.prepare_cached(
+        "UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1",
+    )?
+    .execute([channel])?;
     let mut statement = tx.prepare_cached(
         "UPDATE delivery SET due_at = ?2, failures = 0
          WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND failures > 0 AND blame = 'channel'",
@@ -337,7 +341,8 @@ fn is_off(tx: &Connection, secret: &Secret, target: &Target) -> Result<bool, Sto
         None => Ok(false),
         Some(hash) if hash == Some(secret.target(&target.leads_to)) => Ok(true),
         Some(_) => {
-            tx.prepare_cached("UPDATE channel SET off_at = NULL WHERE name = ?1")?.execute([&target.name])?;
+            tx.prepare_cached("UPDATE channel SET off_at = NULL, answer = NULL WHERE name = ?1")?
+                .execute([&target.name])?;
             Ok(false)
         }
     }
@@ -351,7 +356,13 @@ pub(super) fn seal(tx: &Connection, id: Uuid, sealed: &[u8]) -> Result<bool, Sto
     let mut statement = tx.prepare_cached(
         "UPDATE submission SET fields = '{}', sealed = ?2 WHERE id = ?1 AND sealed IS NULL",
     )?;
-    Ok(statement.execute(params![id.as_bytes(), sealed])? == 1)
+    let is_sealed = statement.execute(params![id.as_bytes(), sealed])? == 1;
+    if is_sealed {
+        // Who refused it may have quoted it.
+        tx.prepare_cached("UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0")?
+            .execute([id.as_bytes()])?;
+    }
+    Ok(is_sealed)
 }
 
 /// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What
