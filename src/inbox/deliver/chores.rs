@@ -180,7 +180,7 @@ async fn tell_digest(
         None => return store.remember(DIGEST, due).await,
         Some(_) => {}
     }
-    let digest = Digest::read(&Reader::open(database)?)?;
+    let digest = Digest::read(&Reader::open(database)?, now)?;
     if digest.is_empty() || channels.is_empty() {
         return store.remember(DIGEST, due).await;
     }

@@ -209,6 +209,17 @@ impl Reader {
         Ok(states)
     }
 
+    /// How many deliveries were due before that time and are still waiting, by channel.
+    pub fn overdue(&self, before: Timestamp) -> Result<Vec<(String, usize)>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT channel, count(*) FROM delivery WHERE state = 'waiting' AND due_at < ?1 GROUP BY channel ORDER BY channel",
+        )?;
+        let rows = statement.query_map([before.as_millisecond()], |row| {
+            Ok((row.get(0)?, usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default()))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Submissions with which nothing is to be done any more and that are not sealed yet, the oldest first.
     pub fn to_be_sealed(&self, most: usize) -> Result<Vec<Submission>, StoreError> {
         let mut statement = self.connection.prepare_cached(&format!(

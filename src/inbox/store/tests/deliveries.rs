@@ -146,6 +146,17 @@ fn what_is_held_while_it_is_sent_is_not_sent_again_once_its_lease_is_over() {
 }
 
 #[test]
+fn what_nobody_delivers_though_it_is_due_is_counted_as_overdue() {
+    let desk = Desk::with_channels(&["box", "renamed"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    let received = desk.reader().get(id).unwrap().unwrap().received_at;
+    let later = received + Duration::from_secs(1);
+    assert_eq!(desk.reader().overdue(received).unwrap(), []);
+    assert_eq!(desk.claim("box", later).len(), 1);
+    assert_eq!(desk.reader().overdue(later).unwrap(), [("renamed".to_owned(), 1)]);
+}
+
+#[test]
 fn a_retry_queues_what_it_names_and_nothing_else() {
     let desk = Desk::with_channels(&["box", "crm"], &[]);
     let parked = desk.keep_new(&contact("parked"));
