@@ -404,6 +404,9 @@ mod tests {
         assert_eq!(secret.value, "\"…\"");
         assert_eq!(secret.origin.to_string(), "environment FRONTDESK_CHANNEL__MY_CRM__SECRET");
         assert!(!format!("{config:?}").contains("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
+        // Whoever has the address of a chat service's webhook can write there.
+        let url = config.settings.iter().find(|setting| setting.key == "channel.my-crm.url").unwrap();
+        assert_eq!(url.value, "\"…\"");
     }
 
     #[test]
@@ -423,7 +426,13 @@ mod tests {
         );
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"http://hooks.example.com/\"",
-            &["frontdesk.toml:4: `channel.a.url` must be"],
+            &[
+                "frontdesk.toml:4: `channel.a.url` must be an address to post to: submissions do not travel in the clear",
+            ],
+        );
+        check(
+            "name = \"a\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/\"\nsecret = \"abc\"",
+            &["frontdesk.toml:5: `channel.a.secret` must be `whsec_` and 24 to 64 random bytes"],
         );
         check(
             "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"contcat\"]",

@@ -114,7 +114,7 @@ async fn canary(channel: &Options) -> Outcome {
 /// What waits for the operator in the inbox.
 fn attention<W: Write>(report: &mut Report<W>, database: &Path) -> anyhow::Result<()> {
     let digest = match Reader::open(database) {
-        Ok(inbox) => Digest::read(&inbox)?,
+        Ok(inbox) => Digest::read(&inbox, Timestamp::now())?,
         Err(StoreError::Missing(_)) => return report.note("inbox", "nothing has been received yet"),
         Err(error) => return report.finding("inbox", &Finding::Bad(error.to_string())),
     };

@@ -102,9 +102,9 @@ fn webhook(
     let url = r.get(&key("url"), "", url);
     let secrets = r.get(&key("secret"), "[]", keys);
     let body = r.get(&key("body"), "standard", |raw| {
-        Body::parse(
-            raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?,
-        )
+        let text =
+            raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
+        Body::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
     });
     let allow_private = r.get(&key("allow_private"), "false", value::flag);
     let extra_roots = certificates(r, key, defaults).and_then(|pem| Roots::parse(&pem).ok());
@@ -214,14 +214,15 @@ fn is_loopback(host: &str) -> bool {
 fn url(raw: &Raw) -> Parsed<Option<Url>> {
     match raw.as_text() {
         Some("") => Ok(None),
-        Some(text) => Url::parse(text).map(Some),
+        Some(text) => Url::parse(text).map(Some).map_err(|why| format!("an address to post to: {why}")),
         None => Err("an address such as \"https://hooks.example.com/frontdesk\"".to_owned()),
     }
 }
 
 fn keys(raw: &Raw) -> Parsed<Vec<Key>> {
     let expected = || "a key \"whsec_…\", or a list of two while it is being changed".to_owned();
-    raw.items().ok_or_else(expected)?.into_iter().map(Key::parse).collect()
+    let key = |text: &str| Key::parse(text).map_err(|why| why.replacen("expected ", "", 1));
+    raw.items().ok_or_else(expected)?.into_iter().map(key).collect()
 }
 
 fn secret(raw: &Raw) -> Parsed<Option<String>> {

@@ -49,7 +49,7 @@ impl fmt::Display for Origin {
 pub struct Setting {
     /// `server.listen`, or `channel.crm.url` for the channel of that name.
     pub key: String,
-    /// As it would stand in the file; the password in an address is hidden.
+    /// As it would stand in the file; passwords, keys and the addresses of webhooks are hidden.
     pub value: String,
     /// Who said so.
     pub origin: Origin,
@@ -273,9 +273,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether the value of a key is nobody's business.
+/// Whether the value of a key is nobody's business. The address of a chat service's webhook is its password.
 fn is_secret(key: &str) -> bool {
-    matches!(key.rsplit('.').next(), Some("secret" | "password"))
+    match key.rsplit('.').next() {
+        Some("secret" | "password") => true,
+        Some("url") => key.starts_with("channel."),
+        _ => false,
+    }
 }
 
 /// Whether it can stand in a key, in the name of a variable and on a command line.

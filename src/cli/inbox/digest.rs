@@ -7,9 +7,9 @@ use crate::inbox::Reader;
 use crate::inbox::deliver::digest::Digest;
 use crate::inbox::text::visible;
 
-/// A line for each thing that needs attention. Channels quote what other sides said, so that nothing is shown as it is.
+/// A line for each thing that needs attention.
 pub(super) fn run(reader: Option<&Reader>, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let lines = reader.map(Digest::read).transpose()?.unwrap_or_default().lines();
+    let lines = reader.map(|inbox| Digest::read(inbox, console.now)).transpose()?.unwrap_or_default().lines();
     if lines.is_empty() {
         writeln!(console.out, "Nothing needs your attention.")?;
     }

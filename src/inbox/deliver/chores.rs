@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use jiff::civil::Time;
@@ -49,22 +49,33 @@ pub(super) async fn run(
     // Something may have been sealed or removed just before the last process ended.
     let mut log_is_stale = something_goes;
     name_orphans(&database, &channels);
+    // Looking through the inbox takes its time: what is sealed meanwhile only has the log cut off.
+    let mut look_at = Instant::now();
     loop {
         let now = Timestamp::now();
+        let is_time = Instant::now() >= look_at;
         let done = async {
-            log_is_stale |= remove_expired(&housekeeping, &store, now).await? > 0;
-            log_is_stale |= seal_settled(&housekeeping, &database, &store).await? > 0;
+            if is_time {
+                log_is_stale |= remove_expired(&housekeeping, &store, now).await? > 0;
+                log_is_stale |= seal_settled(&housekeeping, &database, &store).await? > 0;
+            }
             if log_is_stale {
                 log_is_stale = !store.empty_log().await?;
             }
-            tell_digest(&housekeeping, &database, &store, &channels, now).await
+            if is_time {
+                tell_digest(&housekeeping, &database, &store, &channels, now).await?;
+            }
+            Ok::<(), StoreError>(())
         };
         if let Err(error) = done.await {
             tracing::warn!(%error, "the inbox could not be looked after; it is tried again");
         }
-        let pause = if log_is_stale { SOON } else { pause(&housekeeping, Timestamp::now()) };
+        if is_time {
+            look_at = Instant::now() + pause(&housekeeping, Timestamp::now());
+        }
+        let wake_at = if log_is_stale { look_at.min(Instant::now() + SOON) } else { look_at };
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
+            () = tokio::time::sleep_until(wake_at.into()) => {}
             () = sealed.notified() => {
                 log_is_stale = true;
                 // Others will follow.
@@ -169,7 +180,7 @@ async fn tell_digest(
         None => return store.remember(DIGEST, due).await,
         Some(_) => {}
     }
-    let digest = Digest::read(&Reader::open(database)?)?;
+    let digest = Digest::read(&Reader::open(database)?, now)?;
     if digest.is_empty() || channels.is_empty() {
         return store.remember(DIGEST, due).await;
     }

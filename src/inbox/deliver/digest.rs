@@ -1,5 +1,7 @@
 //! What waits for the operator's attention, in a few sentences, once a day.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
@@ -16,13 +18,19 @@ pub struct Digest {
     pub held: usize,
     /// The channels, with what keeps them from delivering and how many deliveries they have in which state.
     pub channels: Vec<ChannelState>,
+    /// The channels with deliveries that nobody makes though they have long been due, and how many those are.
+    pub overdue: Vec<(String, usize)>,
 }
 
+/// What has been due for longer waits for something else than its turn.
+const LONG_DUE: Duration = Duration::from_hours(1);
+
 impl Digest {
-    /// Reads the counts.
-    pub fn read(inbox: &Reader) -> Result<Digest, StoreError> {
+    /// Reads the counts, as they are at `now`.
+    pub fn read(inbox: &Reader, now: Timestamp) -> Result<Digest, StoreError> {
         let held = inbox.count(&Filter { status: Some(Status::Held), ..Filter::default() })?;
-        Ok(Digest { held, channels: inbox.channels()? })
+        let overdue = inbox.overdue(now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN))?;
+        Ok(Digest { held, channels: inbox.channels()?, overdue })
     }
 
     /// Whether there is nothing to say.
@@ -50,11 +58,20 @@ impl Digest {
                      is changed, run: frontdesk inbox retry --channel {name}",
                     obstacle.since
                 )),
+                // What it says may quote a visitor, and this goes to others than its submission did.
                 Some(obstacle) => lines.push(format!(
-                    "Channel \"{name}\" fails since {:.0} and is only probed; what is meant for it waits. It last said: {}",
-                    obstacle.since, obstacle.answer
+                    "Channel \"{name}\" fails since {:.0} and is only probed; what is meant for it waits (frontdesk inbox stats tells what it says).",
+                    obstacle.since
                 )),
                 None => {}
+            }
+            let overdue = self.overdue.iter().find(|(other, _)| other == name);
+            if let (None, Some((_, n))) = (&channel.obstacle, overdue) {
+                lines.push(format!(
+                    "{n} {} for channel \"{name}\" should have been tried more than an hour ago: is a channel of that name still configured, and \
+                     does the server run?",
+                    if *n == 1 { "delivery" } else { "deliveries" },
+                ));
             }
             match channel.count(State::Parked) {
                 0 => {}
@@ -123,7 +140,7 @@ mod tests {
 
     #[test]
     fn where_all_is_well_there_is_nothing_to_say() {
-        let digest = Digest { held: 0, channels: vec![channel("crm", None, 0)] };
+        let digest = Digest { channels: vec![channel("crm", None, 0)], ..Digest::default() };
         assert!(digest.is_empty());
     }
 
@@ -135,7 +152,10 @@ mod tests {
                 channel("crm", Some(false), 0),
                 channel("mail", None, 1),
                 channel("old", Some(true), 3),
+                channel("renamed", None, 0),
             ],
+            // Why nothing is delivered by that one is said already.
+            overdue: vec![("crm".to_owned(), 9), ("renamed".to_owned(), 2)],
         };
         let lines = digest.lines();
         let begin = [
@@ -144,10 +164,12 @@ mod tests {
             "1 delivery for channel \"mail\" is parked",
             "Channel \"old\" is switched off since 2026-11-20T06:00:00Z",
             "3 deliveries for channel \"old\" are parked",
+            "2 deliveries for channel \"renamed\" should have been tried more than an hour ago",
         ];
         assert_eq!(lines.len(), begin.len(), "{lines:#?}");
         for (line, begin) in lines.iter().zip(begin) {
             assert!(line.starts_with(begin), "{line}");
+            assert!(!line.contains("nobody@example.com"), "another side may quote a visitor: {line}");
         }
     }
 
@@ -161,6 +183,7 @@ mod tests {
                 channel("old", Some(true), 0),
                 channel("team", None, 0),
             ],
+            overdue: Vec::new(),
         };
         let order = digest.order(["crm", "mail", "new", "old", "team"].into_iter());
         assert_eq!(order, ["new", "team", "mail", "crm"]);
@@ -168,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_day_has_one_digest() {
-        let digest = Digest { held: 1, channels: Vec::new() };
+        let digest = Digest { held: 1, ..Digest::default() };
         let at = |text: &str| digest.notice(text.parse().unwrap()).id;
         assert_eq!(at("2026-11-20T07:00:00Z"), at("2026-11-20T23:59:59Z"));
         assert_ne!(at("2026-11-20T07:00:00Z"), at("2026-11-21T07:00:00Z"));
@@ -187,7 +210,7 @@ mod tests {
         let since = "2026-11-20T06:00:00Z".parse().unwrap();
         ChannelState {
             name: name.to_owned(),
-            obstacle: off.map(|off| Obstacle { off, since, answer: "no".to_owned() }),
+            obstacle: off.map(|off| Obstacle { off, since, answer: "no nobody@example.com".to_owned() }),
             deliveries: vec![(State::Delivered, 7), (State::Parked, parked)],
         }
     }

@@ -77,7 +77,10 @@ impl Worker {
     pub fn start(options: Options, store: Store) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let bell = Arc::new(Notify::new());
-        bell::tell(&options.database, &bell)?;
+        if let Err(error) = bell::tell(&options.database, &bell) {
+            // The kernel has only so many watches for each user; a site must not be down because others have taken them all.
+            tracing::warn!(%error, "what other processes queue is noticed within a minute only");
+        }
         let (stop, stopping) = watch::channel(false);
         let confirmations = Confirmations::default();
         let run = {
@@ -85,6 +88,8 @@ impl Worker {
             move || {
                 let work = Work::new(options, store, confirmations, stopping);
                 LocalSet::new().block_on(&runtime, work.run(&bell));
+                // A look-up or a disk that does not answer must not keep the process from ending.
+                runtime.shutdown_background();
             }
         };
         let thread = std::thread::Builder::new().name("deliveries".into()).spawn(run)?;
@@ -127,15 +132,8 @@ impl Confirmations {
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
         let (told, confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(told);
-        let waited = self.wait_told(store, id, timeout, confirmed).await;
-        let mut waiting = self.lock();
-        if let Some(others) = waiting.get_mut(&id) {
-            others.retain(|other| !other.is_closed());
-            if others.is_empty() {
-                waiting.remove(&id);
-            }
-        }
-        waited
+        let _place = Place { confirmations: self, id };
+        self.wait_told(store, id, timeout, confirmed).await
     }
 
     async fn wait_told(
@@ -171,6 +169,24 @@ impl Confirmations {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, Vec<oneshot::Sender<()>>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place among those who wait for a submission. It is given back however the waiting ends: whoever hangs up just drops it.
+struct Place<'a> {
+    confirmations: &'a Confirmations,
+    id: Uuid,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.confirmations.lock();
+        if let Some(others) = waiting.get_mut(&self.id) {
+            others.retain(|other| !other.is_closed());
+            if others.is_empty() {
+                waiting.remove(&self.id);
+            }
+        }
     }
 }
 

@@ -220,12 +220,17 @@ impl Database {
     /// Copies the log into the database and cuts it off, so that no earlier state can be read from it. False where somebody reads
     /// just now.
     pub(super) fn empty_log(&self) -> Result<bool, StoreError> {
-        empty_log(&self.connection)
+        let emptied = empty_log(&self.connection);
+        self.connection.busy_timeout(BUSY_TIMEOUT)?;
+        emptied
     }
 }
 
+/// Waits for nobody, and leaves the connection without patience for locks: SQLite would wait for readers with the writer's lock in its hands, and so keep
+/// everybody from writing meanwhile.
 fn empty_log(connection: &Connection) -> Result<bool, StoreError> {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    connection.busy_timeout(Duration::ZERO)?;
     let (busy, frames) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], row)?;
     Ok(busy == 0 && frames <= 0)
 }

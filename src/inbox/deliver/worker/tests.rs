@@ -74,6 +74,14 @@ fn a_confirmation_is_waited_for_as_long_as_it_takes_or_as_is_allowed() {
     let early = Confirmations::default();
     assert!(!desk.runtime.block_on(early.wait(&desk.store, id, patience)).unwrap());
     assert_eq!(early.lock().len(), 0, "nothing is left of it");
+    let given_up = async {
+        tokio::select! {
+            _ = early.wait(&desk.store, id, Duration::from_mins(1)) => panic!("nobody delivers it"),
+            () = tokio::time::sleep(patience) => {}
+        }
+    };
+    desk.runtime.block_on(given_up);
+    assert_eq!(early.lock().len(), 0, "nothing is left of one who hangs up either");
     let worker = desk.start();
     let confirmations = worker.confirmations();
     assert!(desk.runtime.block_on(confirmations.wait(&desk.store, id, Duration::from_secs(20))).unwrap());

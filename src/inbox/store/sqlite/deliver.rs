@@ -84,10 +84,14 @@ fn claim_in(
 ) -> Result<Claims, StoreError> {
     let channel = &want.target.name;
     if is_off(tx, secret, &want.target)? {
-        let mut park = tx.prepare_cached(
-            "UPDATE delivery SET state = 'parked', due_at = NULL WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL",
-        )?;
-        park.execute([channel])?;
+        for again in [false, true] {
+            let mut park = tx.prepare_cached(&format!(
+                "UPDATE delivery SET state = 'parked', due_at = NULL
+                 WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND {}",
+                condition(again)
+            ))?;
+            park.execute([channel])?;
+        }
         return Ok(Claims { is_off: true, ..Claims::default() });
     }
     mend_times(tx, channel, now)?;
@@ -106,8 +110,7 @@ fn claim_in(
         for found in due.into_iter().filter(|found| !mine(found)).take(places) {
             if found.is_sending {
                 // Whoever had it has not been heard of for as long as an attempt may take.
-                let found_again = interrupt(tx, &found, now)?;
-                if found_again == Verdict::Again(now) {
+                if interrupt(tx, &found, now)? == Some(now) {
                     claimed.extend(begin(tx, found, again, now, lease)?);
                 }
             } else {
@@ -122,9 +125,10 @@ fn claim_in(
 /// What lies further ahead than anything ever should was put there by a clock that has been set back since.
 fn mend_times(tx: &Connection, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     let far = now.as_millisecond().saturating_add(millis(schedule::LONGEST_DELAY));
-    for again in ["failures = 0", "failures > 0"] {
+    for again in [false, true] {
         let mut mend = tx.prepare_cached(&format!(
-            "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {again}"
+            "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {}",
+            condition(again)
         ))?;
         mend.execute(params![channel, far, now.as_millisecond()])?;
     }
@@ -221,22 +225,25 @@ fn begin(
     Ok(None)
 }
 
-/// Notes that nobody heard the end of an attempt, and queues the delivery again.
-fn interrupt(tx: &Connection, found: &Found, now: Timestamp) -> Result<Verdict, StoreError> {
+/// Notes that nobody heard the end of an attempt, and queues the delivery again. Returns when it is due; nothing if it is held
+/// by now, or parked.
+fn interrupt(tx: &Connection, found: &Found, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     let interrupted = found.interrupted.saturating_add(1);
-    let verdict = schedule::judge_interrupted(interrupted, now);
-    let due_at = match verdict {
-        Verdict::Again(at) => Some(at.as_millisecond()),
-        _ => None,
+    let again = match schedule::judge_interrupted(interrupted, now) {
+        Verdict::Again(at) => Some(at),
+        Verdict::Delivered | Verdict::Parked => None,
     };
-    tx.prepare_cached(&format!(
-        "UPDATE delivery SET interrupted = ?3, due_at = {}, state = {} WHERE submission = ?1 AND channel = ?2",
+    let mut statement = tx.prepare_cached(&format!(
+        "UPDATE delivery SET interrupted = ?3, due_at = {}, state = {} WHERE submission = ?1 AND channel = ?2
+         RETURNING state = 'waiting'",
         "CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN ?4 END",
         "CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
               WHEN ?4 IS NULL THEN 'parked' ELSE 'waiting' END"
-    ))?
-    .execute(params![found.submission.as_bytes(), found.channel, interrupted, due_at])?;
-    Ok(verdict)
+    ))?;
+    let due_at = again.map(Timestamp::as_millisecond);
+    let key = (found.submission.as_bytes(), &found.channel);
+    let waits: bool = statement.query_row(params![key.0, key.1, interrupted, due_at], |row| row.get(0))?;
+    Ok(again.filter(|_| waits))
 }
 
 /// Records how an attempt ended and what is to become of its delivery. Returns whether all of the submission's deliveries have
@@ -314,7 +321,11 @@ pub(super) fn is_confirmed(tx: &Connection, id: Uuid) -> Result<bool, StoreError
 
 /// A channel works again: what waits because it did not needs to wait no longer, and begins its schedule anew.
 pub(super) fn resume(tx: &Connection, channel: &str, now: Timestamp) -> Result<usize, StoreError> {
-    tx.prepare_cached("UPDATE channel SET paused_at = NULL WHERE name = ?1")?.execute([channel])?;
+    // What it said may quote a visitor, and says nothing of it any more.
+    tx.prepare_cached(
+        "UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1",
+    )?
+    .execute([channel])?;
     let mut statement = tx.prepare_cached(
         "UPDATE delivery SET due_at = ?2, failures = 0
          WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND failures > 0 AND blame = 'channel'",
@@ -357,7 +368,8 @@ fn is_off(tx: &Connection, secret: &Secret, target: &Target) -> Result<bool, Sto
         None => Ok(false),
         Some(hash) if hash == Some(secret.target(&target.leads_to)) => Ok(true),
         Some(_) => {
-            tx.prepare_cached("UPDATE channel SET off_at = NULL WHERE name = ?1")?.execute([&target.name])?;
+            tx.prepare_cached("UPDATE channel SET off_at = NULL, answer = NULL WHERE name = ?1")?
+                .execute([&target.name])?;
             Ok(false)
         }
     }
@@ -371,7 +383,13 @@ pub(super) fn seal(tx: &Connection, id: Uuid, sealed: &[u8]) -> Result<bool, Sto
     let mut statement = tx.prepare_cached(
         "UPDATE submission SET fields = '{}', sealed = ?2 WHERE id = ?1 AND sealed IS NULL",
     )?;
-    Ok(statement.execute(params![id.as_bytes(), sealed])? == 1)
+    let is_sealed = statement.execute(params![id.as_bytes(), sealed])? == 1;
+    if is_sealed {
+        // Who refused it may have quoted it.
+        tx.prepare_cached("UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0")?
+            .execute([id.as_bytes()])?;
+    }
+    Ok(is_sealed)
 }
 
 /// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What

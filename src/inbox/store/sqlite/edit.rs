@@ -21,10 +21,16 @@ pub(super) fn retry(tx: &Connection, retry: &Retry, now: Timestamp) -> Result<us
     if let Some(channel) = &retry.channel {
         values.push(channel.clone().into());
         sql.push_str(&format!(" AND channel = ?{}", values.len()));
-        tx.execute("UPDATE channel SET off_at = NULL, paused_at = NULL WHERE name = ?1", [channel])?;
+        tx.execute(
+            "UPDATE channel SET off_at = NULL, paused_at = NULL, answer = NULL WHERE name = ?1",
+            [channel],
+        )?;
     }
     tx.execute(
-        &format!("UPDATE channel SET off_at = NULL WHERE name IN (SELECT channel FROM delivery WHERE {sql})"),
+        &format!(
+            "UPDATE channel SET off_at = NULL, answer = CASE WHEN paused_at IS NOT NULL THEN answer END
+             WHERE name IN (SELECT channel FROM delivery WHERE {sql})"
+        ),
         params_from_iter(&values),
     )?;
     values.push(now.as_millisecond().into());
@@ -91,6 +97,12 @@ pub(super) fn erase(tx: &Connection, secret: &Secret, email: &str) -> Result<Era
     let deliveries = count("delivery WHERE submission IN temp.erased")?;
     let delivered = count("delivery WHERE submission IN temp.erased AND state = 'delivered'")?;
     let attempts = count("attempt WHERE submission IN temp.erased")?;
+    // What a channel last said may quote any of them.
+    tx.execute(
+        "UPDATE channel SET answer = NULL
+         WHERE name IN (SELECT channel FROM delivery WHERE submission IN temp.erased)",
+        [],
+    )?;
     let fingerprints = tx.execute("DELETE FROM fingerprint WHERE submission IN temp.erased", [])?;
     // Deliveries and attempts go with them.
     tx.execute("DELETE FROM submission WHERE id IN temp.erased", [])?;

@@ -78,15 +78,17 @@ impl Editor {
     /// Copies the log into the database and cuts it off, so that no earlier state can be read from it.
     fn empty_log(&self) -> Result<bool, StoreError> {
         let started = Instant::now();
-        loop {
-            if empty_log(&self.connection)? {
-                return Ok(true);
+        let emptied = loop {
+            match empty_log(&self.connection) {
+                Ok(false) | Err(StoreError::Locked) if started.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(StoreError::Locked) => break Ok(false),
+                emptied => break emptied,
             }
-            if started.elapsed() > PATIENCE {
-                return Ok(false);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        };
+        self.connection.busy_timeout(PATIENCE)?;
+        emptied
     }
 
     fn change<T>(

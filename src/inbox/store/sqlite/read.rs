@@ -75,9 +75,10 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Value>) {
                 Status::Parked => {
                     "s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked')"
                 }
+                // Asked of each submission: a set of all that wait would be made anew for each page of a listing.
                 Status::Waiting => {
-                    "s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE due_at IS NOT NULL)
-                     AND s.id NOT IN (SELECT submission FROM delivery WHERE state = 'parked')"
+                    "s.held_at IS NULL AND EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND due_at IS NOT NULL)
+                     AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state = 'parked')"
                 }
                 Status::Delivered => {
                     "s.held_at IS NULL AND EXISTS (SELECT 1 FROM delivery WHERE submission = s.id)
@@ -206,6 +207,17 @@ impl Reader {
         }
         states.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(states)
+    }
+
+    /// How many deliveries were due before that time and are still waiting, by channel.
+    pub fn overdue(&self, before: Timestamp) -> Result<Vec<(String, usize)>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT channel, count(*) FROM delivery WHERE state = 'waiting' AND due_at < ?1 GROUP BY channel ORDER BY channel",
+        )?;
+        let rows = statement.query_map([before.as_millisecond()], |row| {
+            Ok((row.get(0)?, usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default()))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Submissions with which nothing is to be done any more and that are not sealed yet, the oldest first.

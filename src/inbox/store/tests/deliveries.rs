@@ -136,6 +136,27 @@ fn what_is_held_while_it_is_sent_is_not_sent_again() {
 }
 
 #[test]
+fn what_is_held_while_it_is_sent_is_not_sent_again_once_its_lease_is_over() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    assert_eq!(desk.claim("box", at(0)).len(), 1);
+    assert!(desk.editor().hold(id, "wait", at(1)).unwrap());
+    assert_eq!(desk.claim("box", at(200)).len(), 0);
+    assert_eq!(desk.states(id), [("box", State::Held)]);
+}
+
+#[test]
+fn what_nobody_delivers_though_it_is_due_is_counted_as_overdue() {
+    let desk = Desk::with_channels(&["box", "renamed"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    let received = desk.reader().get(id).unwrap().unwrap().received_at;
+    let later = received + Duration::from_secs(1);
+    assert_eq!(desk.reader().overdue(received).unwrap(), []);
+    assert_eq!(desk.claim("box", later).len(), 1);
+    assert_eq!(desk.reader().overdue(later).unwrap(), [("renamed".to_owned(), 1)]);
+}
+
+#[test]
 fn a_retry_queues_what_it_names_and_nothing_else() {
     let desk = Desk::with_channels(&["box", "crm"], &[]);
     let parked = desk.keep_new(&contact("parked"));
@@ -210,6 +231,8 @@ fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
     for claimed in desk.claim("crm", at(0)) {
         desk.record(&claimed, &Outcome::delivered("taken"), Verdict::Delivered, at(1));
     }
+    let quotes = desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1));
+    desk.runtime.block_on(quotes).unwrap();
     let erased = desk.editor().erase("ADA@example.COM").unwrap();
     let expected =
         Erased { submissions: 1, deliveries: 1, delivered: 1, attempts: 1, fingerprints: 2, is_wiped: true };
@@ -264,11 +287,43 @@ fn only_what_is_settled_is_sealed() {
     let seal = || desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal());
     assert_eq!(desk.reader().to_be_sealed(9).unwrap(), []);
-    let sent = desk.claim("crm", at(0));
-    assert!(desk.record(&sent[0], &Outcome::delivered("ok"), Verdict::Delivered, at(1)));
+    // Who refuses it may quote it.
+    let quotes = Outcome::failed(Cause::Channel, "500: no sesame here");
+    let refused = desk.claim("crm", at(0));
+    desk.record(&refused[0], &quotes, Verdict::Again(at(5)), at(1));
+    desk.runtime
+        .block_on(desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1)))
+        .unwrap();
+    let sent = desk.claim("crm", at(5));
+    assert!(desk.record(&sent[0], &Outcome::delivered("ok"), Verdict::Delivered, at(6)));
+    desk.runtime.block_on(desk.store.resume("crm".to_owned(), at(6))).unwrap();
     assert_eq!(desk.reader().to_be_sealed(9).unwrap().len(), 1);
     assert!(seal() && !seal());
     assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    assert!(!desk.files_hold("sesame"));
+    assert_eq!(desk.deliveries(id)[0].attempts.len(), 2);
+}
+
+#[test]
+fn whoever_reads_for_long_keeps_nobody_from_writing_while_the_log_is_to_be_emptied() {
+    let desk = Desk::with_channels(&[], &[]);
+    let id = desk.keep_new(&contact("sesame"));
+    let reader = desk.connection();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM submission").unwrap();
+    desk.keep_new(&waitlist("else@example.com"));
+    let (path, wiped) = (desk.options.path.clone(), std::sync::mpsc::channel());
+    let (told, erasing) = wiped;
+    std::thread::spawn(move || told.send(Editor::open(&path).unwrap().erase("ada@example.com").unwrap()));
+    while desk.reader().get(id).unwrap().is_some() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The server gives up on a lock well before the one who erases gives up on the reader.
+    assert!(!desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    for n in 0..20 {
+        desk.keep_new(&contact(&format!("message {n}")));
+    }
+    reader.execute_batch("COMMIT").unwrap();
+    assert!(erasing.recv().unwrap().is_wiped);
     assert!(!desk.files_hold("sesame"));
 }
 
@@ -306,6 +361,8 @@ fn what_waits_is_found_without_looking_at_everything() {
         "SELECT submission FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND failures > 0 ORDER BY due_at LIMIT 4",
         "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND failures > 0 ORDER BY due_at LIMIT 1",
         "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND failures = 0",
+        "UPDATE delivery SET state = 'parked', due_at = NULL
+         WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND failures = 0",
         "SELECT submission FROM delivery WHERE state = 'sending'",
     ] {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
