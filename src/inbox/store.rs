@@ -354,6 +354,12 @@ impl Store {
         self.writer.change(move |tx| tx.recover(now)).await
     }
 
+    /// Queues again what is noted as begun and is not under way in truth: a commit that was reported as failed may have noted it.
+    /// To be called by whoever alone sends. Returns how many there were.
+    pub async fn retake(&self, under_way: Vec<Lease>, now: Timestamp) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| tx.retake(&under_way, now)).await
+    }
+
     /// Holds what waits to the schedule, after the clock was set back to `now`.
     pub async fn mend_waits(&self, now: Timestamp) -> Result<(), StoreError> {
         self.writer.change(move |tx| tx.mend_waits(now)).await

@@ -319,7 +319,12 @@ impl Work {
         if self.was_set_back(now) && self.store.mend_waits(now).await.is_err() {
             return STORE_RETRY;
         }
-        match self.store.claim(wants, self.roster.under_way().to_vec(), now, LEASE).await {
+        let under_way = self.roster.under_way().to_vec();
+        // A claim that failed may be on the disk all the same, with nobody to make those attempts.
+        if self.store_fails && self.store.retake(under_way.clone(), now).await.is_err() {
+            return STORE_RETRY;
+        }
+        match self.store.claim(wants, under_way, now, LEASE).await {
             Ok(claims) => {
                 self.store_fails = false;
                 let sleeps = claims.into_iter().enumerate().map(|(post, claims)| self.begin(post, claims));

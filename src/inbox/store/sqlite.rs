@@ -79,6 +79,10 @@ impl Changing<'_> {
         deliver::recover(self.tx, now)
     }
 
+    pub(super) fn retake(&self, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
+        deliver::retake(self.tx, under_way, now)
+    }
+
     pub(super) fn mend_waits(&self, now: Timestamp) -> Result<(), StoreError> {
         deliver::mend_waits(self.tx, now)
     }

@@ -19,13 +19,7 @@ use crate::inbox::store::{Claimed, Claims, Next, StoreError, Target, Want};
 ///
 /// Returns how many there were.
 pub(super) fn recover(tx: &Connection, now: Timestamp) -> Result<usize, StoreError> {
-    let mut orphans =
-        tx.prepare_cached(&format!("SELECT {DELIVERY} FROM delivery WHERE state = 'sending'"))?;
-    let orphans = orphans.query_map([], |row| Ok(Found::new(row)))?.collect::<Result<Vec<_>, _>>()?;
-    let count = orphans.len();
-    for orphan in orphans {
-        interrupt(tx, &orphan?, now)?;
-    }
+    let count = retake(tx, &[], now)?;
     // Whoever starts anew believes in every channel that was failing: perhaps that is why it was stopped.
     let mut paused = tx.prepare_cached("SELECT name FROM channel WHERE paused_at IS NOT NULL")?;
     let paused = paused.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
@@ -33,6 +27,21 @@ pub(super) fn recover(tx: &Connection, now: Timestamp) -> Result<usize, StoreErr
         resume(tx, &channel, now)?;
     }
     mend_waits(tx, now)?;
+    Ok(count)
+}
+
+/// Queues again what is noted as begun and is not under way in truth. Returns how many there were.
+pub(super) fn retake(tx: &Connection, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
+    let mut begun = tx.prepare_cached(&format!("SELECT {DELIVERY} FROM delivery WHERE state = 'sending'"))?;
+    let begun = begun.query_map([], |row| Ok(Found::new(row)))?.collect::<Result<Vec<_>, _>>()?;
+    let mut count = 0;
+    for found in begun {
+        let found = found?;
+        if !found.is_among(under_way) {
+            interrupt(tx, &found, now)?;
+            count += 1;
+        }
+    }
     Ok(count)
 }
 
@@ -102,12 +111,7 @@ fn claim_in(
             want.room.any.saturating_sub(claimed.len()).min(if again { want.room.again } else { usize::MAX });
         let due =
             if places == 0 { Vec::new() } else { due(tx, channel, again, now, places + under_way.len())? };
-        let mine = |found: &Found| {
-            under_way
-                .iter()
-                .any(|lease| lease.submission == found.submission && lease.channel == found.channel)
-        };
-        for found in due.into_iter().filter(|found| !mine(found)).take(places) {
+        for found in due.into_iter().filter(|found| !found.is_among(under_way)).take(places) {
             if found.is_sending {
                 // Whoever had it has not been heard of for as long as an attempt may take.
                 if interrupt(tx, &found, now)? == Some(now) {
@@ -157,6 +161,10 @@ impl Found {
             failures: row.get(4)?,
             interrupted: row.get(5)?,
         })
+    }
+
+    fn is_among(&self, under_way: &[Lease]) -> bool {
+        under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
     }
 }
 

@@ -51,6 +51,16 @@ fn what_is_claimed_is_not_claimed_again_until_its_lease_is_over() {
 }
 
 #[test]
+fn what_is_noted_as_begun_and_is_not_under_way_is_queued_again() {
+    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    let (mine, _nobodys) = (desk.claim("box", at(0)), desk.claim("crm", at(0)));
+    let retake = || desk.runtime.block_on(desk.store.retake(vec![mine[0].lease.clone()], at(1))).unwrap();
+    assert_eq!((retake(), retake()), (1, 0));
+    assert_eq!(desk.states(id), [("box", State::Sending), ("crm", State::Waiting)]);
+}
+
+#[test]
 fn one_that_was_interrupted_again_and_again_is_parked_in_the_end() {
     let desk = Desk::with_channels(&["box"], &[]);
     let id = desk.keep_new(&contact("Hello"));
