@@ -194,6 +194,8 @@ pub struct Claims {
     pub claimed: Vec<Claimed>,
     /// The channel is switched off; what waited for it is parked.
     pub is_off: bool,
+    /// The channel is noted as paused. The operator's retry takes that note away.
+    pub is_paused: bool,
     /// What is left.
     pub next: Next,
 }

@@ -100,6 +100,11 @@ impl Roster {
             let sleep = (!claims.is_off).then_some(SHORTEST_SLEEP);
             return Begun { sleep, switched: Some(!claims.is_off), ..Begun::default() };
         }
+        if lane.is_paused() && !claims.is_paused && claims.claimed.is_empty() {
+            // The operator wants it tried at once.
+            lane.switch(true);
+            return Begun { sleep: Some(SHORTEST_SLEEP), ..Begun::default() };
+        }
         for claimed in &claims.claimed {
             lane.begin(claimed.again);
             self.under_way.push(claimed.lease.clone());
@@ -353,6 +358,22 @@ mod tests {
         lane.begin(true);
         assert_eq!(lane.end(true, &asked(100_000), now), Turn::None);
         assert_eq!(lane.wakes_at(now), Some(now + Duration::from_hours(1)));
+    }
+
+    #[test]
+    fn a_pause_ends_once_the_operator_has_taken_the_note_of_it_away() {
+        let target = Target { name: "crm".to_owned(), leads_to: String::new() };
+        let mut roster = Roster::new([(target, 4)]);
+        let lane = &mut roster.posts[0].1;
+        for _ in 0..TRIP_AFTER {
+            fail(lane, Cause::Channel, START);
+        }
+        let noted = Claims { is_paused: true, ..Claims::default() };
+        assert_eq!(roster.begin(0, noted, Timestamp::UNIX_EPOCH, START).sleep, Some(FIRST_PAUSE));
+        assert_eq!(roster.wants(START)[0].room, Room::default());
+        let sleep = roster.begin(0, Claims::default(), Timestamp::UNIX_EPOCH, START).sleep;
+        assert_eq!(sleep, Some(SHORTEST_SLEEP));
+        assert_eq!(roster.wants(START)[0].room, Room { any: 4, again: 2 });
     }
 
     #[test]

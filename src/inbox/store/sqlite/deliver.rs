@@ -123,7 +123,8 @@ fn claim_in(
         }
     }
     let next = |again| next_due(tx, channel, again);
-    Ok(Claims { claimed, is_off: false, next: Next { first: next(false)?, again: next(true)? } })
+    let next = Next { first: next(false)?, again: next(true)? };
+    Ok(Claims { claimed, is_off: false, is_paused: is_paused(tx, channel)?, next })
 }
 
 /// What lies further ahead than anything ever should was put there by a clock that has been set back since.
@@ -365,6 +366,13 @@ pub(super) fn switch_off(
     )?
     .execute(params![target.name, secret.target(&target.leads_to), now.as_millisecond(), answer])?;
     Ok(())
+}
+
+/// Whether a channel is noted as one that is only probed.
+fn is_paused(tx: &Connection, channel: &str) -> Result<bool, StoreError> {
+    let mut statement =
+        tx.prepare_cached("SELECT 1 FROM channel WHERE name = ?1 AND paused_at IS NOT NULL")?;
+    Ok(statement.exists([channel])?)
 }
 
 /// Whether a channel is switched off. One that leads elsewhere by now is not.

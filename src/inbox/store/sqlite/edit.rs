@@ -11,7 +11,7 @@ use super::read::condition;
 use crate::inbox::store::{Erased, Filter, Retry, StoreError};
 
 /// Queues parked and waiting deliveries, so that they are tried at once and begin their schedule anew. Channels that were
-/// switched off are believed in again where they have one of them, or where `retry` names them. Returns how many there are.
+/// switched off or paused are believed in again where they have one of them, or where `retry` names them. Returns how many there are.
 pub(super) fn retry(tx: &Connection, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
     let (chosen, mut values) = condition(&retry.which);
     let mut sql = format!(
@@ -28,7 +28,7 @@ pub(super) fn retry(tx: &Connection, retry: &Retry, now: Timestamp) -> Result<us
     }
     tx.execute(
         &format!(
-            "UPDATE channel SET off_at = NULL, answer = CASE WHEN paused_at IS NOT NULL THEN answer END
+            "UPDATE channel SET off_at = NULL, paused_at = NULL, answer = NULL
              WHERE name IN (SELECT channel FROM delivery WHERE {sql})"
         ),
         params_from_iter(&values),

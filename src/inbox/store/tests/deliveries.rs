@@ -212,6 +212,17 @@ fn a_channel_that_is_gone_parks_everything_until_it_leads_elsewhere_or_is_retrie
 }
 
 #[test]
+fn a_retry_ends_the_pause_of_its_channel() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    desk.runtime.block_on(desk.store.pause("crm".to_owned(), "429".to_owned(), at(0))).unwrap();
+    assert!(desk.claims("crm", at(1), Room::default()).is_paused);
+    let which = Filter { id: Some(id), ..Filter::default() };
+    assert_eq!(desk.editor().retry(&Retry { which, ..Retry::default() }, at(2)).unwrap(), 1);
+    assert!(!desk.claims("crm", at(3), Room::default()).is_paused);
+}
+
+#[test]
 fn a_channel_that_works_again_delivers_what_waits_because_of_it_at_once() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let ids: Vec<Uuid> = (0..3).map(|n| desk.keep_new(&contact(&n.to_string()))).collect();
