@@ -5,6 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::submission::Submission;
+
 /// How far a delivery is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
@@ -106,4 +108,66 @@ pub struct Lease {
     pub channel: String,
     /// The attempt's number.
     pub number: u32,
+}
+
+/// How many deliveries of a channel may begin now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Room {
+    /// Of any kind.
+    pub any: usize,
+    /// Of them, such as have failed before.
+    pub again: usize,
+}
+
+/// Where a channel leads, for the store to tell whether it still leads there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The channel's name.
+    pub name: String,
+    /// Its URL or whatever stands for it.
+    pub leads_to: String,
+}
+
+/// How many deliveries may begin in a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// The channel.
+    pub target: Target,
+    /// How many.
+    pub room: Room,
+}
+
+/// What is to be sent down a channel, and when there will be more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// Attempts that have begun with this.
+    pub claimed: Vec<Claimed>,
+    /// The channel is switched off; what waited for it is parked.
+    pub is_off: bool,
+    /// The channel is noted as paused. The operator's retry takes that note away.
+    pub is_paused: bool,
+    /// What is left.
+    pub next: Next,
+}
+
+/// When the next delivery is due. In the past, where there was no room for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Next {
+    /// Of those that have not failed since they were queued.
+    pub first: Option<Timestamp>,
+    /// Of those that have.
+    pub again: Option<Timestamp>,
+}
+
+/// An attempt that has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// Under which its end is reported.
+    pub lease: Lease,
+    /// What is to be sent.
+    pub submission: Submission,
+    /// How many attempts have failed since it was queued.
+    pub failures: u32,
+    /// Whether it took a place of those that have failed before.
+    pub again: bool,
 }

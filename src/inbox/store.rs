@@ -26,12 +26,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::deliver::{self, dispatch::Room, outcome::Outcome, schedule::Verdict};
-use super::delivery::{Lease, Obstacle, State};
+use super::deliver::{self, outcome::Outcome, schedule::Verdict};
+use super::delivery::{Claims, Lease, Obstacle, State, Target, Want};
 use super::limit::Source;
 use super::parse::Entry;
 use super::seal::Recipient;
-use super::submission::{Status, Submission};
+use super::submission::Status;
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, restore, verify};
 pub use sqlite::editor::Editor;
 pub use sqlite::read::{Found, Listing, Reader};
@@ -167,59 +167,6 @@ impl ChannelState {
     pub fn count(&self, state: State) -> usize {
         self.deliveries.iter().filter(|(other, _)| *other == state).map(|(_, count)| count).sum()
     }
-}
-
-/// Where a channel leads, for the store to tell whether it still leads there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The channel's name.
-    pub name: String,
-    /// Its URL or whatever stands for it.
-    pub leads_to: String,
-}
-
-/// How many deliveries may begin in a channel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want {
-    /// The channel.
-    pub target: Target,
-    /// How many.
-    pub room: Room,
-}
-
-/// What is to be sent down a channel, and when there will be more.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Claims {
-    /// Attempts that have begun with this.
-    pub claimed: Vec<Claimed>,
-    /// The channel is switched off; what waited for it is parked.
-    pub is_off: bool,
-    /// The channel is noted as paused. The operator's retry takes that note away.
-    pub is_paused: bool,
-    /// What is left.
-    pub next: Next,
-}
-
-/// When the next delivery is due. In the past, where there was no room for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Next {
-    /// Of those that have not failed since they were queued.
-    pub first: Option<Timestamp>,
-    /// Of those that have.
-    pub again: Option<Timestamp>,
-}
-
-/// An attempt that has begun.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claimed {
-    /// Under which its end is reported.
-    pub lease: Lease,
-    /// What is to be sent.
-    pub submission: Submission,
-    /// How many attempts have failed since it was queued.
-    pub failures: u32,
-    /// Whether it took a place of those that have failed before.
-    pub again: bool,
 }
 
 /// Why the store could not do it. No variant carries anything that a visitor sent.
@@ -400,9 +347,14 @@ impl Store {
         self.writer.change(move |tx| tx.pause(&channel, &answer, now)).await
     }
 
-    /// Notes that a channel works again. What waits because it did not is due at once; returns how many those are.
-    pub async fn resume(&self, channel: String, now: Timestamp) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| tx.resume(&channel, now)).await
+    /// Notes that a channel works again. After an outage, what waits because of it is due at once; returns how many those are.
+    pub async fn resume(
+        &self,
+        channel: String,
+        after_outage: bool,
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| tx.resume(&channel, after_outage, now)).await
     }
 
     /// Switches a channel off, until it leads elsewhere or the operator retries something of it.
@@ -422,7 +374,7 @@ impl Store {
         self.writer.empty_log().await
     }
 
-    /// Removes up to `most` submissions that were received before that time. What waits to be delivered or is parked stays.
+    /// Removes up to `most` submissions that were received before that time. What waits to be delivered, is held or is parked stays.
     pub async fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.writer.change(move |tx| tx.expire(before, most)).await
     }

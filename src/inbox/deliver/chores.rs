@@ -205,7 +205,8 @@ mod tests {
 
     use super::*;
     use crate::inbox::deliver::{Kind, Options as ChannelOptions, maildir};
-    use crate::inbox::store::{self, Arrival, Target};
+    use crate::inbox::delivery::Target;
+    use crate::inbox::store::{self, Arrival};
     use crate::inbox::{CONTACT, Source, parse};
 
     #[test]

@@ -12,8 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::outcome::{Cause, Outcome};
-use crate::inbox::delivery::Lease;
-use crate::inbox::store::{Claimed, Claims, Target, Want};
+use crate::inbox::delivery::{Claimed, Claims, Lease, Room, Target, Want};
 
 /// This many failures in a row, each the channel's own, pause it.
 pub const TRIP_AFTER: u32 = 5;
@@ -22,17 +21,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// No pause is longer, unless the other side asks for it.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
+/// What works again before this has had no outage.
+const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
 /// The longest that a whole channel is left alone because the other side asked for time over one delivery.
 const LONGEST_RESPITE: Duration = Duration::from_hours(1);
-
-/// How many deliveries of a channel may begin now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Room {
-    /// Of any kind.
-    pub any: usize,
-    /// Of them, such as have failed before.
-    pub again: usize,
-}
 
 /// What an outcome changed for its channel as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +33,12 @@ pub enum Turn {
     None,
     /// It is paused from now on.
     Paused,
-    /// It works again: what waits because of it needs wait no longer.
-    Resumed,
+    /// It works again.
+    Resumed {
+        /// It failed for so long that it was the channel: what waits because of that needs to wait no longer. After a short time
+        /// it may have been a few deliveries that it is ill from, and those would only be the next to fail again.
+        after_outage: bool,
+    },
     /// It is switched off until the operator says otherwise.
     Off,
 }
@@ -149,8 +145,9 @@ pub struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Well,
-    /// Nothing begins before `until`, then one at a time.
+    /// Since then nothing begins before `until`, and then one at a time.
     Paused {
+        since: Duration,
         until: Duration,
         length: Duration,
     },
@@ -216,13 +213,6 @@ impl Lane {
             Outcome::Delivered(_) => (None, None),
             Outcome::Failed(failure) => (Some(failure.cause), failure.retry_after),
         };
-        if let (Health::Well | Health::Paused { .. }, Some(Cause::Channel), Some(asked)) =
-            (self.health, cause, asked)
-        {
-            let turn = if self.is_paused() { Turn::None } else { Turn::Paused };
-            self.health = Health::Paused { until: now + asked.min(LONGEST_RESPITE), length: FIRST_PAUSE };
-            return turn;
-        }
         match (self.health, cause) {
             (Health::Off, _) => Turn::None,
             (_, Some(Cause::Gone)) => {
@@ -231,17 +221,22 @@ impl Lane {
             }
             (Health::Well, Some(Cause::Channel)) => {
                 self.failures += 1;
-                if self.failures < TRIP_AFTER {
-                    return Turn::None;
+                match asked {
+                    Some(asked) => self.pause(now, now, asked.min(LONGEST_RESPITE), FIRST_PAUSE),
+                    None if self.failures < TRIP_AFTER => return Turn::None,
+                    None => self.pause(now, now, FIRST_PAUSE, FIRST_PAUSE),
                 }
-                self.health = Health::Paused { until: now + FIRST_PAUSE, length: FIRST_PAUSE };
                 Turn::Paused
             }
-            // What was under way when the channel was paused says nothing new; a probe does.
-            (Health::Paused { until, length }, Some(Cause::Channel)) => {
-                if now >= until {
-                    let length = (length * 2).min(LONGEST_PAUSE);
-                    self.health = Health::Paused { until: now + length, length };
+            // What was under way when the channel was paused says nothing new, unless it asks for time; a probe does.
+            (Health::Paused { since, until, length }, Some(Cause::Channel)) => {
+                match asked {
+                    Some(asked) => self.pause(since, now, asked.min(LONGEST_RESPITE), FIRST_PAUSE),
+                    None if now < until => {}
+                    None => {
+                        let length = (length * 2).min(LONGEST_PAUSE);
+                        self.pause(since, now, length, length);
+                    }
                 }
                 Turn::None
             }
@@ -250,11 +245,16 @@ impl Lane {
                 self.failures = 0;
                 Turn::None
             }
-            (Health::Paused { .. }, None | Some(Cause::Notice | Cause::Refused)) => {
+            (Health::Paused { since, .. }, None | Some(Cause::Notice | Cause::Refused)) => {
                 self.switch(true);
-                Turn::Resumed
+                Turn::Resumed { after_outage: now.saturating_sub(since) >= SHORTEST_OUTAGE }
             }
         }
+    }
+
+    /// Has nothing begin for so long from `now` on; `length` is what the next pause follows from.
+    fn pause(&mut self, since: Duration, now: Duration, wait: Duration, length: Duration) {
+        self.health = Health::Paused { since, until: now + wait, length };
     }
 }
 
@@ -306,7 +306,7 @@ mod tests {
         }
         now = lane.wakes_at(now).unwrap();
         lane.begin(true);
-        assert_eq!(lane.end(true, &fine(), now), Turn::Resumed);
+        assert_eq!(lane.end(true, &fine(), now), Turn::Resumed { after_outage: true });
         assert_eq!(lane.room(now), Room { any: 4, again: 2 });
     }
 
@@ -337,6 +337,17 @@ mod tests {
             lane.end(false, &failed(Cause::Channel), START);
         }
         assert_eq!(lane.wakes_at(START), Some(FIRST_PAUSE));
+    }
+
+    #[test]
+    fn what_was_no_outage_is_not_taken_for_one() {
+        let mut lane = Lane::new(4);
+        for _ in 0..TRIP_AFTER {
+            fail(&mut lane, Cause::Channel, START);
+        }
+        let now = lane.wakes_at(START).unwrap();
+        lane.begin(false);
+        assert_eq!(lane.end(false, &fine(), now), Turn::Resumed { after_outage: false });
     }
 
     #[test]

@@ -28,11 +28,11 @@ use super::dispatch::{Roster, Turn};
 use super::notice::Notice;
 use super::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use super::schedule;
-use crate::inbox::delivery::Lease;
+use crate::inbox::delivery::{Claimed, Claims, Lease, Target};
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::bell;
 use crate::inbox::store::lock::Lock;
-use crate::inbox::store::{Claimed, Claims, Store, StoreError, Target};
+use crate::inbox::store::{Store, StoreError};
 
 /// How long an attempt is ours: longer than any may take, so that it is never begun a second time while it is under way.
 const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
@@ -379,9 +379,9 @@ impl Work {
                 tracing::warn!(channel = name, "the channel fails again and again: it is paused and probed");
                 self.store.pause(name, answer, now).await
             }
-            Turn::Resumed => {
+            Turn::Resumed { after_outage } => {
                 tracing::info!(channel = name, "the channel works again");
-                self.store.resume(name, now).await.map(drop)
+                self.store.resume(name, after_outage, now).await.map(drop)
             }
             Turn::Off => {
                 tracing::error!(

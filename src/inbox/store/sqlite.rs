@@ -27,9 +27,8 @@ use self::files::Files;
 use super::fingerprint::{self, Hash, Secret};
 use super::{Accepted, Job, Options, StoreError, bell};
 use crate::inbox::deliver::{Options as Channel, outcome::Outcome, schedule::Verdict};
-use crate::inbox::delivery::Lease;
+use crate::inbox::delivery::{Claims, Lease, Target, Want};
 use crate::inbox::form::Sameness;
-use crate::inbox::store::{Claims, Target, Want};
 
 /// Each brings a database from the layout before it to its own; the first makes it.
 const MIGRATIONS: [&str; 2] = [
@@ -115,8 +114,13 @@ impl Changing<'_> {
         deliver::pause(self.tx, channel, answer, now)
     }
 
-    pub(super) fn resume(&self, channel: &str, now: Timestamp) -> Result<usize, StoreError> {
-        deliver::resume(self.tx, channel, now)
+    pub(super) fn resume(
+        &self,
+        channel: &str,
+        after_outage: bool,
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        deliver::resume(self.tx, channel, after_outage, now)
     }
 
     pub(super) fn switch_off(&self, target: &Target, answer: &str, now: Timestamp) -> Result<(), StoreError> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::*;
 use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::deliver::schedule::Verdict;
-use crate::inbox::deliver::{self, Kind, dispatch::Room, maildir};
+use crate::inbox::deliver::{self, Kind, maildir};
 use crate::inbox::delivery::State;
-use crate::inbox::store::{Target, Want};
+use crate::inbox::delivery::{Room, Target, Want};
 use crate::inbox::{Filter, Submission};
 
 #[test]

@@ -6,10 +6,10 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::inbox::deliver::dispatch::Room;
 use crate::inbox::deliver::maildir;
 use crate::inbox::deliver::{Kind, Options as ChannelOptions};
-use crate::inbox::store::{self, Arrival, Editor, Filter, Reader, Want};
+use crate::inbox::delivery::{Room, Want};
+use crate::inbox::store::{self, Arrival, Editor, Filter, Reader};
 use crate::inbox::{CONTACT, Source, Status, Submission, parse};
 
 #[test]

@@ -12,8 +12,8 @@ use super::fingerprint::Secret;
 use super::read::{self, SUBMISSION};
 use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::deliver::schedule::{self, Verdict};
-use crate::inbox::delivery::Lease;
-use crate::inbox::store::{Claimed, Claims, Next, StoreError, Target, Want};
+use crate::inbox::delivery::{Claimed, Claims, Lease, Next, Target, Want};
+use crate::inbox::store::StoreError;
 
 /// Takes over what an earlier process of this inbox had begun and not ended. To be called once nobody else sends.
 ///
@@ -24,7 +24,7 @@ pub(super) fn recover(tx: &Connection, now: Timestamp) -> Result<usize, StoreErr
     let mut paused = tx.prepare_cached("SELECT name FROM channel WHERE paused_at IS NOT NULL")?;
     let paused = paused.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     for channel in paused {
-        resume(tx, &channel, now)?;
+        resume(tx, &channel, true, now)?;
     }
     mend_waits(tx, now)?;
     Ok(count)
@@ -129,8 +129,10 @@ fn claim_in(
 
 /// What lies further ahead than anything ever should was put there by a clock that has been set back since.
 fn mend_times(tx: &Connection, channel: &str, now: Timestamp) -> Result<(), StoreError> {
-    let far = now.as_millisecond().saturating_add(millis(schedule::LONGEST_DELAY));
     for again in [false, true] {
+        // What has not failed waits for an interruption or a lease at most.
+        let furthest = if again { schedule::LONGEST_DELAY } else { LONGEST_WITHOUT_FAILURE };
+        let far = now.as_millisecond().saturating_add(millis(furthest));
         let mut mend = tx.prepare_cached(&format!(
             "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {}",
             condition(again)
@@ -139,6 +141,9 @@ fn mend_times(tx: &Connection, channel: &str, now: Timestamp) -> Result<(), Stor
     }
     Ok(())
 }
+
+/// How far ahead a delivery may lie that has not failed since it was queued: longer than any lease or interruption.
+const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
 const DELIVERY: &str = "submission, channel, state, attempts, failures, interrupted";
 
@@ -328,15 +333,24 @@ pub(super) fn is_confirmed(tx: &Connection, id: Uuid) -> Result<bool, StoreError
     Ok(statement.exists([id.as_bytes()])?)
 }
 
-/// A channel works again: what waits because it did not needs to wait no longer, and begins its schedule anew.
-pub(super) fn resume(tx: &Connection, channel: &str, now: Timestamp) -> Result<usize, StoreError> {
+/// A channel works again. After an outage, what waits because of it needs to wait no longer. Its failures stay counted: what the
+/// other side never takes comes to its end all the same.
+pub(super) fn resume(
+    tx: &Connection,
+    channel: &str,
+    after_outage: bool,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
     // What it said may quote a visitor, and says nothing of it any more.
     tx.prepare_cached(
         "UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1",
     )?
     .execute([channel])?;
+    if !after_outage {
+        return Ok(0);
+    }
     let mut statement = tx.prepare_cached(
-        "UPDATE delivery SET due_at = ?2, failures = 0
+        "UPDATE delivery SET due_at = ?2
          WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND failures > 0 AND blame = 'channel'",
     )?;
     Ok(statement.execute(params![channel, now.as_millisecond()])?)
@@ -409,33 +423,26 @@ pub(super) fn seal(tx: &Connection, id: Uuid, sealed: &[u8]) -> Result<bool, Sto
 }
 
 /// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What
-/// waits, is being sent or is parked stays; what is held and was never released goes.
+/// waits, is being sent, is held or is parked stays.
 pub(super) fn expire(tx: &Connection, before: Timestamp, most: usize) -> Result<usize, StoreError> {
     // Ids begin with the time of arrival, so that the oldest come first without another index.
-    let mut statement = tx.prepare_cached(
+    let mut expire = tx.prepare_cached(
         "DELETE FROM submission WHERE id IN (
-             SELECT id FROM submission s WHERE id < ?1 AND received_at < ?2 AND NOT EXISTS (
-                 SELECT 1 FROM delivery WHERE submission = s.id AND state IN ('waiting', 'sending', 'parked'))
-             ORDER BY id LIMIT ?3)",
+             SELECT id FROM submission s WHERE id < ?1 AND received_at < ?2 AND held_at IS NULL
+             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')
+             ORDER BY id LIMIT ?3)
+         RETURNING id",
     )?;
     let before = before.as_millisecond();
-    let removed =
-        statement.execute(params![id_before(before), before, i64::try_from(most).unwrap_or(i64::MAX)])?;
-    if removed > 0 {
-        tx.execute(
-            "DELETE FROM fingerprint WHERE expires_at IS NULL
-             AND NOT EXISTS (SELECT 1 FROM submission WHERE id = fingerprint.submission)",
-            [],
-        )?;
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let values = params![read::id_before(before), before, most];
+    let removed: Vec<[u8; 16]> = expire.query_map(values, |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let mut forget =
+        tx.prepare_cached("DELETE FROM fingerprint WHERE submission = ?1 AND expires_at IS NULL")?;
+    for id in &removed {
+        forget.execute([id])?;
     }
-    Ok(removed)
-}
-
-/// An id that no submission of an earlier millisecond exceeds.
-pub(super) fn id_before(millisecond: i64) -> [u8; 16] {
-    let mut id = [0; 16];
-    id[..6].copy_from_slice(&millisecond.max(0).to_be_bytes()[2..]);
-    id
+    Ok(removed.len())
 }
 
 /// When something of that name was last done.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::fingerprint::Secret;
 use super::read::condition;
-use crate::inbox::store::{Erased, Filter, Retry, StoreError};
+use crate::inbox::store::{Erased, Retry, StoreError};
 
 /// Queues parked and waiting deliveries, so that they are tried at once and begin their schedule anew. Channels that were
 /// switched off or paused are believed in again where they have one of them, or where `retry` names them. Returns how many there are.
@@ -108,12 +108,4 @@ pub(super) fn erase(tx: &Connection, secret: &Secret, email: &str) -> Result<Era
     tx.execute("DELETE FROM submission WHERE id IN temp.erased", [])?;
     tx.execute_batch("DELETE FROM temp.erased")?;
     Ok(Erased { submissions, deliveries, delivered, attempts, fingerprints, is_wiped: false })
-}
-
-/// Counts what a filter selects.
-pub(super) fn count(connection: &Connection, filter: &Filter) -> Result<usize, StoreError> {
-    let (chosen, values) = condition(filter);
-    let sql = format!("SELECT count(*) FROM submission s WHERE {chosen}");
-    let count: i64 = connection.query_row(&sql, params_from_iter(&values), |row| row.get(0))?;
-    Ok(usize::try_from(count).unwrap_or_default())
 }

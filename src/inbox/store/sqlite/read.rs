@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params, params_from_iter};
 use uuid::Uuid;
 
-use super::{LAYOUT, connect, deliver, edit, layout};
+use super::{LAYOUT, connect, layout};
 use crate::inbox::delivery::{Attempt, Delivery, End, Obstacle, State};
 use crate::inbox::store::{ChannelState, Filter, StoreError};
 use crate::inbox::submission::{Hold, Status, Submission};
@@ -61,11 +61,11 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Value>) {
     }
     // Ids begin with the time of arrival: those of other times need not be looked at.
     if let Some(from) = filter.from.map(Timestamp::as_millisecond) {
-        with(&|n| format!("s.id >= ?{n}"), deliver::id_before(from).to_vec().into());
+        with(&|n| format!("s.id >= ?{n}"), id_before(from).to_vec().into());
         with(&|n| format!("s.received_at >= ?{n}"), from.into());
     }
     if let Some(until) = filter.until.map(Timestamp::as_millisecond) {
-        with(&|n| format!("s.id < ?{n}"), deliver::id_before(until).to_vec().into());
+        with(&|n| format!("s.id < ?{n}"), id_before(until).to_vec().into());
         with(&|n| format!("s.received_at < ?{n}"), until.into());
     }
     if let Some(status) = filter.status {
@@ -147,7 +147,10 @@ impl Reader {
 
     /// How many submissions a filter selects, whatever its limit.
     pub fn count(&self, filter: &Filter) -> Result<usize, StoreError> {
-        edit::count(&self.connection, filter)
+        let (chosen, values) = condition(filter);
+        let sql = format!("SELECT count(*) FROM submission s WHERE {chosen}");
+        let count: i64 = self.connection.query_row(&sql, params_from_iter(&values), |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or_default())
     }
 
     /// The deliveries of a submission with each of their attempts, by the channels' names.
@@ -408,4 +411,11 @@ fn attempt(row: &Row<'_>) -> Result<Attempt, StoreError> {
 /// Unix time in milliseconds.
 pub(super) fn time(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
+}
+
+/// An id that no submission of an earlier millisecond exceeds.
+pub(super) fn id_before(millisecond: i64) -> [u8; 16] {
+    let mut id = [0; 16];
+    id[..6].copy_from_slice(&millisecond.max(0).to_be_bytes()[2..]);
+    id
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::inbox::deliver::maildir;
 use crate::inbox::deliver::outcome::{Cause, Failure};
 use crate::inbox::deliver::{Kind, Options as Channel};
-use crate::inbox::delivery::Delivery;
+use crate::inbox::delivery::{Claimed, Delivery, Next, Room};
 use crate::inbox::seal::Recipient;
 
 const LEASE: Duration = Duration::from_mins(3);
@@ -237,9 +237,12 @@ fn a_channel_that_works_again_delivers_what_waits_because_of_it_at_once() {
     }
     desk.runtime.block_on(desk.store.pause("crm".to_owned(), "refused".to_owned(), at(2))).unwrap();
     assert!(!desk.deliveries(ids[0])[0].obstacle.clone().unwrap().off);
-    assert_eq!(desk.runtime.block_on(desk.store.resume("crm".to_owned(), at(3))).unwrap(), 1);
+    let resume = |after_outage| {
+        desk.runtime.block_on(desk.store.resume("crm".to_owned(), after_outage, at(3))).unwrap()
+    };
+    assert_eq!((resume(false), resume(true)), (0, 1));
     let claimed = desk.claim("crm", at(3));
-    assert_eq!(claimed.iter().map(|c| (c.lease.submission, c.failures)).collect::<Vec<_>>(), [(ids[0], 0)]);
+    assert_eq!(claimed.iter().map(|c| (c.lease.submission, c.failures)).collect::<Vec<_>>(), [(ids[0], 1)]);
     assert_eq!(desk.deliveries(ids[0])[0].obstacle, None);
 }
 
@@ -276,7 +279,8 @@ fn what_is_too_old_goes_unless_it_is_still_to_be_delivered() {
         ..arrival.clone()
     };
     desk.keep_new(&old(&waitlist("kept@example.com"), None));
-    desk.keep_new(&old(&contact("held"), Some("links")));
+    let held = desk.keep_new(&old(&contact("held"), Some("links")));
+    desk.keep_new(&old(&waitlist("too@example.com"), None));
     let waiting = desk.keep_new(&old(&contact("waiting"), None));
     let new = desk.keep_new(&contact("new"));
     let expire = |most| {
@@ -284,7 +288,7 @@ fn what_is_too_old_goes_unless_it_is_still_to_be_delivered() {
     };
     assert_eq!(expire(1), 1);
     assert_eq!((expire(10), expire(10)), (1, 0));
-    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting]);
+    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting, held]);
     // The waitlist's fingerprint, which would have stood for ever, went with its submission.
     assert_eq!(desk.count("fingerprint WHERE expires_at IS NULL"), 0);
 }
@@ -317,7 +321,7 @@ fn only_what_is_settled_is_sealed() {
         .unwrap();
     let sent = desk.claim("crm", at(5));
     assert!(desk.record(&sent[0], &Outcome::delivered("ok"), Verdict::Delivered, at(6)));
-    desk.runtime.block_on(desk.store.resume("crm".to_owned(), at(6))).unwrap();
+    desk.runtime.block_on(desk.store.resume("crm".to_owned(), true, at(6))).unwrap();
     assert_eq!(desk.reader().to_be_sealed(9).unwrap().len(), 1);
     assert!(seal() && !seal());
     assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
