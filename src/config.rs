@@ -14,6 +14,7 @@ use std::time::Duration;
 pub use reader::{Flag, Origin, Setting};
 
 use crate::fault::Fault;
+use crate::inbox::deliver::Kind;
 use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::form::FORMS;
 use crate::inbox::{email::Mailbox, limit, store};
@@ -198,6 +199,15 @@ impl Config {
         );
         let defaults = channel::Defaults { folder, email: &operator.email, title: &title };
         store.channels = channel::read(r, &defaults);
+        for channel in &store.channels {
+            if let Kind::Maildir(maildir) = &channel.kind {
+                r.refuse_if(
+                    published.iter().any(|part| real(&maildir.path).starts_with(part)),
+                    &format!("channel.{}.path", channel.name),
+                    "must not be inside a folder that is published",
+                );
+            }
+        }
         for form in FORMS {
             let key = format!("forms.{}.accept", form.name);
             if r.get(&key, "kept", value::accept) {
@@ -416,6 +426,14 @@ mod tests {
         check("kind = \"maildir\"\npath = \"m\"", &["frontdesk.toml:2: a `[[channel]]` needs a `name`"]);
         check("name = \"A B\"", &["frontdesk.toml:2: a `[[channel]]` needs a `name` of up to 32"]);
         check("name = \"a\"", &["frontdesk.toml: `channel.a.kind` is missing"]);
+        check(
+            "name = \"a\"\nkind = \"maildir\"\npath = \"static/mail\"",
+            &["frontdesk.toml:4: `channel.a.path` must not be inside a folder that is published"],
+        );
+        check(
+            "name = \"a-b\"\nkind = \"maildir\"\npath = \"m\"\n[[channel]]\nname = \"a_b\"",
+            &["frontdesk.toml:6: a `[[channel]]` has a `name` that another one has"],
+        );
         check("name = \"a\"\nkind = \"pigeon\"", &["frontdesk.toml:3: `channel.a.kind` must be \"smtp\""]);
         check(
             "name = \"a\"\nkind = \"maildir\"\npaht = \"m\"",

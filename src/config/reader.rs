@@ -145,8 +145,9 @@ impl<'a> Reader<'a> {
             let name = self.entries.get(&format!("{prefix}name")).map(|(raw, line)| (raw.clone(), *line));
             let fault = match &name {
                 None => Some((line, "needs a `name`".to_owned())),
-                Some((Raw::Text(name), line)) if names.contains(name) => {
-                    Some((*line, format!("has a `name` that another one has, {name:?}")))
+                // They would share their variables in the environment too.
+                Some((Raw::Text(name), line)) if names.iter().any(|other| variable(other) == variable(name)) => {
+                    Some((*line, format!("has a `name` that another one has, {name:?} (`-` and `_` count as the same)")))
                 }
                 Some((Raw::Text(name), _)) if is_name(name) => None,
                 Some((_, line)) => Some((

@@ -185,7 +185,14 @@ async fn tell_digest(
         return store.remember(DIGEST, due).await;
     }
     let notice = digest.notice(now);
-    for name in digest.order(channels.iter().map(|(name, _)| name.as_str())) {
+    let order = digest.order(channels.iter().map(|(name, _)| name.as_str()));
+    if order.is_empty() {
+        tracing::warn!(
+            "something in the inbox needs attention, and every channel is switched off: `frontdesk inbox digest` tells"
+        );
+        return store.remember(DIGEST, due).await;
+    }
+    for name in order {
         let Some((_, channel)) = channels.iter().find(|(other, _)| other == name) else { continue };
         let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;
         if matches!(sent, Ok(Outcome::Delivered(_))) {
