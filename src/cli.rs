@@ -61,7 +61,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Read what was submitted
+    /// Read what was submitted, and decide what becomes of it
     Inbox {
         #[command(subcommand)]
         command: inbox::InboxCommand,

@@ -434,6 +434,10 @@ mod tests {
             "name = \"a-b\"\nkind = \"maildir\"\npath = \"m\"\n[[channel]]\nname = \"a_b\"",
             &["frontdesk.toml:6: a `[[channel]]` has a `name` that another one has"],
         );
+        check(
+            "name = \"a\"\nkind = \"webhook\"\nurl = \"https://169.254.169.254/\"\nallow_private = true",
+            &["frontdesk.toml:4: `channel.a.url` leads nowhere: 169.254.169.254 hands out"],
+        );
         check("name = \"a\"\nkind = \"pigeon\"", &["frontdesk.toml:3: `channel.a.kind` must be \"smtp\""]);
         check(
             "name = \"a\"\nkind = \"maildir\"\npaht = \"m\"",

@@ -7,7 +7,6 @@ mod mail_domain;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -21,6 +20,7 @@ use crate::inbox::deliver::digest::Digest;
 use crate::inbox::deliver::notice::About;
 use crate::inbox::deliver::outcome::LONGEST_ATTEMPT;
 use crate::inbox::deliver::{Cause, Channel, Kind, Notice, Options, Outcome};
+use crate::inbox::delivery::State;
 use crate::inbox::text::visible;
 use crate::inbox::{Reader, StoreError};
 use dns::Resolver;
@@ -85,7 +85,7 @@ pub(super) fn run(config: &Config, wanted: &Wanted) -> anyhow::Result<ExitCode> 
             }
         }
     }
-    attention(&mut report, &config.store.path)?;
+    attention(&mut report, config)?;
     report.out.flush()?;
     Ok(if report.bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -112,12 +112,22 @@ async fn canary(channel: &Options) -> Outcome {
 }
 
 /// What waits for the operator in the inbox.
-fn attention<W: Write>(report: &mut Report<W>, database: &Path) -> anyhow::Result<()> {
-    let digest = match Reader::open(database) {
+fn attention<W: Write>(report: &mut Report<W>, config: &Config) -> anyhow::Result<()> {
+    let digest = match Reader::open(&config.store.path) {
         Ok(inbox) => Digest::read(&inbox, Timestamp::now())?,
         Err(StoreError::Missing(_)) => return report.note("inbox", "nothing has been received yet"),
         Err(error) => return report.finding("inbox", &Finding::Bad(error.to_string())),
     };
+    let is_known = |name: &str| config.store.channels.iter().any(|channel| channel.name == name);
+    for channel in digest.channels.iter().filter(|channel| !is_known(&channel.name)) {
+        let waiting = channel.count(State::Waiting) + channel.count(State::Held);
+        if waiting > 0 {
+            let name = &channel.name;
+            report.finding("inbox", &Finding::Bad(format!(
+                "{waiting} deliveries wait for the channel {name}, which is not configured any more: they are made once a channel has that name again"
+            )))?;
+        }
+    }
     if digest.is_empty() {
         return report.finding("inbox", &Finding::Good("nothing needs your attention".to_owned()));
     }

@@ -21,7 +21,7 @@ pub(super) fn run(from: &Path, database: &Path, force: bool) -> anyhow::Result<E
     match restored.kept {
         Some(kept) => writeln!(
             stderr,
-            "Restored {what} to {}; what was there is kept as {}.",
+            "Restored {what} to {}; what was there is kept as {}: delete it when you need it no longer.",
             database.display(),
             kept.display()
         )?,

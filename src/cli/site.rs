@@ -16,7 +16,9 @@ pub(super) fn configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<Con
     let (config, faults) = Config::load(folder, environment(), flags);
     // Elsewhere a warning about the site can wait, but a variable that nobody reads will have been meant to be read.
     let failed = faults.iter().any(|fault| fault.severity == Severity::Error);
-    let of_now = |fault: &&Fault| failed || fault.place != crate::config::FILE_NAME;
+    let of_now = |fault: &&Fault| {
+        if failed { fault.severity == Severity::Error } else { fault.place != crate::config::FILE_NAME }
+    };
     let said: Vec<Fault> = faults.iter().filter(of_now).cloned().collect();
     print(&said);
     if failed {

@@ -8,7 +8,8 @@ use super::email;
 use super::reader::Reader;
 use super::value::{self, Parsed, Raw};
 use crate::inbox::deliver::smtp::{self, Login, Tls};
-use crate::inbox::deliver::webhook::{self, Body, Key, Roots, Url};
+use crate::inbox::deliver::webhook::url::Host;
+use crate::inbox::deliver::webhook::{self, Body, Key, Roots, Url, address};
 use crate::inbox::deliver::{Kind, Options, maildir};
 use crate::inbox::form::FORMS;
 
@@ -109,6 +110,18 @@ fn webhook(
     let allow_private = r.get(&key("allow_private"), "false", value::flag);
     let extra_roots = certificates(r, key, defaults).and_then(|pem| Roots::parse(&pem).ok());
     r.refuse_if(url.is_none(), &key("url"), "is missing: where submissions are posted to");
+    if let Some(url) = &url
+        && let Host::Address(address) = url.host()
+        && let Err(why) = address::permitted(url.host(), &[*address], allow_private)
+    {
+        r.refuse_if(true, &key("url"), &format!("leads nowhere: {why}"));
+    }
+    r.warn_if(
+        secrets.is_empty() && matches!(body, Body::Standard),
+        &key("secret"),
+        "a webhook without a `secret` is not signed",
+        "without one the receiver cannot tell who sent it: `whsec_` and 24 to 64 random bytes in Base64",
+    );
     let deadlines = webhook::Deadlines::default();
     Some(webhook::Options { url: url?, secrets, body, allow_private, extra_roots, deadlines })
 }

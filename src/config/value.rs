@@ -160,12 +160,20 @@ pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw
     }
 }
 
+/// In the largest unit in which it is a whole number.
+fn in_words(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let whole = units.into_iter().find(|(unit, _)| seconds >= *unit && seconds.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{seconds}s"), |(unit, name)| format!("{}{name}", seconds / unit))
+}
+
 /// `500ms`, `10s`, `5m`, `24h` or `2d`.
 pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Parsed<Duration> {
     move |raw| {
         let expected = || {
-            let (from, to) = (range.start().as_secs(), range.end().as_secs());
-            format!("a duration such as \"500ms\", \"10s\", \"5m\", \"24h\" or \"2d\", from {from}s to {to}s")
+            let (from, to) = (in_words(*range.start()), in_words(*range.end()));
+            format!("a duration from {from} to {to}, in `ms`, `s`, `m`, `h` or `d` such as \"{from}\"")
         };
         let text = raw.as_text().ok_or_else(expected)?;
         let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;

@@ -32,7 +32,7 @@ use super::limit::Source;
 use super::parse::Entry;
 use super::seal::Recipient;
 use super::submission::Status;
-pub use sqlite::backup::{Backup, BackupError, Restored, backup, restore, verify};
+pub use sqlite::backup::{Backup, BackupError, Restored, backup, kept_by_restores, restore, verify};
 pub use sqlite::editor::Editor;
 pub use sqlite::read::{Found, Listing, Reader};
 pub use sqlite::stats::Tally;

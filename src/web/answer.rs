@@ -138,7 +138,7 @@ impl Refusal {
             Self::NotConfirmed => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 None,
-                "The request could not be delivered yet. Sent again unchanged it is recognised, and not delivered twice."
+                "The request is kept, but could not be delivered yet; that is tried again. Sent again unchanged, it is recognised."
                     .to_owned(),
             ),
         };

@@ -91,7 +91,12 @@ pub(super) fn hold(
     for submission in found {
         let id = submission.id;
         if !editor.hold(id, because.unwrap_or(NO_REASON), console.now)? {
-            missing += tell_unchanged(reader, id, "is held already", console)?;
+            let why = if submission.held.is_some() {
+                "is held already"
+            } else {
+                "is delivered: there is nothing to hold"
+            };
+            missing += tell_unchanged(reader, id, why, console)?;
             continue;
         }
         let gone = |state: &State| matches!(state, State::Delivered | State::Sending);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::filter::submissions;
 use super::{Console, plural};
-use crate::inbox::store::{Editor, Erased};
+use crate::inbox::store::{self, Editor, Erased};
 use crate::inbox::text::visible;
 
 /// The exit code of wrong usage.
@@ -35,6 +35,13 @@ pub(super) fn run(
     }
     let erased = editor.erase(email)?;
     tell(&erased, console)?;
+    for kept in store::kept_by_restores(database) {
+        writeln!(
+            console.err,
+            "warning: {} was kept by a restore, and was not looked into: delete it when you need it no longer",
+            kept.display()
+        )?;
+    }
     Ok(if erased.is_wiped { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

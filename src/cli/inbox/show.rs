@@ -92,6 +92,8 @@ fn write(
 fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
     let due = delivery.due_at.map(|due| moment_and_distance(due, now));
     let due = match (delivery.state, due) {
+        // When a channel is probed is up to how it does: a moment would promise too much.
+        (State::Waiting, Some(_)) if delivery.obstacle.is_some() => " for the channel".to_owned(),
         (State::Waiting, Some(due)) => format!(", next try {due}"),
         (State::Sending, Some(due)) => format!(", until {due} at most"),
         _ => String::new(),
@@ -127,7 +129,7 @@ pub(super) fn tell(obstacle: &Obstacle, now: Timestamp) -> String {
     let what = if obstacle.off { "switched off" } else { "paused and only probed" };
     let answer = Some(visible(&obstacle.answer)).filter(|answer| !answer.is_empty());
     let answer = answer.map(|answer| format!("; it said: {answer}")).unwrap_or_default();
-    format!("the channel is {what} since {}{answer}", moment_and_distance(obstacle.since, now))
+    format!("the channel has been {what} since {}{answer}", moment_and_distance(obstacle.since, now))
 }
 
 /// `2026-11-20T14:03:05.120Z (in 4 min)`
@@ -211,7 +213,7 @@ mod tests {
         tell_all(
             &Delivery { obstacle: obstacle(true), ..delivery(State::Parked, None) },
             "box: parked\n  \
-               the channel is switched off since 2026-11-20T13:10:00.000Z (1 h ago); it said: 410 Gone\\u{7}\n",
+               the channel has been switched off since 2026-11-20T13:10:00.000Z (1 h ago); it said: 410 Gone\\u{7}\n",
         );
         tell_all(
             &Delivery {
@@ -220,7 +222,7 @@ mod tests {
                 ..delivery(State::Delivered, None)
             },
             "box: delivered\n  \
-               the channel is paused and only probed since 2026-11-20T13:10:00.000Z (1 h ago); it said: 410 Gone\\u{7}\n  \
+               the channel has been paused and only probed since 2026-11-20T13:10:00.000Z (1 h ago); it said: 410 Gone\\u{7}\n  \
                1. 2026-11-20T14:09:00.000Z  delivered after 1.5 s\n",
         );
     }

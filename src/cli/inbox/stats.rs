@@ -194,7 +194,7 @@ mod tests {
              \n\
              box   2 waiting, 1 delivered\n\
              hook  no deliveries\n      \
-                   the channel is switched off since 2026-11-20T10:00:00.000Z (4 h ago); it said: 410\\u{1b}\n"
+                   the channel has been switched off since 2026-11-20T10:00:00.000Z (4 h ago); it said: 410\\u{1b}\n"
         );
         let drawn = render(true, 30);
         assert!(drawn.contains("2026-11-19   2  ██          contact"), "{drawn}");

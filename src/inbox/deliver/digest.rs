@@ -20,17 +20,22 @@ pub struct Digest {
     pub channels: Vec<ChannelState>,
     /// The channels with deliveries that nobody makes though they have long been due, and how many those are.
     pub overdue: Vec<(String, usize)>,
+    /// The channels with deliveries that have failed again and again and are still tried, and how many those are.
+    pub failing: Vec<(String, usize)>,
 }
 
 /// What has been due for longer waits for something else than its turn.
 const LONG_DUE: Duration = Duration::from_hours(1);
+
+/// So many failures take more than half an hour by the schedule.
+const MANY_FAILURES: u32 = 4;
 
 impl Digest {
     /// Reads the counts, as they are at `now`.
     pub fn read(inbox: &Reader, now: Timestamp) -> Result<Digest, StoreError> {
         let held = inbox.count(&Filter { status: Some(Status::Held), ..Filter::default() })?;
         let overdue = inbox.overdue(now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN))?;
-        Ok(Digest { held, channels: inbox.channels()?, overdue })
+        Ok(Digest { held, channels: inbox.channels()?, overdue, failing: inbox.failing(MANY_FAILURES)? })
     }
 
     /// Whether there is nothing to say.
@@ -54,13 +59,13 @@ impl Digest {
             let name = &channel.name;
             match &channel.obstacle {
                 Some(obstacle) if obstacle.off => lines.push(format!(
-                    "Channel \"{name}\" is switched off since {:.0}: the other side said that it is gone. Once it is there again, or its address \
+                    "Channel \"{name}\" has been switched off since {:.0}: the other side said that it is gone. Once it is there again, or its address \
                      is changed, run: frontdesk inbox retry --channel {name}",
                     obstacle.since
                 )),
                 // What it says may quote a visitor, and this goes to others than its submission did.
                 Some(obstacle) => lines.push(format!(
-                    "Channel \"{name}\" fails since {:.0} and is only probed; what is meant for it waits (frontdesk inbox stats tells what it says).",
+                    "Channel \"{name}\" has been failing since {:.0} and is only probed; what is meant for it waits (frontdesk inbox stats tells what it says).",
                     obstacle.since
                 )),
                 None => {}
@@ -73,10 +78,19 @@ impl Digest {
                     if *n == 1 { "delivery" } else { "deliveries" },
                 ));
             }
+            let failing = self.failing.iter().find(|(other, _)| other == name);
+            if let (None, Some((_, n))) = (&channel.obstacle, failing) {
+                lines.push(format!(
+                    "{n} {} for channel \"{name}\" failed again and again and {} still tried (frontdesk inbox list --status waiting; \
+                     frontdesk inbox show ID tells why).",
+                    if *n == 1 { "delivery" } else { "deliveries" },
+                    if *n == 1 { "is" } else { "are" },
+                ));
+            }
             match channel.count(State::Parked) {
                 0 => {}
                 n => lines.push(format!(
-                    "{n} {} for channel \"{name}\" {} parked (frontdesk inbox list --status parked; frontdesk inbox retry --parked).",
+                    "{n} {} for channel \"{name}\" {} parked (frontdesk inbox list --status parked; frontdesk inbox retry --parked --channel {name}).",
                     if n == 1 { "delivery" } else { "deliveries" },
                     if n == 1 { "is" } else { "are" },
                 )),
@@ -156,13 +170,15 @@ mod tests {
             ],
             // Why nothing is delivered by that one is said already.
             overdue: vec![("crm".to_owned(), 9), ("renamed".to_owned(), 2)],
+            failing: vec![("crm".to_owned(), 9), ("mail".to_owned(), 3)],
         };
         let lines = digest.lines();
         let begin = [
             "2 submissions are held",
-            "Channel \"crm\" fails since 2026-11-20T06:00:00Z",
+            "Channel \"crm\" has been failing since 2026-11-20T06:00:00Z",
+            "3 deliveries for channel \"mail\" failed again and again and are still tried",
             "1 delivery for channel \"mail\" is parked",
-            "Channel \"old\" is switched off since 2026-11-20T06:00:00Z",
+            "Channel \"old\" has been switched off since 2026-11-20T06:00:00Z",
             "3 deliveries for channel \"old\" are parked",
             "2 deliveries for channel \"renamed\" should have been tried more than an hour ago",
         ];
@@ -184,6 +200,7 @@ mod tests {
                 channel("team", None, 0),
             ],
             overdue: Vec::new(),
+            failing: Vec::new(),
         };
         let order = digest.order(["crm", "mail", "new", "old", "team"].into_iter());
         assert_eq!(order, ["new", "team", "mail", "crm"]);

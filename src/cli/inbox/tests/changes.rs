@@ -162,7 +162,10 @@ fn what_needs_attention_is_said_before_the_digest_says_it() {
     let (code, out, _) = inbox.run("digest");
     let lines: Vec<_> = out.lines().collect();
     assert_eq!((code, lines.len()), (ExitCode::SUCCESS, 2), "{out}");
-    assert!(lines[0].starts_with("Channel \"box\" fails since") && !lines[0].contains("451"), "{out}");
+    assert!(
+        lines[0].starts_with("Channel \"box\" has been failing since") && !lines[0].contains("451"),
+        "{out}"
+    );
     assert!(lines[1].starts_with("2 deliveries for channel \"box\" are parked"), "{out}");
     assert_eq!(Inbox::with(&[]).run("digest").1, "Nothing needs your attention.\n");
 }

@@ -125,6 +125,21 @@ pub fn verify(file: &Path) -> Result<Backup> {
     Ok(Backup { submissions: contents.submissions, newest: contents.newest, bytes })
 }
 
+/// What stands behind an inbox's name that a restore has kept; the time follows.
+const KEPT: &str = ".before-restore-";
+
+/// The inboxes that restores have kept beside this one, by name.
+pub fn kept_by_restores(database: &Path) -> Vec<PathBuf> {
+    let Some((folder, name)) = database.parent().zip(database.file_name()) else { return Vec::new() };
+    let begin = [name.as_encoded_bytes(), KEPT.as_bytes()].concat();
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let is_kept =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(&begin));
+    let mut kept: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_kept).collect();
+    kept.sort();
+    kept
+}
+
 /// Puts a copy of the backup `from` where the inbox at `database` is or would be.
 ///
 /// An inbox that is there is replaced only if `force` says so, and is kept beside the new one, under its name with
@@ -325,7 +340,7 @@ fn refuse_occupied(database: &Path) -> Result<()> {
 /// Gives the inbox a second name, if there is one, and sees to it that nothing of it is left beside the first: SQLite would replay
 /// a log that it finds there into whatever stands there then.
 fn set_aside(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
-    let kept = with_suffix(database, &format!(".before-restore-{}", now.strftime("%Y%m%dT%H%M%SZ")));
+    let kept = with_suffix(database, &format!("{KEPT}{}", now.strftime("%Y%m%dT%H%M%SZ")));
     let there = is_there(database)?;
     if there {
         if is_there(&kept)? {

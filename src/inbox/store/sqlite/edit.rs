@@ -43,10 +43,13 @@ pub(super) fn retry(tx: &Connection, retry: &Retry, now: Timestamp) -> Result<us
     )?)
 }
 
-/// Keeps back what is not delivered yet. Returns whether the submission is there and was not held before.
+/// Keeps back what is not delivered yet. Returns whether it was not held before, and not delivered by
+/// every channel: then there is nothing to keep back.
 pub(super) fn hold(tx: &Connection, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
     let held = tx.execute(
-        "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1 AND held_at IS NULL",
+        "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1 AND held_at IS NULL
+         AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')
+              OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1))",
         params![id.as_bytes(), now.as_millisecond(), because],
     )? == 1;
     if held {

@@ -53,7 +53,8 @@ impl Editor {
         self.change(|tx, _| edit::retry(tx, retry, now))
     }
 
-    /// Keeps back what is not delivered yet of a submission. Returns whether it is there and was not held before.
+    /// Keeps back what is not delivered yet of a submission. Returns whether it was not held before, and not
+    /// delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.change(|tx, _| edit::hold(tx, id, because, now))
     }

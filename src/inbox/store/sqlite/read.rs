@@ -223,6 +223,18 @@ impl Reader {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// How many deliveries have failed so often or more since they were queued, and are still tried, by channel.
+    pub fn failing(&self, failures: u32) -> Result<Vec<(String, usize)>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT channel, count(*) FROM delivery WHERE due_at IS NOT NULL AND failures > 0 AND failures >= ?1
+             GROUP BY channel ORDER BY channel",
+        )?;
+        let rows = statement.query_map([failures], |row| {
+            Ok((row.get(0)?, usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default()))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Submissions with which nothing is to be done any more and that are not sealed yet, the oldest first.
     pub fn to_be_sealed(&self, most: usize) -> Result<Vec<Submission>, StoreError> {
         let mut statement = self.connection.prepare_cached(&format!(
