@@ -128,6 +128,8 @@ fn announce(
     took: Duration,
 ) -> anyhow::Result<()> {
     let (site, store) = (&desk.site, &desk.store);
+    // Asked before standard error is ours: others may want to say something before they can answer.
+    let health = store.health();
     let mut stderr = anstream::stderr().lock();
     let (good, dim) = (style::GOOD, style::DIM);
     let (good_end, dim_end) = (good.render_reset(), dim.render_reset());
@@ -143,7 +145,7 @@ fn announce(
         site.page_count(),
         site.size() / 1024
     )?;
-    match store.health() {
+    match health {
         Ok(()) => {
             let new = if is_new { " (new, and empty)" } else { "" };
             writeln!(stderr, "  submissions are kept in {}{new}", config.store.path.display())?;

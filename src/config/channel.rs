@@ -38,7 +38,7 @@ pub(super) fn read(r: &mut Reader<'_>, defaults: &Defaults<'_>) -> Vec<Options> 
 /// One channel; nothing where it is at fault, which has been noted then.
 fn channel(r: &mut Reader<'_>, name: String, defaults: &Defaults<'_>) -> Option<Options> {
     let key = |last: &str| format!("channel.{name}.{last}");
-    // Read once already, to call the others by.
+    // Known already: the others are called by it.
     let _: String = r.get(&key("name"), "", value::text);
     let way = r.get(&key("kind"), "", way);
     let forms = r.get(&key("forms"), "[]", forms);

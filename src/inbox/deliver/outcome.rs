@@ -42,6 +42,18 @@ pub enum Cause {
     Gone,
 }
 
+impl Cause {
+    /// Its name in the log and in the tables of ARCHITECTURE.md.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Channel => "channel",
+            Cause::Notice => "notice",
+            Cause::Refused => "refused",
+            Cause::Gone => "gone",
+        }
+    }
+}
+
 impl Outcome {
     /// A failure without a word about when to come back.
     pub fn failed(cause: Cause, answer: impl Into<String>) -> Outcome {

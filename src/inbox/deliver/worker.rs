@@ -414,7 +414,7 @@ async fn attempt(
     let id = lease.submission;
     if let Outcome::Failed(failure) = &outcome {
         // What the other side said may quote the visitor; it is in the inbox.
-        tracing::warn!(%id, channel = lease.channel, attempt = lease.number, cause = ?failure.cause, "an attempt has failed");
+        tracing::warn!(%id, channel = lease.channel, attempt = lease.number, blame = failure.cause.name(), "an attempt has failed; `frontdesk inbox show` tells why");
     }
     loop {
         let now = Timestamp::now();

@@ -254,13 +254,13 @@ impl Queue {
 
     /// Notes how the last write went, and says so where that has changed.
     fn note(&self, failure: Option<StoreError>) {
-        let mut waiting = self.lock();
-        match (&waiting.failure, &failure) {
-            (None, Some(error)) => tracing::error!(error = %error, "submissions cannot be kept"),
+        let before = mem::replace(&mut self.lock().failure, failure.clone());
+        // Said without the lock: whoever has standard error may be waiting for it.
+        match (before, failure) {
+            (None, Some(error)) => tracing::error!(%error, "submissions cannot be kept"),
             (Some(_), None) => tracing::info!("submissions are kept again"),
             _ => {}
         }
-        waiting.failure = failure;
     }
 }
 
@@ -348,5 +348,46 @@ impl Work {
             self.database = None;
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// Where log lines go: it looks whether the queue can be had meanwhile.
+    struct Line(Arc<Queue>, Arc<AtomicBool>);
+
+    impl std::io::Write for Line {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.1.store(self.0.waiting.try_lock().is_ok(), Ordering::Relaxed);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_a_failure_is_said_without_the_lock() {
+        let (queue, was_free) = (Arc::new(Queue::default()), Arc::new(AtomicBool::new(false)));
+        let log = {
+            let (queue, was_free) = (queue.clone(), was_free.clone());
+            move || Line(queue.clone(), was_free.clone())
+        };
+        let subscriber = tracing_subscriber::fmt().with_writer(log).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            for failure in [Some(StoreError::Full), None] {
+                was_free.store(false, Ordering::Relaxed);
+                queue.note(failure);
+                assert!(
+                    was_free.load(Ordering::Relaxed),
+                    "whoever asks for the store's health holds standard error"
+                );
+            }
+        });
     }
 }
