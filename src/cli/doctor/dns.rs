@@ -167,9 +167,14 @@ mod tests {
     /// A name server that gives one answer, after one that is not ours; over TCP if it is to be truncated.
     fn serve(texts: &[&str], code: RCODE, truncate: bool) -> SocketAddr {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        // A port that is free for one may be taken for the other.
+        let both = || {
+            let udp = UdpSocket::bind("127.0.0.1:0").ok()?;
+            let tcp = std::net::TcpListener::bind(udp.local_addr().ok()?).ok()?;
+            Some((udp, tcp))
+        };
+        let (udp, tcp) = std::iter::repeat_with(both).flatten().next().unwrap();
         let address = udp.local_addr().unwrap();
-        let tcp = std::net::TcpListener::bind(address).unwrap();
         let reply = move |query: &[u8], id_off: u16, truncated: bool| {
             let query = Packet::parse(query).unwrap();
             let mut reply = Packet::new_reply(query.id() ^ id_off);
