@@ -222,7 +222,7 @@ fn trust(options: &Options) -> Result<Trust, String> {
         }
         parameters = parameters.add_root_certificate(Certificate::from_pem(pem).map_err(|_| wrong())?);
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| no_tls(&error))?

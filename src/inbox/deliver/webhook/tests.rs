@@ -10,7 +10,7 @@ use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
 use uuid::Uuid;
 
 use super::http_peer::{HttpPeer, Reply, Request};
@@ -384,7 +384,7 @@ async fn tls_server(
 ) -> (SocketAddr, tokio::task::JoinHandle<std::io::Result<Seen>>) {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, issuer).unwrap();
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()

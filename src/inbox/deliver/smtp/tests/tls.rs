@@ -125,7 +125,7 @@ impl TlsPeer {
 fn certificate(name: &str) -> (Vec<u8>, Arc<ServerConfig>) {
     let own = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
