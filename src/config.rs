@@ -19,6 +19,7 @@ use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::form::FORMS;
 use crate::inbox::{email::Mailbox, limit, store};
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
+use crate::web::Address;
 use crate::{resources, web};
 use reader::Reader;
 use value::Raw;
@@ -32,9 +33,9 @@ pub struct Config {
     /// The address under which the public reaches the site; none if it is to follow from the address that is listened on.
     pub base_url: Option<String>,
     /// Where the public address listens.
-    pub listen: SocketAddr,
+    pub listen: Vec<Address>,
     /// Where the private address listens, if at all.
-    pub ops_listen: Option<SocketAddr>,
+    pub ops_listen: Option<Address>,
     /// How requests are served.
     pub web: web::Options,
     /// What the operator says of the site; its `base_url` is filled in once it is known.
@@ -111,8 +112,8 @@ impl Config {
         let language = r.get("site.language", "en", value::language);
         let footer = r.get("site.footer", "[]", footer);
 
-        let listen = r.get("server.listen", "127.0.0.1:8080", value::address);
-        let ops_listen = r.get("server.ops_listen", "127.0.0.1:8081", value::optional_address);
+        let mut listen = r.get("server.listen", "127.0.0.1:8080", value::addresses);
+        let mut ops_listen = r.get("server.ops_listen", "127.0.0.1:8081", value::optional_address);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let seconds = |seconds| Duration::from_secs(seconds)..=Duration::from_hours(1);
         let mut web = web::Options {
@@ -127,6 +128,7 @@ impl Config {
                 value::count(1..=10_000_000),
             ),
             trusted_proxies: r.get("server.trusted_proxies", "[]", value::networks),
+            proxy_protocol: r.get("server.proxy_protocol", "false", value::flag),
             first_byte_timeout: r.get("server.first_byte_timeout", "5s", value::duration(seconds(1))),
             header_timeout: r.get("server.header_timeout", "5s", value::duration(seconds(1))),
             body_timeout: r.get("server.body_timeout", "10s", value::duration(seconds(1))),
@@ -137,6 +139,11 @@ impl Config {
             confirm_timeout: r.get("forms.confirm_timeout", "15s", value::duration(seconds(1))),
         };
 
+        for address in listen.iter_mut().chain(&mut ops_listen) {
+            if let Address::Unix(path) = address {
+                *path = folder.join(&*path);
+            }
+        }
         r.refuse_if(
             web.exchange_timeout <= web.body_timeout,
             "server.exchange_timeout",
@@ -263,10 +270,16 @@ impl Config {
         }
     }
 
-    /// The options with the base URL filled in, which is `http://ADDRESS` where none is configured.
+    /// The options with the base URL filled in, which is `http://ADDRESS` where none is configured: the first address that is
+    /// listened on, or else the first that is to be.
     #[must_use]
-    pub fn at(mut self, listening_on: SocketAddr) -> Self {
-        let mut address = listening_on;
+    pub fn at(mut self, listening_on: Option<SocketAddr>) -> Self {
+        let configured = self.listen.iter().find_map(|address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        });
+        let mut address =
+            listening_on.or(configured).unwrap_or_else(|| (std::net::Ipv4Addr::LOCALHOST, 8080).into());
         if address.ip().is_unspecified() {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
         }
@@ -589,14 +602,11 @@ mod tests {
     #[test]
     fn without_a_base_url_the_address_stands_in() {
         let config = accept("", &[], &[]);
-        let at = |address: &str| config.clone().at(address.parse().expect("an address")).pages.base_url;
+        let at = |address: &str| config.clone().at(address.parse().ok()).pages.base_url;
         assert_eq!(at("127.0.0.1:4321"), "http://127.0.0.1:4321");
         assert_eq!(at("0.0.0.0:80"), "http://127.0.0.1:80");
         let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
-        assert_eq!(
-            config.at("127.0.0.1:1".parse().expect("an address")).pages.base_url,
-            "https://www.example.com"
-        );
+        assert_eq!(config.at("127.0.0.1:1".parse().ok()).pages.base_url, "https://www.example.com");
     }
 
     fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Config, Vec<Fault>) {

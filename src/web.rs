@@ -6,19 +6,22 @@
 mod answer;
 mod body;
 mod connection;
+mod door;
 mod get_page;
 mod listener;
 mod ops;
 mod post_form;
+mod proxy;
 mod router;
+mod socket;
 mod source;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use crate::inbox::deliver::worker::Confirmations;
@@ -26,6 +29,7 @@ use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
 use crate::pages::Site;
 
+pub use socket::{Address, BindError, Socket, Sockets};
 pub use source::Network;
 
 /// How the public and the private address are served.
@@ -39,6 +43,8 @@ pub struct Options {
     pub max_connections_per_source: usize,
     /// Peers whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Network>,
+    /// Whether their connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
     /// From accepting a connection to its first byte.
     pub first_byte_timeout: Duration,
     /// From a request's first byte to the end of its header.
@@ -58,41 +64,64 @@ pub struct Options {
     pub confirm_timeout: Duration,
 }
 
+/// As it is where nobody configures anything.
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            max_connections: 10_000,
+            max_connections_per_source: 256,
+            trusted_proxies: Vec::new(),
+            proxy_protocol: false,
+            first_byte_timeout: Duration::from_secs(5),
+            header_timeout: Duration::from_secs(5),
+            body_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(30),
+            exchange_timeout: Duration::from_secs(30),
+            shutdown_grace: Duration::from_secs(10),
+            confirmed_forms: Vec::new(),
+            confirm_timeout: Duration::from_secs(15),
+        }
+    }
+}
+
 /// What requests are answered from.
 #[derive(Debug)]
 pub struct Desk {
-    /// All that is read.
-    pub site: Arc<Site>,
     /// Where submissions are kept.
     pub store: Store,
+    /// What a reload replaces, all of it at once. A request sees one state of it from beginning to end.
+    pub live: ArcSwap<Live>,
+}
+
+/// One state of the site and its configuration.
+#[derive(Debug)]
+pub struct Live {
+    /// All that is read.
+    pub site: Arc<Site>,
     /// By which deliveries can be waited for.
     pub confirmations: Confirmations,
-    /// How often one source may submit.
-    pub limiter: Limiter,
+    /// How often one source may submit. Stays the same over a reload that leaves its options alone.
+    pub limiter: Arc<Limiter>,
     /// How this server is run.
-    pub options: Options,
+    pub options: Arc<Options>,
 }
 
 /// Serves until `stop` becomes true, then lets exchanges finish within [`Options::shutdown_grace`].
 ///
-/// `public` and `private` are bound and listening already, so that their addresses can be told before.
-pub fn serve(
-    desk: &Arc<Desk>,
-    public: TcpListener,
-    private: Option<TcpListener>,
-    stop: &watch::Receiver<bool>,
-) -> io::Result<()> {
-    public.set_nonblocking(true)?;
-    let connections = Arc::new(source::Connections::new(&desk.options));
+/// The sockets are listening already, so that their addresses can be told before.
+pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stop: &watch::Receiver<bool>) -> io::Result<()> {
+    let connections = Arc::new(source::Connections::default());
     let mut threads = Vec::new();
-    for number in 0..desk.options.workers.max(1) {
+    for number in 0..desk.live.load().options.workers.max(1) {
         let (desk, public, stop, connections) =
-            (desk.clone(), public.try_clone()?, stop.clone(), connections.clone());
+            (desk.clone(), sockets.public()?, stop.clone(), connections.clone());
         let run = move || listener::run(desk, public, connections, stop);
         threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
     }
-    // Only the workers hold it now: when the last of them stops accepting, nobody is left waiting in its queue.
-    drop(public);
+    let private = sockets.ops.take();
+    // Only the workers hold them now: when the last of them stops accepting, nobody is left waiting in a queue.
+    drop(sockets);
     let (ended, until) = watch::channel(false);
     let ops = private.map(|private| {
         let (desk, stop) = (desk.clone(), stop.clone());
@@ -109,34 +138,4 @@ pub fn serve(
 
 fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// Connections that wait to be accepted; the kernel may allow fewer.
-const BACKLOG: i32 = 4096;
-
-/// Binds a listening socket; the error names the address.
-pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
-    let bind = || {
-        let listener = TcpListener::bind(address)?;
-        // The standard library's 128 are full within milliseconds of a rush, and who finds no place tries again after a second.
-        rustix::net::listen(&listener, BACKLOG)?;
-        Ok(listener)
-    };
-    bind().map_err(|cause| BindError { address, cause })
-}
-
-impl BindError {
-    /// What the system said.
-    pub fn kind(&self) -> io::ErrorKind {
-        self.cause.kind()
-    }
-}
-
-/// An address that cannot be listened on.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}")]
-pub struct BindError {
-    address: SocketAddr,
-    #[source]
-    cause: io::Error,
 }

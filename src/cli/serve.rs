@@ -1,13 +1,14 @@
 //! `frontdesk serve`: binds, loads, opens the store, says so, and serves until it is told to stop.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use arc_swap::ArcSwap;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -18,7 +19,7 @@ use crate::inbox::deliver::worker::{self, Worker};
 use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
 use crate::pages::Site;
-use crate::web::{self, Desk};
+use crate::web::{self, Address, Desk, Live, Socket, Sockets};
 
 /// Bodies of this many bytes are compressed before the first request is answered, the rest in the background.
 const COMPRESSED_AT_START: usize = 2 << 20;
@@ -29,10 +30,9 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     log_to_stderr();
     let config = site::configuration(folder, flags)?;
     // Bound first: a port that is taken should not cost the time of loading, and the base URL may follow from it.
-    let public = web::bind(config.listen).map_err(|error| listening(error, "--listen"))?;
-    let private = config.ops_listen.map(web::bind).transpose();
-    let private = private.map_err(|error| listening(error, "--ops-listen"))?;
-    let config = config.at(public.local_addr()?);
+    let sockets = bind(&config)?;
+    let addresses = Addresses::of(&sockets)?;
+    let config = config.at(addresses.first());
     raise_descriptor_limit(&config);
 
     let site = load(folder, &config)?;
@@ -48,22 +48,20 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
         },
         store.clone(),
     )?;
-    let desk = Arc::new(Desk {
+    let live = Live {
         site: Arc::new(site),
-        store,
         confirmations: worker.confirmations(),
-        limiter: Limiter::new(&config.limits),
-        options: config.web.clone(),
-    });
+        limiter: Arc::new(Limiter::new(&config.limits)),
+        options: Arc::new(config.web.clone()),
+    };
+    let rest = live.site.clone();
+    let desk = Arc::new(Desk { store, live: ArcSwap::from_pointee(live) });
     let stop = stop_on_signals()?;
-    let public_address = public.local_addr()?;
-    let private_address = private.as_ref().map(TcpListener::local_addr).transpose()?;
     // Who does not listen to this is served all the same.
-    let _ = announce(&config, &desk, public_address, private_address, is_new, started.elapsed());
-    let _ = tell_addresses(public_address, private_address);
-    let rest = desk.site.clone();
+    let _ = announce(&config, &desk, &addresses, is_new, started.elapsed());
+    let _ = addresses.tell();
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
-    web::serve(&desk, public, private, &stop)?;
+    web::serve(&desk, sockets, &stop)?;
     worker.stop();
     if let Some(desk) = Arc::into_inner(desk) {
         desk.store.close();
@@ -105,38 +103,85 @@ fn listening(error: web::BindError, flag: &str) -> anyhow::Error {
     anyhow::Error::new(error).context(hint)
 }
 
-/// The chosen addresses on standard output, for whoever started us to read; on a terminal the banner says them.
-fn tell_addresses(public: SocketAddr, private: Option<SocketAddr>) -> std::io::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    if stdout.is_terminal() {
-        return Ok(());
+/// The sockets that a service manager has handed over; those that are configured take the place of what is missing.
+fn bind(config: &Config) -> anyhow::Result<Sockets> {
+    let mut sockets = Sockets::inherited().context("cannot use the sockets that were handed over")?;
+    if sockets.http.is_empty() && sockets.https.is_empty() {
+        let public = config.listen.iter().map(Socket::bind).collect::<Result<_, _>>();
+        sockets.http = public.map_err(|error| listening(error, "--listen"))?;
     }
-    writeln!(stdout, "listening on http://{public}")?;
-    if let Some(private) = private {
-        writeln!(stdout, "private listener on http://{private}")?;
+    if sockets.ops.is_none() {
+        let private = config.ops_listen.as_ref().map(Socket::bind).transpose();
+        sockets.ops = private.map_err(|error| listening(error, "--ops-listen"))?;
     }
-    stdout.flush()
+    Ok(sockets)
+}
+
+/// Where the server listens in the end.
+struct Addresses {
+    public: Vec<Address>,
+    private: Option<Address>,
+}
+
+impl Addresses {
+    fn of(sockets: &Sockets) -> std::io::Result<Self> {
+        Ok(Self {
+            public: sockets.http.iter().map(Socket::address).collect::<Result<_, _>>()?,
+            private: sockets.ops.as_ref().map(Socket::address).transpose()?,
+        })
+    }
+
+    /// The first that links can lead to.
+    fn first(&self) -> Option<SocketAddr> {
+        self.public.iter().find_map(|address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        })
+    }
+
+    /// One line each, with what comes before a private address.
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let public = self.public.iter().map(|address| format!("listening on {}", url(address)));
+        public.chain(self.private.iter().map(|address| format!("private listener on {}", url(address))))
+    }
+
+    /// To standard output, for whoever started us to read; on a terminal the banner says them.
+    fn tell(&self) -> std::io::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        if stdout.is_terminal() {
+            return Ok(());
+        }
+        for line in self.lines() {
+            writeln!(stdout, "{line}")?;
+        }
+        stdout.flush()
+    }
+}
+
+fn url(address: &Address) -> String {
+    match address {
+        Address::Tcp(address) => format!("http://{address}"),
+        Address::Unix(_) => address.to_string(),
+    }
 }
 
 /// Says on standard error what is served where.
 fn announce(
     config: &Config,
     desk: &Desk,
-    public: SocketAddr,
-    private: Option<SocketAddr>,
+    addresses: &Addresses,
     is_new: bool,
     took: Duration,
 ) -> anyhow::Result<()> {
-    let (site, store) = (&desk.site, &desk.store);
+    let (site, store) = (desk.live.load().site.clone(), &desk.store);
     // Asked before standard error is ours: others may want to say something before they can answer.
     let health = store.health();
     let mut stderr = anstream::stderr().lock();
     let (good, dim) = (style::GOOD, style::DIM);
     let (good_end, dim_end) = (good.render_reset(), dim.render_reset());
     writeln!(stderr, "{good}frontdesk {}{good_end}", env!("CARGO_PKG_VERSION"))?;
-    writeln!(stderr, "  listening on http://{public}")?;
-    if let Some(private) = private {
-        writeln!(stderr, "  private listener on http://{private} {dim}(/livez, /readyz){dim_end}")?;
+    for line in addresses.lines() {
+        writeln!(stderr, "  {line}")?;
     }
     let milliseconds = took.as_millis();
     writeln!(

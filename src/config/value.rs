@@ -1,6 +1,5 @@
 //! What a key's value may be. Each function reads one kind and, on failure, says what would be right.
 
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use crate::inbox::seal::Recipient;
-use crate::web::Network;
+use crate::web::{Address, Network};
 
 /// A value from the file, or a text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]
@@ -230,16 +229,20 @@ pub(super) fn recipient(raw: &Raw) -> Parsed<Option<Recipient>> {
     }
 }
 
-pub(super) fn address(raw: &Raw) -> Parsed<SocketAddr> {
-    let expected = "an address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::]:80\"";
-    raw.as_text().and_then(|text| text.parse().ok()).ok_or_else(|| expected.to_owned())
+/// Where to listen: one address or several.
+pub(super) fn addresses(raw: &Raw) -> Parsed<Vec<Address>> {
+    let expected = "an address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::]:80\", \"unix:/PATH\", or a list of these";
+    let items = raw.items().filter(|items| !items.is_empty()).ok_or_else(|| expected.to_owned())?;
+    items.into_iter().map(|item| item.parse().map_err(|_| expected.to_owned())).collect()
 }
 
 /// An address, or nothing.
-pub(super) fn optional_address(raw: &Raw) -> Parsed<Option<SocketAddr>> {
-    match raw {
-        Raw::Text(text) if text.is_empty() || text == "off" => Ok(None),
-        raw => address(raw).map(Some).map_err(|expected| format!("{expected}, or \"off\"")),
+pub(super) fn optional_address(raw: &Raw) -> Parsed<Option<Address>> {
+    match raw.as_text() {
+        Some("" | "off") => Ok(None),
+        text => text.and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| {
+            "an address and a port such as \"127.0.0.1:8081\", \"unix:/PATH\", or \"off\"".to_owned()
+        }),
     }
 }
 

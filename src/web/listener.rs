@@ -1,72 +1,70 @@
-//! Accepts connections on one worker's thread and sees each of them to its end.
+//! Accepts connections on one worker's thread, as many as there is room for.
 
-use std::convert::Infallible;
+use std::fs::File;
 use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body::Body as _;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use rustix::io::Errno;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-use super::connection::{Clock, Timed};
-use super::source::{Connections, Place};
-use super::{Desk, router};
+use super::socket::{Listener, Scheme, Socket};
+use super::source::Connections;
+use super::{Desk, door};
 
-/// A request's header may be this long, in bytes.
-const HEADER_LIMIT: usize = 16 * 1024;
-
-/// A request may have this many header fields.
-const HEADER_FIELDS: usize = 100;
-
-/// Without descriptors or memory accepting fails at once, again and again; this long it is left alone.
+/// Without memory accepting fails at once, again and again; this long it is left alone.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Runs one worker until `stop` becomes true and its connections have ended or the grace is over.
 pub(super) fn run(
     desk: Arc<Desk>,
-    listener: std::net::TcpListener,
+    sockets: Vec<(Scheme, Socket)>,
     connections: Arc<Connections>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async move {
-        let listener = TcpListener::from_std(listener)?;
-        let grace = desk.options.shutdown_grace;
-        let alive = accept(&desk, &listener, &connections, &stop).await;
-        // The socket closes, so that the balancer or the kernel sends nobody here any more.
-        drop(listener);
-        let ended = async {
-            let mut alive = alive;
-            while alive.changed().await.is_ok() {}
-        };
-        let _ = tokio::time::timeout(grace, ended).await;
+        let (alive, mut ended) = watch::channel(());
+        let alive = Rc::new(alive);
+        let mut accepting = Vec::new();
+        for (scheme, socket) in sockets {
+            let listener = socket.into_listener()?;
+            let (desk, connections, stop, alive) =
+                (desk.clone(), connections.clone(), stop.clone(), alive.clone());
+            accepting.push(tokio::task::spawn_local(async move {
+                // The socket closes with the loop, so that the balancer or the kernel sends nobody here any more.
+                accept(&desk, scheme, &listener, &connections, &stop, &alive).await;
+            }));
+        }
+        drop(alive);
+        for accepting in accepting {
+            let _ = accepting.await;
+        }
+        let grace = desk.live.load().options.shutdown_grace;
+        // It changes, to nothing, when the last connection has ended.
+        let _ = tokio::time::timeout(grace, async { while ended.changed().await.is_ok() {} }).await;
         Ok(())
     })
 }
 
-/// Accepts until told to stop. The channel that is returned closes with the last connection.
+/// Accepts until told to stop. Each connection holds `alive` for as long as it lasts.
 async fn accept(
     desk: &Arc<Desk>,
-    listener: &TcpListener,
+    scheme: Scheme,
+    listener: &Listener,
     connections: &Arc<Connections>,
     stop: &watch::Receiver<bool>,
-) -> watch::Receiver<()> {
-    let (alive, ended) = watch::channel(());
-    let alive = Rc::new(alive);
+    alive: &Rc<watch::Sender<()>>,
+) {
+    let mut reserve = Reserve::new();
     let mut stopping = stop.clone();
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stopping.wait_for(|stop| *stop) => return ended,
+            _ = stopping.wait_for(|stop| *stop) => return,
         };
         match accepted {
             Ok((stream, peer)) => {
@@ -74,10 +72,10 @@ async fn accept(
                     tracing::info!("connections are accepted again");
                 }
                 // Too many: closing costs the least, and an answer would have to wait for a request first.
-                let Some(place) = connections.admit(peer.ip()) else { continue };
+                let Some(place) = connections.admit(peer, &desk.live.load().options) else { continue };
                 let (desk, stop, alive) = (desk.clone(), stop.clone(), alive.clone());
                 tokio::task::spawn_local(async move {
-                    attend(&desk, stream, peer, place, stop).await;
+                    door::attend(&desk, scheme, stream, peer, place, stop).await;
                     drop(alive);
                 });
             }
@@ -85,6 +83,9 @@ async fn accept(
             Err(error) => {
                 if !std::mem::replace(&mut failing, true) {
                     tracing::warn!(%error, "connections cannot be accepted for a moment");
+                }
+                if is_out_of_descriptors(&error) {
+                    reserve.turn_away(listener);
                 }
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
@@ -98,49 +99,22 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// Answers one connection's requests until it ends, is idle for too long or the server stops.
-async fn attend(
-    desk: &Arc<Desk>,
-    stream: TcpStream,
-    peer: SocketAddr,
-    place: Place,
-    mut stop: watch::Receiver<bool>,
-) {
-    // Answers are written whole: waiting for more to fill a packet would only delay them.
-    let _ = stream.set_nodelay(true);
-    let clock = Clock::new(&desk.options);
-    let service = service_fn(|request| {
-        clock.request_began();
-        let clock = clock.clone();
-        let is_head = request.method() == http::Method::HEAD;
-        async move {
-            let response = router::answer(desk, peer.ip(), request).await;
-            let length = response.body().size_hint().upper().unwrap_or_default();
-            clock.answer_began(if is_head { 0 } else { length });
-            Ok::<_, Infallible>(response)
-        }
-    });
-    let connection = http1::Builder::new()
-        .max_buf_size(HEADER_LIMIT)
-        .max_headers(HEADER_FIELDS)
-        // A client that has said all it has to say may still want to hear the answer.
-        .half_close(true)
-        // The clock has the deadlines of all phases, this one included.
-        .header_read_timeout(None)
-        .serve_connection(TokioIo::new(Timed::new(stream, clock.clone())), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = {
-        let mut stopping = std::pin::pin!(stop.wait_for(|stop| *stop));
-        let mut watched = std::pin::pin!(clock.watch(connection.as_mut()));
-        tokio::select! {
-            _ = &mut watched => true,
-            _ = &mut stopping => false,
-        }
-    };
-    if !ended {
-        connection.as_mut().graceful_shutdown();
-        // An error here is the peer's: it went away or sent what is no HTTP, and has been answered if that was possible.
-        let _ = clock.watch(Pin::new(&mut connection)).await;
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].into_iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// A descriptor that is kept for the moment when there is none left. Whoever waits then is let in and shown out at once, instead
+/// of hanging in the queue until he gives up.
+struct Reserve(Option<File>);
+
+impl Reserve {
+    fn new() -> Self {
+        Self(File::open("/dev/null").ok())
     }
-    drop(place);
+
+    fn turn_away(&mut self, listener: &Listener) {
+        drop(self.0.take());
+        listener.turn_away();
+        *self = Self::new();
+    }
 }

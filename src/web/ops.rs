@@ -14,18 +14,18 @@ use tokio::sync::watch;
 
 use super::Desk;
 use super::answer::{Answer, method_not_allowed, text};
+use super::socket::Socket;
 
 /// Serves until `ended` becomes true; once `stop` is, `/readyz` is 503, so that a balancer sends nobody here any more.
 pub(super) fn run(
     desk: Arc<Desk>,
-    listener: std::net::TcpListener,
+    socket: Socket,
     stop: watch::Receiver<bool>,
     mut ended: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let listener = socket.into_listener()?;
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,

@@ -1,6 +1,5 @@
 //! POST: one form, from the bytes on the wire to the row on the disk.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,8 +9,9 @@ use http::request::Parts;
 use hyper::body::Incoming;
 
 use super::answer::{Answer, Refusal, accepted};
+use super::socket::Peer;
 use super::source::client;
-use super::{Desk, body};
+use super::{Desk, Live, body};
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Decision, Source};
 use crate::inbox::parse::parse;
@@ -21,17 +21,19 @@ use crate::inbox::store::Arrival;
 pub(super) async fn answer(
     desk: &Arc<Desk>,
     form: &'static Form,
-    peer: IpAddr,
+    peer: Peer,
     head: &Parts,
     body: &mut Incoming,
 ) -> Answer {
     if head.method != Method::POST {
         return Refusal::Method.into_answer();
     }
-    let source = Source::from(client(peer, &head.headers, &desk.options.trusted_proxies));
-    let decision = desk.limiter.take(source, Instant::now());
+    // One state of the configuration for the whole request, whatever is reloaded meanwhile.
+    let live = desk.live.load_full();
+    let source = Source::from(client(peer, &head.headers, &live.options));
+    let decision = live.limiter.take(source, Instant::now());
     let result = if decision.allowed {
-        submit(desk, form, source, head, body).await
+        submit(desk, &live, form, source, head, body).await
     } else {
         // Rounded up, so that who waits as long as told is let in.
         let seconds = decision.retry_after.as_millis().div_ceil(1000).max(1);
@@ -47,7 +49,8 @@ pub(super) async fn answer(
 
 /// Takes one submission in. When this returns, it is on stable storage, or nothing of it is.
 async fn submit(
-    desk: &Arc<Desk>,
+    desk: &Desk,
+    live: &Live,
     form: &'static Form,
     source: Source,
     head: &Parts,
@@ -57,23 +60,23 @@ async fn submit(
         return Err(Refusal::MediaType);
     }
     let idempotency_key = idempotency_key(&head.headers);
-    let bytes = body::read(&head.headers, body, desk.options.body_timeout).await?;
+    let bytes = body::read(&head.headers, body, live.options.body_timeout).await?;
     let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), hold: None };
     let accepted = desk.store.accept(arrival).await.map_err(|error| {
         tracing::error!(form = form.name, %error, "a submission could not be kept");
         Refusal::NotKept
     })?;
-    if desk.options.confirmed_forms.contains(&form.name) {
-        confirmed(desk, form, accepted.id()).await?;
+    if live.options.confirmed_forms.contains(&form.name) {
+        confirmed(desk, live, form, accepted.id()).await?;
     }
     Ok(())
 }
 
 /// Waits until a channel has taken the submission over, for operators who want a 200 to mean that. If none has in time it is kept
 /// and goes on being delivered all the same; sent again, it is recognised and waited for again.
-async fn confirmed(desk: &Arc<Desk>, form: &'static Form, id: uuid::Uuid) -> Result<(), Refusal> {
-    match desk.confirmations.wait(&desk.store, id, desk.options.confirm_timeout).await {
+async fn confirmed(desk: &Desk, live: &Live, form: &'static Form, id: uuid::Uuid) -> Result<(), Refusal> {
+    match live.confirmations.wait(&desk.store, id, live.options.confirm_timeout).await {
         Ok(true) => Ok(()),
         Ok(false) => {
             tracing::warn!(form = form.name, %id, "no channel has confirmed a submission in time");

@@ -1,6 +1,5 @@
 //! Every URL of the public address, on one screen.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{CONNECTION, EXPECT, HOST, HeaderValue};
@@ -9,12 +8,13 @@ use http::{Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 
 use super::answer::{Answer, bad_request, secure};
+use super::socket::Peer;
 use super::{Desk, body, get_page, post_form};
 use crate::inbox::form::{CONTACT, WAITLIST};
 use crate::pages::path;
 
 /// Answers one request of the public address.
-pub(super) async fn answer(desk: &Arc<Desk>, peer: IpAddr, request: Request<Incoming>) -> Answer {
+pub(super) async fn answer(desk: &Arc<Desk>, peer: Peer, request: Request<Incoming>) -> Answer {
     let (head, mut body) = request.into_parts();
     let mut answer = route(desk, peer, &head, &mut body).await;
     // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
@@ -26,7 +26,7 @@ pub(super) async fn answer(desk: &Arc<Desk>, peer: IpAddr, request: Request<Inco
     secure(answer)
 }
 
-async fn route(desk: &Arc<Desk>, peer: IpAddr, head: &Parts, body: &mut Incoming) -> Answer {
+async fn route(desk: &Arc<Desk>, peer: Peer, head: &Parts, body: &mut Incoming) -> Answer {
     if !names_its_host(head) {
         return bad_request("the request must carry exactly one Host header");
     }
@@ -38,7 +38,7 @@ async fn route(desk: &Arc<Desk>, peer: IpAddr, head: &Parts, body: &mut Incoming
         "/api/waitlist" => post_form::answer(desk, &WAITLIST, peer, head, body).await,
         "/api/contact" => post_form::answer(desk, &CONTACT, peer, head, body).await,
         // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
-        path => get_page::answer(&desk.site, path, head),
+        path => get_page::answer(&desk.live.load().site, path, head),
     }
 }
 

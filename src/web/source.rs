@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
 
 use super::Options;
+use super::socket::Peer;
 use crate::inbox::limit::Source;
 
 /// A block of addresses in CIDR notation (RFC 4632), or a single address.
@@ -62,12 +63,12 @@ impl fmt::Display for Network {
 
 /// The client's address: the peer itself, or, where the peer is a trusted proxy, the right-most address in
 /// `X-Forwarded-For` that is not one. What stands further left was written by the client and proves nothing.
-pub(super) fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
-    let trusted = |address: IpAddr| proxies.iter().any(|network| network.contains(address));
-    let mut client = peer.to_canonical();
-    if !trusted(client) {
+pub(super) fn client(peer: Peer, headers: &HeaderMap, options: &Options) -> IpAddr {
+    let mut client = peer.address;
+    if !is_trusted(options, peer) {
         return client;
     }
+    let trusted = |address| is_trusted(options, Peer { address, is_local: false });
     let lines: Vec<&str> =
         headers.get_all("x-forwarded-for").iter().map(|line| line.to_str().unwrap_or_default()).collect();
     for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
@@ -90,12 +91,14 @@ fn parse_hop(hop: &str) -> Option<IpAddr> {
     address.ok().or_else(bracketed).map(|address| address.to_canonical())
 }
 
+/// Whether what `peer` says of a client is believed.
+pub(super) fn is_trusted(options: &Options, peer: Peer) -> bool {
+    peer.is_local || options.trusted_proxies.iter().any(|network| network.contains(peer.address))
+}
+
 /// Counts the open connections, in all and by source.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Connections {
-    most: usize,
-    most_per_source: usize,
-    proxies: Vec<Network>,
     open: Mutex<Open>,
 }
 
@@ -105,33 +108,43 @@ struct Open {
     by_source: HashMap<Source, usize>,
 }
 
-impl Connections {
-    pub(super) fn new(options: &Options) -> Self {
-        Self {
-            most: options.max_connections,
-            most_per_source: options.max_connections_per_source,
-            proxies: options.trusted_proxies.clone(),
-            open: Mutex::default(),
-        }
+impl Open {
+    /// Counts one more connection of `source`, unless it has as many as it may.
+    fn count(&mut self, source: Source, most: usize) -> bool {
+        let held = self.by_source.entry(source).or_default();
+        let is_room = *held < most;
+        *held += usize::from(is_room);
+        is_room
     }
 
-    /// A place for a connection from `peer`, held until it is dropped; none if the server or the source has too many.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
-        let peer = peer.to_canonical();
-        let source = (!self.proxies.iter().any(|network| network.contains(peer))).then(|| Source::from(peer));
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.all >= self.most {
+    fn forget(&mut self, source: Source) {
+        if let Some(held) = self.by_source.get_mut(&source) {
+            *held -= 1;
+            if *held == 0 {
+                self.by_source.remove(&source);
+            }
+        }
+    }
+}
+
+impl Connections {
+    /// A place for a connection from `peer`, held until it is dropped; none if the server or the source has too many. A proxy
+    /// that is trusted is no source.
+    pub(super) fn admit(self: &Arc<Self>, peer: Peer, options: &Options) -> Option<Place> {
+        let source = (!is_trusted(options, peer)).then(|| Source::from(peer.address));
+        let mut open = self.lock();
+        if open.all >= options.max_connections {
             return None;
         }
-        if let Some(source) = source {
-            let held = open.by_source.entry(source).or_default();
-            if *held >= self.most_per_source {
-                return None;
-            }
-            *held += 1;
+        if source.is_some_and(|source| !open.count(source, options.max_connections_per_source)) {
+            return None;
         }
         open.all += 1;
         Some(Place { connections: self.clone(), source })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,17 +155,30 @@ pub(super) struct Place {
     source: Option<Source>,
 }
 
+impl Place {
+    /// Counts the connection as one of `client`, on behalf of whom a proxy has opened it; false if he has too many.
+    pub(super) fn belongs_to(&mut self, client: Peer, options: &Options) -> bool {
+        if is_trusted(options, client) {
+            return true;
+        }
+        let source = Source::from(client.address);
+        let mut open = self.connections.lock();
+        if !open.count(source, options.max_connections_per_source) {
+            return false;
+        }
+        if let Some(before) = self.source.replace(source) {
+            open.forget(before);
+        }
+        true
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = self.connections.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.connections.lock();
         open.all -= 1;
-        if let Some(source) = self.source
-            && let Some(held) = open.by_source.get_mut(&source)
-        {
-            *held -= 1;
-            if *held == 0 {
-                open.by_source.remove(&source);
-            }
+        if let Some(source) = self.source {
+            open.forget(source);
         }
     }
 }
@@ -183,9 +209,14 @@ mod tests {
             for line in &forwarded {
                 headers.append("x-forwarded-for", line.parse().expect("a header's value"));
             }
-            let proxies = ["10.0.0.0/8".parse().expect("a block")];
-            let client = client(peer.parse().expect("an address"), &headers, &proxies);
-            assert_eq!(client.to_string(), expected, "{peer} {forwarded:?}");
+            let options = Options {
+                trusted_proxies: vec!["10.0.0.0/8".parse().expect("a block")],
+                ..Options::default()
+            };
+            let address: IpAddr = peer.parse().expect("an address");
+            let peer = Peer { address: address.to_canonical(), is_local: false };
+            let client = client(peer, &headers, &options);
+            assert_eq!(client.to_string(), expected, "{address} {forwarded:?}");
         }
     }
 

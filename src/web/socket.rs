@@ -1,0 +1,300 @@
+//! What is listened on: TCP and Unix sockets of our own, or those that a service manager has opened before.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::task::{Context, Poll};
+
+use listenfd::ListenFd;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Connections that wait to be accepted; the kernel may allow fewer.
+const BACKLOG: i32 = 4096;
+
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// An address and a port; port 0 picks a free one.
+    Tcp(SocketAddr),
+    /// A socket in the file system. One that nobody listens on any more is replaced.
+    Unix(PathBuf),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() {
+                Err(format!("`{text}` names no path, as `unix:/run/frontdesk/http.sock` does"))
+            } else {
+                Ok(Self::Unix(path.into()))
+            };
+        }
+        text.parse().map(Self::Tcp).map_err(|_| {
+            format!(
+                "`{text}` is no address and port such as `127.0.0.1:8080` or `[::]:80`, and no `unix:/PATH`"
+            )
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub enum Socket {
+    /// For connections over TCP.
+    Tcp(TcpListener),
+    /// For connections of this machine.
+    Unix(UnixListener),
+}
+
+impl Socket {
+    /// Binds and listens; the error names the address.
+    pub fn bind(address: &Address) -> Result<Self, BindError> {
+        let bind = || match address {
+            Address::Tcp(address) => {
+                let listener = TcpListener::bind(address)?;
+                // The standard library's 128 are full within milliseconds of a rush, and who finds no place tries again after a second.
+                rustix::net::listen(&listener, BACKLOG)?;
+                Ok(Self::Tcp(listener))
+            }
+            Address::Unix(path) => {
+                // What a killed server has left; where somebody listens it is his.
+                let is_socket =
+                    std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
+                if is_socket {
+                    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                        return Err(io::ErrorKind::AddrInUse.into());
+                    }
+                    std::fs::remove_file(path)?;
+                }
+                let listener = UnixListener::bind(path)?;
+                rustix::net::listen(&listener, BACKLOG)?;
+                Ok(Self::Unix(listener))
+            }
+        };
+        bind().map_err(|cause| BindError { address: address.clone(), cause })
+    }
+
+    /// Where it listens, with the port that was picked.
+    pub fn address(&self) -> io::Result<Address> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(Address::Tcp),
+            Self::Unix(listener) => {
+                let address = listener.local_addr()?;
+                Ok(Address::Unix(
+                    address.as_pathname().map_or_else(|| PathBuf::from("(unnamed)"), Into::into),
+                ))
+            }
+        }
+    }
+
+    /// Another handle of the same socket.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(listener) => listener.try_clone().map(Self::Tcp),
+            Self::Unix(listener) => listener.try_clone().map(Self::Unix),
+        }
+    }
+
+    /// For the runtime that is entered.
+    pub(super) fn into_listener(self) -> io::Result<Listener> {
+        match self {
+            Self::Tcp(listener) => {
+                listener.set_nonblocking(true)?;
+                tokio::net::TcpListener::from_std(listener).map(Listener::Tcp)
+            }
+            Self::Unix(listener) => {
+                listener.set_nonblocking(true)?;
+                tokio::net::UnixListener::from_std(listener).map(Listener::Unix)
+            }
+        }
+    }
+}
+
+impl BindError {
+    /// What the system said.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.cause.kind()
+    }
+}
+
+/// An address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}")]
+pub struct BindError {
+    address: Address,
+    #[source]
+    cause: io::Error,
+}
+
+/// All sockets of one server.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    /// For HTTP.
+    pub http: Vec<Socket>,
+    /// For HTTP over TLS.
+    pub https: Vec<Socket>,
+    /// The private one.
+    pub ops: Option<Socket>,
+}
+
+impl Sockets {
+    /// Those that the service manager has handed over (`sd_listen_fds(3)`), by their names `http`, `https` and `ops`; one of
+    /// another name is for HTTP. None of them if it has handed over none.
+    ///
+    /// To be called once, before anything else opens descriptors.
+    pub fn inherited() -> io::Result<Self> {
+        let mut given = ListenFd::from_env();
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':');
+        let mut sockets = Self::default();
+        for number in 0..given.len() {
+            let socket = match given.take_tcp_listener(number) {
+                Ok(Some(listener)) => Socket::Tcp(listener),
+                _ => match given.take_unix_listener(number)? {
+                    Some(listener) => Socket::Unix(listener),
+                    None => continue,
+                },
+            };
+            match names.next().unwrap_or_default() {
+                "https" => sockets.https.push(socket),
+                "ops" => sockets.ops = Some(socket),
+                _ => sockets.http.push(socket),
+            }
+        }
+        Ok(sockets)
+    }
+
+    /// Another handle of each public socket.
+    pub(super) fn public(&self) -> io::Result<Vec<(Scheme, Socket)>> {
+        let http = self.http.iter().map(|socket| Ok((Scheme::Http, socket.try_clone()?)));
+        let https = self.https.iter().map(|socket| Ok((Scheme::Https, socket.try_clone()?)));
+        http.chain(https).collect()
+    }
+}
+
+/// What is spoken on a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    /// In the clear.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+/// A socket that connections are accepted from, on one thread.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(tokio::net::TcpListener),
+    Unix(tokio::net::UnixListener),
+}
+
+impl Listener {
+    /// The next connection, and the address it comes from; that of a Unix socket is this machine's.
+    pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                // Answers are written whole: waiting for more to fill a packet would only delay them.
+                let _ = stream.set_nodelay(true);
+                Ok((Stream::Tcp(stream), Peer { address: peer.ip().to_canonical(), is_local: false }))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Stream::Unix(stream), Peer { address: Ipv4Addr::LOCALHOST.into(), is_local: true }))
+            }
+        }
+    }
+
+    /// Closes one connection that waits, if there is one, without looking at it.
+    pub(super) fn turn_away(&self) {
+        let socket = match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener) => listener.as_fd(),
+        };
+        let _ = rustix::net::accept(socket);
+    }
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer {
+    /// Its address; that of the client once a trusted proxy has told it.
+    pub(super) address: IpAddr,
+    /// Whether it came by a Unix socket: only a proxy of this machine does, and it is believed.
+    pub(super) is_local: bool,
+}
+
+/// One accepted connection.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(tokio::net::TcpStream),
+    Unix(tokio::net::UnixStream),
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+}
