@@ -51,6 +51,9 @@ enum Command {
         site: PathBuf,
         #[command(flatten)]
         overrides: Overrides,
+        /// Read the site and its configuration again whenever something in its folder changes
+        #[arg(long)]
+        watch: bool,
     },
     /// Check a site: configuration, front matter, links, anchors, paths, descriptions
     Check {
@@ -201,7 +204,7 @@ pub fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init { dir } => init::run(&dir),
-        Command::Serve { site, overrides } => serve::run(&site, &overrides.flags()),
+        Command::Serve { site, overrides, watch } => serve::run(&site, &overrides.flags(), watch),
         Command::Check { site, json } => check::run(&site, json),
         Command::Inbox { command, site, data_dir } => {
             inbox::run(&command, &Place { site, data_dir }.database()?)

@@ -270,6 +270,27 @@ impl Config {
         }
     }
 
+    /// Whether deliveries go where they did and as they did.
+    pub fn delivers_like(&self, other: &Self) -> bool {
+        // What these say concerns requests alone; anything else may stand in a message.
+        const OF_REQUESTS: [&str; 8] = [
+            "server.",
+            "limits.",
+            "content_signals.",
+            "screening.",
+            "agents.",
+            "tls.",
+            "log.",
+            "site.footer",
+        ];
+        let of_deliveries = |settings: &[Setting]| -> Vec<Setting> {
+            let concerns = |setting: &&Setting| !OF_REQUESTS.iter().any(|part| setting.key.starts_with(part));
+            settings.iter().filter(concerns).cloned().collect()
+        };
+        let (ours, theirs) = (of_deliveries(&self.settings), of_deliveries(&other.settings));
+        ours.len() == theirs.len() && ours.iter().zip(&theirs).all(|(a, b)| a.says_the_same_as(b))
+    }
+
     /// The options with the base URL filled in, which is `http://ADDRESS` where none is configured: the first address that is
     /// listened on, or else the first that is to be.
     #[must_use]

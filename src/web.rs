@@ -105,6 +105,8 @@ pub struct Live {
     pub limiter: Arc<Limiter>,
     /// How this server is run.
     pub options: Arc<Options>,
+    /// Counts from 1 with each state that is put in the place of another.
+    pub generation: u64,
 }
 
 /// Serves until `stop` becomes true, then lets exchanges finish within [`Options::shutdown_grace`].

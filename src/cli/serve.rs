@@ -1,10 +1,13 @@
 //! `frontdesk serve`: binds, loads, opens the store, says so, and serves until it is told to stop.
 
+mod reload;
+
 use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -12,10 +15,11 @@ use arc_swap::ArcSwap;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use self::reload::{Reason, Reloader};
 use super::{site, style};
 use crate::config::{Config, Flag};
 use crate::fault::Severity;
-use crate::inbox::deliver::worker::{self, Worker};
+use crate::inbox::deliver::worker::Worker;
 use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
 use crate::pages::Site;
@@ -24,8 +28,9 @@ use crate::web::{self, Address, Desk, Live, Socket, Sockets};
 /// Bodies of this many bytes are compressed before the first request is answered, the rest in the background.
 const COMPRESSED_AT_START: usize = 2 << 20;
 
-/// Runs until SIGTERM, SIGINT or SIGHUP.
-pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
+/// Runs until SIGTERM or SIGINT. SIGHUP has the site and its configuration read again; with `watch`, so does every change in its
+/// folder.
+pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     log_to_stderr();
     let config = site::configuration(folder, flags)?;
@@ -39,33 +44,35 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     let is_new = !config.store.path.exists();
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot keep submissions in {}", config.store.path.display()))?;
-    let worker = Worker::start(
-        worker::Options {
-            database: config.store.path.clone(),
-            channels: config.store.channels.clone(),
-            housekeeping: config.housekeeping.clone(),
-            grace: config.web.shutdown_grace,
-        },
-        store.clone(),
-    )?;
+    let worker = Arc::new(Worker::start(reload::deliveries(&config), store.clone())?);
     let live = Live {
         site: Arc::new(site),
         confirmations: worker.confirmations(),
         limiter: Arc::new(Limiter::new(&config.limits)),
         options: Arc::new(config.web.clone()),
+        generation: 1,
     };
     let rest = live.site.clone();
     let desk = Arc::new(Desk { store, live: ArcSwap::from_pointee(live) });
-    let stop = stop_on_signals()?;
+    let (reasons, asked) = mpsc::channel();
+    let _watcher = watch.then(|| reload::watch(folder, &config.store.path, reasons.clone())).transpose()?;
+    let stop = heed_signals(reasons)?;
     // Who does not listen to this is served all the same.
     let _ = announce(&config, &desk, &addresses, is_new, started.elapsed());
     let _ = addresses.tell();
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
+    let reloader = Reloader {
+        folder: folder.to_owned(),
+        flags: flags.to_vec(),
+        address: addresses.first(),
+        desk: desk.clone(),
+        worker: worker.clone(),
+        config,
+    };
+    std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
     web::serve(&desk, sockets, &stop)?;
     worker.stop();
-    if let Some(desk) = Arc::into_inner(desk) {
-        desk.store.close();
-    }
+    desk.store.clone().close();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
@@ -229,37 +236,37 @@ fn announce(
     Ok(())
 }
 
-/// Becomes true on SIGTERM, SIGINT or SIGHUP; a second signal ends the process at once.
-fn stop_on_signals() -> anyhow::Result<watch::Receiver<bool>> {
+/// Becomes true on SIGTERM or SIGINT; a second such signal ends the process at once. SIGHUP is a reason to reload, unless it says
+/// that the terminal that we were started on is gone.
+fn heed_signals(reload: Sender<Reason>) -> anyhow::Result<watch::Receiver<bool>> {
     let (sender, receiver) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let nohup = hang_up_is_ignored();
+    let has_terminal = std::io::stderr().is_terminal() && !hang_up_is_ignored();
     let (mut terminate, mut interrupt, mut hang_up) = {
         let _guard = runtime.enter();
         // A file that may not grow any further is an error for whoever writes it; unhandled, the signal would end the process.
         let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
-        (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-            (!nohup).then(|| signal(SignalKind::hangup())).transpose()?,
-        )
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?)
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         runtime.block_on(async {
-            let mut next = async || {
-                let terminal_gone = async {
-                    match &mut hang_up {
-                        Some(hang_up) => hang_up.recv().await,
-                        None => std::future::pending().await,
+            let mut end = async || loop {
+                tokio::select! {
+                    _ = terminate.recv() => return,
+                    _ = interrupt.recv() => return,
+                    _ = hang_up.recv() => {
+                        if has_terminal && !std::io::stderr().is_terminal() {
+                            return;
+                        }
+                        let _ = reload.send(Reason::Asked);
                     }
-                };
-                tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, _ = terminal_gone => {} }
+                }
             };
-            next().await;
+            end().await;
             // Nobody listens any more if the server has ended by itself.
             let _ = sender.send(true);
             tracing::info!("stopping: requests that are under way may finish");
-            next().await;
+            end().await;
             std::process::exit(1);
         });
     })?;

@@ -53,6 +53,15 @@ pub struct Setting {
     pub value: String,
     /// Who said so.
     pub origin: Origin,
+    /// Differs where the value does, also that of a secret.
+    fingerprint: blake3::Hash,
+}
+
+impl Setting {
+    /// Whether it says the same, whoever says so.
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        self.key == other.key && self.fingerprint == other.fingerprint
+    }
 }
 
 const PREFIX: &str = "FRONTDESK_";
@@ -100,7 +109,12 @@ impl<'a> Reader<'a> {
         let default = default_value(default);
         let (raw, origin) = self.find(key).unwrap_or_else(|| (default.clone(), Origin::Default));
         let value = if is_secret(key) { raw.redacted() } else { raw.display() };
-        self.settings.push(Setting { key: key.to_owned(), value, origin: origin.clone() });
+        self.settings.push(Setting {
+            key: key.to_owned(),
+            value,
+            origin: origin.clone(),
+            fingerprint: blake3::hash(format!("{raw:?}").as_bytes()),
+        });
         match parse(&raw) {
             Ok(value) => value,
             Err(expected) => {

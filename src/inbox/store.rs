@@ -281,6 +281,11 @@ impl Store {
         self.writer.accept(arrival).await
     }
 
+    /// From now on, what arrives is treated by these options. The path cannot change.
+    pub fn reconfigure(&self, options: &Options) {
+        self.writer.reconfigure(options.clone());
+    }
+
     /// Whether the last write went well, without trying. After a failure the writer tries again each second,
     /// so that this tells the truth even while nobody sends anything.
     pub fn health(&self) -> Result<(), StoreError> {
@@ -402,10 +407,12 @@ struct Job {
     fields: String,
     /// The same, readable for its recipient alone; `fields` is empty then.
     sealed: Option<Vec<u8>>,
+    /// As they were when it arrived.
+    options: Arc<Options>,
 }
 
 impl Job {
-    fn new(arrival: Arrival, options: &Options) -> Result<Job, StoreError> {
+    fn new(arrival: Arrival, options: Arc<Options>) -> Result<Job, StoreError> {
         // An object of strings always has a JSON text.
         let fields =
             serde_json::to_string(&arrival.entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
@@ -415,10 +422,15 @@ impl Job {
         match options.recipient.as_ref().filter(|_| is_settled) {
             Some(recipient) => {
                 let sealed = recipient.seal(fields.as_bytes()).map_err(|_| StoreError::NotSealed)?;
-                Ok(Job { arrival, fields: "{}".to_owned(), sealed: Some(sealed) })
+                Ok(Job { arrival, fields: "{}".to_owned(), sealed: Some(sealed), options })
             }
-            None => Ok(Job { arrival, fields, sealed: None }),
+            None => Ok(Job { arrival, fields, sealed: None, options }),
         }
+    }
+
+    /// Down which channels it goes.
+    fn channels(&self) -> impl Iterator<Item = &deliver::Options> {
+        self.options.channels.iter().filter(|channel| channel.takes(self.arrival.entry.form().name))
     }
 }
 

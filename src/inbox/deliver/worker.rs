@@ -62,7 +62,8 @@ pub struct Options {
 /// The thread that delivers. It stops when this is dropped.
 pub struct Worker {
     stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
+    options: watch::Sender<Options>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     confirmations: Confirmations,
 }
 
@@ -82,18 +83,19 @@ impl Worker {
             tracing::warn!(%error, "what other processes queue is noticed within a minute only");
         }
         let (stop, stopping) = watch::channel(false);
+        let (options, latest) = watch::channel(options);
         let confirmations = Confirmations::default();
         let run = {
             let confirmations = confirmations.clone();
             move || {
-                let work = Work::new(options, store, confirmations, stopping);
+                let work = Work::new(latest, store, confirmations, stopping);
                 LocalSet::new().block_on(&runtime, work.run(&bell));
                 // A look-up or a disk that does not answer must not keep the process from ending.
                 runtime.shutdown_background();
             }
         };
         let thread = std::thread::Builder::new().name("deliveries".into()).spawn(run)?;
-        Ok(Worker { stop, thread: Some(thread), confirmations })
+        Ok(Worker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
     }
 
     /// By which a submission's arrival can be waited for.
@@ -101,14 +103,18 @@ impl Worker {
         self.confirmations.clone()
     }
 
-    /// Begins nothing any more, and returns once what is under way has ended or the grace is over.
-    pub fn stop(mut self) {
-        self.end();
+    /// Goes on with other channels and chores; the database cannot change. What is under way may end as it began, within the grace,
+    /// and what does not is repeated, as after a restart.
+    pub fn reconfigure(&self, options: Options) {
+        // Whoever would not hear it has ended.
+        let _ = self.options.send(options);
     }
 
-    fn end(&mut self) {
+    /// Begins nothing any more, and returns once what is under way has ended or the grace is over.
+    pub fn stop(&self) {
         let _ = self.stop.send(true);
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the deliveries' thread had failed before it was stopped");
         }
     }
@@ -116,7 +122,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.end();
+        self.stop();
     }
 }
 
@@ -198,8 +204,19 @@ struct Ended {
     outcome: Outcome,
 }
 
+fn roster(options: &Options) -> Roster {
+    let target =
+        |channel: &channel::Options| Target { name: channel.name.clone(), leads_to: channel.leads_to() };
+    Roster::new(options.channels.iter().map(|channel| (target(channel), channel.concurrency)))
+}
+
+fn open(options: &Options) -> Vec<Rc<Channel>> {
+    options.channels.iter().map(|channel| Rc::new(Channel::open(&channel.kind))).collect()
+}
+
 struct Work {
     options: Options,
+    latest: watch::Receiver<Options>,
     store: Store,
     confirmations: Confirmations,
     stopping: watch::Receiver<bool>,
@@ -214,20 +231,25 @@ struct Work {
     store_fails: bool,
 }
 
+/// Why the worker ends what it does.
+enum End {
+    Stopped,
+    Reconfigured,
+}
+
 impl Work {
     fn new(
-        options: Options,
+        mut latest: watch::Receiver<Options>,
         store: Store,
         confirmations: Confirmations,
         stopping: watch::Receiver<bool>,
     ) -> Work {
-        let target =
-            |channel: &channel::Options| Target { name: channel.name.clone(), leads_to: channel.leads_to() };
-        let roster = options.channels.iter().map(|channel| (target(channel), channel.concurrency));
+        let options = latest.borrow_and_update().clone();
         Work {
-            roster: Roster::new(roster),
-            channels: options.channels.iter().map(|channel| Rc::new(Channel::open(&channel.kind))).collect(),
+            roster: roster(&options),
+            channels: open(&options),
             options,
+            latest,
             store,
             confirmations,
             stopping,
@@ -246,6 +268,29 @@ impl Work {
             _ = stopping.wait_for(|stop| *stop) => return,
         };
         let _lock = ready;
+        loop {
+            let end = self.deliver(bell).await;
+            self.finish().await;
+            match end {
+                End::Stopped => return,
+                End::Reconfigured => {
+                    self.options = self.latest.borrow_and_update().clone();
+                    self.roster = roster(&self.options);
+                    self.channels = open(&self.options);
+                    // What did not end in time is noted as begun, and nobody makes those attempts any more.
+                    self.store_fails = true;
+                    tracing::info!(
+                        channels = self.channels.len(),
+                        "deliveries go on as they are configured now"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Delivers and does chores until there is a reason not to.
+    async fn deliver(&mut self, bell: &Notify) -> End {
+        let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
         let names = self.options.channels.iter().map(|channel| channel.name.clone());
         let channels = names.zip(self.channels.iter().cloned()).collect();
         let mut chores = pin!(chores::run(
@@ -263,12 +308,17 @@ impl Work {
                 () = bell.notified() => {}
                 Some(ended) = self.attempts.join_next() => self.end(ended.ok()).await,
                 () = tokio::time::sleep(sleep) => {}
-                _ = stopping.wait_for(|stop| *stop) => break,
+                _ = stopping.wait_for(|stop| *stop) => break End::Stopped,
+                Ok(()) = latest.changed() => break End::Reconfigured,
             }
             while let Some(ended) = self.attempts.try_join_next() {
                 self.end(ended.ok()).await;
             }
         }
+    }
+
+    /// Sees what is under way to its end, within the grace.
+    async fn finish(&mut self) {
         let grace = self.options.grace;
         let finish = async {
             while let Some(ended) = self.attempts.join_next().await {
@@ -276,7 +326,8 @@ impl Work {
             }
         };
         if tokio::time::timeout(grace, finish).await.is_err() {
-            tracing::warn!("attempts that are under way are given up, and repeated after the next start");
+            tracing::warn!("attempts that are under way are given up, and repeated");
+            self.attempts.shutdown().await;
         }
     }
 

@@ -11,7 +11,7 @@ pub(super) mod files;
 pub(super) mod read;
 pub(super) mod stats;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,8 @@ use uuid::{ContextV7, Uuid};
 use self::deliver::millis;
 use self::files::Files;
 use super::fingerprint::{self, Hash, Secret};
-use super::{Accepted, Job, Options, StoreError, bell};
-use crate::inbox::deliver::{Options as Channel, outcome::Outcome, schedule::Verdict};
+use super::{Accepted, Job, StoreError, bell};
+use crate::inbox::deliver::{outcome::Outcome, schedule::Verdict};
 use crate::inbox::delivery::{Claims, Lease, Target, Want};
 use crate::inbox::form::Sameness;
 
@@ -54,7 +54,7 @@ pub(super) struct Database {
     connection: Connection,
     files: Files,
     secret: Secret,
-    options: Options,
+    path: PathBuf,
 }
 
 /// Something else than an arrival that is to be written. It may be applied more than once, where the database had to be opened
@@ -145,17 +145,17 @@ impl Changing<'_> {
 }
 
 impl Database {
-    pub(super) fn open(options: &Options) -> Result<Database, StoreError> {
-        files::create(&options.path)?;
-        let mut connection = connect(&options.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let layout = layout(&connection, &options.path)?.unwrap_or(0);
+    pub(super) fn open(path: &Path) -> Result<Database, StoreError> {
+        files::create(path)?;
+        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let layout = layout(&connection, path)?.unwrap_or(0);
         make_durable(&connection)?;
         if layout < LAYOUT {
             migrate(&mut connection)?;
         }
         let secret = read_secret(&connection)?;
-        let files = Files::of(&options.path)?;
-        Ok(Database { connection, files, secret, options: options.clone() })
+        let files = Files::of(path)?;
+        Ok(Database { connection, files, secret, path: path.to_owned() })
     }
 
     /// Commits all of them in one transaction, or none, with ids from `ids`. Writes something even if there are none, so that it
@@ -183,7 +183,7 @@ impl Database {
         let accepted = if jobs.is_empty() {
             Vec::new()
         } else {
-            let mut batch = Batch::begin(&transaction, &self.secret, ids, &self.options)?;
+            let mut batch = Batch::begin(&transaction, &self.secret, ids)?;
             let accepted = jobs.iter().map(|job| batch.keep(job)).collect::<Result<_, _>>()?;
             batch.prune(jobs)?;
             accepted
@@ -218,7 +218,7 @@ impl Database {
         doubtful.clear();
         // Who looks for something to do and finds nothing wakes nobody, and himself least of all.
         if self.connection.total_changes() != changes_before {
-            bell::ring(&self.options.path);
+            bell::ring(&self.path);
         }
         Ok(accepted)
     }
@@ -247,7 +247,6 @@ fn empty_log(connection: &Connection) -> Result<bool, StoreError> {
 struct Batch<'a> {
     secret: &'a Secret,
     ids: &'a ContextV7,
-    options: &'a Options,
     claim: CachedStatement<'a>,
     find: CachedStatement<'a>,
     point: CachedStatement<'a>,
@@ -262,12 +261,10 @@ impl<'a> Batch<'a> {
         transaction: &'a Transaction<'_>,
         secret: &'a Secret,
         ids: &'a ContextV7,
-        options: &'a Options,
     ) -> rusqlite::Result<Batch<'a>> {
         Ok(Batch {
             secret,
             ids,
-            options,
             // Changes a row if the fingerprint is new or had expired, none if it stands.
             claim: transaction.prepare_cached(
                 "INSERT INTO fingerprint (key, submission, expires_at) VALUES (?1, ?2, ?3)
@@ -296,7 +293,7 @@ impl<'a> Batch<'a> {
         let form = arrival.entry.form();
         let now = arrival.received_at.as_millisecond();
         let id = self.new_id(arrival.received_at);
-        let within_window = Some(now.saturating_add(millis(self.options.duplicate_window)));
+        let within_window = Some(now.saturating_add(millis(job.options.duplicate_window)));
 
         let key = self.secret.idempotency_key(arrival);
         if let Some(key) = key
@@ -326,7 +323,7 @@ impl<'a> Batch<'a> {
             held_at,
             arrival.hold,
         ])?;
-        for channel in channels_for(&self.options.channels, form.name) {
+        for channel in job.channels() {
             let (state, due_at) = if held_at.is_some() { ("held", None) } else { ("waiting", Some(now)) };
             self.queue.execute(params![id.as_bytes(), channel.name, state, due_at])?;
         }
@@ -369,11 +366,6 @@ impl<'a> Batch<'a> {
         let nanos = u32::try_from(received_at.subsec_nanosecond()).unwrap_or_default();
         Uuid::new_v7(uuid::Timestamp::from_unix(self.ids, seconds, nanos))
     }
-}
-
-/// The channels that a form's submissions go down.
-pub(super) fn channels_for<'a>(channels: &'a [Channel], form: &str) -> impl Iterator<Item = &'a Channel> {
-    channels.iter().filter(move |channel| channel.takes(form))
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {

@@ -1,14 +1,16 @@
 //! The one thread that writes: takes everything that waits, commits it together, then answers each.
 
 use std::mem;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot};
 use uuid::{ContextV7, Uuid};
 
-use super::sqlite::{Change, Changing, Database, channels_for};
+use super::sqlite::{Change, Changing, Database};
 use super::{Accepted, Arrival, Job, Options, StoreError};
 
 /// How many submissions may wait, and so the most that one transaction holds.
@@ -21,7 +23,8 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) struct Writer {
-    options: Options,
+    /// What holds for a submission when it arrives. It goes along with it, so that nothing changes under its feet.
+    options: ArcSwap<Options>,
     queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -48,7 +51,7 @@ impl<T: Send, F: FnMut(&Changing<'_>) -> Result<T, StoreError> + Send> Change fo
 impl Writer {
     pub(super) fn start(options: Options) -> Result<Writer, StoreError> {
         let queue = Arc::new(Queue::default());
-        let database = match Database::open(&options) {
+        let database = match Database::open(&options.path) {
             Ok(database) => Some(database),
             // Pages need no inbox, and who restarts on a full disk should not lose them as well.
             Err(error) if error.may_pass() => {
@@ -58,20 +61,24 @@ impl Writer {
             Err(error) => return Err(error),
         };
         let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
-            let (queue, options) = (Arc::clone(&queue), options.clone());
+            let (queue, path) = (Arc::clone(&queue), options.path.clone());
             move || {
                 let _end = End(&queue);
-                Work { options, ids: ContextV7::new(), doubtful: Vec::new(), database }.work(&queue);
+                Work { path, ids: ContextV7::new(), doubtful: Vec::new(), database }.work(&queue);
             }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
-        Ok(Writer { options, queue, thread: Mutex::new(Some(thread)) })
+        Ok(Writer { options: ArcSwap::from_pointee(options), queue, thread: Mutex::new(Some(thread)) })
     }
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.queue.push(Job::new(arrival, &self.options)?, answer)?;
+        self.queue.push(Job::new(arrival, self.options.load_full())?, answer)?;
         answered.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    pub(super) fn reconfigure(&self, options: Options) {
+        self.options.store(Arc::new(options));
     }
 
     /// Has something written with the next batch, and returns what it found once that is committed.
@@ -276,7 +283,7 @@ impl Drop for End<'_> {
 
 /// The writer's own: the database, unless it has failed and is to be opened again.
 struct Work {
-    options: Options,
+    path: PathBuf,
     /// Outlives the database, so that ids ascend even from one to the next.
     ids: ContextV7,
     /// What a failed commit may have left behind.
@@ -304,11 +311,7 @@ impl Work {
             }
             match outcome {
                 Ok(accepted) => {
-                    let forms = batch.jobs.iter().map(|job| job.arrival.entry.form().name);
-                    if forms
-                        .into_iter()
-                        .any(|form| channels_for(&self.options.channels, form).next().is_some())
-                    {
+                    if batch.jobs.iter().any(|job| job.channels().next().is_some()) {
                         queue.queued.notify_one();
                     }
                     for (answer, accepted) in batch.answers.into_iter().zip(accepted) {
@@ -340,7 +343,7 @@ impl Work {
     ) -> Result<Vec<Accepted>, StoreError> {
         let database = match &mut self.database {
             Some(database) => database,
-            none => none.insert(Database::open(&self.options)?),
+            none => none.insert(Database::open(&self.path)?),
         };
         let outcome = database.keep(jobs, changes, &self.ids, &mut self.doubtful);
         // A lock or a full disk says nothing against the connection.

@@ -1,5 +1,7 @@
 //! What only this database can promise or get wrong.
 
+use std::sync::Arc;
+
 use rusqlite::types::Value;
 use tempfile::TempDir;
 
@@ -7,7 +9,7 @@ use super::*;
 use crate::inbox::form::CONTACT;
 use crate::inbox::limit::Source;
 use crate::inbox::parse;
-use crate::inbox::store::Arrival;
+use crate::inbox::store::{Arrival, Options};
 
 #[test]
 fn every_connection_is_durable_and_wary() {
@@ -154,7 +156,7 @@ fn two_processes_may_set_up_the_same_database() {
     let databases: Vec<_> = (0..4)
         .map(|_| {
             let path = path.clone();
-            std::thread::spawn(move || Database::open(&options(path)).unwrap())
+            std::thread::spawn(move || Database::open(&path).unwrap())
         })
         .collect();
     let secrets: Vec<_> = databases.into_iter().map(|d| *d.join().unwrap().secret.as_bytes()).collect();
@@ -182,11 +184,7 @@ fn looking_for_a_repeat_or_for_what_has_expired_never_scans() {
 
 fn open() -> (Database, TempDir) {
     let folder = TempDir::new().unwrap();
-    (Database::open(&options(folder.path().join("inbox.db"))).unwrap(), folder)
-}
-
-fn options(path: std::path::PathBuf) -> Options {
-    Options::at(path)
+    (Database::open(&folder.path().join("inbox.db")).unwrap(), folder)
 }
 
 fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
@@ -200,7 +198,7 @@ fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
                 received_at: Timestamp::UNIX_EPOCH,
                 hold: None,
             };
-            Job::new(arrival, &options("unused".into())).unwrap()
+            Job::new(arrival, Arc::new(Options::at("unused".into()))).unwrap()
         })
         .into()
 }

@@ -309,8 +309,7 @@ impl Desk {
 
     /// Keeps these messages and returns the database, still open.
     fn keep<const N: usize>(&self, messages: [&str; N]) -> Database {
-        let options = Options::at(self.database.clone());
-        let mut database = Database::open(&options).unwrap();
+        let mut database = Database::open(&self.database).unwrap();
         for message in messages {
             keep(&mut database, message);
         }
@@ -343,7 +342,7 @@ fn keep(database: &mut Database, message: &str) {
         received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
         hold: None,
     };
-    let job = Job::new(arrival, &Options::at("unused".into())).unwrap();
+    let job = Job::new(arrival, std::sync::Arc::new(Options::at("unused".into()))).unwrap();
     database.keep(&[job], &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
 }
 

@@ -1,0 +1,201 @@
+//! Puts a new site and configuration in the place of those that are served: all of it at once, or nothing and why.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use notify::{EventKind, RecursiveMode, Watcher as _};
+
+use crate::cli::site;
+use crate::config::{Config, Flag};
+use crate::fault::{Fault, Severity};
+use crate::inbox::deliver::worker::{self, Worker};
+use crate::inbox::limit::Limiter;
+use crate::web::{Desk, Live};
+
+/// Who saves a file often does so in several steps, and who copies a site in many: this long it must be quiet before it is read.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// And then it is read all the same: somebody may write all the time.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Why the site is to be read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// Somebody has asked for it.
+    Asked,
+    /// Something in its folder has changed.
+    Changed,
+}
+
+/// What is needed to do it.
+pub(super) struct Reloader {
+    pub(super) folder: PathBuf,
+    pub(super) flags: Vec<Flag>,
+    /// Links begin with it where no base URL is configured.
+    pub(super) address: Option<SocketAddr>,
+    pub(super) desk: Arc<Desk>,
+    pub(super) worker: Arc<Worker>,
+    /// What is served now.
+    pub(super) config: Config,
+}
+
+impl Reloader {
+    /// Does it whenever there is a reason, until nobody can give one any more.
+    pub(super) fn run(mut self, reasons: &Receiver<Reason>) {
+        while let Ok(reason) = reasons.recv() {
+            if reason == Reason::Changed {
+                settle(reasons);
+            }
+            self.reload();
+        }
+    }
+
+    fn reload(&mut self) {
+        let began = Instant::now();
+        match self.try_reload() {
+            Ok(live) => {
+                let milliseconds = began.elapsed().as_millis();
+                let (pages, generation) = (live.site.page_count(), live.generation);
+                tracing::info!(
+                    pages,
+                    generation,
+                    milliseconds,
+                    "the site and its configuration are read again"
+                );
+                // What is large is compressed while it is served already.
+                let compress = move || live.site.compress(usize::MAX);
+                if let Err(error) = std::thread::Builder::new().name("compress".into()).spawn(compress) {
+                    tracing::warn!(%error, "large files are sent uncompressed");
+                }
+            }
+            Err(faults) => {
+                for fault in &faults {
+                    match fault.severity {
+                        Severity::Error => tracing::error!("{fault}"),
+                        Severity::Warning => tracing::warn!("{fault}"),
+                    }
+                }
+                let count = site::count(&faults);
+                tracing::error!("nothing is changed, and what was served before is served on ({count})");
+            }
+        }
+    }
+
+    /// The new state, which is served already; or what is wrong with it, and then nothing has changed.
+    fn try_reload(&mut self) -> Result<Arc<Live>, Vec<Fault>> {
+        let (config, mut faults) = Config::load(&self.folder, site::environment(), &self.flags);
+        if faults.iter().any(|fault| fault.severity == Severity::Error) {
+            return Err(faults);
+        }
+        let config = config.at(self.address);
+        let (site, found) = site::load(&self.folder, &config);
+        faults.extend(found);
+        let Some(site) = site else { return Err(faults) };
+        site.compress(super::COMPRESSED_AT_START);
+
+        // From here on nothing can go wrong any more.
+        self.tell_what_waits(&config);
+        super::raise_descriptor_limit(&config);
+        let before = self.desk.live.load_full();
+        let limiter = if config.limits == self.config.limits {
+            before.limiter.clone()
+        } else {
+            Arc::new(Limiter::new(&config.limits))
+        };
+        let live = Arc::new(Live {
+            site: Arc::new(site),
+            confirmations: before.confirmations.clone(),
+            limiter,
+            options: Arc::new(config.web.clone()),
+            generation: before.generation + 1,
+        });
+        if !config.delivers_like(&self.config) {
+            // Those who arrive from now on are queued for the new channels, and then somebody serves these.
+            self.desk.store.reconfigure(&config.store);
+            self.worker.reconfigure(deliveries(&config));
+        }
+        self.desk.live.store(live.clone());
+        if !faults.is_empty() {
+            let count = site::count(&faults);
+            tracing::warn!("{count}: `frontdesk check {}` tells more", self.folder.display());
+        }
+        self.config = config;
+        Ok(live)
+    }
+
+    /// Some things are settled when the server starts.
+    fn tell_what_waits(&self, config: &Config) {
+        let settled = [
+            ("server.listen", config.listen != self.config.listen),
+            ("server.ops_listen", config.ops_listen != self.config.ops_listen),
+            ("server.workers", config.web.workers != self.config.web.workers),
+            ("store.url", config.store.path != self.config.store.path),
+        ];
+        for (key, _) in settled.iter().filter(|(_, has_changed)| *has_changed) {
+            tracing::warn!("`{key}` takes effect when the server is started again");
+        }
+    }
+}
+
+/// What the worker is to do.
+pub(super) fn deliveries(config: &Config) -> worker::Options {
+    worker::Options {
+        database: config.store.path.clone(),
+        channels: config.store.channels.clone(),
+        housekeeping: config.housekeeping.clone(),
+        grace: config.web.shutdown_grace,
+    }
+}
+
+/// Waits until nothing has changed for a moment. Further reasons are taken as one with the first.
+fn settle(reasons: &Receiver<Reason>) {
+    let began = Instant::now();
+    while began.elapsed() < LONGEST_WAIT {
+        match reasons.recv_timeout(QUIET) {
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Gives a reason whenever something in `folder` changes, but not for what is in the data folder, where `database` is. It does so
+/// until it is dropped.
+pub(super) fn watch(
+    folder: &Path,
+    database: &Path,
+    reasons: Sender<Reason>,
+) -> anyhow::Result<notify::RecommendedWatcher> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let root = real(folder);
+    let data = real(database.parent().unwrap_or(folder));
+    let root_is_data = root.starts_with(&data);
+    let name = database.file_name().unwrap_or_default().to_owned();
+    let concerns = move |path: &PathBuf| {
+        // Where it is the site's own folder, the database is told by its name, and what SQLite keeps beside it as well.
+        let of_database = path.file_name().is_some_and(|file| {
+            file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)
+        });
+        !of_database && (root_is_data || !path.starts_with(&data))
+    };
+    let tell = move |event: notify::Result<notify::Event>| {
+        // Looking at a file changes nothing; where the kernel has lost count something may have changed.
+        let changed = event.as_ref().map_or(true, |event| {
+            !matches!(event.kind, EventKind::Access(_))
+                && (event.paths.is_empty() || event.paths.iter().any(&concerns))
+        });
+        if changed {
+            // Nobody listens any more when the server ends.
+            let _ = reasons.send(Reason::Changed);
+        }
+    };
+    let watching = || {
+        let mut watcher = notify::recommended_watcher(tell)?;
+        watcher.watch(&root, RecursiveMode::Recursive)?;
+        Ok::<_, notify::Error>(watcher)
+    };
+    watching().with_context(|| format!("cannot watch {}", folder.display()))
+}
