@@ -14,6 +14,8 @@ mod injection;
 mod mail;
 mod pages;
 mod power;
+mod reload;
 mod resources;
+mod restart;
 mod seal;
 mod support;

@@ -34,6 +34,7 @@ pub struct Desk {
     data: PathBuf,
     /// What goes away with the desk.
     folder: Option<tempfile::TempDir>,
+    arguments: Vec<String>,
     environment: Vec<(String, String)>,
     /// Dropping it closes the server's standard error.
     stderr: Option<mpsc::Receiver<String>>,
@@ -57,10 +58,16 @@ impl Desk {
 
     /// The same with a data folder that stays.
     pub fn at(site: &Path, data: &Path, environment: &[(&str, &str)]) -> Self {
+        Self::serving(site, data, &[], environment)
+    }
+
+    /// The same with further arguments for `serve`.
+    pub fn serving(site: &Path, data: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let (child, address, ops, stderr) =
-            spawn(&[], site, data, &environment).unwrap_or_else(|said| not_started(&said));
+            spawn(&[], site, data, &arguments, &environment).unwrap_or_else(|said| not_started(&said));
         Self {
             stderr: Some(stderr),
             said: RefCell::default(),
@@ -70,6 +77,7 @@ impl Desk {
             site: site.to_owned(),
             data: data.to_owned(),
             folder: None,
+            arguments,
             environment,
             expected: RefCell::new(Some(0)),
         }
@@ -153,7 +161,8 @@ impl Desk {
     /// server said, if it ended before it listened.
     pub fn try_restart(&mut self, runner: &[&str]) -> Result<(), Vec<String>> {
         self.log();
-        let (child, address, ops, stderr) = spawn(runner, &self.site, &self.data, &self.environment)?;
+        let (child, address, ops, stderr) =
+            spawn(runner, &self.site, &self.data, &self.arguments, &self.environment)?;
         (self.child, self.address, self.ops, self.stderr) = (child, address, ops, Some(stderr));
         Ok(())
     }
@@ -206,6 +215,7 @@ fn spawn(
     runner: &[&str],
     site: &Path,
     data: &Path,
+    arguments: &[String],
     environment: &[(String, String)],
 ) -> Result<Started, Vec<String>> {
     let mut command = frontdesk();
@@ -219,6 +229,7 @@ fn spawn(
         .arg(site)
         .args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir"])
         .arg(data)
+        .args(arguments)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

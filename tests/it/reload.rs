@@ -1,0 +1,207 @@
+//! A new site and configuration take the place of the old while the server runs: all of it, or nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::support::load::Load;
+use crate::support::{Desk, frontdesk};
+
+/// A site of the test's own, as `init` makes it.
+fn site(folder: &Path) -> PathBuf {
+    let site = folder.join("site");
+    assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
+    site
+}
+
+/// Puts a page in the place of another, as an editor does: at once.
+fn write(path: &Path, text: &str) {
+    let draft = path.with_extension("draft");
+    std::fs::write(&draft, text).expect("it can be written");
+    std::fs::rename(&draft, path).expect("it can be renamed");
+}
+
+fn page(words: &str) -> String {
+    format!(
+        "---\ntitle: News\ndescription: What is new at our company, told in a sentence or two.\n---\n\n# News\n\n{words}\n"
+    )
+}
+
+fn hang_up(desk: &Desk) {
+    let pid = Pid::from_raw(i32::try_from(desk.pid()).expect("a process id")).expect("a process");
+    kill_process(pid, Signal::HUP).expect("it can be told");
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what} took too long");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn says(desk: &Desk, words: &str) -> bool {
+    desk.get("/news.md", &[]).text().contains(words)
+}
+
+#[test]
+fn sighup_reads_pages_and_configuration_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = site(folder.path());
+    write(&site.join("pages/news.md"), &page("The first state."));
+    let desk = Desk::with(&site, &[]);
+    assert!(says(&desk, "The first state."));
+    let before = desk.get("/news/", &[]);
+
+    write(&site.join("pages/news.md"), &page("The second state."));
+    let configuration = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
+    let mailbox = folder.path().join("mailbox");
+    let channel = format!("\n[[channel]]\nname = \"box\"\nkind = \"maildir\"\npath = {mailbox:?}\n");
+    let configuration = configuration.replace("# per_minute = 30", "per_minute = 7");
+    write(&site.join("frontdesk.toml"), &(configuration + &channel));
+    hang_up(&desk);
+    until("the second state", || says(&desk, "The second state."));
+    assert_ne!(desk.get("/news/", &[]).header("etag"), before.header("etag"));
+
+    let answer = desk.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
+    assert_eq!(answer.status, 200);
+    assert!(answer.header("ratelimit-policy").is_some_and(|policy| policy.contains("q=7;")), "{answer:?}");
+    until("the delivery", || std::fs::read_dir(mailbox.join("new")).is_ok_and(|found| found.count() == 1));
+    until("the note of it", || desk.inbox()[0]["status"] == "delivered");
+    desk.expect(1);
+}
+
+#[test]
+fn a_faulty_site_or_configuration_changes_nothing_and_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = site(folder.path());
+    write(&site.join("pages/news.md"), &page("The first state."));
+    let desk = Desk::with(&site, &[]);
+    let configuration = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
+    for (file, faulty, mended, why) in [
+        (
+            "pages/other.md",
+            "---\ntitle: [\n---\n".to_owned(),
+            page("Something else.").replace("News", "Other"),
+            "pages/other.md",
+        ),
+        (
+            "frontdesk.toml",
+            configuration.replace("# per_minute = 30", "per_minutes = 7"),
+            configuration,
+            "per_minute",
+        ),
+    ] {
+        write(&site.join("pages/news.md"), &page("A state that must not be seen."));
+        write(&site.join(file), &faulty);
+        hang_up(&desk);
+        let mut log = String::new();
+        until("the refusal", || {
+            log = desk.log();
+            log.matches("nothing is changed").count() == 1 + usize::from(file == "frontdesk.toml")
+        });
+        assert!(log.contains(why), "{log}");
+        assert!(says(&desk, "The first state."), "{file}");
+        assert_eq!(desk.get("/other/", &[]).status, 404);
+        write(&site.join(file), &mended);
+        write(&site.join("pages/news.md"), &page("The first state."));
+        if file != "frontdesk.toml" {
+            std::fs::remove_file(site.join(file)).expect("it is there");
+        }
+    }
+    hang_up(&desk);
+    until("the last state", || desk.log().contains("read again"));
+    assert!(says(&desk, "The first state."));
+}
+
+#[test]
+fn what_is_settled_at_the_start_is_told_when_it_changes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = site(folder.path());
+    let desk = Desk::with(&site, &[]);
+    let configuration = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
+    write(&site.join("frontdesk.toml"), &configuration.replace("# workers = 0", "workers = 7"));
+    hang_up(&desk);
+    until("the note", || {
+        desk.log().contains("`server.workers` takes effect when the server is started again")
+    });
+}
+
+#[test]
+fn with_watch_every_change_is_seen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = site(folder.path());
+    write(&site.join("pages/news.md"), &page("The first state."));
+    // Inside the site, as it is by default: what the inbox writes must not have the site read again.
+    let desk = Desk::serving(&site, &site.join("data"), &["--watch"], &[]);
+    assert!(says(&desk, "The first state."));
+    for state in ["The second state.", "The third state."] {
+        write(&site.join("pages/news.md"), &page(state));
+        until(state, || says(&desk, state));
+    }
+    let reloads = desk.log().matches("read again").count();
+    for number in 0..5 {
+        assert_eq!(
+            desk.post("/api/waitlist", &json!({ "email": format!("a{number}@example.com") })).status,
+            200
+        );
+    }
+    write(&site.join("pages/news.md"), &page("The last state."));
+    until("the last state", || says(&desk, "The last state."));
+    until("its note", || desk.log().matches("read again").count() > reloads);
+    assert_eq!(desk.log().matches("read again").count(), reloads + 1, "the inbox is not the site");
+    desk.expect(5);
+}
+
+/// How many reloads and requests: a few in the inner loop, as the variables say in the whole suite.
+fn effort() -> (usize, usize) {
+    let read = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());
+    (read("FRONTDESK_TEST_RELOADS").unwrap_or(10), read("FRONTDESK_TEST_REQUESTS").unwrap_or(5_000))
+}
+
+#[test]
+fn no_request_fails_while_the_site_is_read_again_and_again() {
+    let (reloads, requests) = effort();
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = site(folder.path());
+    write(&site.join("pages/news.md"), &page("State 0."));
+    let desk = Desk::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let load = Load::begin(
+        desk.address,
+        8,
+        |client, n| match n % 1000 {
+            0 => (
+                "POST",
+                "/api/waitlist",
+                json!({ "email": format!("c{client}n{n}@example.com") }).to_string(),
+            ),
+            n if n % 2 == 0 => ("GET", "/news/", String::new()),
+            _ => ("GET", "/news.md", String::new()),
+        },
+        |answer| answer.status == 200 && (answer.body.starts_with(b"{") || answer.text().contains("State ")),
+    );
+    for reload in 1..=reloads {
+        let state = format!("State {reload}.");
+        write(&site.join("pages/news.md"), &page(&state));
+        // Faulty ones among them, which change nothing.
+        if reload % 5 == 0 {
+            write(&site.join("pages/broken.md"), "---\ntitle: [\n---\n");
+            hang_up(&desk);
+            until("a refusal", || desk.log().matches("nothing is changed").count() == reload / 5);
+            std::fs::remove_file(site.join("pages/broken.md")).expect("it is there");
+        }
+        hang_up(&desk);
+        until(&state, || says(&desk, &state));
+    }
+    let began = Instant::now();
+    while load.answered() < requests && began.elapsed() < Duration::from_mins(5) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (answered, failures) = load.end();
+    eprintln!("{reloads} reloads, {answered} requests answered");
+    assert_eq!(failures, Vec::<String>::new(), "of {answered}");
+    assert!(answered >= requests, "only {answered}");
+    desk.expect_anything();
+}
