@@ -18,4 +18,5 @@ mod reload;
 mod resources;
 mod restart;
 mod seal;
+mod sockets;
 mod support;

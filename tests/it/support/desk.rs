@@ -227,9 +227,14 @@ fn spawn(
     let mut child = command
         .arg("serve")
         .arg(site)
-        .args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir"])
+        .args(["--ops-listen", "127.0.0.1:0", "--data-dir"])
         .arg(data)
         .args(arguments)
+        .args(if arguments.iter().any(|argument| argument == "--listen") {
+            &[][..]
+        } else {
+            &["--listen", "127.0.0.1:0"]
+        })
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
