@@ -15,13 +15,13 @@ mod site;
 mod theme;
 
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::config::Flag;
+use crate::web::Address;
 
 /// A company's front desk on the web: serves the website to people and agents, and keeps every form submission.
 #[derive(Debug, Parser)]
@@ -139,9 +139,9 @@ enum Command {
 /// Flags that win over the configuration.
 #[derive(Debug, Args)]
 struct Overrides {
-    /// The public address; port 0 picks a free one
-    #[arg(long, value_name = "ADDR:PORT")]
-    listen: Option<SocketAddr>,
+    /// The public address, or several; port 0 picks a free one, and `unix:PATH` is a socket on this machine
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    listen: Vec<Address>,
     /// The private address for health checks, or `off`
     #[arg(long, value_name = "ADDR:PORT")]
     ops_listen: Option<String>,
@@ -164,15 +164,24 @@ struct Place {
 impl Place {
     /// The path of the database.
     fn database(self) -> anyhow::Result<PathBuf> {
-        let overrides = Overrides { listen: None, ops_listen: None, data_dir: self.data_dir };
+        let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir: self.data_dir };
         Ok(site::configuration(&self.site, &overrides.flags())?.store.path)
     }
 }
 
 impl Overrides {
+    /// As the configuration lists them. What is typed is relative to where it is typed.
+    fn addresses(&self) -> String {
+        let whole = self.listen.iter().map(|address| match address {
+            Address::Unix(path) => Address::Unix(absolute(path).into()).to_string(),
+            address @ Address::Tcp(_) => address.to_string(),
+        });
+        whole.collect::<Vec<_>>().join(",")
+    }
+
     fn flags(&self) -> Vec<Flag> {
         [
-            ("server.listen", "--listen", self.listen.map(|address| address.to_string())),
+            ("server.listen", "--listen", Some(self.addresses()).filter(|listed| !listed.is_empty())),
             ("server.ops_listen", "--ops-listen", self.ops_listen.clone()),
             ("store.data_dir", "--data-dir", self.data_dir.as_ref().map(absolute)),
         ]
@@ -212,7 +221,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup { file, force, place } => backup::run(&place.database()?, &file, force),
         Command::Restore { file, force, place } => restore::run(&file, &place.database()?, force),
         Command::Doctor { site, data_dir, wanted } => {
-            let overrides = Overrides { listen: None, ops_listen: None, data_dir };
+            let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir };
             doctor::run(&site::configuration(&site, &overrides.flags())?, &wanted)
         }
         Command::Config { site, json, overrides } => config::run(&site, &overrides.flags(), json),
