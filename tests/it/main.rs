@@ -20,3 +20,4 @@ mod restart;
 mod seal;
 mod sockets;
 mod support;
+mod timing;

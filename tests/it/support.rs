@@ -10,5 +10,5 @@ pub mod opensmtpd;
 #[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod smtp_peer;
 
-pub use client::{Answer, Connection};
+pub use client::{Answer, Connection, compose};
 pub use desk::{Desk, example_site, frontdesk};

@@ -1,0 +1,114 @@
+//! Nobody can tell from an answer whether an address was on the waitlist already: not by its bytes, nor by its time.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::support::{Connection, Desk, compose, example_site};
+
+/// One after the other, so that nothing but the submission itself makes a difference.
+const PER_KIND: usize = 10_000;
+
+/// Welch's t beyond which two samples are taken to differ; 4.5 is the bound of leakage tests such as dudect's.
+const BOUND: f64 = 4.5;
+
+/// The answer as it came, but for the date.
+fn bytes(connection: &mut Connection, email: &str) -> Vec<(String, String)> {
+    let body = json!({ "email": email }).to_string();
+    let answer = connection
+        .request("POST", "/api/waitlist", &[("Content-Type", "application/json")], body.as_bytes())
+        .expect("an answer");
+    let mut all = answer.headers;
+    all.retain(|(name, _)| name != "date");
+    all.push(("status".into(), answer.status.to_string()));
+    all.push(("body".into(), String::from_utf8(answer.body).expect("it is text")));
+    all
+}
+
+#[test]
+fn a_known_address_gets_the_same_bytes_as_a_new_one() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    let first = bytes(&mut connection, "ada@example.com");
+    let again = bytes(&mut connection, "ada@example.com");
+    let other = bytes(&mut connection, "bob@example.com");
+    assert_eq!(first, again);
+    assert_eq!(first, other);
+    desk.expect(2);
+    // With limits on, what is left goes down by the same with each.
+    let limited = Desk::with(&example_site(), &[]);
+    let mut connection = limited.connect();
+    let counts: Vec<_> = ["ada@example.com", "ada@example.com", "bob@example.com"]
+        .map(|email| bytes(&mut connection, email))
+        .into_iter()
+        .map(|answer| answer.into_iter().find(|(name, _)| name == "ratelimit").expect("it is told").1)
+        .collect();
+    assert!(counts[0] != counts[1] && counts[1] != counts[2], "{counts:?}");
+    limited.expect(2);
+}
+
+/// Welch's t of two samples.
+fn welch(a: &[f64], b: &[f64]) -> f64 {
+    let moments = |sample: &[f64]| {
+        let n = sample.len() as f64;
+        let mean = sample.iter().sum::<f64>() / n;
+        let variance = sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        (mean, variance / n)
+    };
+    let ((mean_a, error_a), (mean_b, error_b)) = (moments(a), moments(b));
+    (mean_a - mean_b) / (error_a + error_b).sqrt()
+}
+
+#[test]
+#[ignore = "20,000 submissions one after the other take half a minute: scripts/test door"]
+fn a_known_address_takes_as_long_as_a_new_one() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    let known = "known@example.com";
+    let length = known.len();
+    bytes(&mut connection, known);
+    // A coin that falls the same way each time: xorshift.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+    let mut number = 0;
+    while times.iter().any(|kind| kind.len() < PER_KIND) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let is_known = state & 1 == 1;
+        number += 1;
+        // As long as the other, so that nothing but its being known makes a difference.
+        let fresh = format!("{number:05}@example.com");
+        let email = if is_known { known.to_owned() } else { format!("{fresh:x>length$}") };
+        let body = json!({ "email": email }).to_string();
+        let request =
+            compose("POST", "/api/waitlist", &[("Content-Type", "application/json")], body.as_bytes());
+        let began = Instant::now();
+        connection.send(&request).expect("sent");
+        let answer = connection.answer(false).expect("an answer");
+        let took = began.elapsed().as_secs_f64() * 1e6;
+        assert_eq!(answer.status, 200);
+        times[usize::from(is_known)].push(took);
+    }
+    // What the machine did beside the one or the other says nothing about them: the slowest tenth of all is left out of both.
+    let mut all: Vec<f64> = times.iter().flatten().copied().collect();
+    all.sort_by(f64::total_cmp);
+    let bound = all[all.len() * 9 / 10];
+    let kept =
+        times.each_ref().map(|kind| kind.iter().copied().filter(|took| *took <= bound).collect::<Vec<_>>());
+    let t = welch(&kept[0], &kept[1]);
+    let median = |sample: &[f64]| {
+        let mut sorted = sample.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        sorted[sorted.len() / 2]
+    };
+    eprintln!(
+        "{} new, {} known, medians {:.0} and {:.0} µs, t = {t:.2}",
+        kept[0].len(),
+        kept[1].len(),
+        median(&kept[0]),
+        median(&kept[1])
+    );
+    assert!(t.abs() < BOUND, "t = {t:.2}");
+    desk.expect_anything();
+}
