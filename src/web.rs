@@ -5,6 +5,7 @@
 
 mod answer;
 mod body;
+pub mod client;
 mod connection;
 mod get_page;
 mod listener;
@@ -26,6 +27,7 @@ use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
 use crate::pages::Site;
 
+pub use client::ForwardedHeader;
 pub use source::Network;
 
 /// How the public and the private address are served.
@@ -37,8 +39,10 @@ pub struct Options {
     pub max_connections: usize,
     /// Connections from one IPv4 address or one IPv6 /64, trusted proxies excepted.
     pub max_connections_per_source: usize,
-    /// Peers whose `X-Forwarded-For` is believed.
+    /// Peers that are believed to say whom they speak for.
     pub trusted_proxies: Vec<Network>,
+    /// In which header they say it.
+    pub forwarded_header: ForwardedHeader,
     /// From accepting a connection to its first byte.
     pub first_byte_timeout: Duration,
     /// From a request's first byte to the end of its header.
@@ -67,7 +71,7 @@ pub struct Desk {
     pub store: Store,
     /// By which deliveries can be waited for.
     pub confirmations: Confirmations,
-    /// How often one source may submit.
+    /// How often one may submit.
     pub limiter: Limiter,
     /// How this server is run.
     pub options: Options,
