@@ -3,6 +3,8 @@
 //! Each source sends about once in a simulated hour, in random order, and one request in eleven comes from a few that
 //! send a thousand an hour. The same requests are then decided by a table with an entry for each source, which is the rule itself. At last an
 //! attacker exhausts many sources, each in a network of its own, and strangers come.
+//!
+//! With few sources a check seems dear: going through all cells once an hour is shared among few requests.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
