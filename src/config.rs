@@ -17,7 +17,8 @@ use crate::fault::Fault;
 use crate::inbox::deliver::Kind;
 use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::form::FORMS;
-use crate::inbox::{email::Mailbox, limit, store};
+use crate::inbox::limit::{self, Quota};
+use crate::inbox::{email::Mailbox, store};
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
 use crate::web::Address;
 use crate::{resources, web};
@@ -46,7 +47,7 @@ pub struct Config {
     pub store: store::Options,
     /// What is to be done in the inbox from time to time.
     pub housekeeping: Housekeeping,
-    /// How often one source may submit.
+    /// How often one may submit.
     pub limits: limit::Options,
     /// The effective settings in the order in which they are documented.
     pub settings: Vec<Setting>,
@@ -129,6 +130,7 @@ impl Config {
             ),
             trusted_proxies: r.get("server.trusted_proxies", "[]", value::networks),
             proxy_protocol: r.get("server.proxy_protocol", "false", value::flag),
+            forwarded_header: r.get("server.forwarded_header", "x-forwarded-for", value::forwarded_header),
             first_byte_timeout: r.get("server.first_byte_timeout", "5s", value::duration(seconds(1))),
             header_timeout: r.get("server.header_timeout", "5s", value::duration(seconds(1))),
             body_timeout: r.get("server.body_timeout", "10s", value::duration(seconds(1))),
@@ -171,11 +173,21 @@ impl Config {
             digest_at: r.get("digest.at", "07:00", value::optional_time),
             recipient: store.recipient.clone(),
         };
+        let quota = || value::count(1..=i64::from(limit::MAX_QUOTA));
         let limits = limit::Options {
             enabled: r.get("limits.enabled", "true", value::flag),
-            per_minute: r.get("limits.per_minute", "30", value::count(1..=1_000_000)),
-            per_hour: r.get("limits.per_hour", "300", value::count(1..=1_000_000)),
-            max_sources: r.get("limits.max_sources", "100000", value::count(1..=100_000_000)),
+            source: Quota {
+                per_minute: r.get("limits.per_minute", "30", quota()),
+                per_hour: r.get("limits.per_hour", "300", quota()),
+            },
+            network: Quota {
+                per_minute: r.get("limits.network_per_minute", "300", quota()),
+                per_hour: r.get("limits.network_per_hour", "3000", quota()),
+            },
+            form: Quota {
+                per_minute: r.get("limits.form_per_minute", "600", quota()),
+                per_hour: r.get("limits.form_per_hour", "6000", quota()),
+            },
         };
         r.get("limits.shared_url", "", value::not_yet("limits across several machines"));
         let signals = resources::Signals {
@@ -252,7 +264,7 @@ impl Config {
             security_email: if security_email.is_empty() { operator.email.clone() } else { security_email },
             operator,
             signals,
-            quotas: limits.enabled.then_some((limits.per_minute, limits.per_hour)),
+            quotas: limits.enabled.then_some((limits.source.per_minute, limits.source.per_hour)),
             duplicate_window: store.duplicate_window,
             today,
         };

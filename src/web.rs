@@ -5,6 +5,7 @@
 
 mod answer;
 mod body;
+pub mod client;
 mod connection;
 mod door;
 mod get_page;
@@ -29,6 +30,7 @@ use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
 use crate::pages::Site;
 
+pub use client::ForwardedHeader;
 pub use socket::{Address, BindError, Socket, Sockets};
 pub use source::Network;
 
@@ -41,10 +43,12 @@ pub struct Options {
     pub max_connections: usize,
     /// Connections from one IPv4 address or one IPv6 /64, trusted proxies excepted.
     pub max_connections_per_source: usize,
-    /// Peers whose `X-Forwarded-For` is believed.
+    /// Peers that are believed to say whom they speak for.
     pub trusted_proxies: Vec<Network>,
     /// Whether their connections begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
+    /// In which header they say it.
+    pub forwarded_header: ForwardedHeader,
     /// From accepting a connection to its first byte.
     pub first_byte_timeout: Duration,
     /// From a request's first byte to the end of its header.
@@ -73,6 +77,7 @@ impl Default for Options {
             max_connections_per_source: 256,
             trusted_proxies: Vec::new(),
             proxy_protocol: false,
+            forwarded_header: ForwardedHeader::XForwardedFor,
             first_byte_timeout: Duration::from_secs(5),
             header_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use crate::inbox::seal::Recipient;
-use crate::web::{Address, Network};
+use crate::web::{Address, ForwardedHeader, Network};
 
 /// A value from the file, or a text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]
@@ -249,6 +249,13 @@ pub(super) fn optional_address(raw: &Raw) -> Parsed<Option<Address>> {
 pub(super) fn networks(raw: &Raw) -> Parsed<Vec<Network>> {
     let expected = || "a list of addresses or blocks such as [\"10.0.0.0/8\", \"2001:db8::/32\"]".to_owned();
     raw.items().ok_or_else(expected)?.into_iter().map(|item| item.parse().map_err(|_| expected())).collect()
+}
+
+pub(super) fn forwarded_header(raw: &Raw) -> Parsed<ForwardedHeader> {
+    [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded]
+        .into_iter()
+        .find(|header| raw.as_text() == Some(header.name()))
+        .ok_or_else(|| "\"x-forwarded-for\" or \"forwarded\"".to_owned())
 }
 
 pub(super) fn path(raw: &Raw) -> Parsed<PathBuf> {

@@ -71,8 +71,7 @@ fn operation(form: &Form, options: &Options) -> Value {
     let limited = options.quotas.is_some();
     let mut responses = Map::new();
     let mut add = |status: &str, description: &str, schema: &str, more: &[&str]| {
-        let always: &[&str] =
-            if limited && status != "405" { &["RateLimit", "RateLimit-Policy"] } else { &[] };
+        let always: &[&str] = if limited { &["RateLimit", "RateLimit-Policy"] } else { &[] };
         let headers: Map<String, Value> = always
             .iter()
             .chain(more)
@@ -97,7 +96,7 @@ fn operation(form: &Form, options: &Options) -> Value {
     add("405", "Only POST is accepted.", "Error", &["Allow"]);
     add("408", "The body did not arrive in time.", "Error", &[]);
     add("413", &format!("The body is longer than {} KiB.", MAX_BODY_BYTES / 1024), "Error", &[]);
-    add("429", "Too many requests from this source.", "Error", &["Retry-After"]);
+    add("429", "Too many requests from this source or its network.", "Error", &["Retry-After"]);
     add("500", "The request could not be delivered. Nothing of it was kept.", "Error", &[]);
     json!({
         "operationId": form.operation_id,
@@ -155,12 +154,12 @@ fn headers(limited: bool) -> Value {
         headers["RateLimit"] = json!({
             "description": "What is left of each policy, and after how many seconds the whole quota is there again, as a structured field.",
             "schema": { "type": "string" },
-            "example": "\"minute\";r=29;t=2, \"hour\";r=299;t=12",
+            "example": "\"minute\";r=29;t=2, \"hour\";r=299;t=12, \"network-minute\";r=299;t=1, \"network-hour\";r=2999;t=2",
         });
         headers["RateLimit-Policy"] = json!({
             "description": "The policies, as a structured field.",
             "schema": { "type": "string" },
-            "example": "\"minute\";q=30;w=60, \"hour\";q=300;w=3600",
+            "example": "\"minute\";q=30;w=60, \"hour\";q=300;w=3600, \"network-minute\";q=300;w=60, \"network-hour\";q=3000;w=3600",
         });
     }
     headers["Retry-After"] = json!({

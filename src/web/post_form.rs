@@ -9,11 +9,11 @@ use http::request::Parts;
 use hyper::body::Incoming;
 
 use super::answer::{Answer, Refusal, accepted};
+use super::client::client_of;
 use super::socket::Peer;
-use super::source::client;
 use super::{Desk, Live, body};
 use crate::inbox::form::Form;
-use crate::inbox::limit::{Decision, Source};
+use crate::inbox::limit::{Admission, Source, Standings};
 use crate::inbox::parse::parse;
 use crate::inbox::store::Arrival;
 
@@ -25,27 +25,38 @@ pub(super) async fn answer(
     head: &Parts,
     body: &mut Incoming,
 ) -> Answer {
-    if head.method != Method::POST {
-        return Refusal::Method.into_answer();
-    }
     // One state of the configuration for the whole request, whatever is reloaded meanwhile.
-    let live = desk.live.load_full();
-    let source = Source::from(client(peer, &head.headers, &live.options));
-    let decision = live.limiter.take(source, Instant::now());
-    let result = if decision.allowed {
-        submit(desk, &live, form, source, head, body).await
+    let (live, now) = (desk.live.load_full(), Instant::now());
+    let source = Source::from(client_of(peer, &head.headers, &live.options));
+    let (result, standings) = if head.method == Method::POST {
+        let decision = live.limiter.take(source, form, now);
+        let result = match decision.admission {
+            Admission::Allowed { over_form_limit } => {
+                let hold = over_form_limit.then(|| OVER_FORM_LIMIT.to_owned());
+                submit(desk, &live, form, source, hold, head, body).await
+            }
+            // Rounded up, so that who waits as long as told is let in.
+            Admission::Refused { retry_after, .. } => {
+                let seconds = retry_after.as_nanos().div_ceil(1_000_000_000);
+                Err(Refusal::TooMany(seconds.try_into().unwrap_or(u64::MAX)))
+            }
+        };
+        (result, decision.standings)
     } else {
-        // Rounded up, so that who waits as long as told is let in.
-        let seconds = decision.retry_after.as_millis().div_ceil(1000).max(1);
-        Err(Refusal::TooMany(seconds.try_into().unwrap_or(u64::MAX)))
+        (Err(Refusal::Method), live.limiter.look(source, now))
     };
     let mut answer = match result {
         Ok(()) => accepted(),
         Err(refusal) => refusal.into_answer(),
     };
-    describe_limits(&decision, answer.headers_mut());
+    if let Some(standings) = standings {
+        describe_limits(&standings, answer.headers_mut());
+    }
     answer
 }
+
+/// Why a submission is held that comes while its form gets more than its quota.
+const OVER_FORM_LIMIT: &str = "the form gets more submissions than its limit";
 
 /// Takes one submission in. When this returns, it is on stable storage, or nothing of it is.
 async fn submit(
@@ -53,6 +64,7 @@ async fn submit(
     live: &Live,
     form: &'static Form,
     source: Source,
+    hold: Option<String>,
     head: &Parts,
     body: &mut Incoming,
 ) -> Result<(), Refusal> {
@@ -62,12 +74,14 @@ async fn submit(
     let idempotency_key = idempotency_key(&head.headers);
     let bytes = body::read(&head.headers, body, live.options.body_timeout).await?;
     let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
-    let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), hold: None };
+    // What is held goes nowhere until it is released, so nothing is there to be waited for.
+    let confirms = hold.is_none() && live.options.confirmed_forms.contains(&form.name);
+    let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), hold };
     let accepted = desk.store.accept(arrival).await.map_err(|error| {
         tracing::error!(form = form.name, %error, "a submission could not be kept");
         Refusal::NotKept
     })?;
-    if live.options.confirmed_forms.contains(&form.name) {
+    if confirms {
         confirmed(desk, live, form, accepted.id()).await?;
     }
     Ok(())
@@ -111,26 +125,62 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC 9651).
-fn describe_limits(decision: &Decision, headers: &mut HeaderMap) {
-    let limits = decision.limits.as_slice();
-    if limits.is_empty() {
-        return;
-    }
-    let join = |members: Vec<String>| HeaderValue::from_str(&members.join(", ")).ok();
-    let policy =
-        limits.iter().map(|limit| format!("\"{}\";q={};w={}", limit.name, limit.quota, limit.window_seconds));
-    let state = limits
-        .iter()
-        .map(|limit| format!("\"{}\";r={};t={}", limit.name, limit.remaining, limit.reset_seconds));
-    if let (Some(policy), Some(state)) = (join(policy.collect()), join(state.collect())) {
-        headers.insert(HeaderName::from_static("ratelimit-policy"), policy);
-        headers.insert(HeaderName::from_static("ratelimit"), state);
+fn describe_limits(standings: &Standings, headers: &mut HeaderMap) {
+    let policy = standings.map(|s| format!("\"{}\";q={};w={}", s.name, s.quota, s.window_seconds));
+    let state = standings.map(|s| format!("\"{}\";r={};t={}", s.name, s.remaining, s.reset_seconds));
+    for (name, members) in [("ratelimit-policy", policy), ("ratelimit", state)] {
+        if let Ok(value) = HeaderValue::from_str(&members.join(", ")) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sfv::{BareItem, ListEntry, Parser};
+
     use super::*;
+    use crate::inbox::form::WAITLIST;
+    use crate::inbox::limit::{Limiter, Options};
+
+    #[test]
+    fn limits_are_told_as_lists_of_strings_with_parameters() {
+        let source = Source::V4([192, 0, 2, 1]);
+        let decision = Limiter::new(&Options::default()).take(source, &WAITLIST, Instant::now());
+        let mut headers = HeaderMap::new();
+        describe_limits(&decision.standings.expect("it is switched on"), &mut headers);
+        let read = |name: &str, parameters: [&str; 2]| -> Vec<(String, i64, i64)> {
+            let list: sfv::List = Parser::new(headers[name].as_bytes()).parse().expect("a structured field");
+            let number = |value: &BareItem| i64::from(value.as_integer().expect("a number"));
+            let member = |entry: &ListEntry| {
+                let ListEntry::Item(item) = entry else { panic!("{entry:?}") };
+                assert_eq!(item.params.len(), 2, "{entry:?}");
+                let name = item.bare_item.as_string().expect("a string").as_str().to_owned();
+                let [first, second] = parameters.map(|key| number(&item.params[key]));
+                (name, first, second)
+            };
+            list.iter().map(member).collect()
+        };
+        let expected = |rows: [(&str, i64, i64); 4]| rows.map(|(name, a, b)| (name.to_owned(), a, b));
+        assert_eq!(
+            read("ratelimit-policy", ["q", "w"]),
+            expected([
+                ("minute", 30, 60),
+                ("hour", 300, 3600),
+                ("network-minute", 300, 60),
+                ("network-hour", 3000, 3600)
+            ])
+        );
+        assert_eq!(
+            read("ratelimit", ["r", "t"]),
+            expected([
+                ("minute", 29, 2),
+                ("hour", 299, 12),
+                ("network-minute", 299, 1),
+                ("network-hour", 2999, 2)
+            ])
+        );
+    }
 
     #[test]
     fn only_json_is_json() {

@@ -1,12 +1,10 @@
-//! Who is asking: the address behind trusted proxies, and how many connections it holds.
+//! Blocks of addresses, and how many connections a source holds.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use http::HeaderMap;
 
 use super::Options;
 use super::socket::Peer;
@@ -59,36 +57,6 @@ impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
     }
-}
-
-/// The client's address: the peer itself, or, where the peer is a trusted proxy, the right-most address in
-/// `X-Forwarded-For` that is not one. What stands further left was written by the client and proves nothing.
-pub(super) fn client(peer: Peer, headers: &HeaderMap, options: &Options) -> IpAddr {
-    let mut client = peer.address;
-    if !is_trusted(options, peer) {
-        return client;
-    }
-    let trusted = |address| is_trusted(options, Peer { address, is_local: false });
-    let lines: Vec<&str> =
-        headers.get_all("x-forwarded-for").iter().map(|line| line.to_str().unwrap_or_default()).collect();
-    for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-        // A hop that cannot be read ends the chain of trust: the proxy that wrote it is the client.
-        let Some(address) = parse_hop(hop.trim()) else { return client };
-        client = address;
-        if !trusted(client) {
-            return client;
-        }
-    }
-    client
-}
-
-/// An address, with the port that some proxies add.
-fn parse_hop(hop: &str) -> Option<IpAddr> {
-    let address = hop
-        .parse::<IpAddr>()
-        .or_else(|_| hop.parse::<std::net::SocketAddr>().map(|with_port| with_port.ip()));
-    let bracketed = || hop.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
-    address.ok().or_else(bracketed).map(|address| address.to_canonical())
 }
 
 /// Whether what `peer` says of a client is believed.
@@ -186,39 +154,6 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_client_is_the_right_most_hop_that_is_not_trusted() {
-        for (peer, forwarded, expected) in [
-            ("198.51.100.1", vec!["203.0.113.9"], "198.51.100.1"), // an untrusted peer is believed nothing
-            ("10.0.0.1", vec!["203.0.113.9"], "203.0.113.9"),
-            ("10.0.0.1", vec!["1.1.1.1, 203.0.113.9"], "203.0.113.9"),
-            ("10.0.0.1", vec!["1.1.1.1, 203.0.113.9, 10.0.0.2"], "203.0.113.9"),
-            ("10.0.0.1", vec!["1.1.1.1", "203.0.113.9", "10.0.0.2"], "203.0.113.9"),
-            ("10.0.0.1", vec!["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
-            ("10.0.0.1", vec!["203.0.113.9, nonsense"], "10.0.0.1"),
-            ("10.0.0.1", vec!["nonsense, 10.0.0.2"], "10.0.0.2"),
-            ("10.0.0.1", vec![""], "10.0.0.1"),
-            ("10.0.0.1", vec![], "10.0.0.1"),
-            ("10.0.0.1", vec!["203.0.113.9:4711"], "203.0.113.9"),
-            ("10.0.0.1", vec!["[2001:db8::1]:4711"], "2001:db8::1"),
-            ("10.0.0.1", vec!["[2001:db8::1]"], "2001:db8::1"),
-            ("::ffff:10.0.0.1", vec!["::ffff:203.0.113.9"], "203.0.113.9"),
-        ] {
-            let mut headers = HeaderMap::new();
-            for line in &forwarded {
-                headers.append("x-forwarded-for", line.parse().expect("a header's value"));
-            }
-            let options = Options {
-                trusted_proxies: vec!["10.0.0.0/8".parse().expect("a block")],
-                ..Options::default()
-            };
-            let address: IpAddr = peer.parse().expect("an address");
-            let peer = Peer { address: address.to_canonical(), is_local: false };
-            let client = client(peer, &headers, &options);
-            assert_eq!(client.to_string(), expected, "{address} {forwarded:?}");
-        }
-    }
 
     #[test]
     fn networks_are_read_and_compared_by_their_prefix() {

@@ -261,7 +261,8 @@ fn over_the_limit_is_429_with_when_to_come_back() {
     for number in 0..3 {
         let answer = desk.post("/api/contact", &contact(&format!("Number {number}")));
         assert_eq!(answer.status, 200);
-        assert_eq!(answer.header("ratelimit-policy"), Some("\"minute\";q=3;w=60, \"hour\";q=300;w=3600"));
+        let policy = "\"minute\";q=3;w=60, \"hour\";q=300;w=3600, \"network-minute\";q=300;w=60, \"network-hour\";q=3000;w=3600";
+        assert_eq!(answer.header("ratelimit-policy"), Some(policy));
         let left = format!("\"minute\";r={};", 2 - number);
         assert!(
             answer.header("ratelimit").is_some_and(|state| state.starts_with(&left)),
@@ -275,8 +276,54 @@ fn over_the_limit_is_429_with_when_to_come_back() {
         answer.header("retry-after").and_then(|seconds| seconds.parse().ok()).expect("seconds");
     assert!((1..=20).contains(&seconds), "{seconds}");
     assert!(sentence(&answer).contains(&seconds.to_string()));
+    let answer = desk.get("/api/contact", &[]);
+    assert_eq!(answer.status, 405, "which is no submission, and counts as none");
+    assert!(answer.header("ratelimit").is_some_and(|state| state.starts_with("\"minute\";r=0;")));
     assert_eq!(desk.get("/", &[]).status, 200, "pages have no limit");
     desk.expect(3);
+}
+
+#[test]
+fn past_a_forms_own_limit_submissions_are_kept_and_held() {
+    let settings = [
+        ("FRONTDESK_LIMITS__PER_MINUTE", "1"),
+        ("FRONTDESK_LIMITS__NETWORK_PER_MINUTE", "1"),
+        ("FRONTDESK_LIMITS__FORM_PER_MINUTE", "2"),
+        ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8"),
+    ];
+    let desk = Desk::with(&example_site(), &settings);
+    for from in ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1"] {
+        let body = contact(&format!("From {from}")).to_string();
+        let headers = [JSON, ("X-Forwarded-For", from)];
+        let answer = desk.request("POST", "/api/contact", &headers, body.as_bytes());
+        assert_eq!((answer.status, answer.body.as_slice()), (200, b"{\"ok\":true}".as_slice()), "{from}");
+    }
+    let answer = desk.request("POST", "/api/contact", &[JSON, ("X-Forwarded-For", "192.0.2.99")], b"{}");
+    assert_eq!(answer.status, 429, "a neighbour of the first");
+    let inbox = desk.inbox();
+    let mut states: Vec<&str> = inbox.iter().filter_map(|kept| kept["status"].as_str()).collect();
+    states.sort_unstable();
+    assert_eq!(states, ["held", "held", "kept", "kept"]);
+    desk.expect(4);
+}
+
+#[test]
+fn with_forwarded_configured_the_other_header_is_not_read() {
+    let settings = [
+        ("FRONTDESK_LIMITS__PER_MINUTE", "1"),
+        ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8"),
+        ("FRONTDESK_SERVER__FORWARDED_HEADER", "forwarded"),
+    ];
+    let desk = Desk::with(&example_site(), &settings);
+    let post = |forwarded: &str, other: &str, message: &str| {
+        let headers = [JSON, ("Forwarded", forwarded), ("X-Forwarded-For", other)];
+        desk.request("POST", "/api/contact", &headers, contact(message).to_string().as_bytes()).status
+    };
+    assert_eq!(post("for=192.0.2.1;proto=https", "198.51.100.1", "a"), 200);
+    assert_eq!(post("for=\"[2001:db8::1]:4711\"", "198.51.100.1", "b"), 200);
+    assert_eq!(post("for=\"203.0.113.7, for=192.0.2.1;proto=https", "198.51.100.2", "c"), 429);
+    assert_eq!(post("for=\"[2001:db8::2]\"", "198.51.100.3", "d"), 429, "the same /64");
+    desk.expect(2);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn a_known_address_gets_the_same_bytes_as_a_new_one() {
 /// Welch's t of two samples.
 fn welch(a: &[f64], b: &[f64]) -> f64 {
     let moments = |sample: &[f64]| {
-        let n = sample.len() as f64;
+        let n = f64::from(u32::try_from(sample.len()).expect("it is a small sample"));
         let mean = sample.iter().sum::<f64>() / n;
         let variance = sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
         (mean, variance / n)

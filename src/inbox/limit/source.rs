@@ -1,0 +1,93 @@
+//! Who counts as one sender, and which senders are neighbours.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// Who counts as one sender: an IPv4 address, or the /64 network that an IPv6 subscriber has to himself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// An IPv4 address, also where it came as `::ffff:a.b.c.d`.
+    V4([u8; 4]),
+    /// The first 64 bits of an IPv6 address.
+    V6([u8; 8]),
+}
+
+impl From<IpAddr> for Source {
+    fn from(address: IpAddr) -> Source {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Source::V4(v4.octets()),
+            IpAddr::V6(v6) => {
+                let octets = v6.octets();
+                Source::V6(std::array::from_fn(|i| octets[i]))
+            }
+        }
+    }
+}
+
+impl Source {
+    /// The address as bytes: four or eight.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Source::V4(octets) => octets,
+            Source::V6(network) => network,
+        }
+    }
+
+    /// The network that it shares with its neighbours.
+    pub(super) fn neighbourhood(self) -> Neighbourhood {
+        match self {
+            Source::V4(octets) => Neighbourhood::V4(std::array::from_fn(|i| octets[i])),
+            Source::V6(octets) => Neighbourhood::V6(std::array::from_fn(|i| octets[i])),
+        }
+    }
+}
+
+/// The family only: addresses belong in no log.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::V4(_) => "V4(…)",
+            Source::V6(_) => "V6(…)",
+        })
+    }
+}
+
+/// What one customer of a provider usually has at most: an IPv4 /24 or an IPv6 /48. Whoever changes his
+/// address at will changes it within one of these.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Neighbourhood {
+    V4([u8; 3]),
+    V6([u8; 6]),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_an_ipv4_address_or_an_ipv6_64() {
+        check("192.0.2.1", "::ffff:192.0.2.1", true, true);
+        check("192.0.2.1", "192.0.2.2", false, true);
+        check("192.0.2.1", "192.0.3.1", false, false);
+        check("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true, true);
+        check("2001:db8:1:2::1", "2001:db8:1:3::1", false, true);
+        check("2001:db8:1:2::1", "2001:db8:2:2::1", false, false);
+        check("192.0.2.1", "c000:201::", false, false);
+    }
+
+    #[test]
+    fn an_address_is_not_shown() {
+        let shown = format!("{:?}", source("192.0.2.1"));
+        assert!(!shown.contains("192"), "{shown}");
+    }
+
+    fn source(address: &str) -> Source {
+        Source::from(address.parse::<IpAddr>().unwrap())
+    }
+
+    fn check(a: &str, b: &str, same_source: bool, same_neighbourhood: bool) {
+        let (first, second) = (source(a), source(b));
+        assert_eq!(first == second, same_source, "{a} {b}");
+        assert_eq!(first.neighbourhood() == second.neighbourhood(), same_neighbourhood, "{a} {b}");
+    }
+}
