@@ -8,8 +8,9 @@ use super::email;
 use super::reader::Reader;
 use super::value::{self, Parsed, Raw};
 use crate::inbox::deliver::smtp::{self, Login, Tls};
-use crate::inbox::deliver::webhook::url::Host;
-use crate::inbox::deliver::webhook::{self, Body, Key, Roots, Url, address};
+use crate::fetch::url::Host;
+use crate::fetch::{Roots, Url, address};
+use crate::inbox::deliver::webhook::{self, Body, Key};
 use crate::inbox::deliver::{Kind, Options, maildir};
 use crate::inbox::form::FORMS;
 
@@ -122,7 +123,7 @@ fn webhook(
         "a webhook without a `secret` is not signed",
         "without one the receiver cannot tell who sent it: `whsec_` and 24 to 64 random bytes in Base64",
     );
-    let deadlines = webhook::Deadlines::default();
+    let deadlines = webhook::DEADLINES;
     Some(webhook::Options { url: url?, secrets, body, allow_private, extra_roots, deadlines })
 }
 

@@ -75,8 +75,8 @@ impl Url {
         let authority = uri.authority().ok_or(expected)?;
         if authority.as_str().contains('@') {
             return Err(
-                "a name or password in the URL is not sent: leave it out, and let the receiver verify the \
-                        signature (`secret`)"
+                "a name or password in the URL is not sent: leave it out (a webhook's receiver verifies the \
+                        signature, `secret`)"
                     .to_owned(),
             );
         }
@@ -93,7 +93,7 @@ impl Url {
         };
         if scheme == Scheme::Http && !host.is_loopback() {
             return Err(
-                "submissions do not travel in the clear: expected `https://` (`http://` is for `localhost`, \
+                "nothing travels in the clear: expected `https://` (`http://` is for `localhost`, \
                         127.0.0.1 and [::1])"
                     .to_owned(),
             );
