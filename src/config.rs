@@ -19,6 +19,7 @@ use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::form::FORMS;
 use crate::inbox::{email::Mailbox, limit, store};
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
+use crate::web::agent;
 use crate::{resources, web};
 use reader::Reader;
 use value::Raw;
@@ -47,6 +48,8 @@ pub struct Config {
     pub housekeeping: Housekeeping,
     /// How often one source may submit.
     pub limits: limit::Options,
+    /// Whose agents are recognised; where the site is, is filled in once it is known.
+    pub agents: agent::Options,
     /// The effective settings in the order in which they are documented.
     pub settings: Vec<Setting>,
 }
@@ -177,6 +180,18 @@ impl Config {
             ai_train: r.get("content_signals.ai_train", "", value::maybe),
         };
 
+        let agents = agent::Options {
+            directories: r.get("agents.directories", "[]", channel::directories),
+            allow_private: r.get("agents.allow_private", "false", value::flag),
+            extra_roots: channel::certificates(r, "agents.ca_file", folder),
+            origin: agent::Origin::of(""),
+            deadlines: agent::DEADLINES,
+            patience: agent::PATIENCE,
+        };
+        for url in &agents.directories {
+            channel::refuse_unreachable(r, "agents.directories", url, agents.allow_private);
+        }
+
         let title = if title.is_empty() { operator.name.clone() } else { title };
         let description = if description.is_empty() { tagline.clone() } else { description };
         r.warn_if(
@@ -259,6 +274,7 @@ impl Config {
             store,
             housekeeping,
             limits,
+            agents,
             settings: Vec::new(),
         }
     }
@@ -272,6 +288,7 @@ impl Config {
         }
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
         self.pages.base_url.clone_from(&base_url);
+        self.agents.origin = agent::Origin::of(&base_url);
         self.resources.base_url = base_url;
         self
     }
@@ -449,7 +466,7 @@ mod tests {
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"http://hooks.example.com/\"",
             &[
-                "frontdesk.toml:4: `channel.a.url` must be an address to post to: submissions do not travel in the clear",
+                "frontdesk.toml:4: `channel.a.url` must be an address to post to: nothing travels in the clear",
             ],
         );
         check(
@@ -597,6 +614,38 @@ mod tests {
             config.at("127.0.0.1:1".parse().expect("an address")).pages.base_url,
             "https://www.example.com"
         );
+    }
+
+    #[test]
+    fn agents_directories_are_hosts_or_urls_without_a_path() {
+        let text = "[agents]\ndirectories = [\"agent.example.com\", \"https://Other.example.com:8443/\"]";
+        let config = accept(text, &[], &[]);
+        let places: Vec<String> = config.agents.directories.iter().map(crate::fetch::Url::place).collect();
+        assert_eq!(places, ["agent.example.com:443", "other.example.com:8443"]);
+        let environment = [("FRONTDESK_AGENTS__DIRECTORIES", "one.example.com, two.example.com")];
+        assert_eq!(accept("", &environment, &[]).agents.directories.len(), 2);
+        let check = |line: &str, expected: &str| refuse(&format!("[agents]\n{line}"), &[], &[expected]);
+        let fault =
+            "frontdesk.toml:2: `agents.directories` must be a list of hosts such as [\"agent.example.com\"]";
+        check("directories = [\"https://agent.example.com/keys\"]", fault);
+        check("directories = [\"http://agent.example.com\"]", fault);
+        check("directories = [\"agent example\"]", fault);
+        check("directories = [7]", fault);
+        check(
+            "directories = [\"192.168.1.2\"]",
+            "frontdesk.toml:2: `agents.directories` leads nowhere: 192.168.1.2",
+        );
+        check("ca_file = \"none.pem\"", "frontdesk.toml:2: `agents.ca_file` cannot be read");
+        accept("[agents]\ndirectories = [\"192.168.1.2\"]\nallow_private = true", &[], &[]);
+    }
+
+    #[test]
+    fn signatures_are_made_for_the_address_under_which_the_site_is_reached() {
+        use crate::web::agent::Origin;
+        let address = "127.0.0.1:4321".parse().expect("an address");
+        assert_eq!(accept("", &[], &[]).at(address).agents.origin, Origin::of("http://127.0.0.1:4321"));
+        let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
+        assert_eq!(config.at(address).agents.origin, Origin::of("https://www.example.com"));
     }
 
     fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Config, Vec<Fault>) {

@@ -3,6 +3,7 @@
 //! Nothing outside this module knows an HTTP type. A worker is a thread with a runtime of its own, so that a connection's state
 //! never crosses threads; all workers accept from the same socket.
 
+pub mod agent;
 mod answer;
 mod body;
 mod connection;
