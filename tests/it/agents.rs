@@ -145,12 +145,21 @@ async fn what_is_no_directory_is_not_asked_for_again_at_once() {
         body: DIRECTORY.into(),
         delay: Duration::ZERO,
     };
+    // All of it is right, but for its length: one is cut off, one has more than is read.
+    let saying = |length: usize, body: &str| {
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {length}\r\n\r\n");
+        Reply::Raw(format!("{head}{body}").into_bytes())
+    };
+    let too_long = format!("{DIRECTORY}{}", " ".repeat(64 * 1024));
     for reply in [
         Reply::status(404),
         Reply::with(302, "Location", "http://127.0.0.1:9/"),
         html,
         Reply::CloseAfterRequest,
         Reply::LongBody { status: 200, bytes: 10_000_000_000 },
+        saying(DIRECTORY.len() + 1, DIRECTORY),
+        saying(too_long.len(), &too_long),
     ] {
         let peer = HttpPeer::start([reply, directory("max-age=3600")]);
         let agents = Agents::new(&Options { patience: AT_ONCE, ..options(&[&peer.url("")]) });
