@@ -20,7 +20,7 @@ use crate::inbox::form::FORMS;
 use crate::inbox::limit::{self, Quota};
 use crate::inbox::{email::Mailbox, store};
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
-use crate::web::Address;
+use crate::web::{Address, agent};
 use crate::{resources, web};
 use reader::Reader;
 use value::Raw;
@@ -49,6 +49,8 @@ pub struct Config {
     pub housekeeping: Housekeeping,
     /// How often one may submit.
     pub limits: limit::Options,
+    /// Whose agents are recognised; where the site is, is filled in once it is known.
+    pub agents: agent::Options,
     /// The effective settings in the order in which they are documented.
     pub settings: Vec<Setting>,
 }
@@ -196,6 +198,18 @@ impl Config {
             ai_train: r.get("content_signals.ai_train", "", value::maybe),
         };
 
+        let agents = agent::Options {
+            directories: r.get("agents.directories", "[]", channel::directories),
+            allow_private: r.get("agents.allow_private", "false", value::flag),
+            extra_roots: channel::certificates(r, "agents.ca_file", folder),
+            origin: agent::Origin::of(""),
+            deadlines: agent::DEADLINES,
+            patience: agent::PATIENCE,
+        };
+        for url in &agents.directories {
+            channel::refuse_unreachable(r, "agents.directories", url, agents.allow_private);
+        }
+
         let title = if title.is_empty() { operator.name.clone() } else { title };
         let description = if description.is_empty() { tagline.clone() } else { description };
         r.warn_if(
@@ -278,6 +292,7 @@ impl Config {
             store,
             housekeeping,
             limits,
+            agents,
             settings: Vec::new(),
         }
     }
@@ -295,12 +310,22 @@ impl Config {
             "log.",
             "site.footer",
         ];
-        let of_deliveries = |settings: &[Setting]| -> Vec<Setting> {
-            let concerns = |setting: &&Setting| !OF_REQUESTS.iter().any(|part| setting.key.starts_with(part));
-            settings.iter().filter(concerns).cloned().collect()
-        };
-        let (ours, theirs) = (of_deliveries(&self.settings), of_deliveries(&other.settings));
-        ours.len() == theirs.len() && ours.iter().zip(&theirs).all(|(a, b)| a.says_the_same_as(b))
+        self.agrees(other, |key| !OF_REQUESTS.iter().any(|part| key.starts_with(part)))
+    }
+
+    /// Whether all keys that begin like this say the same.
+    pub fn has_the_same(&self, part: &str, other: &Self) -> bool {
+        self.agrees(other, |key| key.starts_with(part))
+    }
+
+    fn agrees(&self, other: &Self, concerns: impl Fn(&str) -> bool) -> bool {
+        let ours = self.settings.iter().filter(|setting| concerns(&setting.key));
+        let mut theirs = other.settings.iter().filter(|setting| concerns(&setting.key));
+        ours.map(Some).chain([None]).all(|ours| match (ours, theirs.next()) {
+            (Some(ours), Some(theirs)) => ours.says_the_same_as(theirs),
+            (None, None) => true,
+            _ => false,
+        })
     }
 
     /// The options with the base URL filled in, which is `http://ADDRESS` where none is configured: the first address that is
@@ -318,6 +343,7 @@ impl Config {
         }
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
         self.pages.base_url.clone_from(&base_url);
+        self.agents.origin = agent::Origin::of(&base_url);
         self.resources.base_url = base_url;
         self
     }
@@ -495,7 +521,7 @@ mod tests {
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"http://hooks.example.com/\"",
             &[
-                "frontdesk.toml:4: `channel.a.url` must be an address to post to: submissions do not travel in the clear",
+                "frontdesk.toml:4: `channel.a.url` must be an address to post to: nothing travels in the clear",
             ],
         );
         check(
@@ -640,6 +666,38 @@ mod tests {
         assert_eq!(at("0.0.0.0:80"), "http://127.0.0.1:80");
         let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
         assert_eq!(config.at("127.0.0.1:1".parse().ok()).pages.base_url, "https://www.example.com");
+    }
+
+    #[test]
+    fn agents_directories_are_hosts_or_urls_without_a_path() {
+        let text = "[agents]\ndirectories = [\"agent.example.com\", \"https://Other.example.com:8443/\"]";
+        let config = accept(text, &[], &[]);
+        let places: Vec<String> = config.agents.directories.iter().map(crate::fetch::Url::place).collect();
+        assert_eq!(places, ["agent.example.com:443", "other.example.com:8443"]);
+        let environment = [("FRONTDESK_AGENTS__DIRECTORIES", "one.example.com, two.example.com")];
+        assert_eq!(accept("", &environment, &[]).agents.directories.len(), 2);
+        let check = |line: &str, expected: &str| refuse(&format!("[agents]\n{line}"), &[], &[expected]);
+        let fault =
+            "frontdesk.toml:2: `agents.directories` must be a list of hosts such as [\"agent.example.com\"]";
+        check("directories = [\"https://agent.example.com/keys\"]", fault);
+        check("directories = [\"http://agent.example.com\"]", fault);
+        check("directories = [\"agent example\"]", fault);
+        check("directories = [7]", fault);
+        check(
+            "directories = [\"192.168.1.2\"]",
+            "frontdesk.toml:2: `agents.directories` leads nowhere: 192.168.1.2",
+        );
+        check("ca_file = \"none.pem\"", "frontdesk.toml:2: `agents.ca_file` cannot be read");
+        accept("[agents]\ndirectories = [\"192.168.1.2\"]\nallow_private = true", &[], &[]);
+    }
+
+    #[test]
+    fn signatures_are_made_for_the_address_under_which_the_site_is_reached() {
+        use crate::web::agent::Origin;
+        let address = "127.0.0.1:4321".parse().ok();
+        assert_eq!(accept("", &[], &[]).at(address).agents.origin, Origin::of("http://127.0.0.1:4321"));
+        let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
+        assert_eq!(config.at(address).agents.origin, Origin::of("https://www.example.com"));
     }
 
     fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Config, Vec<Fault>) {

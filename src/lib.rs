@@ -10,6 +10,7 @@
 pub mod cli;
 pub mod config;
 pub mod fault;
+pub mod fetch;
 pub mod inbox;
 pub mod pages;
 pub mod resources;

@@ -3,6 +3,7 @@
 //! Nothing outside this module knows an HTTP type. A worker is a thread with a runtime of its own, so that a connection's state
 //! never crosses threads; all workers accept from the same socket.
 
+pub mod agent;
 mod answer;
 mod body;
 pub mod client;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
+use self::agent::Agents;
 use crate::inbox::deliver::worker::Confirmations;
 use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
@@ -108,6 +110,8 @@ pub struct Live {
     pub confirmations: Confirmations,
     /// How often one source may submit. Stays the same over a reload that leaves its options alone.
     pub limiter: Arc<Limiter>,
+    /// Which agents are recognised. Stays the same likewise, with the keys that it has fetched.
+    pub agents: Arc<Agents>,
     /// How this server is run.
     pub options: Arc<Options>,
     /// Counts from 1 with each state that is put in the place of another.

@@ -23,6 +23,7 @@ use crate::inbox::deliver::worker::Worker;
 use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
 use crate::pages::Site;
+use crate::web::agent::Agents;
 use crate::web::{self, Address, Desk, Live, Socket, Sockets};
 
 /// Bodies of this many bytes are compressed before the first request is answered, the rest in the background.
@@ -49,6 +50,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<
         site: Arc::new(site),
         confirmations: worker.confirmations(),
         limiter: Arc::new(Limiter::new(&config.limits)),
+        agents: Arc::new(Agents::new(&config.agents)),
         options: Arc::new(config.web.clone()),
         generation: 1,
     };

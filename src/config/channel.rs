@@ -1,15 +1,16 @@
 //! The `[[channel]]` tables: where submissions go from here.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use secrecy::SecretString;
 
 use super::email;
 use super::reader::Reader;
 use super::value::{self, Parsed, Raw};
+use crate::fetch::url::Host;
+use crate::fetch::{Roots, Url, address};
 use crate::inbox::deliver::smtp::{self, Login, Tls};
-use crate::inbox::deliver::webhook::url::Host;
-use crate::inbox::deliver::webhook::{self, Body, Key, Roots, Url, address};
+use crate::inbox::deliver::webhook::{self, Body, Key};
 use crate::inbox::deliver::{Kind, Options, maildir};
 use crate::inbox::form::FORMS;
 
@@ -66,7 +67,7 @@ fn smtp(r: &mut Reader<'_>, key: &dyn Fn(&str) -> String, defaults: &Defaults<'_
     let username = r.get(&key("username"), "", value::text);
     let password = r.get(&key("password"), "", secret);
     let (from, from_name, to) = correspondents(r, key, defaults);
-    let extra_roots = certificates(r, key, defaults);
+    let extra_roots = pem(r, &key("ca_file"), defaults.folder).map(|(pem, _)| pem);
     r.refuse_if(host.is_empty(), &key("host"), "is missing: the mail server's name");
     r.refuse_if(
         tls == Tls::None && !host.is_empty() && !is_loopback(&host),
@@ -108,13 +109,10 @@ fn webhook(
         Body::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
     });
     let allow_private = r.get(&key("allow_private"), "false", value::flag);
-    let extra_roots = certificates(r, key, defaults).and_then(|pem| Roots::parse(&pem).ok());
+    let extra_roots = certificates(r, &key("ca_file"), defaults.folder);
     r.refuse_if(url.is_none(), &key("url"), "is missing: where submissions are posted to");
-    if let Some(url) = &url
-        && let Host::Address(address) = url.host()
-        && let Err(why) = address::permitted(url.host(), &[*address], allow_private)
-    {
-        r.refuse_if(true, &key("url"), &format!("leads nowhere: {why}"));
+    if let Some(url) = &url {
+        refuse_unreachable(r, &key("url"), url, allow_private);
     }
     r.warn_if(
         secrets.is_empty() && matches!(body, Body::Standard),
@@ -122,7 +120,7 @@ fn webhook(
         "a webhook without a `secret` is not signed",
         "without one the receiver cannot tell who sent it: `whsec_` and 24 to 64 random bytes in Base64",
     );
-    let deadlines = webhook::Deadlines::default();
+    let deadlines = webhook::DEADLINES;
     Some(webhook::Options { url: url?, secrets, body, allow_private, extra_roots, deadlines })
 }
 
@@ -163,21 +161,41 @@ fn correspondents(
     (from, from_name, to)
 }
 
-/// The certificates of an authority of one's own (PEM).
-fn certificates(
-    r: &mut Reader<'_>,
-    key: &dyn Fn(&str) -> String,
-    defaults: &Defaults<'_>,
-) -> Option<Vec<u8>> {
-    let path = r.get(&key("ca_file"), "", value::text);
+/// The certificates of an authority of one's own (PEM), for the mail library, which reads them itself.
+fn pem(r: &mut Reader<'_>, key: &str, folder: &Path) -> Option<(Vec<u8>, Roots)> {
+    let path = r.get(key, "", value::text);
     if path.is_empty() {
         return None;
     }
-    let path: PathBuf = defaults.folder.join(path);
-    let pem = std::fs::read(&path).map_err(|error| format!("cannot be read: {error}"));
-    let pem = pem.and_then(|pem| Roots::parse(&pem).map(|_| pem));
-    r.refuse_if(pem.is_err(), &key("ca_file"), pem.as_ref().err().map_or("", String::as_str));
-    pem.ok()
+    let pem = std::fs::read(folder.join(path)).map_err(|error| format!("cannot be read: {error}"));
+    let read = pem.and_then(|pem| Roots::parse(&pem).map(|roots| (pem, roots)));
+    r.refuse_if(read.is_err(), key, read.as_ref().err().map_or("", String::as_str));
+    read.ok()
+}
+
+/// The certificates of an authority of one's own (PEM).
+pub(super) fn certificates(r: &mut Reader<'_>, key: &str, folder: &Path) -> Option<Roots> {
+    pem(r, key, folder).map(|(_, roots)| roots)
+}
+
+/// Notes a URL whose address is written in it and may not be connected to.
+pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow_private: bool) {
+    if let Host::Address(address) = url.host()
+        && let Err(why) = address::permitted(url.host(), &[*address], allow_private)
+    {
+        r.refuse_if(true, key, &format!("leads nowhere: {why}"));
+    }
+}
+
+/// Hosts, or URLs without a path, at which agents publish their keys.
+pub(super) fn directories(raw: &Raw) -> Parsed<Vec<Url>> {
+    let expected = "a list of hosts such as [\"agent.example.com\"], or of URLs without a path";
+    let read = |text: &str| {
+        let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+        let url = Url::parse(&url).map_err(|why| format!("{expected}: {why}"))?;
+        if url.target() == "/" { Ok(url) } else { Err(expected.to_owned()) }
+    };
+    raw.items().ok_or_else(|| expected.to_owned())?.into_iter().map(read).collect()
 }
 
 fn way(raw: &Raw) -> Parsed<Option<Way>> {

@@ -1,5 +1,6 @@
 //! What frontdesk does, seen from outside: each test runs the real binary on a site, a port and a data folder of its own.
 
+mod agents;
 mod architecture;
 mod backup;
 mod channels;

@@ -2,7 +2,6 @@
 
 mod client;
 mod desk;
-#[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod http_peer;
 pub mod load;
 pub mod office;

@@ -14,6 +14,7 @@ use crate::config::{Config, Flag};
 use crate::fault::{Fault, Severity};
 use crate::inbox::deliver::worker::{self, Worker};
 use crate::inbox::limit::Limiter;
+use crate::web::agent::Agents;
 use crate::web::{Desk, Live};
 
 /// Who saves a file often does so in several steps, and who copies a site in many: this long it must be quiet before it is read.
@@ -106,10 +107,18 @@ impl Reloader {
         } else {
             Arc::new(Limiter::new(&config.limits))
         };
+        let agents = if config.has_the_same("agents.", &self.config)
+            && config.agents.origin == self.config.agents.origin
+        {
+            before.agents.clone()
+        } else {
+            Arc::new(Agents::new(&config.agents))
+        };
         let live = Arc::new(Live {
             site: Arc::new(site),
             confirmations: before.confirmations.clone(),
             limiter,
+            agents,
             options: Arc::new(config.web.clone()),
             generation: before.generation + 1,
         });

@@ -10,28 +10,22 @@
 //! constant time, with each member of `webhook-signature` that begins with `v1,`: one match is enough, there are two while a secret
 //! is rotated. He refuses timestamps that are more than five minutes off, and takes a `webhook-id` that he has seen as done.
 
-pub mod address;
 pub mod answer;
 pub mod body;
 mod chat;
-pub mod client;
 pub mod sign;
-pub mod url;
 
 use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::fetch::{Client, Deadlines, Resolver, Roots, Url};
 use crate::inbox::deliver::notice::Notice;
 use crate::inbox::deliver::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 
 pub use body::Body;
-pub use client::Roots;
 pub use sign::Key;
-pub use url::Url;
-
-use client::{Client, Resolver};
 
 /// What the operator says of a webhook.
 #[derive(Clone, Debug)]
@@ -52,32 +46,13 @@ pub struct Options {
 }
 
 /// How long each phase of an attempt may take. In the sum they stay below [`LONGEST_ATTEMPT`], which ends an attempt in any case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadlines {
-    /// To find the name's addresses.
-    pub resolve: Duration,
-    /// To connect, all addresses taken together.
-    pub connect: Duration,
-    /// To shake hands.
-    pub tls: Duration,
-    /// To send the request and receive the whole header of the answer.
-    pub answer: Duration,
-    /// To receive as much of the answer's body as is looked at.
-    pub body: Duration,
-}
-
-impl Default for Deadlines {
-    fn default() -> Self {
-        let seconds = Duration::from_secs;
-        Deadlines {
-            resolve: seconds(10),
-            connect: seconds(10),
-            tls: seconds(10),
-            answer: seconds(30),
-            body: seconds(10),
-        }
-    }
-}
+pub const DEADLINES: Deadlines = Deadlines {
+    resolve: Duration::from_secs(10),
+    connect: Duration::from_secs(10),
+    tls: Duration::from_secs(10),
+    answer: Duration::from_secs(30),
+    body: Duration::from_secs(10),
+};
 
 /// A webhook that is ready to send.
 pub struct Webhook {
@@ -123,10 +98,6 @@ impl fmt::Debug for Webhook {
         f.debug_struct("Webhook").field("url", &self.url).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-#[path = "../../../tests/it/support/http_peer.rs"]
-mod http_peer;
 
 #[cfg(test)]
 mod tests;

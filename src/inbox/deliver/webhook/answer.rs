@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 
-use super::client::Answer;
+use crate::fetch::Answer;
 use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::text::visible;
 
@@ -196,6 +196,7 @@ mod tests {
                 .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
                 .collect(),
             body: body.as_bytes().to_vec(),
+            is_whole: true,
         }
     }
 }

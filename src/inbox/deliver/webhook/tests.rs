@@ -13,8 +13,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use uuid::Uuid;
 
-use super::http_peer::{HttpPeer, Reply, Request};
 use super::*;
+use crate::fetch::http_peer::{HttpPeer, Reply, Request};
 use crate::inbox::deliver::notice::About;
 use crate::inbox::deliver::outcome::Failure;
 
@@ -142,7 +142,7 @@ async fn a_peer_that_does_not_speak_http_is_the_channels_fault() {
 #[tokio::test]
 async fn waiting_ends_with_the_deadline() {
     let peer = HttpPeer::start([Reply::status(200)]);
-    let deadlines = Deadlines { answer: SHORT, ..Deadlines::default() };
+    let deadlines = Deadlines { answer: SHORT, ..DEADLINES };
     let webhook = Webhook::new(Options { deadlines, ..options(&peer.url("/"), &[]) });
     for reply in [
         Reply::Silence,
@@ -164,7 +164,7 @@ async fn waiting_ends_with_the_deadline() {
 async fn a_body_without_end_changes_nothing_and_costs_little() {
     const TEN_GIGABYTES: u64 = 10_000_000_000;
     let peer = HttpPeer::start([Reply::status(200)]);
-    let deadlines = Deadlines { body: SHORT, ..Deadlines::default() };
+    let deadlines = Deadlines { body: SHORT, ..DEADLINES };
     let webhook = Webhook::new(Options { deadlines, ..options(&peer.url("/"), &[]) });
     for (reply, expected) in [
         (Reply::LongBody { status: 200, bytes: TEN_GIGABYTES }, "200 OK"),
@@ -290,7 +290,7 @@ async fn a_certificate_for_another_name_is_refused() {
 #[tokio::test]
 async fn a_peer_without_tls_is_told_as_such() {
     let peer = HttpPeer::start([Reply::Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())]);
-    let deadlines = Deadlines { tls: SHORT, ..Deadlines::default() };
+    let deadlines = Deadlines { tls: SHORT, ..DEADLINES };
     let url = peer.url("/").replace("http://", "https://");
     let webhook = Webhook::new(Options { deadlines, ..options(&url, &[]) });
     let failure = failure(webhook.send(&notice()).await);
@@ -308,7 +308,7 @@ fn roots_are_certificates_in_pem() {
 
 #[test]
 fn the_deadlines_end_before_the_attempt_does() {
-    let Deadlines { resolve, connect, tls, answer, body } = Deadlines::default();
+    let Deadlines { resolve, connect, tls, answer, body } = DEADLINES;
     assert!(resolve + connect + tls + answer + body < LONGEST_ATTEMPT);
 }
 
@@ -326,7 +326,7 @@ fn options(url: &str, secrets: &[&str]) -> Options {
         body: Body::Standard,
         allow_private: false,
         extra_roots: None,
-        deadlines: Deadlines::default(),
+        deadlines: DEADLINES,
     }
 }
 

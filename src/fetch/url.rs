@@ -75,8 +75,8 @@ impl Url {
         let authority = uri.authority().ok_or(expected)?;
         if authority.as_str().contains('@') {
             return Err(
-                "a name or password in the URL is not sent: leave it out, and let the receiver verify the \
-                        signature (`secret`)"
+                "a name or password in the URL is not sent: leave it out (a webhook's receiver verifies the \
+                        signature, `secret`)"
                     .to_owned(),
             );
         }
@@ -92,15 +92,19 @@ impl Url {
             (None, _) => 80,
         };
         if scheme == Scheme::Http && !host.is_loopback() {
-            return Err(
-                "submissions do not travel in the clear: expected `https://` (`http://` is for `localhost`, \
+            return Err("nothing travels in the clear: expected `https://` (`http://` is for `localhost`, \
                         127.0.0.1 and [::1])"
-                    .to_owned(),
-            );
+                .to_owned());
         }
         let target = uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
         let target = if target.starts_with('?') { format!("/{target}") } else { target };
         Ok(Url { scheme, host, port, target })
+    }
+
+    /// The same place with another path and query, which begin with a slash and are written as in a request line.
+    #[must_use]
+    pub fn with_target(&self, target: &str) -> Url {
+        Url { target: target.to_owned(), ..self.clone() }
     }
 
     /// How it is connected to.

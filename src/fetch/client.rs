@@ -1,4 +1,4 @@
-//! One POST over one connection, each phase with a deadline, and of the answer no more than is looked at.
+//! One request over one connection, each phase with a deadline, and of the answer no more than is looked at.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use http::header::{
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT,
+};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -23,7 +25,6 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::Deadlines;
 use super::address;
 use super::url::{Host, Scheme, Url};
 
@@ -35,6 +36,21 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// The most addresses of either family that are tried.
 const MAX_ADDRESSES: usize = 2;
+
+/// How long each phase of a request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// To find the name's addresses.
+    pub resolve: Duration,
+    /// To connect, all addresses taken together.
+    pub connect: Duration,
+    /// To shake hands.
+    pub tls: Duration,
+    /// To send the request and receive the whole header of the answer.
+    pub answer: Duration,
+    /// To receive as much of the answer's body as is looked at.
+    pub body: Duration,
+}
 
 /// Certificate authorities that are trusted beside the public ones.
 #[derive(Clone, Debug)]
@@ -59,10 +75,10 @@ impl Roots {
 
 /// What a test answers for a name.
 #[cfg(test)]
-type TestResolver = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
+pub(crate) type TestResolver = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
 /// Who says which addresses a name has.
-pub(super) enum Resolver {
+pub enum Resolver {
     /// The system.
     System,
     /// A test.
@@ -90,12 +106,14 @@ pub struct Answer {
     pub status: StatusCode,
     /// Its headers.
     pub headers: HeaderMap,
-    /// The beginning of its body.
+    /// The beginning of its body, 64 KiB at most.
     pub body: Vec<u8>,
+    /// Whether that is all of it.
+    pub is_whole: bool,
 }
 
-/// What all attempts of a channel share.
-pub(super) struct Client {
+/// What all requests to one place share.
+pub struct Client {
     resolver: Resolver,
     allow_private: bool,
     tls: Result<TlsConnector, String>,
@@ -103,7 +121,8 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(
+    /// Makes it ready; nobody is connected to.
+    pub fn new(
         resolver: Resolver,
         allow_private: bool,
         extra_roots: Option<&Roots>,
@@ -113,13 +132,32 @@ impl Client {
     }
 
     /// Posts JSON. A failure is a sentence that says in which phase it happened; whoever it was to goes before it.
-    pub(super) async fn post(
+    pub async fn post(
         &self,
         url: &Url,
         headers: Vec<(&'static str, HeaderValue)>,
         body: String,
     ) -> Result<Answer, String> {
-        let request = request(url, headers, body)?;
+        let mut request = request(Method::POST, url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(CONTENT_LENGTH, body.len());
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        self.ask(url, request.body(Full::new(Bytes::from(body)))).await
+    }
+
+    /// Gets what is there, in the media type that is asked for if the server has it. A failure is told as that of [`Client::post`].
+    pub async fn get(&self, url: &Url, accept: &'static str) -> Result<Answer, String> {
+        self.ask(url, request(Method::GET, url).header(ACCEPT, accept).body(Full::default())).await
+    }
+
+    async fn ask(
+        &self,
+        url: &Url,
+        request: Result<Request<Full<Bytes>>, http::Error>,
+    ) -> Result<Answer, String> {
+        let request = request.map_err(|error| error.to_string())?;
         let stream = self.connect(url).await?;
         if url.scheme() == Scheme::Http {
             return self.exchange(stream, request).await;
@@ -171,8 +209,8 @@ impl Client {
             let (head, body) = answer.into_parts();
             // The status has decided already: whatever becomes of the body changes nothing.
             let mut beginning = Vec::new();
-            let _ = timeout(self.deadlines.body, read(body, &mut beginning)).await;
-            Ok(Answer { status: head.status, headers: head.headers, body: beginning })
+            let is_whole = timeout(self.deadlines.body, read(body, &mut beginning)).await.unwrap_or(false);
+            Ok(Answer { status: head.status, headers: head.headers, body: beginning, is_whole })
         };
         let mut driver = pin!(driver);
         tokio::select! {
@@ -197,23 +235,13 @@ fn connector(extra_roots: Option<&Roots>) -> Result<TlsConnector, String> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-fn request(
-    url: &Url,
-    headers: Vec<(&'static str, HeaderValue)>,
-    body: String,
-) -> Result<Request<Full<Bytes>>, String> {
-    let mut request = Request::builder()
-        .method(Method::POST)
+fn request(method: Method, url: &Url) -> http::request::Builder {
+    Request::builder()
+        .method(method)
         .uri(url.target())
         .header(HOST, url.authority())
         .header(USER_AGENT, concat!("frontdesk/", env!("CARGO_PKG_VERSION")))
-        .header(CONTENT_TYPE, "application/json")
-        .header(CONTENT_LENGTH, body.len())
-        .header(CONNECTION, "close");
-    for (name, value) in headers {
-        request = request.header(name, value);
-    }
-    request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
+        .header(CONNECTION, "close")
 }
 
 /// The addresses to try, of both families: where one is unreachable, the other may not be.
@@ -227,15 +255,18 @@ fn candidates(permitted: &[IpAddr]) -> Vec<IpAddr> {
     permitted.iter().filter(is_wanted).copied().collect()
 }
 
-/// Adds what arrives to `beginning` until there is enough.
-async fn read(mut body: Incoming, beginning: &mut Vec<u8>) {
-    while let Some(Ok(frame)) = body.frame().await {
+/// Adds what arrives to `beginning` until there is enough. Whether the body ended before that, as it should.
+async fn read(mut body: Incoming, beginning: &mut Vec<u8>) -> bool {
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return false };
         let Ok(data) = frame.into_data() else { continue };
-        beginning.extend_from_slice(&data[..data.len().min(MAX_BODY_BYTES - beginning.len())]);
-        if beginning.len() == MAX_BODY_BYTES {
-            break;
+        let room = MAX_BODY_BYTES - beginning.len();
+        beginning.extend_from_slice(&data[..data.len().min(room)]);
+        if data.len() > room {
+            return false;
         }
     }
+    true
 }
 
 async fn within<T, E: std::error::Error>(
@@ -267,5 +298,11 @@ fn in_full(error: &dyn std::error::Error) -> String {
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("deadlines", &self.deadlines).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Which addresses a webhook may connect to: a name in somebody else's hands must not lead into the operator's network.
+//! Which addresses may be connected to: a name in somebody else's hands must not lead into the operator's network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

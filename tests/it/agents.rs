@@ -1,0 +1,314 @@
+//! Agents that say who they are: their directories are fetched over HTTP and TLS from loopback, and no more often than needed.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::signature::Ed25519KeyPair;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use frontdesk::fetch::{Roots, Url};
+use frontdesk::web::agent::{
+    Agents, DEADLINES, MEDIA_TYPE, Options, Origin, PATIENCE, Standing, WELL_KNOWN, Why, signature_base,
+};
+use http::request::Parts;
+use jiff::Timestamp;
+use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
+use sfv::{ListEntry, Parser};
+use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::support::http_peer::{HttpPeer, Reply};
+
+/// `test-key-ed25519` of RFC 9421 appendix B.1.4: its private part, its directory and its thumbprint.
+const SEED: &str = "n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU";
+const DIRECTORY: &str =
+    r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}]}"#;
+const KEY_ID: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
+const OTHER_KEY_ID: &str = "oooooooooooooooooooooooooooooooooooooooooooo";
+
+/// When the tests' signatures are made.
+const CREATED: i64 = 1_735_689_600;
+
+/// Long enough for what happens at once, on a busy machine too.
+const AT_ONCE: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn an_agent_is_recognised_by_its_directory_which_is_fetched_once() {
+    let peer = HttpPeer::start([directory("max-age=3600")]);
+    let agents = agents(&[&peer.url("")]);
+    let host = peer.address().to_string();
+    for number in 0..3 {
+        let head = request(&peer.url(""), KEY_ID, Some(&format!("n{number}")));
+        let standing = agents.verify(&head, at(1)).await;
+        assert_eq!((standing.agent(), standing.name()), (Some(&*host), "verified"));
+    }
+    let [fetch] = &peer.requests()[..] else { panic!("{:?}", peer.requests()) };
+    assert_eq!((&*fetch.method, &*fetch.target), ("GET", WELL_KNOWN));
+    assert_eq!(fetch.header("accept"), Some(MEDIA_TYPE));
+    assert_eq!(fetch.header("host"), Some(&*host));
+}
+
+#[tokio::test]
+async fn a_request_that_was_caught_cannot_be_sent_again() {
+    let peer = HttpPeer::start([directory("max-age=3600")]);
+    let agents = agents(&[&peer.url("")]);
+    let head = request(&peer.url(""), KEY_ID, Some("once"));
+    assert_eq!(agents.verify(&head, at(1)).await.name(), "verified");
+    assert_eq!(agents.verify(&head, at(2)).await, Standing::Unverified(Why::Replayed));
+    // Without a nonce the agent says that it does not mind.
+    let head = request(&peer.url(""), KEY_ID, None);
+    for _ in 0..2 {
+        assert_eq!(agents.verify(&head, at(1)).await.name(), "verified");
+    }
+    // A forged signature uses up no nonce.
+    let fresh = request(&peer.url(""), KEY_ID, Some("fresh"));
+    let mut forged = fresh.clone();
+    forged.headers.insert("signature", head.headers["signature"].clone());
+    assert_eq!(agents.verify(&forged, at(1)).await, Standing::Unverified(Why::Signature));
+    assert_eq!(agents.verify(&fresh, at(1)).await.name(), "verified");
+}
+
+#[tokio::test]
+async fn nothing_is_fetched_for_agents_of_strangers_or_for_signatures_that_cannot_count() {
+    let peer = HttpPeer::start([directory("max-age=3600")]);
+    let stranger = HttpPeer::start([directory("max-age=3600")]);
+    let agents_of_peer = agents(&[&peer.url("")]);
+    let signed = |url: &str| request(url, KEY_ID, None);
+    for (head, now, expected) in [
+        (signed(&stranger.url("")), 1, Why::Directory),
+        (signed(&peer.url("/elsewhere")), 1, Why::Directory),
+        (signed(&peer.url("")), -100, Why::Early),
+        (signed(&peer.url("")), 3600, Why::Expired),
+    ] {
+        assert_eq!(agents_of_peer.verify(&head, at(now)).await, Standing::Unverified(expected));
+    }
+    let mut unsigned = signed(&peer.url(""));
+    unsigned.headers.remove("signature-input");
+    assert_eq!(agents_of_peer.verify(&unsigned, at(1)).await, Standing::Unsigned);
+    let nobodys = agents(&[]);
+    assert_eq!(nobodys.verify(&signed(&peer.url("")), at(1)).await, Standing::Unverified(Why::Directory));
+    assert_eq!(nobodys.verify(&unsigned, at(1)).await, Standing::Unsigned);
+    assert_eq!((peer.connections(), stranger.connections()), (0, 0));
+}
+
+#[tokio::test]
+async fn keys_that_do_not_exist_make_nobody_fetch_at_will() {
+    let peer = HttpPeer::start([directory("max-age=3600")]);
+    let agents = agents(&[&peer.url("")]);
+    let unknown = request(&peer.url(""), OTHER_KEY_ID, None);
+    for now in [0, 1, 59] {
+        assert_eq!(agents.verify(&unknown, at(now)).await, Standing::Unverified(Why::Key));
+    }
+    assert_eq!(peer.connections(), 1);
+    assert_eq!(agents.verify(&unknown, at(60)).await, Standing::Unverified(Why::Key));
+    assert_eq!(peer.connections(), 2);
+}
+
+#[tokio::test]
+async fn many_at_once_wait_for_one_fetch() {
+    let Reply::Answer { status, headers, body, .. } = directory("max-age=3600") else { unreachable!() };
+    let late = Reply::Answer { status, headers, body, delay: Duration::from_millis(200) };
+    let peer = HttpPeer::start([late]);
+    let patient = Options { patience: AT_ONCE, ..options(&[&peer.url("")]) };
+    let agents = Arc::new(Agents::new(&patient));
+    let waiting: Vec<_> = (0..20)
+        .map(|number| {
+            let agents = Arc::clone(&agents);
+            let head = request(&peer.url(""), KEY_ID, Some(&format!("n{number}")));
+            tokio::spawn(async move { agents.verify(&head, at(1)).await.name() })
+        })
+        .collect();
+    for task in waiting {
+        assert_eq!(task.await.expect("it does not panic"), "verified");
+    }
+    assert_eq!(peer.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_directory_that_says_nothing_holds_nobody_up() {
+    let peer = HttpPeer::start([Reply::Silence]);
+    let impatient = Options { patience: Duration::from_millis(50), ..options(&[&peer.url("")]) };
+    let agents = Agents::new(&impatient);
+    let head = request(&peer.url(""), KEY_ID, None);
+    let began = Instant::now();
+    assert_eq!(agents.verify(&head, at(1)).await, Standing::Unverified(Why::Unavailable));
+    assert!(began.elapsed() < DEADLINES.answer, "nobody waits for the fetch to give up");
+}
+
+#[tokio::test]
+async fn what_is_no_directory_is_not_asked_for_again_at_once() {
+    let html = Reply::Answer {
+        status: 200,
+        headers: vec![("Content-Type".to_owned(), "text/html".to_owned())],
+        body: DIRECTORY.into(),
+        delay: Duration::ZERO,
+    };
+    // All of it is right, but for its length: one is cut off, one has more than is read.
+    let saying = |length: usize, body: &str| {
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {length}\r\n\r\n");
+        Reply::Raw(format!("{head}{body}").into_bytes())
+    };
+    let too_long = format!("{DIRECTORY}{}", " ".repeat(64 * 1024));
+    for reply in [
+        Reply::status(404),
+        Reply::with(302, "Location", "http://127.0.0.1:9/"),
+        html,
+        Reply::CloseAfterRequest,
+        Reply::LongBody { status: 200, bytes: 10_000_000_000 },
+        saying(DIRECTORY.len() + 1, DIRECTORY),
+        saying(too_long.len(), &too_long),
+    ] {
+        let peer = HttpPeer::start([reply, directory("max-age=3600")]);
+        let agents = Agents::new(&Options { patience: AT_ONCE, ..options(&[&peer.url("")]) });
+        let head = request(&peer.url(""), KEY_ID, None);
+        for now in [0, 59] {
+            assert_eq!(agents.verify(&head, at(now)).await, Standing::Unverified(Why::Unavailable));
+        }
+        assert_eq!(peer.connections(), 1);
+        assert_eq!(agents.verify(&head, at(60)).await.name(), "verified");
+    }
+}
+
+#[tokio::test]
+async fn keys_stay_while_new_ones_cannot_be_had() {
+    let peer = Arc::new(HttpPeer::start([directory("max-age=300"), Reply::status(503)]));
+    let agents = agents(&[&peer.url("")]);
+    let head = request(&peer.url(""), KEY_ID, None);
+    assert_eq!(agents.verify(&head, at(1)).await.name(), "verified");
+    assert_eq!(agents.verify(&head, at(301)).await.name(), "verified");
+    // What is stale is refreshed behind the request's back.
+    let waiting = Arc::clone(&peer);
+    let fetches = tokio::task::spawn_blocking(move || waiting.wait_for(2, AT_ONCE).len());
+    assert_eq!(fetches.await.expect("it happens in time"), 2);
+    assert_eq!(agents.verify(&head, at(302)).await.name(), "verified");
+}
+
+#[tokio::test]
+async fn an_agent_that_names_no_directory_is_looked_for_in_all() {
+    let (one, other) = (HttpPeer::start([Reply::status(404)]), HttpPeer::start([directory("max-age=300")]));
+    let agents = agents(&[&one.url(""), &other.url("")]);
+    let head = request("", KEY_ID, None);
+    assert_eq!(agents.verify(&head, at(1)).await.agent(), Some(&*other.address().to_string()));
+}
+
+#[tokio::test]
+async fn a_signature_for_another_host_is_told_from_a_wrong_one() {
+    let peer = HttpPeer::start([directory("max-age=3600")]);
+    let elsewhere = Options { origin: Origin::of("https://www.example.org"), ..options(&[&peer.url("")]) };
+    let head = request(&peer.url(""), KEY_ID, None);
+    assert_eq!(Agents::new(&elsewhere).verify(&head, at(1)).await, Standing::Unverified(Why::Authority));
+}
+
+#[tokio::test]
+async fn a_directory_is_fetched_over_tls_from_whom_it_belongs_to() {
+    let (address, authority) = tls_directory();
+    let url = format!("https://localhost:{}", address.port());
+    let head = request(&url, KEY_ID, None);
+    let trusting = Options { extra_roots: Some(authority), patience: AT_ONCE, ..options(&[&url]) };
+    let label = format!("localhost:{}", address.port());
+    assert_eq!(Agents::new(&trusting).verify(&head, at(1)).await.agent(), Some(&*label));
+    let strict = Options { patience: AT_ONCE, ..options(&[&url]) };
+    assert_eq!(Agents::new(&strict).verify(&head, at(1)).await, Standing::Unverified(Why::Unavailable));
+}
+
+fn agents(directories: &[&str]) -> Agents {
+    Agents::new(&Options { patience: AT_ONCE, ..options(directories) })
+}
+
+fn options(directories: &[&str]) -> Options {
+    Options {
+        directories: directories.iter().map(|url| Url::parse(url).expect("a URL")).collect(),
+        allow_private: false,
+        extra_roots: None,
+        origin: Origin::of("https://www.example.com"),
+        deadlines: DEADLINES,
+        patience: PATIENCE,
+    }
+}
+
+/// A signed request of the agent whose directory is at `url`; it does not say where if that is empty.
+fn request(url: &str, key_id: &str, nonce: Option<&str>) -> Parts {
+    let mut request = http::Request::post("/api/contact").header("host", "www.example.com");
+    let mut covered = String::from("\"@authority\"");
+    if !url.is_empty() {
+        request = request.header("signature-agent", format!("a={url:?}"));
+        covered.push_str(" \"signature-agent\";key=\"a\"");
+    }
+    let nonce = nonce.map(|nonce| format!(";nonce={nonce:?}")).unwrap_or_default();
+    let expires = CREATED + 3600;
+    let input = format!(
+        "({covered});created={CREATED};expires={expires};keyid={key_id:?}{nonce};tag=\"web-bot-auth\""
+    );
+    let list: sfv::List = Parser::new(&input).parse().expect("a structured field");
+    let [ListEntry::InnerList(inner)] = &list[..] else { panic!("{input}") };
+    let mut head = request.body(()).expect("a request").into_parts().0;
+    let base =
+        signature_base(&head, &Origin::of("https://www.example.com"), inner).expect("all of it is there");
+    let seed = URL_SAFE_NO_PAD.decode(SEED).expect("Base64");
+    let signature = Ed25519KeyPair::from_seed_unchecked(&seed).expect("a seed").sign(&base);
+    let signature = format!("sig1=:{}:", STANDARD.encode(signature));
+    head.headers.insert("signature-input", format!("sig1={input}").parse().expect("a header's value"));
+    head.headers.insert("signature", signature.parse().expect("a header's value"));
+    head
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(CREATED + second).expect("a time")
+}
+
+fn directory(cache_control: &str) -> Reply {
+    Reply::Answer {
+        status: 200,
+        headers: vec![
+            ("Content-Type".to_owned(), MEDIA_TYPE.to_owned()),
+            ("Cache-Control".to_owned(), cache_control.to_owned()),
+        ],
+        body: DIRECTORY.into(),
+        delay: Duration::ZERO,
+    }
+}
+
+/// A directory over TLS that answers two connections, and the authority that has issued its certificate.
+fn tls_directory() -> (SocketAddr, Roots) {
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let issuer =
+        CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an issuer");
+    let key = KeyPair::generate().expect("a key");
+    let names = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    let certificate = names.signed_by(&key, &issuer).expect("a certificate");
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the usual protocols")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            key.serialize_der().try_into().expect("a private key"),
+        )
+        .expect("a configuration");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten().take(2) {
+            let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+            let mut stream = StreamOwned::new(connection, stream);
+            let mut head = Vec::new();
+            let mut byte = [0];
+            // Whoever does not trust the certificate hangs up.
+            while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
+                head.push(byte[0]);
+            }
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {}\r\n\r\n{DIRECTORY}",
+                DIRECTORY.len()
+            );
+            let _ = stream.write_all(answer.as_bytes());
+            let _ = stream.flush();
+        }
+    });
+    (address, Roots::parse(issuer.pem().as_bytes()).expect("certificates"))
+}
