@@ -15,6 +15,7 @@ use super::{Desk, body};
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Decision, Source};
 use crate::inbox::parse::parse;
+use crate::inbox::screen::Verdict;
 use crate::inbox::store::Arrival;
 
 /// Answers a request for a form's endpoint.
@@ -59,7 +60,14 @@ async fn submit(
     let idempotency_key = idempotency_key(&head.headers);
     let bytes = body::read(&head.headers, body, desk.options.body_timeout).await?;
     let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
-    let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), hold: None };
+    let arrival = Arrival {
+        entry,
+        idempotency_key,
+        source,
+        received_at: jiff::Timestamp::now(),
+        verdict: Verdict::default(),
+        agent: None,
+    };
     let accepted = desk.store.accept(arrival).await.map_err(|error| {
         tracing::error!(form = form.name, %error, "a submission could not be kept");
         Refusal::NotKept
