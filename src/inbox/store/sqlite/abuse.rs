@@ -152,8 +152,8 @@ impl Reader {
              GROUP BY source ORDER BY sum(submissions) + sum(refused) DESC, source LIMIT ?4",
         )?;
         let mut signals = transaction.prepare(
-            "SELECT reason.value ->> 'signal', count(DISTINCT id),
-                    count(DISTINCT CASE WHEN released_at IS NOT NULL THEN id END)
+            "SELECT reason.value ->> 'signal', count(DISTINCT submission.id),
+                    count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END)
              FROM submission, json_each(submission.reasons) AS reason
              WHERE submission.id >= ?1 AND received_at >= ?2 AND withheld = 1
              GROUP BY 1 ORDER BY 2 DESC, 1",
