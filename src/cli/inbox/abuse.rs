@@ -146,8 +146,8 @@ mod tests {
     fn people_see_who_pressed_what_was_held_and_which_agents_there_were() {
         assert_eq!(
             render(&sample(), 80),
-            "Since 2026-11-01: 20 submissions, 8 held by screening (2 released), 4300 requests\n\
-             refused\n\
+            "Since 2026-11-01: 20 submissions, 8 held by screening (2 released),\n\
+             4300 requests refused\n\
              \n\
              SOURCE        SUBMISSIONS      HELD   REFUSED\n\
              0123456789ab           12         7      4000\n\
@@ -164,7 +164,7 @@ mod tests {
         let quiet = Abuse { submissions: 1, ..Abuse::default() };
         assert_eq!(
             render(&quiet, 80),
-            "Since 2026-11-01: 1 submission, 0 held by screening (0 released), 0 requests\nrefused\n"
+            "Since 2026-11-01: 1 submission, 0 held by screening (0 released),\n0 requests refused\n"
         );
     }
 
