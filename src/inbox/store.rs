@@ -455,21 +455,14 @@ impl Job {
             serde_json::to_string(&arrival.entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
         let form = arrival.entry.form().name;
         let is_settled = !arrival.verdict.hold && !options.channels.iter().any(|channel| channel.takes(form));
+        let seal =
+            |recipient: &Recipient| recipient.seal(fields.as_bytes()).map_err(|_| StoreError::NotSealed);
+        let sealed = options.recipient.as_ref().filter(|_| is_settled).map(seal).transpose()?;
         let reasons = &arrival.verdict.reasons;
-        let as_json = |reasons: &[screen::Reason]| {
-            Some(reasons_json(reasons).to_string()).filter(|_| !reasons.is_empty())
-        };
-        match options.recipient.as_ref().filter(|_| is_settled) {
-            Some(recipient) => {
-                let sealed = recipient.seal(fields.as_bytes()).map_err(|_| StoreError::NotSealed)?;
-                let reasons = as_json(&without_details(reasons));
-                Ok(Job { arrival, fields: "{}".to_owned(), sealed: Some(sealed), reasons })
-            }
-            None => {
-                let reasons = as_json(reasons);
-                Ok(Job { arrival, fields, sealed: None, reasons })
-            }
-        }
+        let reasons = if sealed.is_some() { without_details(reasons) } else { reasons.clone() };
+        let reasons = (!reasons.is_empty()).then(|| reasons_json(&reasons).to_string());
+        let fields = if sealed.is_some() { "{}".to_owned() } else { fields };
+        Ok(Job { arrival, fields, sealed, reasons })
     }
 }
 

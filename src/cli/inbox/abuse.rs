@@ -77,9 +77,10 @@ fn share(held: &Held) -> f64 {
 
 fn write(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let refused = format!("{} {} refused", abuse.refused, plural(abuse.refused, "request"));
-    let held = format!("{} held by screening ({} released),", abuse.held, abuse.released);
-    let head = [format!("Since {first}:"), format!("{},", submissions(abuse.submissions)), held, refused];
-    write_wrapped("", &head, width, out)?;
+    let withheld = format!("{} held by screening ({} released),", abuse.held, abuse.released);
+    let totals =
+        [format!("Since {first}:"), format!("{},", submissions(abuse.submissions)), withheld, refused];
+    write_wrapped("", &totals, width, out)?;
     let numbers = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>();
     let rest = |count: usize| (count > SHOWN).then(|| format!("and {} more", count - SHOWN));
 
