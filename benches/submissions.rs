@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use frontdesk::inbox::form::WAITLIST;
 use frontdesk::inbox::limit::Source;
 use frontdesk::inbox::parse::parse;
+use frontdesk::inbox::screen::Verdict;
 use frontdesk::inbox::store::{Arrival, Options, Store};
 
 const SECONDS: u64 = 3;
@@ -39,7 +40,9 @@ async fn run(store: &Store, senders: u64) -> u64 {
                     let entry = parse(&WAITLIST, body.as_bytes()).expect("it is valid");
                     let source = Source::from(std::net::IpAddr::from([127, 0, 0, 1]));
                     let received_at = jiff::Timestamp::now();
-                    let arrival = Arrival { entry, idempotency_key: None, source, received_at, hold: None };
+                    let verdict = Verdict::default();
+                    let arrival =
+                        Arrival { entry, idempotency_key: None, source, received_at, verdict, agent: None };
                     store.accept(arrival).await.expect("it is kept");
                     kept += 1;
                 }

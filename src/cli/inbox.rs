@@ -1,6 +1,7 @@
 //! `frontdesk inbox`: shows, exports and changes what was sent and where it is on its way. It opens the database itself,
 //! so it works whether or not a server runs.
 
+mod abuse;
 mod change;
 mod csv;
 mod digest;
@@ -65,6 +66,9 @@ pub enum InboxCommand {
         /// Write to this file, readable by you alone, instead of standard output
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Replace the file if it is there
+        #[arg(long, requires = "output")]
+        force: bool,
         /// Which of them
         #[command(flatten)]
         which: Which,
@@ -86,7 +90,10 @@ pub enum InboxCommand {
     },
     /// Count submissions by day, form and status, and deliveries by channel
     Stats {
-        /// The last N days, today in UTC among them; totals are of all submissions
+        /// Tell who pressed the door, what was held for which reasons, and which agents there were
+        #[arg(long)]
+        abuse: bool,
+        /// The last N days, today in UTC among them; totals without --abuse are of all submissions. Refusals are known for 30 days
         #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
         days: u16,
         /// Print a JSON object
@@ -202,15 +209,17 @@ fn execute(command: &InboxCommand, database: &Path, console: &mut Console<'_>) -
         InboxCommand::List { json: true, which, key } => list::json(reader, which, key, console),
         InboxCommand::List { json: false, which, key } => list::table(reader, which, key, console),
         InboxCommand::Show { id, json, key } => show::run(reader, id, *json, key, console),
-        InboxCommand::Export { jsonl, output, which, key, .. } => {
-            list::export(reader, which, key, !jsonl, output.as_deref(), console)
+        InboxCommand::Export { jsonl, output, force, which, key, .. } => {
+            let to = output.as_deref().map(|path| list::To { path, force: *force });
+            list::export(reader, which, key, !jsonl, to, console)
         }
         InboxCommand::Watch { json, form, key } => {
             // It may be replaced while it is watched.
             drop(inbox);
             watch::run(database, *json, form.as_deref(), key, console)
         }
-        InboxCommand::Stats { days, json } => stats::run(reader, *days, *json, console),
+        InboxCommand::Stats { abuse: true, days, json } => abuse::run(reader, *days, *json, console),
+        InboxCommand::Stats { abuse: false, days, json } => stats::run(reader, *days, *json, console),
         InboxCommand::Digest => digest::run(reader, console),
         InboxCommand::Retry { again } => change::retry(reader, database, again, console),
         InboxCommand::Hold { ids, because } => {

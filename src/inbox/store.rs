@@ -30,8 +30,11 @@ use super::deliver::{self, outcome::Outcome, schedule::Verdict};
 use super::delivery::{Claims, Lease, Obstacle, State, Target, Want};
 use super::limit::Source;
 use super::parse::Entry;
+use super::pressure::Refused;
+use super::screen;
 use super::seal::Recipient;
-use super::submission::Status;
+use super::submission::{Status, reasons_json};
+pub use sqlite::abuse::{Abuse, Agent, Held, Presser};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, kept_by_restores, restore, verify};
 pub use sqlite::editor::Editor;
 pub use sqlite::read::{Found, Listing, Reader};
@@ -70,8 +73,10 @@ pub struct Arrival {
     pub source: Source,
     /// When it had been read. Kept to the millisecond.
     pub received_at: Timestamp,
-    /// Why it is to be held back from delivery, if it is.
-    pub hold: Option<String>,
+    /// What screening says of it, and whether it is to be held back from delivery. The default: nothing.
+    pub verdict: screen::Verdict,
+    /// The host that vouches for the agent which signed the request, if one did and the signature was verified.
+    pub agent: Option<String>,
 }
 
 /// Without the key: it is the visitor's, like the entry's values.
@@ -111,6 +116,8 @@ pub struct Filter {
     pub form: Option<String>,
     /// Those that stand there.
     pub status: Option<Status>,
+    /// Those that go or went down this channel.
+    pub channel: Option<String>,
     /// Those that were received then or later.
     pub from: Option<Timestamp>,
     /// Those that were received earlier.
@@ -384,6 +391,22 @@ impl Store {
         self.writer.change(move |tx| tx.expire(before, most)).await
     }
 
+    /// Writes down who was refused, under the day of `now` in UTC. Of 10,000 pairs of source and form a day each has a row; who
+    /// comes after them is counted among the others of the form. It is written in small parts, so that no submission waits for it,
+    /// and what fails is not tried again: these are figures for the operator, and nothing else depends on them.
+    pub async fn pressed(&self, refused: Vec<Refused>, now: Timestamp) -> Result<(), StoreError> {
+        for part in refused.chunks(REFUSED_AT_A_TIME) {
+            let part = part.to_vec();
+            self.writer.change(move |tx| tx.press(&part, now)).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets who was refused before the day of that time in UTC, up to `most` rows of it, and returns how many those are.
+    pub async fn forget_pressure(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| tx.forget_pressure(before, most)).await
+    }
+
     /// When something of that name was last done; see [`Store::remember`].
     pub async fn remembered(&self, name: &'static str) -> Result<Option<Timestamp>, StoreError> {
         self.writer.change(move |tx| tx.remembered(name)).await
@@ -400,6 +423,25 @@ impl Store {
     }
 }
 
+/// How many refusals one transaction takes, so that the submissions in it do not notice.
+const REFUSED_AT_A_TIME: usize = 200;
+
+#[cfg(test)]
+impl Arrival {
+    /// As if screening had held it for these reasons, each 60 points.
+    pub(crate) fn held_for(mut self, reasons: &[(screen::Signal, &str)]) -> Arrival {
+        let reason = |(signal, detail): &(screen::Signal, &str)| screen::Reason {
+            signal: *signal,
+            points: 60,
+            detail: (*detail).to_owned(),
+        };
+        let reasons: Vec<_> = reasons.iter().map(reason).collect();
+        let score = reasons.iter().map(|reason| reason.points).sum();
+        self.verdict = screen::Verdict { score, reasons, hold: true, ..screen::Verdict::default() };
+        self
+    }
+}
+
 /// One submission on its way to the writer.
 struct Job {
     arrival: Arrival,
@@ -409,6 +451,8 @@ struct Job {
     sealed: Option<Vec<u8>>,
     /// As they were when it arrived.
     options: Arc<Options>,
+    /// Screening's reasons as JSON, if there are any. Without details where it is sealed.
+    reasons: Option<String>,
 }
 
 impl Job {
@@ -417,21 +461,27 @@ impl Job {
         let fields =
             serde_json::to_string(&arrival.entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
         let form = arrival.entry.form().name;
-        let is_settled =
-            arrival.hold.is_none() && !options.channels.iter().any(|channel| channel.takes(form));
-        match options.recipient.as_ref().filter(|_| is_settled) {
-            Some(recipient) => {
-                let sealed = recipient.seal(fields.as_bytes()).map_err(|_| StoreError::NotSealed)?;
-                Ok(Job { arrival, fields: "{}".to_owned(), sealed: Some(sealed), options })
-            }
-            None => Ok(Job { arrival, fields, sealed: None, options }),
-        }
+        let is_settled = !arrival.verdict.hold && !options.channels.iter().any(|channel| channel.takes(form));
+        let seal =
+            |recipient: &Recipient| recipient.seal(fields.as_bytes()).map_err(|_| StoreError::NotSealed);
+        let sealed = options.recipient.as_ref().filter(|_| is_settled).map(seal).transpose()?;
+        let reasons = &arrival.verdict.reasons;
+        let reasons = if sealed.is_some() { without_details(reasons) } else { reasons.clone() };
+        let reasons = (!reasons.is_empty()).then(|| reasons_json(&reasons).to_string());
+        let fields = if sealed.is_some() { "{}".to_owned() } else { fields };
+        Ok(Job { arrival, fields, sealed, reasons, options })
     }
 
     /// Down which channels it goes.
     fn channels(&self) -> impl Iterator<Item = &deliver::Options> {
         self.options.channels.iter().filter(|channel| channel.takes(self.arrival.entry.form().name))
     }
+}
+
+/// Signals and points alone: a detail may name a domain of the visitor's.
+fn without_details(reasons: &[screen::Reason]) -> Vec<screen::Reason> {
+    let strip = |reason: &screen::Reason| screen::Reason { detail: String::new(), ..reason.clone() };
+    reasons.iter().map(strip).collect()
 }
 
 #[cfg(test)]

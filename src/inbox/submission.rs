@@ -3,9 +3,10 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::screen::Reason;
 use super::seal::{Identity, SealError};
 
 /// One accepted form, with what the inbox knows about it.
@@ -21,6 +22,12 @@ pub struct Submission {
     pub status: Status,
     /// Since when and why it is held, if it is.
     pub held: Option<Hold>,
+    /// What screening said of it when it came. None where nobody had asked: an earlier version kept it.
+    pub screening: Option<Screening>,
+    /// When the operator last released it, if he did.
+    pub released_at: Option<Timestamp>,
+    /// The host that vouches for the agent which sent it, such as `agent.example.com`, where the request was signed.
+    pub agent: Option<String>,
     /// Names and values as they were sent, in the order of the form's definition. None where it is sealed.
     pub fields: Vec<(String, String)>,
     /// The fields as a JSON object that only the operator's identity can open, once it is sealed.
@@ -87,6 +94,30 @@ pub struct Hold {
     pub since: Timestamp,
     /// In words for the operator.
     pub because: String,
+}
+
+/// What is kept of screening's verdict. It stays when the submission is released.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Screening {
+    /// The points of all reasons together.
+    pub score: u32,
+    /// What they were given for, most points first. Details are gone once the submission is sealed.
+    pub reasons: Vec<Reason>,
+    /// Whether it was held for that. What the operator holds by hand is not.
+    pub withheld: bool,
+}
+
+impl Screening {
+    /// The signals on one line, the weightiest first: `honeypot, links`.
+    pub fn signals(&self) -> String {
+        self.reasons.iter().map(|reason| reason.signal.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Reasons as a JSON array of objects with `signal`, `points` and `detail`.
+pub fn reasons_json(reasons: &[Reason]) -> Value {
+    let object = |reason: &Reason| json!({ "signal": reason.signal.name(), "points": reason.points, "detail": reason.detail });
+    reasons.iter().map(object).collect()
 }
 
 /// Where a submission stands on its way to the operator.

@@ -15,6 +15,7 @@ use super::{Desk, Live, body};
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Admission, Source, Standings};
 use crate::inbox::parse::parse;
+use crate::inbox::screen::Verdict;
 use crate::inbox::store::Arrival;
 
 /// Answers a request for a form's endpoint.
@@ -74,9 +75,10 @@ async fn submit(
     let idempotency_key = idempotency_key(&head.headers);
     let bytes = body::read(&head.headers, body, live.options.body_timeout).await?;
     let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
+    let verdict = Verdict { hold: hold.is_some(), ..Verdict::default() };
     // What is held goes nowhere until it is released, so nothing is there to be waited for.
-    let confirms = hold.is_none() && live.options.confirmed_forms.contains(&form.name);
-    let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), hold };
+    let confirms = !verdict.hold && live.options.confirmed_forms.contains(&form.name);
+    let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), verdict, agent: None };
     let accepted = desk.store.accept(arrival).await.map_err(|error| {
         tracing::error!(form = form.name, %error, "a submission could not be kept");
         Refusal::NotKept

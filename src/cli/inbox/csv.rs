@@ -6,8 +6,12 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use crate::inbox::screen::Reason;
 use crate::inbox::text::visible_lines;
 use crate::inbox::{FORMS, Submission};
+
+/// The columns after those of the fields.
+const AFTER: [&str; 5] = ["_repeats", "_source", "_score", "_reasons", "_agent"];
 
 /// Writes a header and a record for each, and returns how many there were. Every form's fields have their column, filled
 /// or not. In a terminal, what would steer it is made visible; a file gets every character as it was sent.
@@ -18,20 +22,34 @@ pub(super) fn write(
 ) -> anyhow::Result<usize> {
     let fields = fields();
     let about = ["id", "form", "received_at", "status"];
-    write_record(about.iter().chain(&fields).chain(&["_repeats", "_source"]).copied(), to_terminal, out)?;
+    write_record(about.iter().chain(&fields).chain(&AFTER).copied(), to_terminal, out)?;
     let mut count = 0;
     for submission in submissions {
         let submission = submission?;
         let id = submission.id.to_string();
         let received_at = submission.received_at_text();
         let repeats = submission.repeats.to_string();
+        let screening = submission.screening.as_ref();
+        let score = screening.map(|screening| screening.score.to_string()).unwrap_or_default();
+        let reasons = screening.map(|screening| reasons(&screening.reasons)).unwrap_or_default();
+        let agent = submission.agent.as_deref().unwrap_or_default();
+        let after = [repeats.as_str(), &submission.source, &score, &reasons, agent];
         let about = [id.as_str(), &submission.form, &received_at, submission.status.name()];
         let values = fields.iter().map(|name| submission.get(name).unwrap_or_default());
-        let values = about.into_iter().chain(values).chain([repeats.as_str(), &submission.source]);
+        let values = about.into_iter().chain(values).chain(after);
         write_record(values, to_terminal, out)?;
         count += 1;
     }
     Ok(count)
+}
+
+/// What screening's points are for, on one line: `honeypot 60: filled in; links 30: 4 links`.
+fn reasons(reasons: &[Reason]) -> String {
+    let tell = |reason: &Reason| {
+        let detail = if reason.detail.is_empty() { String::new() } else { format!(": {}", reason.detail) };
+        format!("{} {}{detail}", reason.signal.name(), reason.points)
+    };
+    reasons.iter().map(tell).collect::<Vec<_>>().join("; ")
 }
 
 /// The names of every form's fields, each once, in the order of the definitions.

@@ -27,6 +27,9 @@ pub struct Which {
     /// Those that stand there only
     #[arg(long, value_parser = Status::ALL.map(Status::name))]
     pub(super) status: Option<String>,
+    /// Those that go or went down this channel only
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
     /// Those received then or later: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC), or an age such as 30m, 2h, 3d
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     since: Option<When>,
@@ -62,6 +65,7 @@ impl Which {
         Ok(Filter {
             form: self.form.clone(),
             status: self.status.as_deref().and_then(Status::named),
+            channel: self.channel.clone(),
             from: self.since.map(|when| when.at(now)),
             until: self.until.map(|when| when.at(now)),
             before: self.before.as_deref().map(|id| before(reader, id)).transpose()?,

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::moment;
 use crate::inbox::Submission;
 use crate::inbox::delivery::{Attempt, Delivery, Obstacle};
+use crate::inbox::submission::reasons_json;
 use crate::inbox::text::is_unsafe;
 
 /// Writes an object for each, one a line, and returns how many there were.
@@ -42,7 +43,8 @@ pub(super) fn line(value: &Value) -> String {
     line
 }
 
-/// What every listing says of a submission. `_held` and `_sealed` are there only where there is something to say.
+/// What every listing says of a submission. `_held`, `_released_at` and `_sealed` are there only where there is something to say;
+/// `_score` is null where nobody had asked screening.
 pub(super) fn object(submission: &Submission) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("id".to_owned(), submission.id.to_string().into());
@@ -54,6 +56,14 @@ pub(super) fn object(submission: &Submission) -> Map<String, Value> {
     }
     object.insert("_repeats".to_owned(), submission.repeats.into());
     object.insert("_source".to_owned(), submission.source.as_str().into());
+    let screening = submission.screening.as_ref();
+    object.insert("_score".to_owned(), screening.map(|screening| screening.score).into());
+    let reasons = screening.map(|screening| reasons_json(&screening.reasons));
+    object.insert("_reasons".to_owned(), reasons.unwrap_or_else(|| json!([])));
+    object.insert("_agent".to_owned(), submission.agent.as_deref().into());
+    if let Some(released_at) = submission.released_at {
+        object.insert("_released_at".to_owned(), moment::text(released_at).into());
+    }
     if let Some(held) = &submission.held {
         let held = json!({ "since": moment::text(held.since), "because": held.because });
         object.insert("_held".to_owned(), held);

@@ -1,12 +1,12 @@
 //! `frontdesk inbox list` and `frontdesk inbox export`.
 
-use std::fs::OpenOptions;
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::filter::{Key, Selected, Which, submissions};
 use super::{Console, csv, json, table};
@@ -14,6 +14,15 @@ use crate::inbox::{Reader, Submission};
 
 /// How many lines a table on a terminal has unless told otherwise.
 const SCREENFUL: usize = 50;
+
+/// The file that an export is written to.
+#[derive(Clone, Copy)]
+pub(super) struct To<'a> {
+    /// Its name.
+    pub(super) path: &'a Path,
+    /// Whether it may replace one that is there.
+    pub(super) force: bool,
+}
 
 /// A table for people.
 pub(super) fn table(
@@ -69,20 +78,20 @@ pub(super) fn export(
     which: &Which,
     key: &Key,
     as_csv: bool,
-    to: Option<&Path>,
+    to: Option<To<'_>>,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let identity = key.read()?;
     let (now, err) = (console.now, &mut *console.err);
     let mut selected = Selected::of(reader, which, which.limit, identity.as_ref(), now, err)?;
     let count = match to {
-        Some(path) => export_to_file(&mut selected, as_csv, path)?,
+        Some(to) => export_to_file(&mut selected, as_csv, to)?,
         None => write(&mut selected, as_csv, console.is_terminal, &mut *console.out)?,
     };
     selected.finish()?;
     selected.tell_sealed()?;
     let code = exit_code(selected.failed);
-    if let Some(path) = to {
+    if let Some(To { path, .. }) = to {
         writeln!(console.err, "{} written to {}.", submissions(count), path.display())?;
     }
     Ok(code)
@@ -104,14 +113,36 @@ fn write(
 fn export_to_file(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     as_csv: bool,
-    path: &Path,
+    to: To<'_>,
 ) -> anyhow::Result<usize> {
+    let path = to.path;
     let mut write = || -> anyhow::Result<usize> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let mut options = OpenOptions::new();
+        options.write(true).mode(0o600);
+        let file = if to.force {
+            let file = options.create(true).truncate(true).open(path)?;
+            // One that was there has its own mode. A device or a pipe keeps it.
+            if file.metadata()?.is_file() {
+                file.set_permissions(Permissions::from_mode(0o600))?;
+            }
+            file
+        } else {
+            options.create_new(true).open(path)?
+        };
         let mut out = BufWriter::new(file);
         let count = write(submissions, as_csv, false, &mut out)?;
         out.flush()?;
         Ok(count)
     };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    match write() {
+        Err(error) if is_there(&error) => {
+            bail!("{} is there already\nhint: `--force` replaces it", path.display())
+        }
+        written => written.with_context(|| format!("cannot write {}", path.display())),
+    }
+}
+
+/// Whether it failed because there is a file of that name.
+fn is_there(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
 }

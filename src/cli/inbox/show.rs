@@ -11,6 +11,7 @@ use super::table::{GAP, SEALED};
 use super::width::{columns, pad};
 use super::{Console, json, moment};
 use crate::inbox::delivery::{Attempt, Delivery, Obstacle, State};
+use crate::inbox::screen::Reason;
 use crate::inbox::text::visible;
 use crate::inbox::{Reader, Submission};
 
@@ -66,6 +67,16 @@ fn write(
         about.push(("held since", moment_and_distance(held.since, now)));
         about.push(("because", held.because.clone()));
     }
+    if let Some(released_at) = submission.released_at {
+        about.push(("released at", moment_and_distance(released_at, now)));
+    }
+    if let Some(screening) = &submission.screening {
+        about.push(("score", screening.score.to_string()));
+        // The name of the first stands for all.
+        let lines = screening.reasons.iter().map(tell_reason);
+        about.extend(lines.enumerate().map(|(i, line)| (if i == 0 { "reasons" } else { "" }, line)));
+    }
+    about.extend(submission.agent.iter().map(|agent| ("agent", agent.clone())));
     about.extend([("sent again", repeats), ("source", submission.source.clone())]);
     let names = submission.fields.iter().map(|(name, _)| name.as_str());
     let label = about.iter().map(|(name, _)| *name).chain(names).map(columns).max().unwrap_or_default();
@@ -87,6 +98,12 @@ fn write(
         write_delivery(delivery, now, out)?;
     }
     Ok(())
+}
+
+/// `60 honeypot: the hidden field is filled in`
+fn tell_reason(reason: &Reason) -> String {
+    let detail = if reason.detail.is_empty() { String::new() } else { format!(": {}", reason.detail) };
+    format!("{} {}{detail}", reason.points, reason.signal.name())
 }
 
 fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
@@ -144,7 +161,8 @@ mod tests {
     use super::*;
     use crate::inbox::Status;
     use crate::inbox::delivery::End;
-    use crate::inbox::submission::Hold;
+    use crate::inbox::screen::Signal;
+    use crate::inbox::submission::{Hold, Screening};
 
     #[test]
     fn one_submission_is_shown_whole_and_its_lines_are_indented() {
@@ -183,6 +201,35 @@ mod tests {
              source       00\n\
              \n\
              (sealed: --identity FILE opens it)\n",
+        );
+    }
+
+    #[test]
+    fn what_screening_said_stays_when_it_was_wrong() {
+        let reason = |signal, points, detail: &str| Reason { signal, points, detail: detail.to_owned() };
+        let mut submission = submission(&[]);
+        submission.released_at = Some(at("14:09:00"));
+        submission.agent = Some("agent.example.com".to_owned());
+        submission.screening = Some(Screening {
+            score: 90,
+            reasons: vec![reason(Signal::Honeypot, 60, "filled in\u{1b}"), reason(Signal::Links, 30, "")],
+            withheld: true,
+        });
+        check(
+            &submission,
+            &[],
+            "id           00000000-0001-0000-0000-000000000000\n\
+             form         contact\n\
+             received at  2026-11-20T14:03:05.120Z\n\
+             status       kept\n\
+             released at  2026-11-20T14:09:00.000Z (1 min ago)\n\
+             score        90\n\
+             reasons      60 honeypot: filled in\\u{1b}\n             \
+                          30 links\n\
+             agent        agent.example.com\n\
+             sent again   once\n\
+             source       00\n\
+             \n",
         );
     }
 
@@ -248,6 +295,9 @@ mod tests {
             received_at: at("14:03:05.12"),
             status: Status::Kept,
             held: None,
+            screening: None,
+            released_at: None,
+            agent: None,
             sealed: None,
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             source: "00".to_owned(),

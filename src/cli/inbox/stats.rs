@@ -1,6 +1,7 @@
 //! `frontdesk inbox stats`: how many submissions came when, and where they stand.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::process::ExitCode;
 
 use jiff::civil::Date;
@@ -9,7 +10,7 @@ use jiff::{Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 
 use super::filter::submissions;
-use super::width::{columns, pad};
+use super::width::{columns, pad, wrap};
 use super::{Console, json as lines, show};
 use crate::inbox::Reader;
 use crate::inbox::delivery::State;
@@ -38,7 +39,7 @@ pub(super) fn run(
 }
 
 /// The first of that many days, of which today in UTC is the last.
-fn first_day(now: Timestamp, days: u16) -> Date {
+pub(super) fn first_day(now: Timestamp, days: u16) -> Date {
     let today = now.to_zoned(TimeZone::UTC).date();
     today.saturating_sub((i32::from(days) - 1).days())
 }
@@ -101,7 +102,7 @@ fn write(
     writeln!(out, "{} in all", submissions(sum(tallies)))?;
     for (label, totals) in [("by status", totals(tallies, status)), ("by form", totals(tallies, form))] {
         if !totals.is_empty() {
-            writeln!(out, "{}{}", pad(label, 11), listed(totals.into_iter()))?;
+            write_wrapped(&pad(label, 11), &pieces(totals.into_iter()), console.width, out)?;
         }
     }
     let of_late = &tallies[tallies.partition_point(|tally| tally.day < first)..];
@@ -111,11 +112,15 @@ fn write(
     let most = of_late.chunk_by(|a, b| a.day == b.day).map(sum).max().unwrap_or_default();
     let number = most.to_string().len();
     for day in of_late.chunk_by(|a, b| a.day == b.day) {
-        let forms = day.chunk_by(|a, b| a.form == b.form).map(|of_form| {
-            let statuses = of_form.iter().map(|tally| (tally.status.name(), tally.count));
-            format!("{}: {}", visible(&of_form[0].form), listed(statuses))
-        });
-        let forms = forms.collect::<Vec<_>>().join("; ");
+        let mut forms: Vec<String> = Vec::new();
+        for of_form in day.chunk_by(|a, b| a.form == b.form) {
+            if let Some(last) = forms.last_mut() {
+                last.push(';');
+            }
+            let mut statuses = pieces(of_form.iter().map(|tally| (tally.status.name(), tally.count)));
+            statuses[0].insert_str(0, &format!("{}: ", visible(&of_form[0].form)));
+            forms.append(&mut statuses);
+        }
         let count = sum(day);
         let bar = if console.is_terminal {
             let widest = (console.width / 3).min(BAR);
@@ -123,7 +128,8 @@ fn write(
         } else {
             String::new()
         };
-        writeln!(out, "{}  {count:number$}  {bar}{forms}", day[0].day)?;
+        let head = format!("{}  {count:number$}  {bar}", day[0].day);
+        write_wrapped(&head, &forms, console.width, out)?;
     }
     if !channels.is_empty() {
         writeln!(out)?;
@@ -131,19 +137,43 @@ fn write(
     let widest = channels.iter().map(|channel| columns(&visible(&channel.name))).max().unwrap_or_default();
     for channel in channels {
         let states = State::ALL.iter().map(|state| (state.name(), channel.count(*state)));
-        let states = listed(states.filter(|(_, count)| *count > 0));
-        let states = if states.is_empty() { "no deliveries".to_owned() } else { states };
-        writeln!(out, "{}  {states}", pad(&visible(&channel.name), widest))?;
+        let mut states = pieces(states.filter(|(_, count)| *count > 0));
+        if states.is_empty() {
+            states.push("no deliveries".to_owned());
+        }
+        let head = format!("{}  ", pad(&visible(&channel.name), widest));
+        write_wrapped(&head, &states, console.width, out)?;
         if let Some(obstacle) = &channel.obstacle {
-            writeln!(out, "{}  {}", pad("", widest), show::tell(obstacle, console.now))?;
+            let told = show::tell(obstacle, console.now);
+            let words: Vec<_> = told.split(' ').map(str::to_owned).collect();
+            write_wrapped(&pad("", widest + 2), &words, console.width, out)?;
         }
     }
     Ok(())
 }
 
-/// `3 delivered, 1 held`
-fn listed<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> String {
-    counts.map(|(name, count)| format!("{count} {}", visible(name))).collect::<Vec<_>>().join(", ")
+/// `3 delivered,` and `1 held`
+fn pieces<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<String> {
+    let mut pieces: Vec<_> = counts.map(|(name, count)| format!("{count} {},", visible(name))).collect();
+    if let Some(last) = pieces.last_mut() {
+        last.pop();
+    }
+    pieces
+}
+
+/// Writes the head and the pieces after it, in as many lines as it takes, each as far to the right as the first.
+pub(super) fn write_wrapped(
+    head: &str,
+    pieces: &[String],
+    width: usize,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let indent = columns(head);
+    for (i, line) in wrap(pieces, width.saturating_sub(indent)).iter().enumerate() {
+        let head = if i == 0 { head.to_owned() } else { pad("", indent) };
+        writeln!(out, "{}", format!("{head}{line}").trim_end())?;
+    }
+    Ok(())
 }
 
 /// A bar for `count` where the one for `most` is `width` columns wide. What is there at all is seen.
@@ -196,6 +226,13 @@ mod tests {
              hook  no deliveries\n      \
                    the channel has been switched off since 2026-11-20T10:00:00.000Z (4 h ago); it said: 410\\u{1b}\n"
         );
+        for width in [60, 80] {
+            for is_terminal in [false, true] {
+                let text = render(is_terminal, width);
+                let widest = text.lines().map(columns).max().unwrap();
+                assert!(widest <= width, "{widest} > {width}\n{text}");
+            }
+        }
         let drawn = render(true, 30);
         assert!(drawn.contains("2026-11-19   2  ██          contact"), "{drawn}");
         assert!(drawn.contains("2026-11-20  10  ██████████  waitlist"), "{drawn}");

@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::width::{columns, pad, shorten};
 use crate::inbox::text::visible;
-use crate::inbox::{Status, Submission};
+use crate::inbox::{Screening, Status, Submission};
 
 /// What stands between two columns.
 pub(super) const GAP: &str = "  ";
@@ -103,6 +103,15 @@ fn details(submission: &Submission, width: usize) -> String {
     if submission.repeats > 0 {
         details.push(format!("×{}", submission.repeats + 1));
     }
+    // Why it waits for the operator, before what was sent.
+    if let Some(held) = &submission.held {
+        let withheld = submission.screening.as_ref().filter(|screening| {
+            screening.withheld && submission.released_at.is_none() && !screening.reasons.is_empty()
+        });
+        let because = withheld.map_or_else(|| held.because.clone(), Screening::signals);
+        details.push(format!("[{}]", visible(&because)));
+    }
+    details.extend(submission.agent.as_deref().map(|agent| format!("via {}", visible(agent))));
     if submission.sealed.is_some() {
         details.push(SEALED.to_owned());
     }
@@ -176,6 +185,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::inbox::screen::{Reason, Signal};
+    use crate::inbox::submission::Hold;
 
     #[test]
     fn a_table_fits_its_width() {
@@ -225,6 +236,21 @@ mod tests {
     }
 
     #[test]
+    fn why_it_is_held_comes_before_what_was_sent() {
+        let mut held = submission(1, &[("name", "Ada")], 0);
+        held.held =
+            Some(Hold { since: held.received_at, because: "4 links (60); 60 of 50 points".to_owned() });
+        let reason = Reason { signal: Signal::Links, points: 60, detail: "4 links".to_owned() };
+        held.screening = Some(Screening { score: 60, reasons: vec![reason], withheld: true });
+        held.agent = Some("agent.example.com".to_owned());
+        assert_eq!(details(&held, 80), "[links] · via agent.example.com · Ada");
+        // Whoever holds it again by hand says why himself.
+        held.released_at = Some(held.received_at);
+        held.held = Some(Hold { since: held.received_at, because: "odd\u{1b}".to_owned() });
+        assert_eq!(details(&held, 80), "[odd\\u{1b}] · via agent.example.com · Ada");
+    }
+
+    #[test]
     fn a_sealed_submission_says_how_it_is_opened() {
         let mut sealed = submission(1, &[], 0);
         sealed.sealed = Some(vec![1]);
@@ -257,6 +283,9 @@ mod tests {
             received_at: "2026-11-20T14:03:05.12Z".parse::<Timestamp>().unwrap(),
             status: Status::Kept,
             held: None,
+            screening: None,
+            released_at: None,
+            agent: None,
             sealed: None,
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             source: "00".to_owned(),

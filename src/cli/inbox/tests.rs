@@ -2,6 +2,7 @@
 
 mod changes;
 mod choices;
+mod screened;
 mod sealed;
 
 use std::fs;
@@ -15,6 +16,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::cli::is_broken_pipe;
+use crate::inbox::screen::Verdict;
 use crate::inbox::store::Options;
 use crate::inbox::text::is_unsafe;
 use crate::inbox::{Arrival, CONTACT, Form, Source, Store, WAITLIST, parse};
@@ -32,9 +34,26 @@ fn a_listing_in_json_is_one_object_a_line_newest_first() {
     let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(
         names(&lines[0]),
-        ["id", "form", "received_at", "status", "name", "email", "message", "_repeats", "_source"]
+        [
+            "id",
+            "form",
+            "received_at",
+            "status",
+            "name",
+            "email",
+            "message",
+            "_repeats",
+            "_source",
+            "_score",
+            "_reasons",
+            "_agent"
+        ]
     );
-    assert_eq!(names(&lines[1]), ["id", "form", "received_at", "status", "email", "_repeats", "_source"]);
+    assert_eq!(names(&lines[1])[4..7], ["email", "_repeats", "_source"]);
+    assert_eq!(
+        (&lines[1]["_score"], lines[1]["_reasons"].to_string(), &lines[1]["_agent"]),
+        (&0.into(), "[]".to_owned(), &Value::Null)
+    );
     assert_eq!(lines[0]["message"], "Hello\nthere");
     assert_eq!(lines[0]["received_at"], "2026-11-20T14:03:05.120Z");
     assert_eq!(
@@ -123,7 +142,7 @@ fn an_export_in_csv_has_a_column_for_every_field() {
     let lines: Vec<_> = out.split("\r\n").collect();
     assert_eq!(
         lines[0],
-        "id,form,received_at,status,email,name,message,firstname,lastname,company,_repeats,_source"
+        "id,form,received_at,status,email,name,message,firstname,lastname,company,_repeats,_source,_score,_reasons,_agent"
     );
     assert!(lines[1].contains(",kept,ada@example.com,'=1+1,\"Hello, \"\"you\"\"\",,,,0,"), "{out}");
     assert!(lines[2].contains(",waitlist,2026-11-20T14:03:05.120Z,kept,ada@example.com,,,,,,0,"), "{out}");
@@ -139,6 +158,18 @@ fn an_export_into_a_file_is_for_its_owner_alone() {
     assert_eq!(err, format!("1 submission written to {}.\n", file.display()));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_to_string(&file).unwrap(), inbox.run("export --csv").1);
+    // What is there is replaced only if one says so, and is for its owner alone then as well.
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&file, "mine").unwrap();
+    let refused = inbox.try_run(&format!("export --output {}", file.display()), &mut Vec::new()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        format!("{} is there already\nhint: `--force` replaces it", file.display())
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    inbox.run(&format!("export --output {} --force", file.display()));
+    assert_eq!(fs::read_to_string(&file).unwrap(), inbox.run("export").1);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let nowhere = inbox.try_run("export --jsonl --output /nonexistent/out", &mut Vec::new()).unwrap_err();
     assert_eq!(nowhere.to_string(), "cannot write /nonexistent/out");
 }
@@ -179,7 +210,9 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    for arguments in ["list --form nosuch", "list --limit -1", "export --csv --jsonl", "show"] {
+    for arguments in
+        ["list --form nosuch", "list --limit -1", "export --csv --jsonl", "export --force", "show"]
+    {
         assert!(Typed::try_parse_from(format!("inbox {arguments}").split(' ')).is_err(), "{arguments}");
     }
 }
@@ -197,7 +230,8 @@ fn keep_at(store: &Store, runtime: &Runtime, form: &'static Form, body: &str, re
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: received_at.parse().unwrap(),
-        hold: None,
+        verdict: Verdict::default(),
+        agent: None,
     };
     runtime.block_on(store.accept(arrival)).unwrap().id()
 }

@@ -59,6 +59,32 @@ pub(super) fn shorten(text: &str, width: usize) -> String {
     short
 }
 
+/// How many columns a line of a wrapped text has at least.
+const MIN_WRAPPED: usize = 12;
+
+/// The pieces in as few lines as they fit into, with a blank between two of them. One that is wider than a line is divided.
+pub(super) fn wrap(pieces: &[String], width: usize) -> Vec<String> {
+    let width = width.max(MIN_WRAPPED);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for piece in pieces {
+        if !line.is_empty() && columns(&line) + 1 + columns(piece) > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        for c in piece.chars() {
+            if columns(&line) + char_columns(c) > width {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(c);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +96,19 @@ mod tests {
         assert_eq!(shorten("日本語", 4), "日…");
         assert_eq!(pad("日", 4), "日  ");
         assert_eq!(columns("e\u{301}"), 1);
+    }
+
+    #[test]
+    fn a_line_is_broken_between_pieces_and_within_one_only_where_it_fits_no_line() {
+        let check = |pieces: &[&str], width, expected: &[&str]| {
+            let pieces: Vec<_> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
+            assert_eq!(wrap(&pieces, width), expected, "{pieces:?}");
+        };
+        check(&[], 20, &[""]);
+        check(&["contact: 1 kept;", "waitlist: 2 kept"], 33, &["contact: 1 kept; waitlist: 2 kept"]);
+        check(&["contact: 1 kept;", "waitlist: 2 kept"], 32, &["contact: 1 kept;", "waitlist: 2 kept"]);
+        check(&["one", "0123456789abcdef", "two"], 12, &["one", "0123456789ab", "cdef two"]);
+        check(&["日本日本日本日本"], 13, &["日本日本日本", "日本"]);
+        check(&["a", "0123456789ab"], 0, &["a", "0123456789ab"]);
     }
 }

@@ -23,6 +23,8 @@ const EVERY: Duration = Duration::from_mins(15);
 const SOON: Duration = Duration::from_secs(2);
 /// How many submissions one transaction removes at most, so that it holds up nobody.
 const AT_A_TIME: usize = 200;
+/// For how long it is known who was refused, today included.
+const PRESSURE_DAYS: u32 = 30;
 /// Under which the inbox remembers when the last digest was due.
 const DIGEST: &str = "digest";
 
@@ -58,6 +60,7 @@ pub(super) async fn run(
             if is_time {
                 log_is_stale |= remove_expired(&housekeeping, &store, now).await? > 0;
                 log_is_stale |= seal_settled(&housekeeping, &database, &store).await? > 0;
+                forget_pressure(&store, now).await?;
             }
             if log_is_stale {
                 log_is_stale = !store.empty_log().await?;
@@ -127,6 +130,15 @@ async fn remove_expired(
         tracing::info!(removed, "submissions that are older than `store.retention` are removed");
     }
     Ok(removed)
+}
+
+/// Who pressed the door long ago is nobody's concern any more.
+async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError> {
+    let Ok(before) = now.checked_sub(Duration::from_hours(24) * (PRESSURE_DAYS - 1)) else {
+        return Ok(());
+    };
+    while store.forget_pressure(before, AT_A_TIME).await? == AT_A_TIME {}
+    Ok(())
 }
 
 /// Seals what was not sealed when it was delivered: because the process ended just then, or nobody had asked for it yet.
@@ -213,6 +225,8 @@ mod tests {
     use super::*;
     use crate::inbox::deliver::{Kind, Options as ChannelOptions, maildir};
     use crate::inbox::delivery::Target;
+    use crate::inbox::pressure::Refused;
+    use crate::inbox::screen::{Signal, Verdict};
     use crate::inbox::store::{self, Arrival};
     use crate::inbox::{CONTACT, Source, parse};
 
@@ -240,9 +254,10 @@ mod tests {
                 idempotency_key: None,
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: "2026-11-20T05:00:00Z".parse().unwrap(),
-                hold: Some("links".to_owned()),
+                verdict: Verdict::default(),
+                agent: None,
             };
-            runtime.block_on(store.accept(arrival)).unwrap();
+            runtime.block_on(store.accept(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
         };
         hold("sesame");
         let gone = Target { name: "off".to_owned(), leads_to: String::new() };
@@ -258,6 +273,29 @@ mod tests {
         let mail = &mails(&folder.path().join("well"))[0];
         assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
         assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+    }
+
+    #[test]
+    fn who_was_refused_is_known_for_thirty_days() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = store::Options::at(folder.path().join("inbox.db"));
+        let store = Store::open(&options).unwrap();
+        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+        for (at, sources) in
+            [("2026-10-31T23:59:59Z", 500), ("2026-11-01T00:00:00Z", 2), ("2026-11-30T12:00:00Z", 3)]
+        {
+            let source = |n: u32| Some(Source::V4(n.to_be_bytes()));
+            let refused = |n| Refused { source: source(n), form: "contact", count: 1 };
+            runtime
+                .block_on(store.pressed((0..sources).map(refused).collect(), at.parse().unwrap()))
+                .unwrap();
+        }
+        let refused =
+            || Reader::open(&options.path).unwrap().abuse(Timestamp::UNIX_EPOCH, 0).unwrap().refused;
+        assert_eq!(refused(), 505);
+        runtime.block_on(forget_pressure(&store, now)).unwrap();
+        assert_eq!(refused(), 5);
     }
 
     #[test]

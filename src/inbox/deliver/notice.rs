@@ -40,7 +40,7 @@ pub struct Notice {
     pub form: Option<String>,
     /// One line that says it all: a subject. It may hold what a visitor sent.
     pub title: String,
-    /// Sentences of ours, each on a line.
+    /// Sentences of ours, each on a line. Frontdesk's own webhook has them of digests only.
     pub words: Vec<String>,
     /// What the visitor sent: names and values, in the form's order. Values may have any number of lines.
     pub fields: Vec<(String, String)>,
@@ -65,7 +65,7 @@ impl Notice {
             created_at: submission.received_at,
             form: Some(form.clone()),
             title: format!("{}: {sender}", capitalised(form)),
-            words: Vec::new(),
+            words: words(submission),
             fields: submission.fields.clone(),
             may_be_there: false,
         }
@@ -75,6 +75,17 @@ impl Notice {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
     }
+}
+
+/// What the team should know beside what was sent: which agent sent it, and that it is late because screening held it.
+fn words(submission: &Submission) -> Vec<String> {
+    let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
+    let withheld = submission.screening.as_ref().filter(|screening| screening.withheld);
+    let withheld = withheld.map(|screening| match screening.signals() {
+        signals if signals.is_empty() => "Screening had held it until it was released.".to_owned(),
+        signals => format!("Screening had held it ({signals}) until it was released."),
+    });
+    agent.into_iter().chain(withheld).collect()
 }
 
 /// Without the values: they are the visitor's, and no log may hold them.
@@ -87,4 +98,44 @@ impl std::fmt::Debug for Notice {
 fn capitalised(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::Status;
+    use crate::inbox::screen::{Reason, Signal};
+    use crate::inbox::submission::Screening;
+
+    #[test]
+    fn the_team_is_told_of_the_agent_and_of_what_was_held() {
+        let reason = Reason { signal: Signal::Links, points: 60, detail: "4 links".to_owned() };
+        let screening = |withheld| Some(Screening { score: 60, reasons: vec![reason.clone()], withheld });
+        check(None, None, &[]);
+        check(screening(false), None, &[]);
+        check(screening(true), None, &["Screening had held it (links) until it was released."]);
+        check(
+            screening(false),
+            Some("agent.example.com"),
+            &["Sent by an agent, signed by agent.example.com."],
+        );
+    }
+
+    fn check(screening: Option<Screening>, agent: Option<&str>, expected: &[&str]) {
+        let submission = Submission {
+            id: Uuid::nil(),
+            form: "contact".to_owned(),
+            received_at: Timestamp::UNIX_EPOCH,
+            status: Status::Waiting,
+            held: None,
+            screening,
+            released_at: None,
+            agent: agent.map(str::to_owned),
+            fields: Vec::new(),
+            sealed: None,
+            source: String::new(),
+            repeats: 0,
+        };
+        assert_eq!(Notice::of(&submission).words, expected);
+    }
 }

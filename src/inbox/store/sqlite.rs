@@ -3,6 +3,7 @@
 //! Write-ahead logging with `synchronous=FULL`: with anything less a power cut takes commits that had been
 //! confirmed. Layouts are numbered files under `migrations/sqlite`, applied in order and never edited.
 
+pub(super) mod abuse;
 pub(super) mod backup;
 mod deliver;
 mod edit;
@@ -29,11 +30,13 @@ use super::{Accepted, Job, StoreError, bell};
 use crate::inbox::deliver::{outcome::Outcome, schedule::Verdict};
 use crate::inbox::delivery::{Claims, Lease, Target, Want};
 use crate::inbox::form::Sameness;
+use crate::inbox::pressure::Refused;
 
 /// Each brings a database from the layout before it to its own; the first makes it.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../../../migrations/sqlite/0001_inbox.sql"),
     include_str!("../../../migrations/sqlite/0002_deliveries.sql"),
+    include_str!("../../../migrations/sqlite/0003_screening.sql"),
 ];
 /// The layout that this program reads and writes, kept in `user_version`.
 #[expect(clippy::cast_possible_wrap, reason = "there will never be that many")]
@@ -133,6 +136,14 @@ impl Changing<'_> {
 
     pub(super) fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         deliver::expire(self.tx, before, most)
+    }
+
+    pub(super) fn press(&self, refused: &[Refused], now: Timestamp) -> Result<(), StoreError> {
+        abuse::press(self.tx, self.secret, refused, now)
+    }
+
+    pub(super) fn forget_pressure(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        abuse::forget_pressure(self.tx, before, most)
     }
 
     pub(super) fn remembered(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
@@ -275,8 +286,9 @@ impl<'a> Batch<'a> {
                 .prepare_cached("UPDATE fingerprint SET submission = ?2, expires_at = ?3 WHERE key = ?1")?,
             repeat: transaction.prepare_cached("UPDATE submission SET repeats = repeats + 1 WHERE id = ?1")?,
             insert: transaction.prepare_cached(
-                "INSERT INTO submission (id, form, received_at, fields, sealed, source, sender, held_at, held_because)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                "INSERT INTO submission (id, form, received_at, fields, sealed, source, sender, held_at, held_because,
+                     score, reasons, withheld, agent)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             )?,
             queue: transaction.prepare_cached(
                 "INSERT INTO delivery (submission, channel, state, due_at) VALUES (?1, ?2, ?3, ?4)",
@@ -311,7 +323,8 @@ impl<'a> Batch<'a> {
             }
             return Ok(Accepted::Duplicate(original));
         }
-        let held_at = arrival.hold.as_ref().map(|_| now);
+        let verdict = &arrival.verdict;
+        let held_at = verdict.hold.then_some(now);
         self.insert.execute(params![
             id.as_bytes(),
             form.name,
@@ -321,7 +334,11 @@ impl<'a> Batch<'a> {
             self.secret.source(arrival.source),
             arrival.entry.get("email").map(|email| self.secret.sender(email)),
             held_at,
-            arrival.hold,
+            verdict.hold.then(|| verdict.because()),
+            verdict.score,
+            job.reasons,
+            verdict.hold,
+            arrival.agent,
         ])?;
         for channel in job.channels() {
             let (state, due_at) = if held_at.is_some() { ("held", None) } else { ("waiting", Some(now)) };

@@ -7,10 +7,12 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
+use crate::inbox::deliver::{Kind, Options as Channel, maildir};
 use crate::inbox::form::{CONTACT, Form, WAITLIST};
 use crate::inbox::{Submission, parse};
 
 mod deliveries;
+mod screening;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -320,7 +322,7 @@ fn a_later_layout_is_not_touched() {
     let Desk { store, options, folder, .. } = desk;
     drop(store);
     let error = Store::open(&options).unwrap_err();
-    assert!(matches!(error, StoreError::TooNew { found: 99, known: 2, .. }), "{error}");
+    assert!(matches!(error, StoreError::TooNew { found: 99, known: 3, .. }), "{error}");
     assert!(matches!(Reader::open(&options.path), Err(StoreError::TooNew { .. })));
     drop(folder);
 }
@@ -476,6 +478,29 @@ impl Desk {
         Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), folder }
     }
 
+    fn with_options(change: impl FnOnce(&mut Options)) -> Desk {
+        let folder = TempDir::new().unwrap();
+        let mut options = Options::at(folder.path().join("data/inbox.db"));
+        change(&mut options);
+        Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), folder }
+    }
+
+    fn with_channels(names: &[&str], forms: &[&str]) -> Desk {
+        let kind = maildir::Options {
+            path: PathBuf::from("/nonexistent"),
+            from: "desk@example.com".to_owned(),
+            from_name: String::new(),
+            to: Vec::new(),
+        };
+        let channel = |name: &&str| Channel {
+            name: (*name).to_owned(),
+            forms: forms.iter().map(|form| (*form).to_owned()).collect(),
+            concurrency: 4,
+            kind: Kind::Maildir(kind.clone()),
+        };
+        Desk::with_options(|options| options.channels = names.iter().map(channel).collect())
+    }
+
     fn reopen(self) -> Desk {
         let Desk { store, options, runtime, folder } = self;
         store.close();
@@ -527,6 +552,17 @@ impl Desk {
         list(&self.options.path)
     }
 
+    fn editor(&self) -> Editor {
+        Editor::open(&self.options.path).unwrap()
+    }
+
+    /// Whether any file of the database holds these bytes.
+    fn files_hold(&self, text: &str) -> bool {
+        let files = fs::read_dir(self.options.path.parent().unwrap()).unwrap();
+        let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
+        contents.any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+    }
+
     /// Another program's connection.
     fn connection(&self) -> Connection {
         Connection::open(&self.options.path).unwrap()
@@ -559,7 +595,8 @@ fn arrival(entry: Entry) -> Arrival {
         idempotency_key: None,
         source: source(1),
         received_at: "2026-11-20T14:03:05.1204Z".parse().unwrap(),
-        hold: None,
+        verdict: screen::Verdict::default(),
+        agent: None,
     }
 }
 

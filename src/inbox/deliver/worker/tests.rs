@@ -9,6 +9,7 @@ use super::*;
 use crate::inbox::deliver::maildir;
 use crate::inbox::deliver::{Kind, Options as ChannelOptions};
 use crate::inbox::delivery::{Room, Want};
+use crate::inbox::screen::{self, Signal};
 use crate::inbox::store::{self, Arrival, Editor, Filter, Reader};
 use crate::inbox::{CONTACT, Source, Status, Submission, parse};
 
@@ -55,9 +56,8 @@ fn of_two_that_share_an_inbox_one_delivers_and_the_other_takes_over() {
 fn what_the_operator_releases_from_elsewhere_is_delivered_at_once() {
     let desk = Desk::new(&["box"]);
     let _worker = desk.start();
-    let id = desk
-        .runtime
-        .block_on(desk.store.accept(Arrival { hold: Some("links".to_owned()), ..arrival("Hello") }));
+    let id =
+        desk.runtime.block_on(desk.store.accept(arrival("Hello").held_for(&[(Signal::Links, "4 links")])));
     let id = id.unwrap().id();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(desk.mails("box").len(), 0);
@@ -85,7 +85,7 @@ fn a_confirmation_is_waited_for_as_long_as_it_takes_or_as_is_allowed() {
     let worker = desk.start();
     let confirmations = worker.confirmations();
     assert!(desk.runtime.block_on(confirmations.wait(&desk.store, id, Duration::from_secs(20))).unwrap());
-    let held = Arrival { hold: Some("links".to_owned()), ..arrival("held") };
+    let held = arrival("held").held_for(&[(Signal::Links, "4 links")]);
     let held = desk.runtime.block_on(desk.store.accept(held)).unwrap().id();
     assert!(desk.runtime.block_on(confirmations.wait(&desk.store, held, patience)).unwrap());
 }
@@ -190,6 +190,7 @@ fn arrival(message: &str) -> Arrival {
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: Timestamp::now(),
-        hold: None,
+        verdict: screen::Verdict::default(),
+        agent: None,
     }
 }

@@ -13,7 +13,8 @@ use super::read::{self, SUBMISSION};
 use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::deliver::schedule::{self, Verdict};
 use crate::inbox::delivery::{Claimed, Claims, Lease, Next, Target, Want};
-use crate::inbox::store::StoreError;
+use crate::inbox::store::{StoreError, without_details};
+use crate::inbox::submission::reasons_json;
 
 /// Takes over what an earlier process of this inbox had begun and not ended. To be called once nobody else sends.
 ///
@@ -415,11 +416,24 @@ pub(super) fn seal(tx: &Connection, id: Uuid, sealed: &[u8]) -> Result<bool, Sto
     )?;
     let is_sealed = statement.execute(params![id.as_bytes(), sealed])? == 1;
     if is_sealed {
+        strip_reasons(tx, id)?;
         // Who refused it may have quoted it.
         tx.prepare_cached("UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0")?
             .execute([id.as_bytes()])?;
     }
     Ok(is_sealed)
+}
+
+/// Keeps signals and points of what screening said, and nothing that could name whom a submission is about.
+fn strip_reasons(tx: &Connection, id: Uuid) -> Result<(), StoreError> {
+    let mut select = tx.prepare_cached("SELECT reasons FROM submission WHERE id = ?1")?;
+    let reasons: Option<String> = select.query_row([id.as_bytes()], |row| row.get(0))?;
+    let Some(reasons) = reasons else { return Ok(()) };
+    // What cannot be read cannot be stripped either, and must not stay.
+    let stripped = read::reasons(&reasons).map(|reasons| without_details(&reasons)).unwrap_or_default();
+    tx.prepare_cached("UPDATE submission SET reasons = ?2 WHERE id = ?1")?
+        .execute(params![id.as_bytes(), reasons_json(&stripped).to_string()])?;
+    Ok(())
 }
 
 /// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What

@@ -62,11 +62,12 @@ pub(super) fn hold(tx: &Connection, id: Uuid, because: &str, now: Timestamp) -> 
     Ok(held)
 }
 
-/// Delivers what was held. Returns whether the submission is there and was held.
+/// Delivers what was held. What screening said of it stays, so that one sees what it was wrong about. Returns whether the submission is there and was held.
 pub(super) fn release(tx: &Connection, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
     let released = tx.execute(
-        "UPDATE submission SET held_at = NULL, held_because = NULL WHERE id = ?1 AND held_at IS NOT NULL",
-        [id.as_bytes()],
+        "UPDATE submission SET held_at = NULL, held_because = NULL, released_at = ?2
+         WHERE id = ?1 AND held_at IS NOT NULL",
+        params![id.as_bytes(), now.as_millisecond()],
     )?;
     tx.execute(
         "UPDATE delivery SET state = 'waiting', due_at = ?2, failures = 0, interrupted = 0
@@ -107,6 +108,10 @@ pub(super) fn erase(tx: &Connection, secret: &Secret, email: &str) -> Result<Era
         [],
     )?;
     let fingerprints = tx.execute("DELETE FROM fingerprint WHERE submission IN temp.erased", [])?;
+    tx.execute(
+        "DELETE FROM pressure WHERE source IN (SELECT source FROM submission WHERE id IN temp.erased)",
+        [],
+    )?;
     // Deliveries and attempts go with them.
     tx.execute("DELETE FROM submission WHERE id IN temp.erased", [])?;
     tx.execute_batch("DELETE FROM temp.erased")?;

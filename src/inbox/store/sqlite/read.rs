@@ -11,8 +11,9 @@ use uuid::Uuid;
 
 use super::{LAYOUT, connect, layout};
 use crate::inbox::delivery::{Attempt, Delivery, End, Obstacle, State};
+use crate::inbox::screen::{Reason, Signal};
 use crate::inbox::store::{ChannelState, Filter, StoreError};
-use crate::inbox::submission::{Hold, Status, Submission};
+use crate::inbox::submission::{Hold, Screening, Status, Submission};
 
 /// How many submissions are read at a time, so that no reading holds up the writer's checkpoints.
 const PAGE: usize = 256;
@@ -36,7 +37,8 @@ pub(super) const STATUS: &str = status!();
 /// What [`submission`] reads, of `submission s`.
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
-    status!()
+    status!(),
+    ", s.score, s.reasons, s.withheld, s.released_at, s.agent"
 );
 
 /// What a filter selects of `submission s`, limit aside, and the values for its numbered parameters.
@@ -58,6 +60,12 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Value>) {
     }
     if let Some(after) = filter.after {
         with(&|n| format!("s.id > ?{n}"), after.as_bytes().to_vec().into());
+    }
+    if let Some(channel) = &filter.channel {
+        with(
+            &|n| format!("EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = ?{n})"),
+            channel.clone().into(),
+        );
     }
     // Ids begin with the time of arrival: those of other times need not be looked at.
     if let Some(from) = filter.from.map(Timestamp::as_millisecond) {
@@ -365,12 +373,36 @@ pub(super) fn submission(row: &Row<'_>) -> Result<Submission, StoreError> {
         form: row.get(1)?,
         received_at: time(row.get(2)?)?,
         status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
+        screening: screening(row)?,
+        released_at: row.get::<_, Option<i64>>(13)?.map(time).transpose()?,
+        agent: row.get(14)?,
         held: held.map(|since| Hold { since, because: because.unwrap_or_default() }),
         fields,
         sealed: row.get(6)?,
         source: Uuid::from_bytes(source).simple().to_string(),
         repeats: u64::try_from(row.get::<_, i64>(5)?).unwrap_or_default(),
     })
+}
+
+fn screening(row: &Row<'_>) -> Result<Option<Screening>, StoreError> {
+    let Some(score) = row.get(10)? else { return Ok(None) };
+    let text: Option<String> = row.get(11)?;
+    let reasons = text.as_deref().map(reasons).transpose()?.unwrap_or_default();
+    Ok(Some(Screening { score, reasons, withheld: row.get(12)? }))
+}
+
+/// Reads screening's reasons. A signal that another version knew and this one does not is left out.
+pub(super) fn reasons(text: &str) -> Result<Vec<Reason>, StoreError> {
+    const DAMAGED: StoreError = StoreError::Damaged("reasons are not what screening writes");
+    let found: Vec<serde_json::Value> = serde_json::from_str(text).map_err(|_| DAMAGED)?;
+    let mut reasons = Vec::with_capacity(found.len());
+    for reason in &found {
+        let name = reason["signal"].as_str().ok_or(DAMAGED)?;
+        let points = reason["points"].as_u64().and_then(|points| points.try_into().ok()).ok_or(DAMAGED)?;
+        let detail = reason["detail"].as_str().ok_or(DAMAGED)?.to_owned();
+        reasons.extend(Signal::named(name).map(|signal| Reason { signal, points, detail }));
+    }
+    Ok(reasons)
 }
 
 /// Reads a JSON object of texts.

@@ -8,7 +8,7 @@ use super::read::{Reader, STATUS, time};
 use crate::inbox::store::StoreError;
 use crate::inbox::submission::Status;
 
-const DAY_IN_MILLISECONDS: i64 = 86_400_000;
+pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
 /// How many submissions have all of this in common.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::inbox::form::CONTACT;
 use crate::inbox::limit::Source;
-use crate::inbox::parse;
 use crate::inbox::store::{Arrival, Options};
+use crate::inbox::{parse, screen};
 
 #[test]
 fn every_connection_is_durable_and_wary() {
@@ -196,7 +196,8 @@ fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
                 idempotency_key: None,
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: Timestamp::UNIX_EPOCH,
-                hold: None,
+                verdict: screen::Verdict::default(),
+                agent: None,
             };
             Job::new(arrival, Arc::new(Options::at("unused".into()))).unwrap()
         })

@@ -1,9 +1,7 @@
 //! The life of a delivery, as the store keeps it.
 
 use super::*;
-use crate::inbox::deliver::maildir;
 use crate::inbox::deliver::outcome::{Cause, Failure};
-use crate::inbox::deliver::{Kind, Options as Channel};
 use crate::inbox::delivery::{Claimed, Delivery, Next, Room};
 use crate::inbox::seal::Recipient;
 
@@ -117,9 +115,12 @@ fn a_row_that_cannot_be_read_is_parked_and_holds_up_no_other() {
 #[test]
 fn what_is_held_is_delivered_only_once_it_is_released() {
     let desk = Desk::with_channels(&["box"], &[]);
-    let id = desk.keep_new(&Arrival { hold: Some("many links".to_owned()), ..contact("Hello") });
+    let id = desk.keep_new(&contact("Hello").held_for(&[(screen::Signal::Links, "many links")]));
     assert_eq!((desk.status(id), desk.states(id)), (Status::Held, vec![("box", State::Held)]));
-    assert_eq!(desk.reader().get(id).unwrap().unwrap().held.unwrap().because, "many links");
+    assert_eq!(
+        desk.reader().get(id).unwrap().unwrap().held.unwrap().because,
+        "many links (60); 60 of 0 points"
+    );
     assert_eq!(desk.claim("box", at(0)).len(), 0);
     assert!(desk.is_confirmed(id), "nobody waits for what is held");
     let mut editor = desk.editor();
@@ -273,15 +274,14 @@ fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
 #[test]
 fn what_is_too_old_goes_unless_it_is_still_to_be_delivered() {
     let desk = Desk::with_channels(&["crm"], &["contact"]);
-    let old = |arrival: &Arrival, hold: Option<&str>| Arrival {
+    let old = |arrival: &Arrival| Arrival {
         received_at: "2020-01-01T00:00:00Z".parse().unwrap(),
-        hold: hold.map(str::to_owned),
         ..arrival.clone()
     };
-    desk.keep_new(&old(&waitlist("kept@example.com"), None));
-    let held = desk.keep_new(&old(&contact("held"), Some("links")));
-    desk.keep_new(&old(&waitlist("too@example.com"), None));
-    let waiting = desk.keep_new(&old(&contact("waiting"), None));
+    desk.keep_new(&old(&waitlist("kept@example.com")));
+    let held = desk.keep_new(&old(&contact("held").held_for(&[(screen::Signal::Links, "4 links")])));
+    desk.keep_new(&old(&waitlist("too@example.com")));
+    let waiting = desk.keep_new(&old(&contact("waiting")));
     let new = desk.keep_new(&contact("new"));
     let expire = |most| {
         desk.runtime.block_on(desk.store.expire("2021-01-01T00:00:00Z".parse().unwrap(), most)).unwrap()
@@ -389,6 +389,9 @@ fn what_waits_is_found_without_looking_at_everything() {
         "UPDATE delivery SET state = 'parked', due_at = NULL
          WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND failures = 0",
         "SELECT submission FROM delivery WHERE state = 'sending'",
+        "SELECT submission FROM delivery WHERE due_at IS NOT NULL ORDER BY submission LIMIT 100",
+        "SELECT count(*) FROM submission s WHERE s.held_at IS NOT NULL",
+        "SELECT submission FROM delivery WHERE state = 'parked'",
     ] {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
         let mut rows = statement.raw_query();
@@ -420,29 +423,6 @@ fn recipient() -> Recipient {
 }
 
 impl Desk {
-    fn with_options(change: impl FnOnce(&mut Options)) -> Desk {
-        let folder = TempDir::new().unwrap();
-        let mut options = Options::at(folder.path().join("data/inbox.db"));
-        change(&mut options);
-        Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), folder }
-    }
-
-    fn with_channels(names: &[&str], forms: &[&str]) -> Desk {
-        let kind = maildir::Options {
-            path: PathBuf::from("/nonexistent"),
-            from: "desk@example.com".to_owned(),
-            from_name: String::new(),
-            to: Vec::new(),
-        };
-        let channel = |name: &&str| Channel {
-            name: (*name).to_owned(),
-            forms: forms.iter().map(|form| (*form).to_owned()).collect(),
-            concurrency: 4,
-            kind: Kind::Maildir(kind.clone()),
-        };
-        Desk::with_options(|options| options.channels = names.iter().map(channel).collect())
-    }
-
     fn claims(&self, channel: &str, now: Timestamp, room: Room) -> Claims {
         let want = Want { target: target(channel, "a"), room };
         self.runtime.block_on(self.store.claim(vec![want], Vec::new(), now, LEASE)).unwrap().remove(0)
@@ -467,10 +447,6 @@ impl Desk {
         self.runtime.block_on(self.store.is_confirmed(id)).unwrap()
     }
 
-    fn editor(&self) -> Editor {
-        Editor::open(&self.options.path).unwrap()
-    }
-
     fn status(&self, id: Uuid) -> Status {
         self.reader().get(id).unwrap().unwrap().status
     }
@@ -482,12 +458,5 @@ impl Desk {
     fn states(&self, id: Uuid) -> Vec<(&'static str, State)> {
         let name = |name: &str| ["box", "crm"].into_iter().find(|known| *known == name).unwrap();
         self.deliveries(id).iter().map(|delivery| (name(&delivery.channel), delivery.state)).collect()
-    }
-
-    /// Whether any file of the database holds these bytes.
-    fn files_hold(&self, text: &str) -> bool {
-        let files = fs::read_dir(self.options.path.parent().unwrap()).unwrap();
-        let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
-        contents.any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }
 }

@@ -8,9 +8,9 @@ use uuid::ContextV7;
 use super::*;
 use crate::inbox::form::CONTACT;
 use crate::inbox::limit::Source;
-use crate::inbox::parse;
 use crate::inbox::store::sqlite::Database;
 use crate::inbox::store::{Arrival, Filter, Job, Options, Reader};
+use crate::inbox::{parse, screen};
 
 const NOW: &str = "2026-11-20T14:03:05Z";
 
@@ -340,7 +340,8 @@ fn keep(database: &mut Database, message: &str) {
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
-        hold: None,
+        verdict: screen::Verdict::default(),
+        agent: None,
     };
     let job = Job::new(arrival, std::sync::Arc::new(Options::at("unused".into()))).unwrap();
     database.keep(&[job], &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();

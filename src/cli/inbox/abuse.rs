@@ -1,0 +1,220 @@
+//! `frontdesk inbox stats --abuse`: who pressed the door, what was held for which reasons, and which agents there were.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+use super::filter::submissions;
+use super::stats::{first_day, write_wrapped};
+use super::width::{columns, pad, shorten};
+use super::{Console, json as lines, plural};
+use crate::inbox::Reader;
+use crate::inbox::store::{Abuse, Held};
+use crate::inbox::text::visible;
+
+/// How many sources and agents people are shown.
+const SHOWN: usize = 10;
+/// How many a program gets.
+const MOST: usize = 1000;
+/// How many digits of a source's hash tell sources apart well enough.
+const SOURCE_DIGITS: usize = 12;
+/// How wide a number's column is at least, gap included.
+const NUMBER: usize = 10;
+
+/// Shows it for people, or as one JSON object.
+pub(super) fn run(
+    reader: Option<&Reader>,
+    days: u16,
+    as_json: bool,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let first = first_day(console.now, days);
+    let from = first.to_zoned(TimeZone::UTC)?.timestamp();
+    let most = if as_json { MOST } else { SHOWN };
+    let abuse = reader.map_or(Ok(Abuse::default()), |reader| reader.abuse(from, most))?;
+    if as_json {
+        writeln!(console.out, "{}", lines::line(&object(&abuse, first)))?;
+    } else if reader.is_some() {
+        write(&abuse, first, console.width, console.out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn object(abuse: &Abuse, first: Date) -> Value {
+    let sources = abuse.sources.iter().map(|of| {
+        json!({ "source": of.source, "submissions": of.submissions, "held": of.held, "refused": of.refused })
+    });
+    let signals = abuse.signals.iter().map(|of| {
+        json!({ "signal": of.signal, "held": of.held, "released": of.released, "released_share": share(of) })
+    });
+    let agents = abuse
+        .agents
+        .iter()
+        .map(|of| json!({ "agent": of.agent, "submissions": of.submissions, "held": of.held }));
+    json!({
+        "since": first.to_string(),
+        "submissions": abuse.submissions,
+        "held": abuse.held,
+        "released": abuse.released,
+        "refused": abuse.refused,
+        "refused_others": abuse.refused_others,
+        "source_count": abuse.source_count,
+        "sources": sources.collect::<Vec<_>>(),
+        "signals": signals.collect::<Vec<_>>(),
+        "agent_count": abuse.agent_count,
+        "agents": agents.collect::<Vec<_>>(),
+    })
+}
+
+/// Which part of what was held for it the operator released, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "nobody counts that far")]
+fn share(held: &Held) -> f64 {
+    held.released as f64 / held.held.max(1) as f64
+}
+
+fn write(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let refused = format!("{} {} refused", abuse.refused, plural(abuse.refused, "request"));
+    let withheld = format!("{} held by screening ({} released),", abuse.held, abuse.released);
+    let totals =
+        [format!("Since {first}:"), format!("{},", submissions(abuse.submissions)), withheld, refused];
+    write_wrapped("", &totals, width, out)?;
+    let numbers = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>();
+    let rest = |count: usize| (count > SHOWN).then(|| format!("and {} more", count - SHOWN));
+
+    let mut sources: Vec<_> = (abuse.sources.iter())
+        .map(|of| {
+            let digits = of.source.chars().take(SOURCE_DIGITS).collect();
+            (digits, numbers(&[of.submissions, of.held, of.refused]))
+        })
+        .collect();
+    sources.extend(rest(abuse.source_count).map(|rest| (rest, Vec::new())));
+    if abuse.refused_others > 0 {
+        let (none, refused) = (String::new(), abuse.refused_others.to_string());
+        sources.push(("others".to_owned(), vec![none.clone(), none, refused]));
+    }
+    write_table(["SOURCE", "SUBMISSIONS", "HELD", "REFUSED"], sources, width, out)?;
+
+    let signals = abuse.signals.iter().map(|of| {
+        let share = format!("{:.0} %", share(of) * 100.0);
+        (visible(&of.signal), vec![of.held.to_string(), of.released.to_string(), share])
+    });
+    write_table(["HELD FOR", "HELD", "RELEASED", "SHARE"], signals.collect(), width, out)?;
+
+    let agents = abuse.agents.iter().map(|of| (visible(&of.agent), numbers(&[of.submissions, of.held])));
+    let agents = agents.chain(rest(abuse.agent_count).map(|rest| (rest, Vec::new())));
+    write_table(["AGENT", "SUBMISSIONS", "HELD"], agents.collect(), width, out)
+}
+
+/// A name to the left and numbers to the right of it. Nothing where there are no rows.
+fn write_table<const N: usize>(
+    head: [&str; N],
+    rows: Vec<(String, Vec<String>)>,
+    width: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let numbers: usize = head[1..].iter().map(|title| number_width(title)).sum();
+    let widest =
+        rows.iter().map(|(name, _)| columns(name)).chain([columns(head[0])]).max().unwrap_or_default();
+    let name = widest.min(width.saturating_sub(numbers).max(SOURCE_DIGITS));
+    let titles = head[1..].iter().map(|title| (*title).to_owned()).collect();
+    for (first, numbers) in std::iter::once((head[0].to_owned(), titles)).chain(rows) {
+        let mut line = pad(&shorten(&first, name), name);
+        for (title, number) in head[1..].iter().zip(numbers) {
+            line.push_str(&format!("{number:>0$}", number_width(title)));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+fn number_width(title: &str) -> usize {
+    (title.len() + 2).max(NUMBER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::store::{Agent, Presser};
+
+    #[test]
+    fn people_see_who_pressed_what_was_held_and_which_agents_there_were() {
+        assert_eq!(
+            render(&sample(), 80),
+            "Since 2026-11-01: 20 submissions, 8 held by screening (2 released),\n\
+             4300 requests refused\n\
+             \n\
+             SOURCE        SUBMISSIONS      HELD   REFUSED\n\
+             0123456789ab           12         7      4000\n\
+             and 4 more\n\
+             others                                    300\n\
+             \n\
+             HELD FOR      HELD  RELEASED     SHARE\n\
+             links            8         2      25 %\n\
+             honeypot         3         0       0 %\n\
+             \n\
+             AGENT              SUBMISSIONS      HELD\n\
+             agent.example.com            3         0\n"
+        );
+        let quiet = Abuse { submissions: 1, ..Abuse::default() };
+        assert_eq!(
+            render(&quiet, 80),
+            "Since 2026-11-01: 1 submission, 0 held by screening (0 released),\n0 requests refused\n"
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_nothing_steers_it() {
+        let mut abuse = sample();
+        abuse.agents[0].agent = format!("{}\u{1b}.example.com", "a".repeat(200));
+        for width in [50, 80, 120] {
+            let text = render(&abuse, width);
+            let widest = text.lines().map(columns).max().unwrap();
+            assert!(widest <= width && !text.contains('\u{1b}'), "{widest} > {width}\n{text}");
+        }
+    }
+
+    #[test]
+    fn programs_get_all_of_it_in_one_object() {
+        let object = object(&sample(), "2026-11-01".parse().unwrap());
+        assert_eq!((&object["since"], &object["held"]), (&json!("2026-11-01"), &json!(8)));
+        let source = json!({ "source": "0123456789abcdef", "submissions": 12, "held": 7, "refused": 4000 });
+        assert_eq!(object["sources"], json!([source]));
+        let links = json!({ "signal": "links", "held": 8, "released": 2, "released_share": 0.25 });
+        assert_eq!(object["signals"][0], links);
+        assert_eq!(object["agents"][0]["agent"], "agent.example.com");
+    }
+
+    fn sample() -> Abuse {
+        let held = |signal: &str, held, released| Held { signal: signal.to_owned(), held, released };
+        Abuse {
+            submissions: 20,
+            held: 8,
+            released: 2,
+            refused: 4300,
+            refused_others: 300,
+            source_count: 14,
+            sources: vec![Presser {
+                source: "0123456789abcdef".to_owned(),
+                submissions: 12,
+                held: 7,
+                refused: 4000,
+            }],
+            signals: vec![held("links", 8, 2), held("honeypot", 3, 0)],
+            agent_count: 1,
+            agents: vec![Agent { agent: "agent.example.com".to_owned(), submissions: 3, held: 0 }],
+        }
+    }
+
+    fn render(abuse: &Abuse, width: usize) -> String {
+        let mut out = Vec::new();
+        write(abuse, "2026-11-01".parse().unwrap(), width, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+}
