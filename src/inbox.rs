@@ -12,6 +12,7 @@ pub mod email;
 pub mod form;
 pub mod limit;
 pub mod parse;
+pub mod screen;
 pub mod seal;
 pub mod store;
 pub mod submission;
@@ -19,6 +20,7 @@ pub mod text;
 
 pub use form::{CONTACT, FORMS, Form, MAX_BODY_BYTES, WAITLIST};
 pub use limit::{Decision, Limiter, Source};
-pub use parse::{Entry, Rejection, parse};
+pub use parse::{Entry, Extras, Parsed, Rejection, parse, parse_with_extras};
+pub use screen::{Repeats, Verdict, screen};
 pub use store::{Accepted, Arrival, Filter, Reader, Store, StoreError};
 pub use submission::{Status, Submission};
