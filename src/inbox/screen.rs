@@ -4,7 +4,7 @@
 //! options. Each [`Signal`] that speaks adds points, never more than the operator gives it, and a submission with
 //! [`Options::threshold`] points or more is held. Nothing is dropped: what is held is kept, and released by hand.
 //!
-//! No signal is a proof, so none but those that the operator asked for holds anything alone. What
+//! No signal is a proof, and most need company to hold anything. What
 //! a browser would show (`Origin`, the time that filling in took) is looked at only where it is there, because programs are welcome,
 //! and the `User-Agent` never.
 
@@ -173,7 +173,8 @@ impl Signal {
             Signal::Disposable | Signal::Shortener => Some(25),
             Signal::TimeToFill => Some(30),
             Signal::Origin | Signal::Lure => Some(35),
-            Signal::Repeated | Signal::Markup | Signal::Disguise => Some(40),
+            Signal::Repeated | Signal::Disguise => Some(40),
+            Signal::Markup => Some(50),
             Signal::Honeypot | Signal::Links => Some(60),
             Signal::Offer => Some(80),
         }

@@ -3,12 +3,12 @@
 use std::sync::LazyLock;
 
 use super::lexicon::{Weights, Words};
-use super::text::{Reader, Token};
+use super::text::{Link, Markup, Reader, Token};
 use super::{Finding, Options, Signal, domains, name};
 use crate::inbox::parse::Entry;
 
 /// Offers that weigh less say nothing: most words of the lexicon are anybody's.
-const LEAST_OFFER: u32 = 4;
+const LEAST_OFFER: u32 = 3;
 /// How many links a text may have before their number says anything.
 const FEW_LINKS: usize = 3;
 /// How many capital letters a text must have to be shouting.
@@ -81,7 +81,7 @@ pub(super) fn look(entry: &Entry, options: &Options, findings: &mut Vec<Finding>
             1 => 50,
             _ => 100,
         },
-        format!("{} times a link's markup", scan.markup),
+        "links in the markup of forums or HTML".to_owned(),
     ));
     if let Some(domain) = &scan.blocked {
         findings.extend(finding(Signal::Listed, 100, format!("link to {domain}, which is blocked")));
@@ -89,7 +89,7 @@ pub(super) fn look(entry: &Entry, options: &Options, findings: &mut Vec<Finding>
     let offer = scan.offer.sum();
     findings.extend(finding(
         Signal::Offer,
-        if offer < LEAST_OFFER { 0 } else { offer * 10 },
+        if offer < LEAST_OFFER { 0 } else { offer * 13 },
         format!("words of mass offers: {}", scan.offer.named()),
     ));
     findings.extend(finding(
@@ -127,7 +127,7 @@ fn crowd_of_links(links: usize, words: usize) -> u32 {
     let many = links.saturating_sub(FEW_LINKS) * 5;
     // How many links there are for a hundred words: 6 is a short enquiry with one, 20 a link with a word or four.
     let dense = (links * 100 / (words + 4)).saturating_sub(6) * 3;
-    u32::try_from(many.min(50) + dense.min(60)).unwrap_or(100)
+    u32::try_from(many.min(50) + dense).unwrap_or(100)
 }
 
 /// What one pass over the texts has found.
@@ -170,8 +170,7 @@ impl Scan {
                         scan.messenger |= MESSENGER_NAMES.contains(&word.hash);
                         words.push(word);
                     }
-                    Token::Link(link) => scan.link(link.domain, options),
-                    Token::Markup => scan.markup += 1,
+                    Token::Link(link) => scan.link(link, options),
                     Token::Break => words.end_sentence(),
                 }
             }
@@ -182,8 +181,13 @@ impl Scan {
         scan
     }
 
-    fn link(&mut self, domain: &str, options: &Options) {
+    fn link(&mut self, Link { domain, markup }: Link<'_>, options: &Options) {
         self.links += 1;
+        self.markup += match markup {
+            None => 0,
+            Some(Markup::Html) => 1,
+            Some(Markup::Forum) => 2,
+        };
         let is_one_of = |list: &[&str]| list.iter().any(|known| known.eq_ignore_ascii_case(domain));
         if self.shortener.is_none() && is_one_of(&SHORTENERS) {
             self.shortener = Some(domain.to_ascii_lowercase());

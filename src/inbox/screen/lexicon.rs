@@ -13,7 +13,7 @@ const MOST_OF_A_TOPIC: u32 = 10;
 const GAP: usize = 3;
 
 /// The topics of the lexicon, with what the operator reads.
-pub(super) const TOPICS: [(&str, &str); 12] = [
+pub(super) const TOPICS: [(&str, &str); 13] = [
     ("pitch", "cold pitch"),
     ("search", "search ranking"),
     ("placement", "paid links"),
@@ -26,6 +26,7 @@ pub(super) const TOPICS: [(&str, &str); 12] = [
     ("dating", "dating"),
     ("threat", "threats and false alarms"),
     ("fame", "bought followers"),
+    ("goods", "dubious goods"),
 ];
 
 const MONEY: [&str; 3] = ["money", "loans", "gambling"];
@@ -34,6 +35,9 @@ const MONEY: [&str; 3] = ["money", "loans", "gambling"];
 type Id = u16;
 const UNKNOWN: Id = 0;
 const BREAK: Id = Id::MAX;
+
+/// How many places the table of words has: enough to be mostly free, few enough to stay in the nearest cache.
+const SLOTS: usize = 4096;
 
 struct Step {
     /// Whether up to [`GAP`] words may come before it.
@@ -49,12 +53,14 @@ struct Phrase {
 
 struct Lexicon {
     /// Open addressing: hashes of words and their numbers, a power of two of them, most of them free.
-    table: Vec<(u64, Id)>,
+    table: Vec<(u32, Id)>,
     phrases: Vec<Phrase>,
     /// By the number of the first word.
     first: Vec<Vec<u16>>,
     /// Words that say enough alone to be looked for in disguise.
     telling: Vec<bool>,
+    /// What stands for all numbers, written `0`.
+    any_number: Id,
 }
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(include_str!("lexicon.txt")));
@@ -62,11 +68,13 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(include_str!(
 impl Lexicon {
     fn read(text: &str) -> Lexicon {
         let mut lexicon = Lexicon {
-            table: vec![(0, UNKNOWN); 8192],
+            table: vec![(0, UNKNOWN); SLOTS],
             phrases: Vec::new(),
             first: vec![Vec::new()],
             telling: vec![false],
+            any_number: UNKNOWN,
         };
+        lexicon.any_number = lexicon.number(mix(0, '0'));
         let mut topic = None;
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default().trim();
@@ -91,7 +99,7 @@ impl Lexicon {
             }
             let alternatives: Vec<Vec<Id>> = part
                 .split('|')
-                .map(|word| words(word).into_iter().map(|word| self.number(word.hash)).collect())
+                .map(|word| words(word).into_iter().map(|word| self.id(word)).collect())
                 .collect();
             if let [sequence] = alternatives.as_slice() {
                 steps.extend(
@@ -117,10 +125,10 @@ impl Lexicon {
     }
 
     fn slot(&self, hash: u64) -> usize {
-        let mask = self.table.len() - 1;
-        let mut at = usize::try_from(hash >> 40).unwrap_or_default() & mask;
-        while self.table[at].1 != UNKNOWN && self.table[at].0 != hash {
-            at = (at + 1) & mask;
+        let (place, tag) = split(hash);
+        let mut at = place;
+        while self.table[at].1 != UNKNOWN && self.table[at].0 != tag {
+            at = (at + 1) % SLOTS;
         }
         at
     }
@@ -129,16 +137,29 @@ impl Lexicon {
         let slot = self.slot(hash);
         if self.table[slot].1 == UNKNOWN {
             let id = Id::try_from(self.first.len()).unwrap_or(BREAK);
-            self.table[slot] = (hash, id);
+            self.table[slot] = (split(hash).1, id);
             self.first.push(Vec::new());
             self.telling.push(false);
         }
         self.table[slot].1
     }
 
+    fn id(&mut self, word: Word) -> Id {
+        if word.is_number() { self.any_number } else { self.number(word.hash) }
+    }
+
     fn find(&self, hash: u64) -> Id {
         self.table[self.slot(hash)].1
     }
+}
+
+/// Where a hash is looked for, and what it is told by there.
+fn split(hash: u64) -> (usize, u32) {
+    let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
+    (
+        usize::from(u16::from_be_bytes([a, b])) % SLOTS,
+        u32::from_be_bytes([c, d, e, f]) ^ u32::from_be_bytes([g, h, 0, 0]),
+    )
 }
 
 fn words(text: &str) -> Vec<Word> {
@@ -164,7 +185,7 @@ impl Words {
 
     pub fn push(&mut self, word: Word) {
         let lexicon = &*LEXICON;
-        let mut id = lexicon.find(word.hash);
+        let mut id = if word.is_number() { lexicon.any_number } else { lexicon.find(word.hash) };
         if word.is_disguised() {
             let looks = lexicon.find(word.looks);
             if lexicon.telling[usize::from(looks)] {
@@ -248,8 +269,10 @@ fn lexicon_letter(word: Word) -> Option<char> {
 pub(super) struct Weights([u32; TOPICS.len()]);
 
 impl Weights {
+    /// The weights of all topics, and one more for each topic but the first: an enquiry may be about one, but rarely touches two.
     pub fn sum(&self) -> u32 {
-        self.0.iter().sum()
+        let topics = self.0.iter().filter(|weight| **weight > 0).count();
+        self.0.iter().sum::<u32>() + u32::try_from(topics.saturating_sub(1)).unwrap_or_default()
     }
 
     /// Whether it is about money to be had.

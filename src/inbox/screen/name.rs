@@ -71,7 +71,7 @@ mod tests {
             "Dr. med. Ph.D.",
             "مريم",
             "Platform Team",
-            "McDonaldFitzGerald",
+            "MacDonaldFitzgerald",
             "Szczepański",
         ] {
             check(&json!({"name": name}), 0);

@@ -106,7 +106,7 @@ impl Repeats {
                     word.hash
                 }
                 Token::Link(link) => self.hash(&(1u8, link.domain)),
-                Token::Markup | Token::Break => continue,
+                Token::Break => continue,
             };
             run.rotate_left(1);
             run[RUN - 1] = hash;

@@ -131,14 +131,14 @@ fn links_count_by_their_number_and_by_what_stands_beside_them() {
         (1, 50, 0),
         (1, 11, 0),
         (1, 9, 1),
-        (1, 3, 14),
-        (1, 1, 25),
+        (1, 3, 10),
+        (1, 1, 18),
         (3, 60, 0),
         (4, 100, 3),
         (6, 100, 9),
         (13, 400, 30),
-        (100, 400, 54),
-        (5, 0, 39),
+        (100, 400, 60),
+        (5, 0, 60),
     ] {
         let message = format!("{} {}", words(beside), "https://a.example/x ".repeat(links));
         let verdict = with_message(&message);
@@ -155,8 +155,9 @@ fn shorteners_and_markup_add_up() {
         ("https://bit.ly/2x", Signal::Shortener, 25),
         ("TinyURL.com/2x", Signal::Shortener, 25),
         ("https://rabbit.ly/2x", Signal::Shortener, 0),
-        ("<a href=\"#\">", Signal::Markup, 20),
-        ("[url=https://a.example]x[/url]", Signal::Markup, 40),
+        ("<a href=\"#\">", Signal::Markup, 0),
+        ("<a href=\"https://a.example\">", Signal::Markup, 25),
+        ("[url=https://a.example]x[/url]", Signal::Markup, 50),
         ("[x](https://a.example)", Signal::Markup, 0),
     ] {
         assert_eq!(points_of(&format!("{text}{end}"), signal), points, "{end}");
@@ -167,10 +168,10 @@ fn shorteners_and_markup_add_up() {
 fn words_of_offers_count_once_there_are_several() {
     for (message, points) in [
         ("How good is it for SEO?", 0),
-        ("Our backlinks were lost in the move.", 32),
-        ("Backlinks, backlinks, backlinks.", 32),
+        ("Our backlinks were lost in the move.", 41),
+        ("Backlinks, backlinks, backlinks.", 41),
         ("We sell backlinks and guest posts on a casino blog.", 80),
-        ("Backlinks. Guest. Posts.", 32),
+        ("Backlinks. Guest. Posts.", 41),
     ] {
         assert_eq!(points_of(message, Signal::Offer), points, "{message}");
     }

@@ -9,8 +9,6 @@
 pub(super) enum Token<'a> {
     Word(Word),
     Link(Link<'a>),
-    /// The beginning or end of a link as forums or HTML write it.
-    Markup,
     /// The end of a sentence.
     Break,
 }
@@ -57,6 +55,17 @@ impl Word {
 pub(super) struct Link<'a> {
     /// The host's name as it is written, without `www.`.
     pub domain: &'a str,
+    /// Whether it is written as forums or HTML want a link.
+    pub markup: Option<Markup>,
+}
+
+/// How a link is written where software makes links of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Markup {
+    /// `<a href="…">`, which people who write about web pages quote.
+    Html,
+    /// `[url=…]`, which is for forums alone.
+    Forum,
 }
 
 /// Reads tokens.
@@ -78,8 +87,6 @@ enum Kind {
     Digit,
     /// Ends a sentence where white space follows.
     Stop,
-    /// `[` and `<`, with which markup begins.
-    Bracket,
     /// Is left out of words: `'` and `` ` ``.
     Nothing,
     Other,
@@ -94,7 +101,6 @@ const KINDS: [Kind; 256] = {
             0x41..=0x5a | 0x61..=0x7a => Kind::Letter,
             0x30..=0x39 => Kind::Digit,
             0x21 | 0x2e | 0x3b | 0x3f => Kind::Stop,
-            0x5b | 0x3c => Kind::Bracket,
             0x27 => Kind::Nothing,
             0x80.. => Kind::NotAscii,
             _ => Kind::Other,
@@ -117,24 +123,22 @@ impl<'a> Iterator for Reader<'a> {
             let byte = *bytes.get(self.at)?;
             match kind(byte) {
                 Kind::Letter | Kind::Digit => {
-                    if let Some((link, end)) = link(self.text, self.at) {
+                    let start = self.at;
+                    let word = self.word();
+                    // What begins a link is followed by one of these.
+                    if matches!(bytes.get(self.at), Some(b'.' | b'-' | b':'))
+                        && let Some((link, end)) = link(self.text, start)
+                    {
                         self.at = end;
                         return Some(Token::Link(link));
                     }
-                    return Some(Token::Word(self.word()));
+                    return Some(Token::Word(word));
                 }
                 Kind::Stop => {
                     self.at += 1;
                     // `example.com` and `v.i.a` go on.
                     if bytes.get(self.at).is_none_or(|next| !next.is_ascii_alphanumeric()) {
                         return Some(Token::Break);
-                    }
-                }
-                Kind::Bracket => {
-                    let markup = is_markup(&bytes[self.at..]);
-                    self.at += 1;
-                    if markup {
-                        return Some(Token::Markup);
                     }
                 }
                 Kind::Nothing | Kind::Other => self.at += 1,
@@ -166,9 +170,45 @@ impl<'a> Iterator for Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// The same for a word of ASCII letters alone, as most are, which is quicker.
+    fn plain_word(&mut self) -> Option<Word> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let (mut before, mut hash) = (0, 0);
+        let (mut letters, mut upper) = (0, 0);
+        for byte in rest {
+            let small = byte | 0x20;
+            if !small.is_ascii_lowercase() {
+                break;
+            }
+            (before, hash) = (hash, mix(hash, char::from(small)));
+            letters += 1;
+            upper += usize::from(*byte != small);
+        }
+        if letters == 0
+            || rest.get(letters).is_some_and(|next| !matches!(kind(*next), Kind::Other | Kind::Stop))
+        {
+            return None;
+        }
+        self.at += letters;
+        let is_plural = letters > 3 && rest[letters - 1] | 0x20 == b's' && rest[letters - 2] | 0x20 != b's';
+        let hash = if is_plural { before } else { hash };
+        Some(Word {
+            hash,
+            looks: hash,
+            letters,
+            upper,
+            lower: letters - upper,
+            latin: true,
+            ..Word::default()
+        })
+    }
+
     /// Reads on to the end of the word that begins here.
     fn word(&mut self) -> Word {
         let bytes = self.text.as_bytes();
+        if let Some(word) = self.plain_word() {
+            return word;
+        }
         let mut word = Word::default();
         // The hashes before the last letter, where it may be a plural's.
         let (mut hash, mut looks) = ((0, 0), (0, 0));
@@ -231,7 +271,7 @@ impl Reader<'_> {
                         Folded::Sign(_) | Folded::Stop | Folded::Other => break,
                     }
                 }
-                Kind::Stop | Kind::Bracket | Kind::Other => break,
+                Kind::Stop | Kind::Other => break,
             };
             // Between two letters: what stands at a word's end may have come with the paste.
             if unseen > 0 {
@@ -367,11 +407,23 @@ fn like(c: char) -> char {
     }
 }
 
-/// `[url=…]`, `[/url]`, `[link=…]`, `[img]`, `<a href=…>`, `</a>`: whatever white space follows belongs to it.
-fn is_markup(rest: &[u8]) -> bool {
-    let begins =
-        |with: &str| rest.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()));
-    ["[url=", "[url]", "[/url]", "[link=", "[/link]", "[img]", "<a ", "<a\n", "</a>"].into_iter().any(begins)
+/// How a link is written, from what stands right before it.
+fn markup(before: &[u8]) -> Option<Markup> {
+    let before = match before {
+        [before @ .., b'"' | b'\''] => before,
+        before => before,
+    };
+    let ends = |with: &str| {
+        before.len() >= with.len()
+            && before[before.len() - with.len()..].eq_ignore_ascii_case(with.as_bytes())
+    };
+    if ends("href=") {
+        Some(Markup::Html)
+    } else if ["[url=", "[url]", "[link=", "[img]"].into_iter().any(ends) {
+        Some(Markup::Forum)
+    } else {
+        None
+    }
 }
 
 /// Domains that are links wherever they stand, without a scheme; others are where a path follows.
@@ -430,7 +482,7 @@ fn link(text: &str, at: usize) -> Option<(Link<'_>, usize)> {
     let tail =
         after.find(stop).map_or(after, |end| &after[..end]).trim_end_matches(['.', ',', ';', ':', '!', '?']);
     let tail = if tail.starts_with(['/', ':', '?', '#']) { tail.len() } else { 0 };
-    Some((Link { domain }, host + name.len() + tail))
+    Some((Link { domain, markup: markup(&bytes[..at]) }, host + name.len() + tail))
 }
 
 #[cfg(test)]
@@ -548,15 +600,22 @@ mod tests {
     }
 
     #[test]
-    fn markup_is_told_from_brackets() {
+    fn a_links_markup_stands_right_before_it() {
         for (text, expected) in [
-            ("[URL=https://a.example]x[/url]", 2),
-            ("<a href=\"https://a.example\">x</A>", 2),
-            ("[link=https://a.example]x[/link]", 2),
-            ("[text](https://a.example) and if a <b", 0),
-            ("<article>, [urls], <abbr>", 0),
+            ("[URL=https://a.example]x[/url]", Some(Markup::Forum)),
+            ("[url]www.a.example[/url]", Some(Markup::Forum)),
+            ("[link=https://a.example]x[/link]", Some(Markup::Forum)),
+            ("[img]https://a.example/x.png[/img]", Some(Markup::Forum)),
+            ("<a href=\"https://a.example\">x</A>", Some(Markup::Html)),
+            ("<a class=x HREF='https://a.example'>x</A>", Some(Markup::Html)),
+            ("<a href=https://a.example>x</A>", Some(Markup::Html)),
+            ("[text](https://a.example)", None),
+            ("<https://a.example>", None),
+            ("\"https://a.example\"", None),
         ] {
-            assert_eq!(Reader::new(text).filter(|token| *token == Token::Markup).count(), expected, "{text}");
+            let found = Reader::new(text)
+                .find_map(|token| if let Token::Link(link) = token { Some(link.markup) } else { None });
+            assert_eq!(found, Some(expected), "{text}");
         }
     }
 
