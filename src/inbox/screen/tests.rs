@@ -127,7 +127,7 @@ fn throw_away_addresses_add_points_and_blocked_domains_hold() {
 fn links_count_by_their_number_and_by_what_stands_beside_them() {
     let words = |n: usize| "word ".repeat(n);
     for (links, beside, points) in [
-        (0, 0, 0),
+        (0, 1, 0),
         (1, 50, 0),
         (1, 11, 0),
         (1, 9, 1),
