@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::lexicon::{Weights, Words};
 use super::text::{Link, Markup, Reader, Token};
-use super::{Finding, Options, Signal, domains, name};
+use super::{Finding, Options, Signal, name};
 use crate::inbox::parse::Entry;
 
 /// Offers that weigh less say nothing: most words of the lexicon are anybody's.

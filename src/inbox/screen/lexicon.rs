@@ -155,11 +155,9 @@ impl Lexicon {
 
 /// Where a hash is looked for, and what it is told by there.
 fn split(hash: u64) -> (usize, u32) {
-    let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
-    (
-        usize::from(u16::from_be_bytes([a, b])) % SLOTS,
-        u32::from_be_bytes([c, d, e, f]) ^ u32::from_be_bytes([g, h, 0, 0]),
-    )
+    let bytes = hash.to_be_bytes();
+    let place = u16::from_be_bytes([bytes[0], bytes[1]]);
+    (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
 }
 
 fn words(text: &str) -> Vec<Word> {

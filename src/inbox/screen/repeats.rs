@@ -137,15 +137,13 @@ fn keep(smallest: &mut [u64; KEPT], hash: u64) {
 fn observe_hash(set: &mut [Place; WAYS], hash: u64, sender: u32, seconds: u32) -> usize {
     let window = u32::try_from(WINDOW.as_secs()).unwrap_or(u32::MAX);
     let is_live = |place: &Place| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;
-    let place = match set.iter().position(|place| is_live(place) && place.hash == hash) {
-        Some(at) => &mut set[at],
-        None => {
-            let worth = |place: &Place| if is_live(place) { (place.senders(), place.seen) } else { (0, 0) };
-            let at = (0..WAYS).min_by_key(|at| worth(&set[*at])).unwrap_or_default();
-            set[at] = Place { hash, ..Place::default() };
-            &mut set[at]
-        }
-    };
+    let known = set.iter().position(|place| is_live(place) && place.hash == hash);
+    let worth = |place: &Place| if is_live(place) { (place.senders(), place.seen) } else { (0, 0) };
+    let at = known.or_else(|| (0..WAYS).min_by_key(|at| worth(&set[*at]))).unwrap_or_default();
+    let place = &mut set[at];
+    if known.is_none() {
+        *place = Place { hash, ..Place::default() };
+    }
     place.seen = seconds;
     let others = place.senders.iter().filter(|known| **known != 0 && **known != sender).count();
     if !place.senders.contains(&sender)

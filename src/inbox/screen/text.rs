@@ -345,10 +345,9 @@ fn folded(c: char) -> Folded {
                 base => Folded::Letter(char::from(base), Script::Latin, case()),
             }
         }
-        // The soft hyphen comes along with texts from the web.
-        0xad | 0x300..=0x36f | 0x483..=0x489 | 0xfe00..=0xfe0f => Folded::Mark,
+        // Apostrophes belong to their words, and the soft hyphen comes along with texts from the web.
+        0xad | 0x2bc | 0x300..=0x36f | 0x483..=0x489 | 0x2019 | 0xfe00..=0xfe0f => Folded::Mark,
         0x200b..=0x200d | 0x2060..=0x2064 | 0xfeff | 0x180e | 0x202a..=0x202e => Folded::Unseen,
-        0x2019 | 0x2bc => Folded::Mark,
         0x180..=0x24f | 0x1e00..=0x1eff => Folded::Letter(lower(c), Script::Latin, case()),
         0x370..=0x3ff | 0x1f00..=0x1fff if c.is_alphabetic() => {
             // Units and names of constants are written with these among Latin letters.
@@ -356,6 +355,11 @@ fn folded(c: char) -> Folded {
                 if matches!(c, 'μ' | 'Ω' | 'Δ' | 'π' | 'β') { Script::Other } else { Script::Greek };
             Folded::Letter(lower(c), script, case())
         }
+        // Russian and its like, without looking anything up.
+        0x410..=0x42f => {
+            Folded::Letter(char::from_u32(code + 0x20).unwrap_or(c), Script::Cyrillic, Case::Upper)
+        }
+        0x430..=0x44f => Folded::Letter(c, Script::Cyrillic, Case::Lower),
         0x400..=0x52f => Folded::Letter(lower(c), Script::Cyrillic, case()),
         0x3002 | 0xff01 | 0xff0e | 0xff1f | 0x61f | 0x6d4 | 0x964 | 0x2026 => Folded::Stop,
         0xff21..=0xff3a | 0xff41..=0xff5a => {
@@ -409,10 +413,8 @@ fn like(c: char) -> char {
 
 /// How a link is written, from what stands right before it.
 fn markup(before: &[u8]) -> Option<Markup> {
-    let before = match before {
-        [before @ .., b'"' | b'\''] => before,
-        before => before,
-    };
+    let unquoted = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'"));
+    let before = unquoted.unwrap_or(before);
     let ends = |with: &str| {
         before.len() >= with.len()
             && before[before.len() - with.len()..].eq_ignore_ascii_case(with.as_bytes())
