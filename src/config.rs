@@ -18,6 +18,7 @@ use crate::inbox::deliver::Kind;
 use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::form::FORMS;
 use crate::inbox::limit::{self, Quota};
+use crate::inbox::screen::{self, Signal};
 use crate::inbox::{email::Mailbox, store};
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
 use crate::web::{Address, agent};
@@ -51,6 +52,8 @@ pub struct Config {
     pub limits: limit::Options,
     /// Whose agents are recognised; where the site is, is filled in once it is known.
     pub agents: agent::Options,
+    /// What is held to be looked at.
+    pub screening: screen::Options,
     /// The effective settings in the order in which they are documented.
     pub settings: Vec<Setting>,
 }
@@ -192,6 +195,7 @@ impl Config {
             },
         };
         r.get("limits.shared_url", "", value::not_yet("limits across several machines"));
+        let screening = screening(r, folder);
         let signals = resources::Signals {
             search: r.get("content_signals.search", "", value::maybe),
             ai_input: r.get("content_signals.ai_input", "", value::maybe),
@@ -293,6 +297,7 @@ impl Config {
             housekeeping,
             limits,
             agents,
+            screening,
             settings: Vec::new(),
         }
     }
@@ -347,6 +352,36 @@ impl Config {
         self.resources.base_url = base_url;
         self
     }
+}
+
+/// `[screening]`, with a weight for each signal that has one.
+fn screening(r: &mut Reader<'_>, folder: &Path) -> screen::Options {
+    let mut options = screen::Options {
+        enabled: r.get("screening.enabled", "true", value::flag),
+        threshold: r.get("screening.threshold", "50", value::count(1..=1000)),
+        points: screen::Points::default(),
+        disposable: domains(r, folder, "screening.disposable_domains"),
+        blocked: domains(r, folder, "screening.blocked_domains"),
+    };
+    for signal in Signal::ALL {
+        if let Some(points) = signal.default_points() {
+            let key = format!("screening.points.{}", signal.name().replace('-', "_"));
+            options.points.set(signal, r.get(&key, &points.to_string(), value::count(0..=1000)));
+        }
+    }
+    options
+}
+
+/// A file of domains, one a line.
+fn domains(r: &mut Reader<'_>, folder: &Path, key: &str) -> screen::Domains {
+    let path = r.get(key, "", value::text);
+    if path.is_empty() {
+        return screen::Domains::default();
+    }
+    let text = std::fs::read_to_string(folder.join(path)).map_err(|error| format!("cannot be read: {error}"));
+    let domains = text.and_then(|text| screen::Domains::parse(&text).map_err(|fault| fault.to_string()));
+    r.refuse_if(domains.is_err(), key, domains.as_ref().err().map_or("", String::as_str));
+    domains.unwrap_or_default()
 }
 
 /// An absolute path without `..` or symbolic links, as far as it exists already.
@@ -636,6 +671,31 @@ mod tests {
             &["frontdesk.toml: `store.data_dir` must not be inside a folder that is published"],
         );
         refuse("[[site.footer]]\ntitle = \"x\"\n", &[], &["frontdesk.toml:1: `site.footer` must be groups"]);
+    }
+
+    #[test]
+    fn lists_of_domains_are_read_from_files_and_their_faults_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let list = folder.path().join("domains.txt");
+        let path = list.to_str().expect("a name");
+        let environment = [("FRONTDESK_SCREENING__BLOCKED_DOMAINS", path)];
+        std::fs::write(&list, "# ours\nbad.example.com\n").expect("it can be written");
+        let config = accept("[screening.points]\nhoneypot = 7\n", &environment, &[]);
+        assert!(config.screening.blocked.lists("bad.example.com"));
+        assert_eq!(config.screening.points.get(Signal::Honeypot), 7);
+        std::fs::write(&list, "# ours\nbad\n").expect("it can be written");
+        refuse(
+            "",
+            &environment,
+            &[
+                "FRONTDESK_SCREENING__BLOCKED_DOMAINS: `screening.blocked_domains` has no domain such as \"example.com\" in line 2",
+            ],
+        );
+        refuse(
+            "[screening]\ndisposable_domains = \"none.txt\"",
+            &[],
+            &["frontdesk.toml:2: `screening.disposable_domains` cannot be read"],
+        );
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub mod text;
 
 pub use form::{CONTACT, FORMS, Form, MAX_BODY_BYTES, WAITLIST};
 pub use limit::{Decision, Limiter, Source};
-pub use parse::{Entry, Rejection, parse};
+pub use parse::{Entry, Extras, Parsed, Rejection, parse, parse_with_extras};
 pub use pressure::Pressure;
+pub use screen::{Repeats, Verdict, screen};
 pub use store::{Accepted, Arrival, Filter, Reader, Store, StoreError};
 pub use submission::{Screening, Status, Submission};

@@ -27,8 +27,10 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use self::agent::Agents;
+use crate::inbox::Pressure;
 use crate::inbox::deliver::worker::Confirmations;
 use crate::inbox::limit::Limiter;
+use crate::inbox::screen::{self, Repeats};
 use crate::inbox::store::Store;
 use crate::pages::Site;
 
@@ -97,6 +99,10 @@ impl Default for Options {
 pub struct Desk {
     /// Where submissions are kept.
     pub store: Store,
+    /// Which messages came more than once lately.
+    pub repeats: Repeats,
+    /// Whose requests were refused lately.
+    pub pressure: Arc<Pressure>,
     /// What a reload replaces, all of it at once. A request sees one state of it from beginning to end.
     pub live: ArcSwap<Live>,
 }
@@ -110,6 +116,8 @@ pub struct Live {
     pub confirmations: Confirmations,
     /// How often one source may submit. Stays the same over a reload that leaves its options alone.
     pub limiter: Arc<Limiter>,
+    /// What is held to be looked at.
+    pub screening: Arc<screen::Options>,
     /// Which agents are recognised. Stays the same likewise, with the keys that it has fetched.
     pub agents: Arc<Agents>,
     /// How this server is run.

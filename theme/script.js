@@ -54,10 +54,11 @@ for (const desk of document.querySelectorAll("[data-desk]")) {
   const form = desk.querySelector("form");
   const status = form.querySelector("[data-status]");
   const button = form.querySelector("button");
-  const fields = [...form.elements].filter((it) => it.name);
+  const fields = [...form.elements].filter((it) => it.name && it.tabIndex >= 0);
+  const unseen = form.querySelector("[name][tabindex]"); // for programs that fill in whatever they find
   const labels = Object.fromEntries(fields.map((it) => [it.name, it.labels[0].firstChild.data.trim()]));
   const hints = new Map(fields.map((it) => [it, it.getAttribute("aria-describedby")]));
-  let lastBody, key, busy;
+  let lastBody, key, busy, began = Date.now();
 
   const mark = (field, text) => {
     const error = document.getElementById(`${field.id}-error`);
@@ -93,17 +94,20 @@ for (const desk of document.querySelectorAll("[data-desk]")) {
   const send = async () => {
     const filled = fields.filter((it) => it.required || it.value);
     const value = (it) => (it.type === "email" ? it.value.trim() : it.value);
-    const body = JSON.stringify(Object.fromEntries(filled.map((it) => [it.name, value(it)])));
+    const content = Object.fromEntries(filled.map((it) => [it.name, value(it)]));
     // The same content sent again is the same submission; changed content is a new one.
+    const body = JSON.stringify(content);
     if (body !== lastBody) key = uuid();
     lastBody = body;
+    if (unseen?.value) content.desk_note = unseen.value;
+    content.desk_ms = Math.max(0, Date.now() - began);
 
     let answer, said;
     try {
       answer = await fetch(form.action, {
         method: "POST",
         headers: { "Content-Type": "application/json", "Idempotency-Key": key },
-        body,
+        body: JSON.stringify(content),
         signal: AbortSignal.timeout?.(30000),
       });
       said = await answer.json().catch(() => ({}));

@@ -21,6 +21,7 @@ use crate::config::{Config, Flag};
 use crate::fault::Severity;
 use crate::inbox::deliver::worker::Worker;
 use crate::inbox::limit::Limiter;
+use crate::inbox::screen::Repeats;
 use crate::inbox::store::Store;
 use crate::pages::Site;
 use crate::web::agent::Agents;
@@ -51,11 +52,17 @@ pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<
         confirmations: worker.confirmations(),
         limiter: Arc::new(Limiter::new(&config.limits)),
         agents: Arc::new(Agents::new(&config.agents)),
+        screening: Arc::new(config.screening.clone()),
         options: Arc::new(config.web.clone()),
         generation: 1,
     };
     let rest = live.site.clone();
-    let desk = Arc::new(Desk { store, live: ArcSwap::from_pointee(live) });
+    let desk = Arc::new(Desk {
+        store,
+        repeats: Repeats::new(Instant::now()),
+        pressure: Arc::default(),
+        live: ArcSwap::from_pointee(live),
+    });
     let (reasons, asked) = mpsc::channel();
     let _watcher = watch.then(|| reload::watch(folder, &config.store.path, reasons.clone())).transpose()?;
     let stop = heed_signals(reasons)?;
@@ -73,10 +80,22 @@ pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
     web::serve(&desk, sockets, &stop)?;
+    note_pressure(&desk);
     worker.stop();
     desk.store.clone().close();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes down whose requests were refused since that was last done.
+fn note_pressure(desk: &Desk) {
+    let refused = desk.pressure.drain();
+    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build()
+        && !refused.is_empty()
+    {
+        // It is as good as gone if it cannot be written now.
+        let _ = runtime.block_on(desk.store.pressed(refused, jiff::Timestamp::now()));
+    }
 }
 
 /// The site, compressed as far as it should be before the first answer. Warnings are counted, errors end it.

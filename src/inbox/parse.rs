@@ -7,6 +7,7 @@
 //! No sentence repeats what the visitor sent, so that an answer or a log line never carries it.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -51,6 +52,30 @@ impl fmt::Debug for Entry {
         let names: Vec<_> = self.fields().map(|(name, _)| name).collect();
         f.debug_struct("Entry").field("form", &self.form.name).field("fields", &names).finish_non_exhaustive()
     }
+}
+
+/// The member that the theme's forms have as a field which nobody sees. Whoever fills it in has not looked.
+pub const HONEYPOT: &str = "desk_note";
+/// The member by which the theme's script says how many milliseconds filling in took.
+pub const TIME_TO_FILL: &str = "desk_ms";
+
+/// What a request body may say beside the form's fields, for screening alone. None of it is required, documented or kept,
+/// and a value of the wrong type is as good as none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Whether the field that nobody sees was filled in.
+    pub honeypot: bool,
+    /// How long filling in took, as the sender says.
+    pub time_to_fill: Option<Duration>,
+}
+
+/// A body that was read: what is kept, and what is only looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// What the visitor sent.
+    pub entry: Entry,
+    /// What was sent along with it.
+    pub extras: Extras,
 }
 
 /// Why a body is not acceptable. `Display` is one whole sentence for the visitor.
@@ -98,13 +123,19 @@ pub enum Problem {
 
 /// Reads the body of a POST to `form`. The caller has seen to [`super::MAX_BODY_BYTES`].
 pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
-    let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
-    let members = read_object(form, text)?;
-    let shape = choose_shape(form, &members);
-    check_fields(form, shape, members)
+    parse_with_extras(form, body).map(|parsed| parsed.entry)
 }
 
-fn read_object(form: &'static Form, text: &str) -> Result<Members, Rejection> {
+/// The same, with what screening looks at beside the fields.
+pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<Parsed, Rejection> {
+    let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
+    let (members, extras) = read_object(form, text)?;
+    let shape = choose_shape(form, &members);
+    let entry = check_fields(form, shape, members)?;
+    Ok(Parsed { entry, extras })
+}
+
+fn read_object(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let first = text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
     let members = match first {
@@ -172,6 +203,7 @@ fn check_fields(form: &'static Form, shape: &'static [Field], members: Members) 
 fn check_field(field: &'static Field, given: Option<Given>) -> Result<Option<String>, Vec<Problem>> {
     let text = match given {
         Some(Given::Text(text)) => text,
+        Some(Given::Number(_)) => return Err(vec![Problem::NotAString("a number")]),
         Some(Given::Other(found)) => return Err(vec![Problem::NotAString(found)]),
         None if field.required => return Err(vec![Problem::Missing]),
         None => return Ok(None),
@@ -213,24 +245,44 @@ type Members = Vec<(&'static str, Given)>;
 /// A member's value, as far as a form can use it.
 enum Given {
     Text(String),
+    /// Whole and not negative, if it is known which.
+    Number(Option<u64>),
     Other(&'static str),
 }
 
 struct MembersVisitor(&'static Form);
 
 impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members;
+    type Value = (Members, Extras);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(Members, Extras), A::Error> {
         let mut members = Members::new();
-        while let Some(Key(name)) = map.next_key_seed(KnownKey(self.0))? {
-            let Some(name) = name else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
+        let mut extras = Extras::default();
+        while let Some(key) = map.next_key_seed(KnownKey(self.0))? {
+            let name = match key {
+                Key::Field(name) => name,
+                Key::Honeypot => {
+                    let given: Given = map.next_value()?;
+                    extras.honeypot =
+                        matches!(given, Given::Text(text) if !text.chars().all(char::is_whitespace));
+                    continue;
+                }
+                Key::TimeToFill => {
+                    let given: Given = map.next_value()?;
+                    extras.time_to_fill = match given {
+                        Given::Number(milliseconds) => milliseconds.map(Duration::from_millis),
+                        _ => None,
+                    };
+                    continue;
+                }
+                Key::Unknown => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
             };
             let given = map.next_value()?;
             match members.iter_mut().find(|(known, _)| *known == name) {
@@ -238,12 +290,18 @@ impl<'de> Visitor<'de> for MembersVisitor {
                 None => members.push((name, given)),
             }
         }
-        Ok(members)
+        Ok((members, extras))
     }
 }
 
-/// A member's name as the form spells it, or nothing where the form has no such field.
-struct Key(Option<&'static str>);
+/// What a member's name stands for.
+enum Key {
+    /// A field, as the form spells it.
+    Field(&'static str),
+    Honeypot,
+    TimeToFill,
+    Unknown,
+}
 
 struct KnownKey(&'static Form);
 
@@ -263,8 +321,13 @@ impl Visitor<'_> for KnownKey {
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Key, E> {
-        let known = self.0.fields.iter().chain(self.0.alternative.into_iter().flatten());
-        Ok(Key(known.map(|field| field.name).find(|known| *known == name)))
+        let mut known = self.0.fields.iter().chain(self.0.alternative.into_iter().flatten());
+        Ok(match known.find(|field| field.name == name) {
+            Some(field) => Key::Field(field.name),
+            None if name == HONEYPOT => Key::Honeypot,
+            None if name == TIME_TO_FILL => Key::TimeToFill,
+            None => Key::Unknown,
+        })
     }
 }
 
@@ -292,15 +355,15 @@ impl<'de> Visitor<'de> for GivenVisitor {
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Given, E> {
-        Ok(Given::Other("a number"))
+        Ok(Given::Number(None))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Given, E> {
-        Ok(Given::Other("a number"))
+    fn visit_u64<E>(self, number: u64) -> Result<Given, E> {
+        Ok(Given::Number(Some(number)))
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Given, E> {
-        Ok(Given::Other("a number"))
+        Ok(Given::Number(None))
     }
 
     fn visit_unit<E>(self) -> Result<Given, E> {
@@ -556,6 +619,27 @@ mod tests {
             "`name` must have at most 200 characters (it has 1,000,201) and is required and must not be empty; \
              `message` must not contain the NUL character (U+0000).",
         );
+    }
+
+    #[test]
+    fn what_is_only_looked_at_comes_beside_the_fields_and_is_never_at_fault() {
+        let check = |members: &str, honeypot: bool, milliseconds: Option<u64>| {
+            let body = format!(r#"{{"email":"a@b"{members}}}"#);
+            let parsed = parse_with_extras(&WAITLIST, body.as_bytes()).unwrap();
+            let time_to_fill = milliseconds.map(Duration::from_millis);
+            assert_eq!(parsed.extras, Extras { honeypot, time_to_fill }, "{body}");
+            assert_eq!(parsed.entry.fields().collect::<Vec<_>>(), [("email", "a@b")], "{body}");
+        };
+        check("", false, None);
+        check(r#","desk_note":"x","desk_ms":1500"#, true, Some(1500));
+        check(r#","desk_note":"","desk_ms":0"#, false, Some(0));
+        check(r#","desk_note":" \n","desk_ms":"1500""#, false, None);
+        check(r#","desk_note":true,"desk_ms":-1"#, false, None);
+        check(r#","desk_note":["x"],"desk_ms":1.5"#, false, None);
+        check(r#","desk_note":null,"desk_ms":null"#, false, None);
+        check(r#","desk_note":{"a":1},"desk_ms":18446744073709551616"#, false, None);
+        check(r#","desk_note":"x","desk_note":"","desk_ms":1,"desk_ms":2"#, false, Some(2));
+        check(r#","Desk_Note":"x","desk_MS":1"#, false, None);
     }
 
     #[test]

@@ -48,9 +48,10 @@ impl Pressure {
         Pressure::default()
     }
 
-    /// Counts a refused request.
-    pub fn note(&self, source: Source, form: &'static str) {
+    /// Counts a refused request, and says whether it is the first since the last draining.
+    pub fn note(&self, source: Source, form: &'static str) -> bool {
         let mut counts = self.lock();
+        let is_first = counts.is_empty();
         let is_full = counts.len() >= MAX_COUNTED;
         match counts.entry((Some(source), form)) {
             Entry::Occupied(mut count) => *count.get_mut() += 1,
@@ -59,6 +60,7 @@ impl Pressure {
                 count.insert(1);
             }
         }
+        is_first
     }
 
     /// What was counted since it was last asked, the most first, for [`Store::pressed`](super::Store::pressed).
@@ -117,7 +119,11 @@ mod tests {
         let pressure = Pressure::new();
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..1000).for_each(|n| pressure.note(source(n % 10), "contact")));
+                scope.spawn(|| {
+                    for n in 0..1000 {
+                        pressure.note(source(n % 10), "contact");
+                    }
+                });
             }
         });
         assert_eq!(pressure.drain().iter().map(|refused| refused.count).collect::<Vec<_>>(), [400; 10]);

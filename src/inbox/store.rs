@@ -449,10 +449,10 @@ struct Job {
     fields: String,
     /// The same, readable for its recipient alone; `fields` is empty then.
     sealed: Option<Vec<u8>>,
-    /// As they were when it arrived.
-    options: Arc<Options>,
     /// Screening's reasons as JSON, if there are any. Without details where it is sealed.
     reasons: Option<String>,
+    /// As they were when it arrived.
+    options: Arc<Options>,
 }
 
 impl Job {

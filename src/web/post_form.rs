@@ -1,12 +1,13 @@
 //! POST: one form, from the bytes on the wire to the row on the disk.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::Method;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use http::request::Parts;
 use hyper::body::Incoming;
+use jiff::Timestamp;
 
 use super::answer::{Answer, Refusal, accepted};
 use super::client::client_of;
@@ -14,9 +15,12 @@ use super::socket::Peer;
 use super::{Desk, Live, body};
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Admission, Source, Standings};
-use crate::inbox::parse::parse;
-use crate::inbox::screen::Verdict;
+use crate::inbox::parse::{Parsed, parse_with_extras};
+use crate::inbox::screen::{Origin, Rate, Signals, screen};
 use crate::inbox::store::Arrival;
+
+/// What the limiter refuses is written down about so often.
+const PRESSURE_IS_NOTED: Duration = Duration::from_mins(1);
 
 /// Answers a request for a form's endpoint.
 pub(super) async fn answer(
@@ -33,11 +37,12 @@ pub(super) async fn answer(
         let decision = live.limiter.take(source, form, now);
         let result = match decision.admission {
             Admission::Allowed { over_form_limit } => {
-                let hold = over_form_limit.then(|| OVER_FORM_LIMIT.to_owned());
-                submit(desk, &live, form, source, hold, head, body).await
+                let sender = Sender { source, rate: rate(decision.standings.as_ref()), over_form_limit };
+                submit(desk, &live, form, &sender, head, body).await
             }
-            // Rounded up, so that who waits as long as told is let in.
             Admission::Refused { retry_after, .. } => {
+                note_pressure(desk, source, form);
+                // Rounded up, so that who waits as long as told is let in.
                 let seconds = retry_after.as_nanos().div_ceil(1_000_000_000);
                 Err(Refusal::TooMany(seconds.try_into().unwrap_or(u64::MAX)))
             }
@@ -50,22 +55,31 @@ pub(super) async fn answer(
         Ok(()) => accepted(),
         Err(refusal) => refusal.into_answer(),
     };
-    if let Some(standings) = standings {
-        describe_limits(&standings, answer.headers_mut());
+    if let Some(standings) = &standings {
+        describe_limits(standings, answer.headers_mut());
     }
     answer
 }
 
-/// Why a submission is held that comes while its form gets more than its quota.
-const OVER_FORM_LIMIT: &str = "the form gets more submissions than its limit";
+/// Who submits, as the limiter sees it.
+struct Sender {
+    source: Source,
+    rate: Rate,
+    over_form_limit: bool,
+}
+
+/// How much of its own quota a source has used; the network's is shared with others.
+fn rate(standings: Option<&Standings>) -> Rate {
+    let own = standings.into_iter().flatten().take(2);
+    Rate::of(own.map(|standing| (standing.remaining, standing.quota)))
+}
 
 /// Takes one submission in. When this returns, it is on stable storage, or nothing of it is.
 async fn submit(
     desk: &Desk,
     live: &Live,
     form: &'static Form,
-    source: Source,
-    hold: Option<String>,
+    sender: &Sender,
     head: &Parts,
     body: &mut Incoming,
 ) -> Result<(), Refusal> {
@@ -74,11 +88,22 @@ async fn submit(
     }
     let idempotency_key = idempotency_key(&head.headers);
     let bytes = body::read(&head.headers, body, live.options.body_timeout).await?;
-    let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
-    let verdict = Verdict { hold: hold.is_some(), ..Verdict::default() };
+    let Parsed { entry, extras } =
+        parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
+    let received_at = Timestamp::now();
+    let standing = live.agents.verify(head, received_at).await;
+    let signals = Signals {
+        rate: sender.rate,
+        form_over_limit: sender.over_form_limit,
+        repeats: desk.repeats.observe(&entry, sender.source, Instant::now()),
+        origin: origin(&head.headers, live.site.base_url()),
+        agent: standing.agent(),
+    };
+    let verdict = screen(&entry, &extras, &signals, &live.screening);
     // What is held goes nowhere until it is released, so nothing is there to be waited for.
     let confirms = !verdict.hold && live.options.confirmed_forms.contains(&form.name);
-    let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), verdict, agent: None };
+    let agent = standing.agent().map(str::to_owned);
+    let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, verdict, agent };
     let accepted = desk.store.accept(arrival).await.map_err(|error| {
         tracing::error!(form = form.name, %error, "a submission could not be kept");
         Refusal::NotKept
@@ -87,6 +112,28 @@ async fn submit(
         confirmed(desk, live, form, accepted.id()).await?;
     }
     Ok(())
+}
+
+/// Where a browser says that the form was sent from.
+fn origin(headers: &HeaderMap, base_url: &str) -> Origin {
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host = text(HOST).unwrap_or_default();
+    Origin::of(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host])
+}
+
+/// Fetch Metadata Request Headers.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Counts a refused request. The first one sees to it that all are written down a little later; should that fail, it is no
+/// reason to do anything else differently.
+fn note_pressure(desk: &Arc<Desk>, source: Source, form: &'static Form) {
+    if desk.pressure.note(source, form.name) {
+        let desk = desk.clone();
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(PRESSURE_IS_NOTED).await;
+            let _ = desk.store.pressed(desk.pressure.drain(), Timestamp::now()).await;
+        });
+    }
 }
 
 /// Waits until a channel has taken the submission over, for operators who want a 200 to mean that. If none has in time it is kept

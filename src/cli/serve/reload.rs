@@ -119,6 +119,7 @@ impl Reloader {
             confirmations: before.confirmations.clone(),
             limiter,
             agents,
+            screening: Arc::new(config.screening.clone()),
             options: Arc::new(config.web.clone()),
             generation: before.generation + 1,
         });

@@ -12,14 +12,14 @@ fn what_screening_said_is_kept_whether_or_not_it_was_held() {
     let desk = Desk::new();
     let mut passed = contact("passed");
     passed.verdict.score = 20;
-    passed.verdict.reasons = vec![reason(Signal::Content, 20, "2 words of offers")];
+    passed.verdict.reasons = vec![reason(Signal::Offer, 20, "2 words of offers")];
     passed.agent = Some("agent.example.com".to_owned());
     let passed = desk.get(desk.keep_new(&passed));
     assert_eq!(
         (passed.status, passed.held, passed.agent.as_deref()),
         (Status::Kept, None, Some("agent.example.com"))
     );
-    assert_eq!(passed.screening, screening(20, &[(Signal::Content, 20, "2 words of offers")], false));
+    assert_eq!(passed.screening, screening(20, &[(Signal::Offer, 20, "2 words of offers")], false));
     let clean = desk.get(desk.keep_new(&contact("clean")));
     assert_eq!((clean.screening, clean.agent), (screening(0, &[], false), None));
     let held = desk

@@ -1,0 +1,53 @@
+//! Screening: whatever is written, the verdict is the same each time, adds up, and quotes nothing but domains.
+
+#![no_main]
+
+use std::time::Duration;
+
+use frontdesk::inbox::form::CONTACT;
+use frontdesk::inbox::parse::{Extras, parse_with_extras};
+use frontdesk::inbox::screen::{Options, Origin, Rate, Signal, Signals, Verdict, screen};
+use libfuzzer_sys::fuzz_target;
+use serde_json::json;
+
+fuzz_target!(|input: &str| {
+    let (name, message) = input.split_once('\n').unwrap_or(("Ada", input));
+    let body = json!({"name": name, "email": "ada@example.com", "message": message}).to_string();
+    let Ok(parsed) = parse_with_extras(&CONTACT, body.as_bytes()) else { return };
+    let options = Options::default();
+    let bits = input.len();
+    let extras = Extras {
+        honeypot: bits & 1 > 0,
+        time_to_fill: (bits & 2 > 0).then(|| Duration::from_millis(bits as u64)),
+    };
+    let signals = Signals {
+        rate: Rate::of([(30, 30), (300 - u32::try_from(bits % 300).unwrap_or_default(), 300)]),
+        form_over_limit: bits & 4 > 0,
+        repeats: u32::try_from(bits % 7).unwrap_or_default(),
+        origin: Origin::of(Some(name), None, &["https://www.example.com"]),
+        agent: None,
+    };
+    let verdict = screen(&parsed.entry, &extras, &signals, &options);
+    assert_eq!(verdict, screen(&parsed.entry, &extras, &signals, &options), "the same verdict each time");
+    check(&verdict);
+    assert_eq!(verdict.reasons.iter().any(|reason| reason.signal == Signal::Honeypot), extras.honeypot);
+
+    let plain = screen(&parsed.entry, &Extras::default(), &Signals::default(), &options);
+    assert!(plain.score <= verdict.score, "what the request shows never takes points off");
+    let linked = json!({"name": name, "email": "ada@example.com", "message": format!("{message} https://www.example.com/a")});
+    if let Ok(linked) = parse_with_extras(&CONTACT, linked.to_string().as_bytes()) {
+        let linked = screen(&linked.entry, &Extras::default(), &Signals::default(), &options);
+        assert!(linked.score >= plain.score, "a link never improves it");
+    }
+});
+
+fn check(verdict: &Verdict) {
+    assert_eq!(verdict.score, verdict.reasons.iter().map(|reason| reason.points).sum::<u32>());
+    assert_eq!(verdict.hold, verdict.score >= verdict.threshold);
+    assert!(verdict.reasons.is_sorted_by(|a, b| a.points >= b.points));
+    assert!(!verdict.because().contains(char::is_control), "one line");
+    for reason in &verdict.reasons {
+        assert!(reason.points > 0 && !reason.detail.is_empty());
+        assert_eq!(Signal::named(reason.signal.name()), Some(reason.signal));
+    }
+}

@@ -1,0 +1,179 @@
+//! Lists of domains: the built-in one of throw-away addresses, and the operator's own.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// Sorted by byte, one a line, below a head of comments.
+const BUILT_IN: &str = include_str!("disposable.txt");
+
+/// Whether addresses at this domain are thrown away after use: it, or one that it is below, is on the built-in list or among
+/// what the operator adds, and not among what he takes out. Nothing is allocated.
+pub(super) fn is_disposable(domain: &str, own: &Domains) -> bool {
+    !own.excepts(domain) && (own.lists(domain) || parents(domain).any(|name| is_line_of(BUILT_IN, name)))
+}
+
+/// The domain and those that it is below, down to two labels.
+fn parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
+    std::iter::successors(Some(domain.trim_end_matches('.')), |name: &&'a str| {
+        let (_, parent) = name.split_once('.')?;
+        parent.contains('.').then_some(parent)
+    })
+}
+
+/// Looks for a line among sorted ones, whatever the case of the name.
+fn is_line_of(text: &str, name: &str) -> bool {
+    let bytes = text.as_bytes();
+    let (mut low, mut high) = (0, bytes.len());
+    // What is looked for begins at `low` or later, and before `high`; both are where lines begin.
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let start = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);
+        let end = bytes[start..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| start + at);
+        match compare(&bytes[start..end], name.as_bytes()) {
+            Ordering::Equal => return true,
+            Ordering::Less => low = end + 1,
+            Ordering::Greater => high = start,
+        }
+    }
+    false
+}
+
+/// A line, which is in lower case, with a name that need not be.
+fn compare(line: &[u8], name: &[u8]) -> Ordering {
+    line.iter().copied().cmp(name.iter().map(u8::to_ascii_lowercase))
+}
+
+/// What the operator lists, and what he excepts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Domains {
+    listed: Vec<String>,
+    excepted: Vec<String>,
+}
+
+/// A line that is neither a domain, nor one with `-` before it, nor a comment; its number, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotADomain(pub usize);
+
+impl std::error::Error for NotADomain {}
+
+impl fmt::Display for NotADomain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "has no domain such as \"example.com\" in line {}", self.0)
+    }
+}
+
+impl Domains {
+    /// Reads one domain a line. `#` begins a comment, and `-example.com` is an exception: it, and what is below it,
+    /// is not on the list.
+    pub fn parse(text: &str) -> Result<Domains, NotADomain> {
+        let mut domains = Domains::default();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let (list, name) = match line.strip_prefix('-') {
+                Some(name) => (&mut domains.excepted, name.trim()),
+                None => (&mut domains.listed, line),
+            };
+            if line.is_empty() {
+                continue;
+            }
+            let is_label = |label: &str| {
+                !label.is_empty()
+                    && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            };
+            if !name.contains('.') || !name.split('.').all(is_label) {
+                return Err(NotADomain(at + 1));
+            }
+            list.push(name.to_ascii_lowercase());
+        }
+        domains.listed.sort_unstable();
+        domains.excepted.sort_unstable();
+        Ok(domains)
+    }
+
+    /// Whether it lists the domain or one that the domain is below, and does not except it.
+    pub fn lists(&self, domain: &str) -> bool {
+        !self.listed.is_empty() && !self.excepts(domain) && holds(&self.listed, domain)
+    }
+
+    fn excepts(&self, domain: &str) -> bool {
+        !self.excepted.is_empty() && holds(&self.excepted, domain)
+    }
+}
+
+fn holds(sorted: &[String], domain: &str) -> bool {
+    parents(domain)
+        .any(|name| sorted.binary_search_by(|line| compare(line.as_bytes(), name.as_bytes())).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_list_is_sorted_and_every_line_of_it_is_found() {
+        let names: Vec<&str> = BUILT_IN.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(names.len() > 5000, "{}", names.len());
+        assert!(names.is_sorted() && BUILT_IN.ends_with('\n'));
+        assert!(names.iter().all(|name| is_line_of(BUILT_IN, name)));
+        assert!(names.iter().all(|name| !is_line_of(BUILT_IN, &name[1..]) || names.contains(&&name[1..])));
+        let said = BUILT_IN.lines().filter(|line| line.starts_with('#')).any(|line| line.contains("CC0"));
+        assert!(said, "the head of the list names its licence");
+    }
+
+    #[test]
+    fn what_is_below_a_listed_domain_counts_in_whatever_case() {
+        let none = Domains::default();
+        for (domain, expected) in [
+            ("mailinator.com", true),
+            ("MAILINATOR.com", true),
+            ("a.b.mailinator.com", true),
+            ("mailinator.com.", true),
+            ("nomailinator.example", false),
+            ("mailinator.com.example.com", false),
+            ("ailinator.com", false),
+            ("com", false),
+            ("", false),
+            ("[192.0.2.1]", false),
+            ("zzzz.zzzz", false),
+            ("0.0", false),
+        ] {
+            assert_eq!(is_disposable(domain, &none), expected, "{domain}");
+        }
+    }
+
+    #[test]
+    fn free_mail_for_keeps_is_not_disposable() {
+        for domain in
+            ["gmail.com", "outlook.com", "yahoo.co.jp", "gmx.de", "web.de", "proton.me", "icloud.com"]
+        {
+            assert!(!is_disposable(domain, &Domains::default()), "{domain}");
+        }
+    }
+
+    #[test]
+    fn the_operator_adds_and_takes_out() {
+        let own = Domains::parse("# ours\n\n throwaway.example # comment\n-Mailinator.com\n").unwrap();
+        for (domain, expected) in [
+            ("throwaway.example", true),
+            ("x.Throwaway.Example", true),
+            ("mailinator.com", false),
+            ("x.mailinator.com", false),
+            ("yopmail.com", true),
+            ("example.com", false),
+        ] {
+            assert_eq!(is_disposable(domain, &own), expected, "{domain}");
+        }
+        let own = Domains::parse("example.com\n-good.example.com").unwrap();
+        assert!(own.lists("example.com") && own.lists("bad.example.com"));
+        assert!(!own.lists("good.example.com") && !own.lists("x.good.example.com"));
+    }
+
+    #[test]
+    fn a_line_that_is_no_domain_is_told_by_its_number() {
+        for (text, line) in
+            [("example", 1), ("a.b\n\na b.c", 3), ("-", 1), ("a..b", 1), ("@a.b", 1), ("a.b\n.c", 2)]
+        {
+            assert_eq!(Domains::parse(text), Err(NotADomain(line)), "{text:?}");
+        }
+    }
+}

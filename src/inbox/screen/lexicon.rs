@@ -1,0 +1,298 @@
+//! The words of mass offers: phrases with weights, by topic, found in one pass over a text's words.
+//!
+//! `lexicon.txt` explains how they are written. A phrase counts once, however often it is there, and a topic for no more than
+//! [`MOST_OF_A_TOPIC`], so that a long text about search engines is not held for its length.
+
+use std::sync::LazyLock;
+
+use super::text::{Reader, Token, Word, mix};
+
+/// How much one topic can contribute.
+const MOST_OF_A_TOPIC: u32 = 10;
+/// How many words may stand where the lexicon has a `~`.
+const GAP: usize = 3;
+
+/// The topics of the lexicon, with what the operator reads.
+pub(super) const TOPICS: [(&str, &str); 13] = [
+    ("pitch", "cold pitch"),
+    ("search", "search ranking"),
+    ("placement", "paid links"),
+    ("design", "web design"),
+    ("leads", "address lists"),
+    ("money", "quick money"),
+    ("loans", "loans"),
+    ("gambling", "gambling"),
+    ("pills", "pills"),
+    ("dating", "dating"),
+    ("threat", "threats and false alarms"),
+    ("fame", "bought followers"),
+    ("goods", "dubious goods"),
+];
+
+const MONEY: [&str; 3] = ["money", "loans", "gambling"];
+
+/// A word's number in the lexicon; 0 for all that are not in it.
+type Id = u16;
+const UNKNOWN: Id = 0;
+const BREAK: Id = Id::MAX;
+
+/// How many places the table of words has: enough to be mostly free, few enough to stay in the nearest cache.
+const SLOTS: usize = 4096;
+
+struct Step {
+    /// Whether up to [`GAP`] words may come before it.
+    gap: bool,
+    words: Vec<Id>,
+}
+
+struct Phrase {
+    topic: usize,
+    weight: u32,
+    steps: Vec<Step>,
+}
+
+struct Lexicon {
+    /// Open addressing: hashes of words and their numbers, a power of two of them, most of them free.
+    table: Vec<(u32, Id)>,
+    phrases: Vec<Phrase>,
+    /// By the number of the first word.
+    first: Vec<Vec<u16>>,
+    /// Words that say enough alone to be looked for in disguise.
+    telling: Vec<bool>,
+    /// What stands for all numbers, written `0`.
+    any_number: Id,
+}
+
+static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(include_str!("lexicon.txt")));
+
+impl Lexicon {
+    fn read(text: &str) -> Lexicon {
+        let mut lexicon = Lexicon {
+            table: vec![(0, UNKNOWN); SLOTS],
+            phrases: Vec::new(),
+            first: vec![Vec::new()],
+            telling: vec![false],
+            any_number: UNKNOWN,
+        };
+        lexicon.any_number = lexicon.number(mix(0, '0'));
+        let mut topic = None;
+        for line in text.lines() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                topic = TOPICS.iter().position(|(known, _)| *known == name);
+                continue;
+            }
+            let (Some(topic), Some((weight, phrase))) = (topic, line.split_once(' ')) else { continue };
+            let Ok(weight) = weight.parse() else { continue };
+            lexicon.add(topic, weight, phrase);
+        }
+        lexicon
+    }
+
+    fn add(&mut self, topic: usize, weight: u32, phrase: &str) {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut gap = false;
+        for part in phrase.split_whitespace() {
+            if part == "~" {
+                gap = true;
+                continue;
+            }
+            let alternatives: Vec<Vec<Id>> = part
+                .split('|')
+                .map(|word| words(word).into_iter().map(|word| self.id(word)).collect())
+                .collect();
+            if let [sequence] = alternatives.as_slice() {
+                steps.extend(
+                    sequence
+                        .iter()
+                        .enumerate()
+                        .map(|(at, id)| Step { gap: gap && at == 0, words: vec![*id] }),
+                );
+            } else {
+                let words = alternatives.iter().filter_map(|sequence| sequence.first().copied()).collect();
+                steps.push(Step { gap, words });
+            }
+            gap = false;
+        }
+        let number = u16::try_from(self.phrases.len()).unwrap_or(u16::MAX);
+        if let Some(step) = steps.first() {
+            for id in step.words.clone() {
+                self.first[usize::from(id)].push(number);
+                self.telling[usize::from(id)] |= steps.len() == 1 && weight >= 3;
+            }
+        }
+        self.phrases.push(Phrase { topic, weight, steps });
+    }
+
+    fn slot(&self, hash: u64) -> usize {
+        let (place, tag) = split(hash);
+        let mut at = place;
+        while self.table[at].1 != UNKNOWN && self.table[at].0 != tag {
+            at = (at + 1) % SLOTS;
+        }
+        at
+    }
+
+    fn number(&mut self, hash: u64) -> Id {
+        let slot = self.slot(hash);
+        if self.table[slot].1 == UNKNOWN {
+            let id = Id::try_from(self.first.len()).unwrap_or(BREAK);
+            self.table[slot] = (split(hash).1, id);
+            self.first.push(Vec::new());
+            self.telling.push(false);
+        }
+        self.table[slot].1
+    }
+
+    fn id(&mut self, word: Word) -> Id {
+        if word.is_number() { self.any_number } else { self.number(word.hash) }
+    }
+
+    fn find(&self, hash: u64) -> Id {
+        self.table[self.slot(hash)].1
+    }
+}
+
+/// Where a hash is looked for, and what it is told by there.
+fn split(hash: u64) -> (usize, u32) {
+    let bytes = hash.to_be_bytes();
+    let place = u16::from_be_bytes([bytes[0], bytes[1]]);
+    (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
+}
+
+fn words(text: &str) -> Vec<Word> {
+    Reader::new(text)
+        .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
+        .collect()
+}
+
+/// The words of a text as the lexicon numbers them, in their order.
+#[derive(Default)]
+pub(super) struct Words {
+    ids: Vec<Id>,
+    /// Letters that stand alone, put together: `c a s i n o`.
+    spelled: (usize, u64),
+    /// How many words of the lexicon were disguised.
+    pub disguised: usize,
+}
+
+impl Words {
+    pub fn with_room_for(words: usize) -> Words {
+        Words { ids: Vec::with_capacity(words), ..Words::default() }
+    }
+
+    pub fn push(&mut self, word: Word) {
+        let lexicon = &*LEXICON;
+        let mut id = if word.is_number() { lexicon.any_number } else { lexicon.find(word.hash) };
+        if word.is_disguised() {
+            let looks = lexicon.find(word.looks);
+            if lexicon.telling[usize::from(looks)] {
+                self.disguised += 1;
+                id = looks;
+            }
+        }
+        if word.letters == 1 && word.digits == 0 {
+            // A word's hash is that of its letters, one after another, and so is what is put together of single ones.
+            let letter = lexicon_letter(word);
+            self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| mix(self.spelled.1, c)));
+        } else {
+            self.spell();
+        }
+        self.ids.push(id);
+    }
+
+    pub fn end_sentence(&mut self) {
+        self.spell();
+        if self.ids.last().is_some_and(|last| *last != BREAK) {
+            self.ids.push(BREAK);
+        }
+    }
+
+    fn spell(&mut self) {
+        let (letters, hash) = std::mem::take(&mut self.spelled);
+        if letters >= 5 {
+            let id = LEXICON.find(hash);
+            if LEXICON.telling[usize::from(id)] {
+                self.disguised += 1;
+                self.ids.push(id);
+            }
+        }
+    }
+
+    /// The weight of each topic's phrases.
+    pub fn weigh(&mut self) -> Weights {
+        self.end_sentence();
+        let lexicon = &*LEXICON;
+        let mut found = vec![false; lexicon.phrases.len()];
+        let mut weights = Weights::default();
+        for (at, id) in self.ids.iter().enumerate() {
+            if matches!(*id, UNKNOWN | BREAK) {
+                continue;
+            }
+            for number in &lexicon.first[usize::from(*id)] {
+                let number = usize::from(*number);
+                let phrase = &lexicon.phrases[number];
+                if !found[number] && follows(&phrase.steps[1..], &self.ids[at + 1..]) {
+                    found[number] = true;
+                    let weight = &mut weights.0[phrase.topic];
+                    *weight = (*weight + phrase.weight).min(MOST_OF_A_TOPIC);
+                }
+            }
+        }
+        weights
+    }
+}
+
+/// Phrases have few steps and fewer gaps, so that the work for each word of a text is bounded.
+fn follows(steps: &[Step], ids: &[Id]) -> bool {
+    let Some((step, rest)) = steps.split_first() else { return true };
+    for (at, id) in ids.iter().take(if step.gap { GAP + 1 } else { 1 }).enumerate() {
+        if *id == BREAK {
+            return false;
+        }
+        if step.words.contains(id) && follows(rest, &ids[at + 1..]) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The letter of a word of one.
+fn lexicon_letter(word: Word) -> Option<char> {
+    ('a'..='z').find(|c| mix(0, *c) == word.hash)
+}
+
+/// What was found, by topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weights([u32; TOPICS.len()]);
+
+impl Weights {
+    /// The weights of all topics, and one more for each topic but the first: an enquiry may be about one, but rarely touches two.
+    pub fn sum(&self) -> u32 {
+        let topics = self.0.iter().filter(|weight| **weight > 0).count();
+        self.0.iter().sum::<u32>() + u32::try_from(topics.saturating_sub(1)).unwrap_or_default()
+    }
+
+    /// Whether it is about money to be had.
+    pub fn money(&self) -> u32 {
+        self.0
+            .iter()
+            .zip(TOPICS)
+            .filter(|(_, (name, _))| MONEY.contains(name))
+            .map(|(weight, _)| weight)
+            .sum()
+    }
+
+    /// The topics by weight: `cold pitch 4, search ranking 3`.
+    pub fn named(&self) -> String {
+        let mut topics: Vec<(u32, &str)> = self
+            .0
+            .iter()
+            .zip(TOPICS)
+            .map(|(weight, (_, title))| (*weight, title))
+            .filter(|topic| topic.0 > 0)
+            .collect();
+        topics.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+        topics.iter().map(|(weight, title)| format!("{title} {weight}")).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,104 @@
+//! Where a browser says that a request was sent from: `Origin` (RFC 6454 §7) and `Sec-Fetch-Site` (Fetch Metadata).
+
+/// What the two header fields say together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Neither is there: a program, which has no origin to name.
+    #[default]
+    NotABrowser,
+    /// This site.
+    Same,
+    /// A browser sends `Origin` with each POST, and this one did not, or would not say which.
+    Missing,
+    /// Another site. Browsers ask before they send JSON across sites, and are told no, so that none should come here.
+    Foreign,
+}
+
+impl Origin {
+    /// Reads the values of `Origin` and `Sec-Fetch-Site`. `own` are this site's names: its base URL, and the
+    /// value of the request's `Host`, each with or without scheme and port.
+    pub fn of(origin: Option<&str>, sec_fetch_site: Option<&str>, own: &[&str]) -> Origin {
+        let site = sec_fetch_site.map(str::trim);
+        let says = |value: &str| site.is_some_and(|site| site.eq_ignore_ascii_case(value));
+        if says("cross-site") {
+            return Origin::Foreign;
+        }
+        match origin.map(str::trim) {
+            None if site.is_none() => Origin::NotABrowser,
+            None | Some("" | "null") => Origin::Missing,
+            // The browser compares what it sees, where a proxy may have changed the names that we see.
+            Some(_) if says("same-origin") => Origin::Same,
+            Some(origin) if own.iter().any(|own| authority(own).eq_ignore_ascii_case(authority(origin))) => {
+                Origin::Same
+            }
+            Some(_) => Origin::Foreign,
+        }
+    }
+}
+
+/// `www.example.com` of `https://www.example.com:443/`: without what stands for the same anyway.
+fn authority(url: &str) -> &str {
+    let rest = url.trim().split_once("://").map_or(url.trim(), |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    authority.strip_suffix(":443").or_else(|| authority.strip_suffix(":80")).unwrap_or(authority)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_says_nothing_is_no_browser() {
+        check(None, None, Origin::NotABrowser);
+    }
+
+    #[test]
+    fn the_own_origin_is_told_by_its_host_and_port() {
+        for own in [
+            "https://www.example.com",
+            "http://www.example.com",
+            "https://www.example.com:443",
+            "HTTPS://WWW.EXAMPLE.COM",
+            "http://127.0.0.1:8080",
+        ] {
+            check(Some(own), None, Origin::Same);
+            check(Some(own), Some("same-origin"), Origin::Same);
+            check(Some(own), Some("same-site"), Origin::Same);
+        }
+    }
+
+    #[test]
+    fn another_origin_is_foreign() {
+        for foreign in [
+            "https://example.com",
+            "https://www.example.com:8443",
+            "https://www.example.com.example.net",
+            "http://127.0.0.1:8081",
+            "https://xwww.example.com",
+        ] {
+            check(Some(foreign), None, Origin::Foreign);
+            check(Some(foreign), Some("same-site"), Origin::Foreign);
+        }
+        check(Some("https://www.example.com"), Some("cross-site"), Origin::Foreign);
+        check(None, Some("Cross-Site"), Origin::Foreign);
+    }
+
+    #[test]
+    fn what_a_browser_says_counts_more_than_names_that_a_proxy_changed() {
+        check(Some("https://shop.example.net"), Some("same-origin"), Origin::Same);
+    }
+
+    #[test]
+    fn a_browser_that_does_not_say_from_where_is_told_apart() {
+        check(None, Some("same-origin"), Origin::Missing);
+        check(None, Some("none"), Origin::Missing);
+        check(Some("null"), None, Origin::Missing);
+        check(Some(""), None, Origin::Missing);
+        check(Some("null"), Some("same-origin"), Origin::Missing);
+    }
+
+    fn check(origin: Option<&str>, site: Option<&str>, expected: Origin) {
+        let own = ["https://www.example.com/", "127.0.0.1:8080"];
+        assert_eq!(Origin::of(origin, site, &own), expected, "{origin:?} {site:?}");
+    }
+}
