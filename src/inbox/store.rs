@@ -34,6 +34,7 @@ use super::seal::Recipient;
 use super::submission::Status;
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, kept_by_restores, restore, verify};
 pub use sqlite::editor::Editor;
+pub use sqlite::queue::{ChannelQueue, Queue};
 pub use sqlite::read::{Found, Listing, Reader};
 pub use sqlite::stats::Tally;
 use writer::Writer;

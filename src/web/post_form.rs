@@ -9,13 +9,15 @@ use http::request::Parts;
 use hyper::body::Incoming;
 
 use super::answer::{Answer, Refusal, accepted};
+use super::metrics::Verdict;
+use super::request_id::RequestId;
 use super::socket::Peer;
 use super::source::client;
 use super::{Desk, Live, body};
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Decision, Source};
 use crate::inbox::parse::parse;
-use crate::inbox::store::Arrival;
+use crate::inbox::store::{Accepted, Arrival};
 
 /// Answers a request for a form's endpoint.
 pub(super) async fn answer(
@@ -33,14 +35,15 @@ pub(super) async fn answer(
     let source = Source::from(client(peer, &head.headers, &live.options));
     let decision = live.limiter.take(source, Instant::now());
     let result = if decision.allowed {
-        submit(desk, &live, form, source, head, body).await
+        submit(desk, &live, form, source, peer, head, body).await
     } else {
         // Rounded up, so that who waits as long as told is let in.
         let seconds = decision.retry_after.as_millis().div_ceil(1000).max(1);
         Err(Refusal::TooMany(seconds.try_into().unwrap_or(u64::MAX)))
     };
+    desk.metrics.submission(form, result.as_ref().map_or_else(Refusal::verdict, |verdict| *verdict));
     let mut answer = match result {
-        Ok(()) => accepted(),
+        Ok(_) => accepted(),
         Err(refusal) => refusal.into_answer(),
     };
     describe_limits(&decision, answer.headers_mut());
@@ -53,9 +56,10 @@ async fn submit(
     live: &Live,
     form: &'static Form,
     source: Source,
+    peer: Peer,
     head: &Parts,
     body: &mut Incoming,
-) -> Result<(), Refusal> {
+) -> Result<Verdict, Refusal> {
     if !is_json(&head.headers) {
         return Err(Refusal::MediaType);
     }
@@ -63,28 +67,43 @@ async fn submit(
     let bytes = body::read(&head.headers, body, live.options.body_timeout).await?;
     let entry = parse(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let arrival = Arrival { entry, idempotency_key, source, received_at: jiff::Timestamp::now(), hold: None };
+    let is_held = arrival.hold.is_some();
+    let request = || RequestId::of(peer, &head.headers, &live.options);
     let accepted = desk.store.accept(arrival).await.map_err(|error| {
-        tracing::error!(form = form.name, %error, "a submission could not be kept");
-        Refusal::NotKept
+        let request = request();
+        tracing::error!(%request, form = form.name, %error, "a submission could not be kept");
+        Refusal::NotKept(request)
     })?;
     if live.options.confirmed_forms.contains(&form.name) {
-        confirmed(desk, live, form, accepted.id()).await?;
+        confirmed(desk, live, form, accepted.id(), request).await?;
     }
-    Ok(())
+    Ok(match accepted {
+        Accepted::Duplicate(_) => Verdict::Duplicate,
+        Accepted::New(_) if is_held => Verdict::Held,
+        Accepted::New(_) => Verdict::Accepted,
+    })
 }
 
 /// Waits until a channel has taken the submission over, for operators who want a 200 to mean that. If none has in time it is kept
 /// and goes on being delivered all the same; sent again, it is recognised and waited for again.
-async fn confirmed(desk: &Desk, live: &Live, form: &'static Form, id: uuid::Uuid) -> Result<(), Refusal> {
+async fn confirmed(
+    desk: &Desk,
+    live: &Live,
+    form: &'static Form,
+    id: uuid::Uuid,
+    request: impl Fn() -> RequestId,
+) -> Result<(), Refusal> {
     match live.confirmations.wait(&desk.store, id, live.options.confirm_timeout).await {
         Ok(true) => Ok(()),
         Ok(false) => {
-            tracing::warn!(form = form.name, %id, "no channel has confirmed a submission in time");
-            Err(Refusal::NotConfirmed)
+            let request = request();
+            tracing::warn!(%request, form = form.name, %id, "no channel has confirmed a submission in time");
+            Err(Refusal::NotConfirmed(request))
         }
         Err(error) => {
-            tracing::error!(form = form.name, %id, %error, "it is not known whether a submission is delivered");
-            Err(Refusal::NotConfirmed)
+            let request = request();
+            tracing::error!(%request, form = form.name, %id, %error, "it is not known whether a submission is delivered");
+            Err(Refusal::NotConfirmed(request))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod backup;
+mod canary;
 mod channels;
 mod cli;
 mod connections;
@@ -12,6 +13,7 @@ mod forms;
 mod inbox;
 mod injection;
 mod mail;
+mod ops;
 mod pages;
 mod power;
 mod resources;

@@ -1,7 +1,7 @@
 //! A frontdesk of the test's own: the real binary, on free ports, with a data folder that goes away with it.
 
 use std::cell::RefCell;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -131,7 +131,7 @@ impl Desk {
         *self.expected.borrow_mut() = None;
     }
 
-    /// What it has written to standard error since it said where it listens, over all its lives.
+    /// What it has written to standard error, over all its lives: JSON, one object a line, unless the test wants it otherwise.
     pub fn log(&self) -> String {
         let mut said = self.said.borrow_mut();
         said.extend(self.stderr.iter().flat_map(mpsc::Receiver::try_iter));
@@ -220,28 +220,32 @@ fn spawn(
         .args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir"])
         .arg(data)
         .envs(environment.iter().map(|(name, value)| (name, value)))
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-    let (sender, lines) = mpsc::channel();
-    // Read until nobody wants it any more, or the server would block on a full pipe.
-    std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    let mut said = Vec::new();
+    let said = lines(child.stderr.take().expect("it is piped"));
+    let told = lines(child.stdout.take().expect("it is piped"));
     let (mut public, mut private) = (None, None);
     while public.is_none() || private.is_none() {
-        let Ok(line) = lines.recv_timeout(Duration::from_secs(30)) else {
+        let Ok(line) = told.recv_timeout(Duration::from_secs(30)) else {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(said);
+            return Err(said.iter().collect());
         };
-        let after = |words: &str| line.split_once(words)?.1.split_whitespace().next()?.parse().ok();
+        let after = |words: &str| line.strip_prefix(words)?.parse().ok();
         private = private.or_else(|| after("private listener on http://"));
-        public = public.or_else(|| after("  listening on http://"));
-        said.push(line);
+        public = public.or_else(|| after("listening on http://"));
     }
-    Ok((child, public.expect("it was said"), private.expect("it was said"), lines))
+    Ok((child, public.expect("it was said"), private.expect("it was said"), said))
+}
+
+/// The lines that come out of a pipe, read until nobody wants them any more: the server would find it full otherwise.
+fn lines(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    let pipe = BufReader::new(pipe);
+    std::thread::spawn(move || pipe.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
 }
 
 fn not_started(said: &[String]) -> ! {
