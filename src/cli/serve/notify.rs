@@ -50,6 +50,7 @@ impl Notify {
     }
 
     /// Site and configuration are being read again; [`Notify::ready`] follows, whether that goes well or not.
+    #[cfg_attr(not(test), expect(dead_code, reason = "nothing is reloaded yet"))]
     pub(super) fn reloading(&self) {
         self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading the site again", monotonic()));
     }

@@ -37,6 +37,7 @@ pub struct Desk {
     environment: Vec<(String, String)>,
     /// Dropping it closes the server's standard error.
     stderr: Option<mpsc::Receiver<String>>,
+    stdout: mpsc::Receiver<String>,
     said: RefCell<Vec<String>>,
     expected: RefCell<Option<usize>>,
 }
@@ -59,10 +60,11 @@ impl Desk {
     pub fn at(site: &Path, data: &Path, environment: &[(&str, &str)]) -> Self {
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let (child, address, ops, stderr) =
+        let (child, address, ops, stderr, stdout) =
             spawn(&[], site, data, &environment).unwrap_or_else(|said| not_started(&said));
         Self {
             stderr: Some(stderr),
+            stdout,
             said: RefCell::default(),
             address,
             ops,
@@ -138,6 +140,11 @@ impl Desk {
         said.join("\n")
     }
 
+    /// What it has written to standard output since it said there where it listens.
+    pub fn told(&self) -> String {
+        self.stdout.try_iter().collect::<Vec<_>>().join("\n")
+    }
+
     /// kill -9.
     pub fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
@@ -153,8 +160,9 @@ impl Desk {
     /// server said, if it ended before it listened.
     pub fn try_restart(&mut self, runner: &[&str]) -> Result<(), Vec<String>> {
         self.log();
-        let (child, address, ops, stderr) = spawn(runner, &self.site, &self.data, &self.environment)?;
-        (self.child, self.address, self.ops, self.stderr) = (child, address, ops, Some(stderr));
+        let (child, address, ops, stderr, stdout) = spawn(runner, &self.site, &self.data, &self.environment)?;
+        (self.child, self.address, self.ops, self.stderr, self.stdout) =
+            (child, address, ops, Some(stderr), stdout);
         Ok(())
     }
 
@@ -200,7 +208,7 @@ impl Drop for Desk {
     }
 }
 
-type Started = (Child, SocketAddr, SocketAddr, mpsc::Receiver<String>);
+type Started = (Child, SocketAddr, SocketAddr, mpsc::Receiver<String>, mpsc::Receiver<String>);
 
 fn spawn(
     runner: &[&str],
@@ -237,7 +245,7 @@ fn spawn(
         private = private.or_else(|| after("private listener on http://"));
         public = public.or_else(|| after("listening on http://"));
     }
-    Ok((child, public.expect("it was said"), private.expect("it was said"), said))
+    Ok((child, public.expect("it was said"), private.expect("it was said"), said, told))
 }
 
 /// The lines that come out of a pipe, read until nobody wants them any more: the server would find it full otherwise.
