@@ -35,13 +35,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     let (config, warnings) = site::examine(folder, flags)?;
     let log = Log::start(config.log);
     log.faults(&warnings);
-    match serve(folder, config, &log, started) {
-        Err(error) if log.is_json() => {
-            log.failure(&error);
-            Ok(ExitCode::FAILURE)
-        }
-        result => result,
-    }
+    log.conclude(serve(folder, config, &log, started))
 }
 
 fn serve(folder: &Path, config: Config, log: &Log, started: Instant) -> anyhow::Result<ExitCode> {

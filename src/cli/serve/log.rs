@@ -7,6 +7,7 @@
 use std::any::Any;
 use std::io::{self, IsTerminal as _, Write};
 use std::panic::PanicHookInfo;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
@@ -103,10 +104,15 @@ impl Log {
         }
     }
 
-    /// Says why the server cannot go on. For people that is done where every command's errors are told.
-    pub(super) fn failure(&self, error: &anyhow::Error) {
+    /// Says why the server has ended, if that is done here: an error is handed back where it is told like that of any command.
+    pub(super) fn conclude(&self, result: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+        let error = match result {
+            Err(error) if self.is_json => error,
+            result => return result,
+        };
         let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
         tracing::error!(causes = causes.join("; "), "{error}");
+        Ok(ExitCode::FAILURE)
     }
 }
 

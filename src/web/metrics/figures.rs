@@ -101,7 +101,7 @@ mod tests {
         let store = Store::open(&Options::at(database.clone())).unwrap();
         let same = figures.get(database.clone(), now).await.unwrap();
         assert_eq!(same.began, missing.began);
-        let later = now + GOOD_FOR + Duration::from_secs(60);
+        let later = now + GOOD_FOR + Duration::from_mins(1);
         let next = figures.get(database, later).await.unwrap();
         assert!(next.began > missing.began);
         assert_eq!(next.queue.map(|queue| queue.held), Some(0));

@@ -6,6 +6,15 @@ use uuid::Uuid;
 use super::read::{Reader, time};
 use crate::inbox::store::StoreError;
 
+/// What is counted, each by an index that holds nothing but what is still to be done: deliveries that have not failed yet, that
+/// have, and that are parked; submissions that are held.
+pub(in crate::inbox::store) const COUNTS: [&str; 4] = [
+    "SELECT channel, count(*), min(submission) FROM delivery WHERE due_at IS NOT NULL AND failures = 0 GROUP BY channel",
+    "SELECT channel, count(*), min(submission) FROM delivery WHERE due_at IS NOT NULL AND failures > 0 GROUP BY channel",
+    "SELECT channel, count(*) FROM delivery WHERE state = 'parked' GROUP BY channel",
+    "SELECT count(*) FROM submission WHERE held_at IS NOT NULL",
+];
+
 /// What is still to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
@@ -44,15 +53,13 @@ impl Queue {
 }
 
 impl Reader {
-    /// Counts what is still to be done, by the indexes that the worker goes by.
+    /// Counts what is still to be done.
     pub fn queue(&self) -> Result<Queue, StoreError> {
+        let [first, again, parked, held] = COUNTS;
         let mut queue = Queue::default();
         let count = |count: i64| usize::try_from(count).unwrap_or_default();
-        for again in ["failures = 0", "failures > 0"] {
-            let mut statement = self.connection.prepare_cached(&format!(
-                "SELECT channel, count(*), min(submission) FROM delivery
-                 WHERE due_at IS NOT NULL AND {again} GROUP BY channel"
-            ))?;
+        for sql in [first, again] {
+            let mut statement = self.connection.prepare(sql)?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let channel = queue.channel(row.get(0)?);
@@ -61,14 +68,13 @@ impl Reader {
                 channel.oldest = channel.oldest.into_iter().chain([received_at]).min();
             }
         }
-        let mut statement = self.connection.prepare_cached(
-            "SELECT channel, count(*) FROM delivery WHERE state = 'parked' GROUP BY channel",
-        )?;
+        let mut statement = self.connection.prepare(parked)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             queue.channel(row.get(0)?).parked = count(row.get(1)?);
         }
-        let mut statement = self.connection.prepare_cached(
+        // A row for each channel, of which there are few.
+        let mut statement = self.connection.prepare(
             "SELECT name, off_at IS NOT NULL FROM channel WHERE off_at IS NOT NULL OR paused_at IS NOT NULL",
         )?;
         let mut rows = statement.query([])?;
@@ -77,7 +83,6 @@ impl Reader {
             channel.is_off = row.get(1)?;
             channel.is_paused = !channel.is_off;
         }
-        let held = "SELECT count(*) FROM submission WHERE held_at IS NOT NULL";
         queue.held = count(self.connection.query_row(held, [], |row| row.get(0))?);
         Ok(queue)
     }
