@@ -14,7 +14,7 @@ use super::socket::Peer;
 use crate::pages::path;
 
 /// The target of these lines: switched on by `log.requests` alone, whatever the level.
-pub const TARGET: &str = "frontdesk::requests";
+pub const TARGET: &str = "frontdesk_requests";
 
 /// Says what was asked and answered. No query, address, User-Agent or Referer; a path only where the site has it, and a method
 /// only where it is known: anything else could hold what a visitor has typed.

@@ -98,18 +98,19 @@ fn the_queue_is_what_is_still_to_be_done() {
     assert_eq!((by_box.is_paused, by_crm.is_paused, by_crm.is_off), (false, true, false));
     desk.runtime.block_on(desk.store.switch_off(target("crm", "a"), "410".to_owned(), at(3))).unwrap();
     let [_, by_crm] = &desk.reader().queue().unwrap().channels[..] else { panic!("two channels") };
-    assert_eq!((by_crm.is_paused, by_crm.is_off, by_crm.parked), (false, true, 3));
+    assert_eq!((by_crm.is_paused, by_crm.is_off), (false, true));
 }
 
 #[test]
-fn counting_the_queue_reads_nothing_but_indexes() {
+fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
     let desk = Desk::with_channels(&["box"], &[]);
     let connection = rusqlite::Connection::open(&desk.options.path).unwrap();
-    for sql in crate::inbox::store::sqlite::queue::COUNTS {
+    let indexes = ["delivery_first", "delivery_again", "delivery_parked", "submission_held"];
+    for (sql, index) in crate::inbox::store::sqlite::queue::COUNTS.iter().zip(indexes) {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps: Vec<String> =
             statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
-        assert!(steps[0].contains("USING COVERING INDEX"), "{sql}: {steps:?}");
+        assert!(steps[0].contains(&format!("INDEX {index}")), "{sql}: {steps:?}");
         assert_eq!(steps.len(), 1, "no sorting: {steps:?}");
     }
 }
