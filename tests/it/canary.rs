@@ -40,8 +40,15 @@ const MARKERS: [&str; 20] = [
 ];
 
 /// Parts of every source address that a proxy tells, as they may be written: 203.0.113.N and 2001:db8:ca:fe::N.
-const ADDRESSES: [&str; 6] =
-    ["203.0.113.", "cb0071", "2001:db8:ca:fe", "2001:0db8:00ca:00fe", "20010db800ca00fe", "203, 0, 113"];
+const ADDRESSES: [&str; 7] = [
+    "203.0.113.",
+    "203, 0, 113",
+    "cb0071",
+    "2001:db8:ca",
+    "2001:0db8:00ca",
+    "20010db800ca",
+    "32, 1, 13, 184",
+];
 
 /// What a peer says who repeats what it was sent.
 const ECHO: &str = "I do not want qzname1x, qzlocal2x@qzdomain3x.example and qzmessage4x";

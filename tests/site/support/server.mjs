@@ -44,8 +44,8 @@ export async function startServer({ env = {} } = {}) {
     child.stdout.setEncoding('utf8');
     child.stdout.on('data', (chunk) => {
       told += chunk;
-      const origin = told.match(/^listening on (http:\/\/\S+)$/m)?.[1];
-      const ops = told.match(/^private listener on (http:\/\/\S+)$/m)?.[1];
+      const origin = told.match(/^listening on (http:\/\/\S+)\n/m)?.[1];
+      const ops = told.match(/^private listener on (http:\/\/\S+)\n/m)?.[1];
       if (origin && ops) {
         clearTimeout(late);
         resolve({ origin: origin.replace(/\/$/, ''), ops: ops.replace(/\/$/, '') });
