@@ -54,8 +54,30 @@ pub struct Config {
     pub agents: agent::Options,
     /// What is held to be looked at.
     pub screening: screen::Options,
+    /// What is said of it all while it runs.
+    pub log: Log,
     /// The effective settings in the order in which they are documented.
     pub settings: Vec<Setting>,
+}
+
+/// What a running server says on standard error.
+#[derive(Debug, Clone, Copy)]
+pub struct Log {
+    /// In which form.
+    pub format: LogFormat,
+    /// Nothing that matters less than this.
+    pub level: tracing::Level,
+}
+
+/// The form of what is said on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people where standard error is a terminal, for programs elsewhere.
+    Auto,
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 impl Config {
@@ -144,6 +166,13 @@ impl Config {
             shutdown_grace: r.get("server.shutdown_grace", "10s", value::duration(seconds(0))),
             confirmed_forms: Vec::new(),
             confirm_timeout: r.get("forms.confirm_timeout", "15s", value::duration(seconds(1))),
+            log_requests: r.get("log.requests", "false", value::flag),
+            inbox: PathBuf::new(),
+            channels: Vec::new(),
+        };
+        let log = Log {
+            format: r.get("log.format", "auto", value::log_format),
+            level: r.get("log.level", "info", value::log_level),
         };
 
         for address in listen.iter_mut().chain(&mut ops_listen) {
@@ -236,6 +265,8 @@ impl Config {
         );
         let defaults = channel::Defaults { folder, email: &operator.email, title: &title };
         store.channels = channel::read(r, &defaults);
+        web.inbox.clone_from(&store.path);
+        web.channels = store.channels.iter().map(|channel| channel.name.clone()).collect();
         for channel in &store.channels {
             if let Kind::Maildir(maildir) = &channel.kind {
                 r.refuse_if(
@@ -298,6 +329,7 @@ impl Config {
             limits,
             agents,
             screening,
+            log,
             settings: Vec::new(),
         }
     }

@@ -20,8 +20,8 @@ mod tree;
 mod twin;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use jiff::civil::Date;
 use serde::Serialize;
@@ -133,13 +133,24 @@ pub struct Page {
     pub twin: String,
 }
 
+/// What a file with a single representation is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A page's Markdown at an address of its own.
+    Twin,
+    /// For machines, made from pages and forms.
+    Resource,
+    /// One of the operator's own files.
+    Asset,
+}
+
 /// What is at a path.
 #[derive(Debug)]
 pub enum Entry {
     /// A page, whose representation is negotiated.
     Page(Page),
-    /// A twin, a resource or an asset: one representation, whatever `Accept` says.
-    File(Arc<File>),
+    /// A single representation, whatever `Accept` says.
+    File(Arc<File>, Role),
     /// A permanent redirect to this percent-encoded path.
     Redirect(String),
 }
@@ -181,12 +192,21 @@ pub struct Site {
     base_url: String,
     /// How many pages there are, unlisted ones included.
     page_count: usize,
+    /// Of everything, once somebody has asked.
+    hash: OnceLock<String>,
 }
 
 impl Site {
     fn new(base_url: &str, not_found: Page) -> Self {
         let base_url = base_url.to_owned();
-        Self { entries: HashMap::new(), pages: Vec::new(), not_found, base_url, page_count: 0 }
+        Self {
+            entries: HashMap::new(),
+            pages: Vec::new(),
+            not_found,
+            base_url,
+            page_count: 0,
+            hash: OnceLock::new(),
+        }
     }
 
     /// Scheme and authority, without a trailing slash.
@@ -236,9 +256,9 @@ impl Site {
         self.page_count += 1;
         self.pages.extend(summary);
         let [twin, others @ ..] = path::twins(decoded);
-        self.entries.insert(twin.into(), Entry::File(page.markdown.clone()));
+        self.entries.insert(twin.into(), Entry::File(page.markdown.clone(), Role::Twin));
         for name in others {
-            self.entries.entry(name.into()).or_insert_with(|| Entry::File(page.markdown.clone()));
+            self.entries.entry(name.into()).or_insert_with(|| Entry::File(page.markdown.clone(), Role::Twin));
         }
         for name in path::redirects(decoded) {
             self.entries.entry(name.into()).or_insert_with(|| Entry::Redirect(page.path.clone()));
@@ -248,9 +268,39 @@ impl Site {
 
     /// Puts a resource at a decoded path unless the operator has a file of their own there.
     pub fn insert_resource(&mut self, path: &str, media_type: &'static str, body: impl Into<bytes::Bytes>) {
-        self.entries
-            .entry(path.into())
-            .or_insert_with(|| Entry::File(Arc::new(File::new(media_type, Cache::Revalidate, body))));
+        self.insert_file(path, media_type, body, Role::Resource);
+    }
+
+    fn insert_file(
+        &mut self,
+        path: &str,
+        media_type: &'static str,
+        body: impl Into<bytes::Bytes>,
+        role: Role,
+    ) {
+        let file = || Arc::new(File::new(media_type, Cache::Revalidate, body));
+        self.entries.entry(path.into()).or_insert_with(|| Entry::File(file(), role));
+    }
+
+    /// A fingerprint of everything that is served: two servers with the same one give the same answers. 16 hexadecimal digits,
+    /// made when first asked for.
+    pub fn hash(&self) -> &str {
+        self.hash.get_or_init(|| {
+            let page =
+                |page: &Page| [page.html.identity().etag.clone(), page.markdown.identity().etag.clone()];
+            let mut lines: Vec<String> = self
+                .entries
+                .iter()
+                .map(|(path, entry)| match entry {
+                    Entry::Page(both) => format!("{path:?} {:?}", page(both)),
+                    Entry::File(file, _) => format!("{path:?} {}", file.identity().etag),
+                    Entry::Redirect(to) => format!("{path:?} to {to:?}"),
+                })
+                .collect();
+            lines.push(format!("{:?}", page(&self.not_found)));
+            lines.sort_unstable();
+            blake3::hash(lines.join("\n").as_bytes()).to_hex()[..16].to_owned()
+        })
     }
 
     /// Prepares the encodings of the smallest files first, on all cores, until `budget` bytes of bodies have been worked on.
@@ -275,7 +325,7 @@ impl Site {
         for entry in self.entries.values() {
             match entry {
                 Entry::Page(page) => files.extend([&page.html, &page.markdown]),
-                Entry::File(file) => files.push(file),
+                Entry::File(file, _) => files.push(file),
                 Entry::Redirect(_) => {}
             }
         }

@@ -3,6 +3,7 @@
 //! Nothing outside this module knows an HTTP type. A worker is a thread with a runtime of its own, so that a connection's state
 //! never crosses threads; all workers accept from the same socket.
 
+mod access_log;
 pub mod agent;
 mod answer;
 mod body;
@@ -11,14 +12,17 @@ mod connection;
 mod door;
 mod get_page;
 mod listener;
+mod metrics;
 mod ops;
 mod post_form;
 mod proxy;
+mod request_id;
 mod router;
 mod socket;
 mod source;
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -34,7 +38,9 @@ use crate::inbox::screen::{self, Repeats};
 use crate::inbox::store::Store;
 use crate::pages::Site;
 
+pub use access_log::TARGET as REQUESTS;
 pub use client::ForwardedHeader;
+pub use metrics::Metrics;
 pub use socket::{Address, BindError, Socket, Sockets};
 pub use source::Network;
 
@@ -70,6 +76,12 @@ pub struct Options {
     pub confirmed_forms: Vec<&'static str>,
     /// For how long it waits; then the answer is 500, and delivery goes on.
     pub confirm_timeout: Duration,
+    /// Whether each request is noted in the log.
+    pub log_requests: bool,
+    /// The database, for `/metrics` to count in.
+    pub inbox: PathBuf,
+    /// The channels' names, likewise.
+    pub channels: Vec<String>,
 }
 
 /// As it is where nobody configures anything.
@@ -90,6 +102,9 @@ impl Default for Options {
             shutdown_grace: Duration::from_secs(10),
             confirmed_forms: Vec::new(),
             confirm_timeout: Duration::from_secs(15),
+            log_requests: false,
+            inbox: PathBuf::new(),
+            channels: Vec::new(),
         }
     }
 }
@@ -100,11 +115,26 @@ pub struct Desk {
     /// Where submissions are kept.
     pub store: Store,
     /// Which messages came more than once lately.
-    pub repeats: Repeats,
+    pub repeats: Arc<Repeats>,
     /// Whose requests were refused lately.
     pub pressure: Arc<Pressure>,
     /// What a reload replaces, all of it at once. A request sees one state of it from beginning to end.
-    pub live: ArcSwap<Live>,
+    pub live: Arc<ArcSwap<Live>>,
+    /// What is counted.
+    pub metrics: Metrics,
+}
+
+impl Desk {
+    /// The same desk for another worker, which counts in memory of its own.
+    fn of_worker(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            repeats: self.repeats.clone(),
+            pressure: self.pressure.clone(),
+            live: self.live.clone(),
+            metrics: self.metrics.of_worker(),
+        }
+    }
 }
 
 /// One state of the site and its configuration.
@@ -134,7 +164,7 @@ pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stop: &watch::Receiver<bool
     let mut threads = Vec::new();
     for number in 0..desk.live.load().options.workers.max(1) {
         let (desk, public, stop, connections) =
-            (desk.clone(), sockets.public()?, stop.clone(), connections.clone());
+            (Arc::new(desk.of_worker()), sockets.public()?, stop.clone(), connections.clone());
         let run = move || listener::run(desk, public, connections, stop);
         threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
     }

@@ -1,5 +1,7 @@
 //! `frontdesk serve`: binds, loads, opens the store, says so, and serves until it is told to stop.
 
+mod log;
+mod notify;
 mod reload;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -15,6 +17,8 @@ use arc_swap::ArcSwap;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use self::log::Log;
+use self::notify::Notify;
 use self::reload::{Reason, Reloader};
 use super::{site, style};
 use crate::config::{Config, Flag};
@@ -25,7 +29,7 @@ use crate::inbox::screen::Repeats;
 use crate::inbox::store::Store;
 use crate::pages::Site;
 use crate::web::agent::Agents;
-use crate::web::{self, Address, Desk, Live, Socket, Sockets};
+use crate::web::{self, Address, Desk, Live, Metrics, Socket, Sockets};
 
 /// Bodies of this many bytes are compressed before the first request is answered, the rest in the background.
 const COMPRESSED_AT_START: usize = 2 << 20;
@@ -34,15 +38,27 @@ const COMPRESSED_AT_START: usize = 2 << 20;
 /// folder.
 pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
-    log_to_stderr();
-    let config = site::configuration(folder, flags)?;
+    let (config, warnings) = site::examine(folder, flags)?;
+    let log = Log::start(config.log);
+    log.faults(&warnings);
+    log.conclude(serve(folder, flags, watch, config, &log, started))
+}
+
+fn serve(
+    folder: &Path,
+    flags: &[Flag],
+    watch: bool,
+    config: Config,
+    log: &Log,
+    started: Instant,
+) -> anyhow::Result<ExitCode> {
     // Bound first: a port that is taken should not cost the time of loading, and the base URL may follow from it.
     let sockets = bind(&config)?;
     let addresses = Addresses::of(&sockets)?;
     let config = config.at(addresses.first());
     raise_descriptor_limit(&config);
 
-    let site = load(folder, &config)?;
+    let site = load(folder, &config, log)?;
     let is_new = !config.store.path.exists();
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot keep submissions in {}", config.store.path.display()))?;
@@ -59,16 +75,24 @@ pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<
     let rest = live.site.clone();
     let desk = Arc::new(Desk {
         store,
-        repeats: Repeats::new(Instant::now()),
+        repeats: Arc::new(Repeats::new(Instant::now())),
         pressure: Arc::default(),
-        live: ArcSwap::from_pointee(live),
+        live: Arc::new(ArcSwap::from_pointee(live)),
+        metrics: Metrics::new(log.lost()),
     });
+    let notify = Arc::new(Notify::from_environment());
     let (reasons, asked) = mpsc::channel();
     let _watcher = watch.then(|| reload::watch(folder, &config.store.path, reasons.clone())).transpose()?;
-    let stop = heed_signals(reasons)?;
-    // Who does not listen to this is served all the same.
-    let _ = announce(&config, &desk, &addresses, is_new, started.elapsed());
+    let stop = heed_signals(reasons, notify.clone())?;
+    if log.is_json() {
+        announce_to_programs(&config, &desk, &addresses, is_new, started.elapsed());
+    } else {
+        log.flush();
+        // Who does not listen to this is served all the same.
+        let _ = announce(&config, &desk, &addresses, is_new, started.elapsed());
+    }
     let _ = addresses.tell();
+    notify.ready(&format!("{} pages at {}", desk.live.load().site.page_count(), config.pages.base_url));
     std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
     let reloader = Reloader {
         folder: folder.to_owned(),
@@ -76,6 +100,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<
         address: addresses.first(),
         desk: desk.clone(),
         worker: worker.clone(),
+        notify,
         config,
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
@@ -99,12 +124,12 @@ fn note_pressure(desk: &Desk) {
 }
 
 /// The site, compressed as far as it should be before the first answer. Warnings are counted, errors end it.
-fn load(folder: &Path, config: &Config) -> anyhow::Result<Site> {
-    let progress = Progress::begin("loading the site");
+fn load(folder: &Path, config: &Config, log: &Log) -> anyhow::Result<Site> {
+    let progress = Progress::begin("loading the site", log);
     let (site, faults) = site::load(folder, config);
     let Some(site) = site else {
         progress.end();
-        site::print(&faults);
+        log.faults(&faults);
         bail!("the site cannot be served ({})", site::count(&faults));
     };
     site.compress(COMPRESSED_AT_START);
@@ -257,9 +282,32 @@ fn announce(
     Ok(())
 }
 
+/// The same as one event.
+fn announce_to_programs(config: &Config, desk: &Desk, addresses: &Addresses, is_new: bool, took: Duration) {
+    let site = desk.live.load().site.clone();
+    let public: Vec<String> = addresses.public.iter().map(url).collect();
+    let channels: Vec<&str> = config.store.channels.iter().map(|channel| channel.name.as_str()).collect();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        public = public.join(" "),
+        private = addresses.private.as_ref().map(url),
+        base_url = config.pages.base_url,
+        pages = site.page_count(),
+        bytes = site.size(),
+        loaded_in_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        inbox = %config.store.path.display(),
+        inbox_is_new = is_new,
+        channels = channels.join(" "),
+        "serving"
+    );
+    if let Err(error) = desk.store.health() {
+        tracing::error!(%error, "submissions cannot be kept");
+    }
+}
+
 /// Becomes true on SIGTERM or SIGINT; a second such signal ends the process at once. SIGHUP is a reason to reload, unless it says
 /// that the terminal that we were started on is gone.
-fn heed_signals(reload: Sender<Reason>) -> anyhow::Result<watch::Receiver<bool>> {
+fn heed_signals(reload: Sender<Reason>, notify: Arc<Notify>) -> anyhow::Result<watch::Receiver<bool>> {
     let (sender, receiver) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let has_terminal = std::io::stderr().is_terminal() && !hang_up_is_ignored();
@@ -284,6 +332,7 @@ fn heed_signals(reload: Sender<Reason>) -> anyhow::Result<watch::Receiver<bool>>
                 }
             };
             end().await;
+            notify.stopping();
             // Nobody listens any more if the server has ended by itself.
             let _ = sender.send(true);
             tracing::info!("stopping: requests that are under way may finish");
@@ -321,29 +370,17 @@ fn raise_descriptor_limit(config: &Config) {
     }
 }
 
-/// To standard error, with colours where somebody sees them. A line that cannot be written is lost, and nothing else is: whoever
-/// closes our standard error, or lets its disk run full, must not stop the server.
-fn log_to_stderr() {
-    let ansi =
-        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(ansi)
-        .with_target(false)
-        .log_internal_errors(false);
-    // A second call, in tests, leaves the first one in place.
-    let _ = subscriber.try_init();
-}
-
 /// One line on a terminal while something takes its time; nothing elsewhere.
 struct Progress {
     shown: bool,
 }
 
 impl Progress {
-    fn begin(what: &str) -> Self {
+    fn begin(what: &str, log: &Log) -> Self {
         let mut stderr = std::io::stderr();
-        let shown = stderr.is_terminal() && write!(stderr, "{what} …").and_then(|()| stderr.flush()).is_ok();
+        let shown = !log.is_json()
+            && stderr.is_terminal()
+            && write!(stderr, "{what} …").and_then(|()| stderr.flush()).is_ok();
         Self { shown }
     }
 

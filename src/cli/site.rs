@@ -13,6 +13,13 @@ use crate::resources;
 
 /// The configuration; an error in it is printed and ends the command.
 pub(super) fn configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<Config> {
+    let (config, warnings) = examine(folder, flags)?;
+    print(&warnings);
+    Ok(config)
+}
+
+/// The same with the warnings that are still to be told.
+pub(super) fn examine(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
     let (config, faults) = Config::load(folder, environment(), flags);
     // Elsewhere a warning about the site can wait, but a variable that nobody reads will have been meant to be read.
     let failed = faults.iter().any(|fault| fault.severity == Severity::Error);
@@ -20,11 +27,11 @@ pub(super) fn configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<Con
         if failed { fault.severity == Severity::Error } else { fault.place != crate::config::FILE_NAME }
     };
     let said: Vec<Fault> = faults.iter().filter(of_now).cloned().collect();
-    print(&said);
     if failed {
+        print(&said);
         bail!("the configuration cannot be used ({})", count(&faults));
     }
-    Ok(config)
+    Ok((config, said))
 }
 
 /// The environment, as far as it is text: the rest is nobody's setting.

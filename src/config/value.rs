@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
+use super::LogFormat;
 use crate::inbox::seal::Recipient;
 use crate::web::{Address, ForwardedHeader, Network};
 
@@ -218,6 +219,23 @@ pub(super) fn accept(raw: &Raw) -> Parsed<bool> {
         Some("delivered") => Ok(true),
         _ => Err("\"kept\" or \"delivered\"".to_owned()),
     }
+}
+
+/// The form of what is said on standard error.
+pub(super) fn log_format(raw: &Raw) -> Parsed<LogFormat> {
+    match raw.as_text() {
+        Some("auto") => Ok(LogFormat::Auto),
+        Some("text") => Ok(LogFormat::Text),
+        Some("json") => Ok(LogFormat::Json),
+        _ => Err("\"auto\", \"text\" or \"json\"".to_owned()),
+    }
+}
+
+/// How much has to matter to be said.
+pub(super) fn log_level(raw: &Raw) -> Parsed<tracing::Level> {
+    let known = ["error", "warn", "info", "debug", "trace"];
+    let level = raw.as_text().filter(|level| known.contains(level)).and_then(|level| level.parse().ok());
+    level.ok_or_else(|| "\"error\", \"warn\", \"info\", \"debug\" or \"trace\"".to_owned())
 }
 
 /// An age recipient, or nothing.

@@ -37,6 +37,7 @@ use super::submission::{Status, reasons_json};
 pub use sqlite::abuse::{Abuse, Agent, Held, Presser};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, kept_by_restores, restore, verify};
 pub use sqlite::editor::Editor;
+pub use sqlite::queue::{ChannelQueue, Queue};
 pub use sqlite::read::{Found, Listing, Reader};
 pub use sqlite::stats::Tally;
 use writer::Writer;

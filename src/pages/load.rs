@@ -17,7 +17,7 @@ use super::names::{Found, Names, check_links};
 use super::path::{self, encode};
 use super::theme::Theme;
 use super::tree::{Asset, Tree, name_assets};
-use super::{Entry, Form, Options, Page, Site, Summary, in_parallel, twin};
+use super::{Entry, Form, Options, Page, Role, Site, Summary, in_parallel, twin};
 use crate::fault::{Fault, Severity, closest};
 
 /// A loaded site with what was noticed while loading it.
@@ -223,16 +223,16 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Vec<u8>)>, assets: Vec<A
         if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
             let to = encode(folder).into_owned();
             site.entries.insert(folder.trim_end_matches('/').into(), Entry::Redirect(to));
-            site.entries.insert(folder.into(), Entry::File(file.clone()));
+            site.entries.insert(folder.into(), Entry::File(file.clone(), Role::Asset));
         }
-        site.entries.insert(path.into(), Entry::File(file));
+        site.entries.insert(path.into(), Entry::File(file, Role::Asset));
     }
     for asset in assets {
         let media_type = media_type(&asset.path);
         let named = File::new(media_type, Cache::Immutable, asset.bytes.clone());
         let name = path::decode(&asset.fingerprinted).map(std::borrow::Cow::into_owned).unwrap_or_default();
-        site.entries.insert(name.into(), Entry::File(Arc::new(named)));
-        site.insert_resource(&asset.path, media_type, asset.bytes);
+        site.entries.insert(name.into(), Entry::File(Arc::new(named), Role::Asset));
+        site.insert_file(&asset.path, media_type, asset.bytes, Role::Asset);
     }
 }
 

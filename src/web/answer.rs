@@ -7,6 +7,8 @@ use http::header::{
 use http::{Response, StatusCode};
 use http_body_util::Full;
 
+use super::metrics::Verdict;
+use super::request_id::{RequestId, X_REQUEST_ID};
 use crate::inbox::form::MAX_BODY_BYTES;
 
 /// Every body is in memory.
@@ -92,13 +94,26 @@ pub(super) enum Refusal {
     TooLong,
     /// A field is at fault; the sentence names every one.
     Invalid(String),
-    /// It could not be kept.
-    NotKept,
-    /// It is kept, and no channel has taken it over in time, which is what this form's 200 would mean.
-    NotConfirmed,
+    /// It could not be kept. The log says why, under this name.
+    NotKept(RequestId),
+    /// It is kept, and no channel has taken it over in time, which is what this form's 200 would mean. Likewise.
+    NotConfirmed(RequestId),
 }
 
 impl Refusal {
+    /// What it is counted as.
+    pub(super) fn verdict(&self) -> Verdict {
+        match self {
+            Self::Method | Self::MediaType | Self::Invalid(_) => Verdict::Invalid,
+            Self::TooMany(_) => Verdict::Limited,
+            Self::Slow => Verdict::Slow,
+            Self::Broken => Verdict::Broken,
+            Self::TooLong => Verdict::TooLarge,
+            Self::NotKept(_) => Verdict::NotKept,
+            Self::NotConfirmed(_) => Verdict::NotConfirmed,
+        }
+    }
+
     pub(super) fn into_answer(self) -> Answer {
         let (status, header, sentence) = match self {
             Self::Method => (
@@ -129,15 +144,16 @@ impl Refusal {
                 format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
             ),
             Self::Invalid(sentence) => (StatusCode::BAD_REQUEST, None, sentence),
-            Self::NotKept => (
+            // With its name, so that a visitor's complaint can be found in the log.
+            Self::NotKept(id) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
-                None,
+                Some((X_REQUEST_ID, id.into_value())),
                 "The request could not be delivered and was not kept. Please try again in a moment."
                     .to_owned(),
             ),
-            Self::NotConfirmed => (
+            Self::NotConfirmed(id) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
-                None,
+                Some((X_REQUEST_ID, id.into_value())),
                 "The request is kept, but could not be delivered yet; that is tried again. Sent again unchanged, it is recognised."
                     .to_owned(),
             ),

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::Options;
+use super::metrics::Shed;
 
 /// A client must read at least this many bytes of an answer a second.
 const SLOWEST_READER: u64 = 16 * 1024;
@@ -23,6 +24,8 @@ pub(super) struct Clock(Rc<State>);
 struct State {
     phase: Cell<Phase>,
     deadline: Cell<Instant>,
+    /// Whether there has been a request.
+    has_asked: Cell<bool>,
     /// The answer that is being sent, or was sent last.
     answer: Cell<Sending>,
     header_timeout: Duration,
@@ -54,6 +57,7 @@ impl Clock {
         Self(Rc::new(State {
             phase: Cell::new(Phase::Waiting),
             deadline: Cell::new(now + options.first_byte_timeout),
+            has_asked: Cell::new(false),
             answer: Cell::new(Sending { began: now, length: 0, written: 0 }),
             header_timeout: options.header_timeout,
             exchange_timeout: options.exchange_timeout,
@@ -97,6 +101,7 @@ impl Clock {
 
     /// A request's header is complete.
     pub(super) fn request_began(&self) {
+        self.0.has_asked.set(true);
         self.set(Phase::Exchange, Instant::now() + self.0.exchange_timeout);
     }
 
@@ -105,6 +110,16 @@ impl Clock {
         let began = Instant::now();
         self.0.answer.set(Sending { began, length, written: 0 });
         self.set(Phase::Waiting, began + self.0.idle_timeout);
+    }
+
+    /// What a connection is closed for whose deadline is over.
+    pub(super) fn overdue(&self) -> Shed {
+        match self.0.phase.get() {
+            Phase::Waiting if self.0.has_asked.get() => Shed::Idle,
+            Phase::Waiting => Shed::FirstByte,
+            Phase::Header => Shed::Header,
+            Phase::Exchange => Shed::Exchange,
+        }
     }
 
     /// Runs `connection` to its end or past its deadline; whether it ended by itself.

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::connection::{Clock, Timed};
+use super::metrics::Shed;
 use super::socket::{Peer, Scheme, Stream};
 use super::source::{Place, is_trusted};
 use super::{Desk, proxy, router};
@@ -37,13 +38,18 @@ pub(super) async fn attend(
     mut place: Place,
     stop: watch::Receiver<bool>,
 ) {
+    let _open = desk.metrics.connection();
     let options = desk.live.load().options.clone();
     if options.proxy_protocol && is_trusted(&options, peer) {
         let header = tokio::time::timeout(options.first_byte_timeout, proxy::read(&mut stream)).await;
+        if header.is_err() {
+            desk.metrics.shed(Shed::FirstByte);
+        }
         let Ok(Ok(client)) = header else { return };
         if let Some(client) = client {
             peer = Peer { address: client, is_local: false };
             if !place.belongs_to(peer, &options) {
+                desk.metrics.shed(Shed::Source);
                 return;
             }
         }
@@ -84,6 +90,11 @@ async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin>(
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(Timed::new(stream, clock.clone())), service);
     let mut connection = std::pin::pin!(connection);
+    let note_end = |by_itself: bool| {
+        if !by_itself {
+            desk.metrics.shed(clock.overdue());
+        }
+    };
     let ended = {
         let lingering = async {
             let _ = stop.wait_for(|stop| *stop).await;
@@ -92,13 +103,17 @@ async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin>(
         let mut lingering = std::pin::pin!(lingering);
         let mut watched = std::pin::pin!(clock.watch(connection.as_mut()));
         tokio::select! {
-            _ = &mut watched => true,
+            ended = &mut watched => {
+                note_end(ended.is_some());
+                true
+            }
             () = &mut lingering => false,
         }
     };
     if !ended {
         connection.as_mut().graceful_shutdown();
         // An error here is the peer's: it went away or sent what is no HTTP, and has been answered if that was possible.
-        let _ = clock.watch(Pin::new(&mut connection)).await;
+        let ended = clock.watch(Pin::new(&mut connection)).await;
+        note_end(ended.is_some());
     }
 }

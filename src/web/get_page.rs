@@ -11,21 +11,64 @@ use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 
 use super::answer::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, method_not_allowed, text};
+use super::metrics::{Class, Representation, Seen};
 use crate::pages::file::File;
 use crate::pages::negotiate::{Encoding, Media, choose, choose_encoding};
-use crate::pages::{Entry, Page, Site};
+use crate::pages::{Entry, Page, Role, Site};
 
-/// Answers a request for anything but the forms; `path` is decoded.
-pub(super) fn answer(site: &Site, path: &str, head: &Parts) -> Answer {
+/// Answers a request for anything but the forms, and says what it is counted as; `path` is decoded.
+pub(super) fn answer(site: &Site, path: &str, head: &Parts) -> (Answer, Seen) {
     let headers = &head.headers;
-    match site.get(path) {
-        None => not_found(site.not_found(), headers),
-        Some(_) if head.method != Method::GET && head.method != Method::HEAD => {
-            method_not_allowed("GET, HEAD")
+    let media = || choose(lines(headers, &ACCEPT));
+    let entry = site.get(path);
+    let class = class(entry);
+    match entry {
+        None => {
+            let media = media();
+            (not_found(site.not_found(), media, headers), Seen { class, representation: media.into() })
         }
-        Some(Entry::Page(page)) => negotiated(site, page, headers),
-        Some(Entry::File(file)) => embeddable(conditional(file, false, headers)),
-        Some(Entry::Redirect(to)) => redirect(to, head.uri.query()),
+        Some(_) if head.method != Method::GET && head.method != Method::HEAD => {
+            (method_not_allowed("GET, HEAD"), Seen::other(class))
+        }
+        Some(Entry::Page(page)) => {
+            let media = media();
+            (negotiated(site, page, media, headers), Seen { class, representation: media.into() })
+        }
+        Some(Entry::File(file, _)) => {
+            let seen = Seen { class, representation: representation(file) };
+            (embeddable(conditional(file, false, headers)), seen)
+        }
+        Some(Entry::Redirect(to)) => (redirect(to, head.uri.query()), Seen::other(class)),
+    }
+}
+
+fn class(entry: Option<&Entry>) -> Class {
+    match entry {
+        None => Class::None,
+        Some(Entry::Page(_)) => Class::Page,
+        Some(Entry::File(_, Role::Twin)) => Class::Twin,
+        Some(Entry::File(_, Role::Resource)) => Class::Resource,
+        Some(Entry::File(_, Role::Asset)) => Class::Asset,
+        Some(Entry::Redirect(_)) => Class::Redirect,
+    }
+}
+
+/// What a file counts as that has a single representation.
+fn representation(file: &File) -> Representation {
+    match file.media_type.split(';').next() {
+        Some("text/html") => Representation::Html,
+        Some("text/markdown") => Representation::Markdown,
+        _ => Representation::Other,
+    }
+}
+
+impl From<Option<Media>> for Representation {
+    fn from(media: Option<Media>) -> Self {
+        match media {
+            Some(Media::Html) => Self::Html,
+            Some(Media::Markdown) => Self::Markdown,
+            None => Self::Other,
+        }
     }
 }
 
@@ -36,8 +79,8 @@ fn embeddable(mut answer: Answer) -> Answer {
 }
 
 /// The representation of a page that the client asked for, or 406.
-fn negotiated(site: &Site, page: &Page, headers: &HeaderMap) -> Answer {
-    match choose(lines(headers, &ACCEPT)) {
+fn negotiated(site: &Site, page: &Page, media: Option<Media>, headers: &HeaderMap) -> Answer {
+    match media {
         Some(Media::Html) => conditional(&page.html, true, headers),
         Some(Media::Markdown) => conditional(&page.markdown, true, headers),
         None => not_acceptable(site, page),
@@ -93,8 +136,8 @@ fn vary(representation: bool, encoding: bool) -> Option<&'static str> {
 }
 
 /// 404, in the representation that was asked for; in plain text where neither is acceptable.
-fn not_found(page: &Page, headers: &HeaderMap) -> Answer {
-    let mut answer = match choose(lines(headers, &ACCEPT)) {
+fn not_found(page: &Page, media: Option<Media>, headers: &HeaderMap) -> Answer {
+    let mut answer = match media {
         Some(Media::Html) => whole(&page.html, true, headers).0,
         Some(Media::Markdown) => whole(&page.markdown, true, headers).0,
         None => {

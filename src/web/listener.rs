@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
+use super::metrics::Shed;
 use super::socket::{Listener, Scheme, Socket};
 use super::source::Connections;
 use super::{Desk, door};
@@ -72,7 +73,13 @@ async fn accept(
                     tracing::info!("connections are accepted again");
                 }
                 // Too many: closing costs the least, and an answer would have to wait for a request first.
-                let Some(place) = connections.admit(peer, &desk.live.load().options) else { continue };
+                let place = match connections.admit(peer, &desk.live.load().options) {
+                    Ok(place) => place,
+                    Err(reason) => {
+                        desk.metrics.shed(reason);
+                        continue;
+                    }
+                };
                 let (desk, stop, alive) = (desk.clone(), stop.clone(), alive.clone());
                 tokio::task::spawn_local(async move {
                     door::attend(&desk, scheme, stream, peer, place, stop).await;
@@ -86,6 +93,7 @@ async fn accept(
                 }
                 if is_out_of_descriptors(&error) {
                     reserve.turn_away(listener);
+                    desk.metrics.shed(Shed::Descriptors);
                 }
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }

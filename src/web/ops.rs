@@ -1,20 +1,32 @@
-//! The private address: whether the process lives and whether it can take submissions. Never reachable from the public one.
+//! The private address: whether the process lives, whether it can take submissions, and what it counts. Never reachable from the
+//! public one.
+//!
+//! A connection brings one request and is gone within [`Options::exchange_timeout`](super::Options::exchange_timeout), whatever the
+//! other side does, and there is room for [`MOST_CONNECTIONS`]: who watches can neither hang nor be hung.
 
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::watch;
+use hyper_util::rt::TokioIo;
+use tokio::sync::{Semaphore, watch};
 
 use super::Desk;
 use super::answer::{Answer, method_not_allowed, text};
+use super::metrics::{Figures, report};
 use super::socket::Socket;
+
+/// Further ones are closed at once.
+const MOST_CONNECTIONS: usize = 64;
+
+/// A request's header may be this long, in bytes.
+const HEADER_LIMIT: usize = 8 * 1024;
 
 /// Serves until `ended` becomes true; once `stop` is, `/readyz` is 503, so that a balancer sends nobody here any more.
 pub(super) fn run(
@@ -26,6 +38,8 @@ pub(super) fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
         let listener = socket.into_listener()?;
+        let figures = Figures::new();
+        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -35,23 +49,27 @@ pub(super) fn run(
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let (desk, stop) = (desk.clone(), stop.clone());
+            let Ok(place) = places.clone().try_acquire_owned() else { continue };
+            let (desk, stop, figures) = (desk.clone(), stop.clone(), figures.clone());
             tokio::spawn(async move {
-                let service = service_fn(move |request| {
-                    let answer = answer(&desk, *stop.borrow(), &request);
-                    async move { Ok::<_, Infallible>(answer) }
+                let longest = desk.live.load().options.exchange_timeout;
+                let service = service_fn(|request| {
+                    let (desk, figures, stopping) = (&desk, &figures, *stop.borrow());
+                    async move { Ok::<_, Infallible>(answer(desk, figures, stopping, &request).await) }
                 });
                 let connection = http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(Duration::from_secs(10))
+                    .keep_alive(false)
+                    .max_buf_size(HEADER_LIMIT)
+                    .header_read_timeout(None)
                     .serve_connection(TokioIo::new(stream), service);
-                let _ = connection.await;
+                let _ = tokio::time::timeout(longest, connection).await;
+                drop(place);
             });
         }
     })
 }
 
-fn answer(desk: &Desk, stopping: bool, request: &Request<Incoming>) -> Answer {
+async fn answer(desk: &Desk, figures: &Arc<Figures>, stopping: bool, request: &Request<Incoming>) -> Answer {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return method_not_allowed("GET, HEAD");
     }
@@ -64,6 +82,12 @@ fn answer(desk: &Desk, stopping: bool, request: &Request<Incoming>) -> Answer {
                 text(StatusCode::SERVICE_UNAVAILABLE, format!("submissions cannot be kept: {error}\n"))
             }
         },
-        _ => text(StatusCode::NOT_FOUND, "This address has /livez and /readyz.\n"),
+        "/metrics" => {
+            let (body, media_type) = report(desk, figures, jiff::Timestamp::now()).await;
+            let mut answer = text(StatusCode::OK, body);
+            answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+            answer
+        }
+        _ => text(StatusCode::NOT_FOUND, "This address has /livez, /readyz and /metrics.\n"),
     }
 }

@@ -11,13 +11,15 @@ use jiff::Timestamp;
 
 use super::answer::{Answer, Refusal, accepted};
 use super::client::client_of;
+use super::metrics::Verdict;
+use super::request_id::RequestId;
 use super::socket::Peer;
 use super::{Desk, Live, body};
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Admission, Source, Standings};
 use crate::inbox::parse::{Parsed, parse_with_extras};
 use crate::inbox::screen::{Origin, Rate, Signals, screen};
-use crate::inbox::store::Arrival;
+use crate::inbox::store::{Accepted, Arrival};
 
 /// What the limiter refuses is written down about so often.
 const PRESSURE_IS_NOTED: Duration = Duration::from_mins(1);
@@ -37,7 +39,8 @@ pub(super) async fn answer(
         let decision = live.limiter.take(source, form, now);
         let result = match decision.admission {
             Admission::Allowed { over_form_limit } => {
-                let sender = Sender { source, rate: rate(decision.standings.as_ref()), over_form_limit };
+                let sender =
+                    Sender { peer, source, rate: rate(decision.standings.as_ref()), over_form_limit };
                 submit(desk, &live, form, &sender, head, body).await
             }
             Admission::Refused { retry_after, .. } => {
@@ -51,8 +54,9 @@ pub(super) async fn answer(
     } else {
         (Err(Refusal::Method), live.limiter.look(source, now))
     };
+    desk.metrics.submission(form, result.as_ref().map_or_else(Refusal::verdict, |verdict| *verdict));
     let mut answer = match result {
-        Ok(()) => accepted(),
+        Ok(_) => accepted(),
         Err(refusal) => refusal.into_answer(),
     };
     if let Some(standings) = &standings {
@@ -63,6 +67,7 @@ pub(super) async fn answer(
 
 /// Who submits, as the limiter sees it.
 struct Sender {
+    peer: Peer,
     source: Source,
     rate: Rate,
     over_form_limit: bool,
@@ -82,7 +87,7 @@ async fn submit(
     sender: &Sender,
     head: &Parts,
     body: &mut Incoming,
-) -> Result<(), Refusal> {
+) -> Result<Verdict, Refusal> {
     if !is_json(&head.headers) {
         return Err(Refusal::MediaType);
     }
@@ -100,18 +105,25 @@ async fn submit(
         agent: standing.agent(),
     };
     let verdict = screen(&entry, &extras, &signals, &live.screening);
+    let is_held = verdict.hold;
     // What is held goes nowhere until it is released, so nothing is there to be waited for.
-    let confirms = !verdict.hold && live.options.confirmed_forms.contains(&form.name);
+    let confirms = !is_held && live.options.confirmed_forms.contains(&form.name);
     let agent = standing.agent().map(str::to_owned);
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, verdict, agent };
+    let request = || RequestId::of(sender.peer, &head.headers, &live.options);
     let accepted = desk.store.accept(arrival).await.map_err(|error| {
-        tracing::error!(form = form.name, %error, "a submission could not be kept");
-        Refusal::NotKept
+        let request = request();
+        tracing::error!(%request, form = form.name, %error, "a submission could not be kept");
+        Refusal::NotKept(request)
     })?;
     if confirms {
-        confirmed(desk, live, form, accepted.id()).await?;
+        confirmed(desk, live, form, accepted.id(), request).await?;
     }
-    Ok(())
+    Ok(match accepted {
+        Accepted::Duplicate(_) => Verdict::Duplicate,
+        Accepted::New(_) if is_held => Verdict::Held,
+        Accepted::New(_) => Verdict::Accepted,
+    })
 }
 
 /// Where a browser says that the form was sent from.
@@ -138,16 +150,24 @@ fn note_pressure(desk: &Arc<Desk>, source: Source, form: &'static Form) {
 
 /// Waits until a channel has taken the submission over, for operators who want a 200 to mean that. If none has in time it is kept
 /// and goes on being delivered all the same; sent again, it is recognised and waited for again.
-async fn confirmed(desk: &Desk, live: &Live, form: &'static Form, id: uuid::Uuid) -> Result<(), Refusal> {
+async fn confirmed(
+    desk: &Desk,
+    live: &Live,
+    form: &'static Form,
+    id: uuid::Uuid,
+    request: impl Fn() -> RequestId,
+) -> Result<(), Refusal> {
     match live.confirmations.wait(&desk.store, id, live.options.confirm_timeout).await {
         Ok(true) => Ok(()),
         Ok(false) => {
-            tracing::warn!(form = form.name, %id, "no channel has confirmed a submission in time");
-            Err(Refusal::NotConfirmed)
+            let request = request();
+            tracing::warn!(%request, form = form.name, %id, "no channel has confirmed a submission in time");
+            Err(Refusal::NotConfirmed(request))
         }
         Err(error) => {
-            tracing::error!(form = form.name, %id, %error, "it is not known whether a submission is delivered");
-            Err(Refusal::NotConfirmed)
+            let request = request();
+            tracing::error!(%request, form = form.name, %id, %error, "it is not known whether a submission is delivered");
+            Err(Refusal::NotConfirmed(request))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Every URL of the public address, on one screen.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::header::{CONNECTION, EXPECT, HOST, HeaderValue};
 use http::request::Parts;
@@ -8,15 +9,23 @@ use http::{Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 
 use super::answer::{Answer, bad_request, secure};
+use super::metrics::{Class, Seen};
 use super::socket::Peer;
-use super::{Desk, body, get_page, post_form};
+use super::{Desk, access_log, body, get_page, post_form};
 use crate::inbox::form::{CONTACT, WAITLIST};
 use crate::pages::path;
 
 /// Answers one request of the public address.
 pub(super) async fn answer(desk: &Arc<Desk>, peer: Peer, request: Request<Incoming>) -> Answer {
+    let began = Instant::now();
     let (head, mut body) = request.into_parts();
-    let mut answer = route(desk, peer, &head, &mut body).await;
+    let (mut answer, seen) = route(desk, peer, &head, &mut body).await;
+    let took = began.elapsed();
+    desk.metrics.request(seen, answer.status(), took);
+    let options = &desk.live.load().options;
+    if options.log_requests {
+        access_log::log(options, peer, &head, seen, &answer, took);
+    }
     // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
     // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
     let waits = head.headers.contains_key(EXPECT) || answer.status() == StatusCode::REQUEST_TIMEOUT;
@@ -26,17 +35,20 @@ pub(super) async fn answer(desk: &Arc<Desk>, peer: Peer, request: Request<Incomi
     secure(answer)
 }
 
-async fn route(desk: &Arc<Desk>, peer: Peer, head: &Parts, body: &mut Incoming) -> Answer {
+/// The answer, and what it is counted as.
+async fn route(desk: &Arc<Desk>, peer: Peer, head: &Parts, body: &mut Incoming) -> (Answer, Seen) {
+    const FORM: Seen = Seen::other(Class::Form);
+    const NONE: Seen = Seen::other(Class::None);
     if !names_its_host(head) {
-        return bad_request("the request must carry exactly one Host header");
+        return (bad_request("the request must carry exactly one Host header"), NONE);
     }
     let path = match path::decode(head.uri.path()) {
         Ok(path) => path,
-        Err(error) => return bad_request(&error.to_string()),
+        Err(error) => return (bad_request(&error.to_string()), NONE),
     };
     match &*path {
-        "/api/waitlist" => post_form::answer(desk, &WAITLIST, peer, head, body).await,
-        "/api/contact" => post_form::answer(desk, &CONTACT, peer, head, body).await,
+        "/api/waitlist" => (post_form::answer(desk, &WAITLIST, peer, head, body).await, FORM),
+        "/api/contact" => (post_form::answer(desk, &CONTACT, peer, head, body).await, FORM),
         // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
         path => get_page::answer(&desk.live.load().site, path, head),
     }

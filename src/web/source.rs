@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Options;
+use super::metrics::Shed;
 use super::socket::Peer;
 use crate::inbox::limit::Source;
 
@@ -96,19 +97,19 @@ impl Open {
 }
 
 impl Connections {
-    /// A place for a connection from `peer`, held until it is dropped; none if the server or the source has too many. A proxy
+    /// A place for a connection from `peer`, held until it is dropped; an error if the server or the source has too many. A proxy
     /// that is trusted is no source.
-    pub(super) fn admit(self: &Arc<Self>, peer: Peer, options: &Options) -> Option<Place> {
+    pub(super) fn admit(self: &Arc<Self>, peer: Peer, options: &Options) -> Result<Place, Shed> {
         let source = (!is_trusted(options, peer)).then(|| Source::from(peer.address));
         let mut open = self.lock();
         if open.all >= options.max_connections {
-            return None;
+            return Err(Shed::All);
         }
         if source.is_some_and(|source| !open.count(source, options.max_connections_per_source)) {
-            return None;
+            return Err(Shed::Source);
         }
         open.all += 1;
-        Some(Place { connections: self.clone(), source })
+        Ok(Place { connections: self.clone(), source })
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {

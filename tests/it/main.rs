@@ -3,6 +3,7 @@
 mod agents;
 mod architecture;
 mod backup;
+mod canary;
 mod channels;
 mod cli;
 mod connections;
@@ -13,6 +14,7 @@ mod forms;
 mod inbox;
 mod injection;
 mod mail;
+mod ops;
 mod pages;
 mod power;
 mod reload;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
+use super::notify::Notify;
 use crate::cli::site;
 use crate::config::{Config, Flag};
 use crate::fault::{Fault, Severity};
@@ -40,6 +41,7 @@ pub(super) struct Reloader {
     pub(super) address: Option<SocketAddr>,
     pub(super) desk: Arc<Desk>,
     pub(super) worker: Arc<Worker>,
+    pub(super) notify: Arc<Notify>,
     /// What is served now.
     pub(super) config: Config,
 }
@@ -57,7 +59,12 @@ impl Reloader {
 
     fn reload(&mut self) {
         let began = Instant::now();
-        match self.try_reload() {
+        self.notify.reloading();
+        let reloaded = self.try_reload();
+        self.desk.metrics.reloaded(reloaded.is_ok(), jiff::Timestamp::now());
+        let live = self.desk.live.load_full();
+        self.notify.ready(&format!("{} pages at {}", live.site.page_count(), self.config.pages.base_url));
+        match reloaded {
             Ok(live) => {
                 let milliseconds = began.elapsed().as_millis();
                 let (pages, generation) = (live.site.page_count(), live.generation);

@@ -9,6 +9,7 @@ mod deliver;
 mod edit;
 pub(super) mod editor;
 pub(super) mod files;
+pub(super) mod queue;
 pub(super) mod read;
 pub(super) mod stats;
 

@@ -1,7 +1,7 @@
 //! A frontdesk of the test's own: the real binary, on free ports, with a data folder that goes away with it.
 
 use std::cell::RefCell;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -38,6 +38,7 @@ pub struct Desk {
     environment: Vec<(String, String)>,
     /// Dropping it closes the server's standard error.
     stderr: Option<mpsc::Receiver<String>>,
+    stdout: mpsc::Receiver<String>,
     said: RefCell<Vec<String>>,
     expected: RefCell<Option<usize>>,
 }
@@ -66,10 +67,11 @@ impl Desk {
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let (child, address, ops, stderr) =
+        let (child, address, ops, stderr, stdout) =
             spawn(&[], site, data, &arguments, &environment).unwrap_or_else(|said| not_started(&said));
         Self {
             stderr: Some(stderr),
+            stdout,
             said: RefCell::default(),
             address,
             ops,
@@ -139,11 +141,16 @@ impl Desk {
         *self.expected.borrow_mut() = None;
     }
 
-    /// What it has written to standard error since it said where it listens, over all its lives.
+    /// What it has written to standard error, over all its lives: JSON, one object a line, unless the test wants it otherwise.
     pub fn log(&self) -> String {
         let mut said = self.said.borrow_mut();
         said.extend(self.stderr.iter().flat_map(mpsc::Receiver::try_iter));
         said.join("\n")
+    }
+
+    /// What it has written to standard output since it said there where it listens.
+    pub fn told(&self) -> String {
+        self.stdout.try_iter().collect::<Vec<_>>().join("\n")
     }
 
     /// kill -9.
@@ -161,9 +168,10 @@ impl Desk {
     /// server said, if it ended before it listened.
     pub fn try_restart(&mut self, runner: &[&str]) -> Result<(), Vec<String>> {
         self.log();
-        let (child, address, ops, stderr) =
+        let (child, address, ops, stderr, stdout) =
             spawn(runner, &self.site, &self.data, &self.arguments, &self.environment)?;
-        (self.child, self.address, self.ops, self.stderr) = (child, address, ops, Some(stderr));
+        (self.child, self.address, self.ops, self.stderr, self.stdout) =
+            (child, address, ops, Some(stderr), stdout);
         Ok(())
     }
 
@@ -209,7 +217,7 @@ impl Drop for Desk {
     }
 }
 
-type Started = (Child, SocketAddr, SocketAddr, mpsc::Receiver<String>);
+type Started = (Child, SocketAddr, SocketAddr, mpsc::Receiver<String>, mpsc::Receiver<String>);
 
 fn spawn(
     runner: &[&str],
@@ -236,28 +244,32 @@ fn spawn(
             &["--listen", "127.0.0.1:0"]
         })
         .envs(environment.iter().map(|(name, value)| (name, value)))
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-    let (sender, lines) = mpsc::channel();
-    // Read until nobody wants it any more, or the server would block on a full pipe.
-    std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    let mut said = Vec::new();
+    let said = lines(child.stderr.take().expect("it is piped"));
+    let told = lines(child.stdout.take().expect("it is piped"));
     let (mut public, mut private) = (None, None);
     while public.is_none() || private.is_none() {
-        let Ok(line) = lines.recv_timeout(Duration::from_secs(30)) else {
+        let Ok(line) = told.recv_timeout(Duration::from_secs(30)) else {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(said);
+            return Err(said.iter().collect());
         };
-        let after = |words: &str| line.split_once(words)?.1.split_whitespace().next()?.parse().ok();
+        let after = |words: &str| line.strip_prefix(words)?.parse().ok();
         private = private.or_else(|| after("private listener on http://"));
-        public = public.or_else(|| after("  listening on http://"));
-        said.push(line);
+        public = public.or_else(|| after("listening on http://"));
     }
-    Ok((child, public.expect("it was said"), private.expect("it was said"), lines))
+    Ok((child, public.expect("it was said"), private.expect("it was said"), said, told))
+}
+
+/// The lines that come out of a pipe, read until nobody wants them any more: the server would find it full otherwise.
+fn lines(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    let pipe = BufReader::new(pipe);
+    std::thread::spawn(move || pipe.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
 }
 
 fn not_started(said: &[String]) -> ! {

@@ -29,18 +29,23 @@ export async function startServer({ env = {} } = {}) {
   const args = ['serve', site, '--listen', '127.0.0.1:0', '--ops-listen', '127.0.0.1:0', '--data-dir', dataDir];
   const child = spawn(binary, args, {
     env: { ...process.env, ...calm, NO_COLOR: '1', ...env },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   const exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
 
   let said = '';
+  let told = '';
   const addresses = new Promise((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error(`no banner within ${START_MS} ms; stderr:\n${said}`)), START_MS);
+    const late = setTimeout(() => reject(new Error(`no address within ${START_MS} ms; stderr:\n${said}`)), START_MS);
     child.stderr.setEncoding('utf8');
     child.stderr.on('data', (chunk) => {
       said += chunk;
-      const origin = said.match(/\blistening on (http:\/\/\S+)\s/)?.[1];
-      const ops = said.match(/\bprivate listener on (http:\/\/\S+)\s/)?.[1];
+    });
+    child.stdout.setEncoding('utf8');
+    child.stdout.on('data', (chunk) => {
+      told += chunk;
+      const origin = told.match(/^listening on (http:\/\/\S+)\n/m)?.[1];
+      const ops = told.match(/^private listener on (http:\/\/\S+)\n/m)?.[1];
       if (origin && ops) {
         clearTimeout(late);
         resolve({ origin: origin.replace(/\/$/, ''), ops: ops.replace(/\/$/, '') });

@@ -75,6 +75,45 @@ fn one_that_was_interrupted_again_and_again_is_parked_in_the_end() {
 }
 
 #[test]
+fn the_queue_is_what_is_still_to_be_done() {
+    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    assert_eq!(desk.reader().queue().unwrap(), Queue::default());
+    let ids = ["One", "Two", "Three"].map(|message| desk.keep_new(&contact(message)));
+    // One has arrived by box, one is parked there, and one is on its way.
+    let claimed = desk.claim("box", at(0));
+    desk.record(&claimed[0], &Outcome::delivered("250"), Verdict::Delivered, at(1));
+    desk.record(&claimed[1], &failed(), Verdict::Parked, at(1));
+    // And one of those that wait for crm has failed before.
+    let claimed = desk.claim("crm", at(0));
+    desk.record(&claimed[0], &failed(), Verdict::Again(at(300)), at(1));
+    desk.runtime.block_on(desk.store.pause("crm".to_owned(), "503".to_owned(), at(2))).unwrap();
+    let oldest = desk.reader().get(ids[0]).unwrap().unwrap().received_at;
+    let Queue { held, channels } = desk.reader().queue().unwrap();
+    assert_eq!(held, 0);
+    let [by_box, by_crm] = &channels[..] else { panic!("{channels:?}") };
+    assert_eq!((&*by_box.name, by_box.waiting, by_box.parked), ("box", 1, 1));
+    assert_eq!((&*by_crm.name, by_crm.waiting, by_crm.parked, by_crm.oldest), ("crm", 3, 0, Some(oldest)));
+    assert_eq!((by_box.is_paused, by_crm.is_paused, by_crm.is_off), (false, true, false));
+    desk.runtime.block_on(desk.store.switch_off(target("crm", "a"), "410".to_owned(), at(3))).unwrap();
+    let [_, by_crm] = &desk.reader().queue().unwrap().channels[..] else { panic!("two channels") };
+    assert_eq!((by_crm.is_paused, by_crm.is_off), (false, true));
+}
+
+#[test]
+fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let connection = rusqlite::Connection::open(&desk.options.path).unwrap();
+    let indexes = ["delivery_first", "delivery_again", "delivery_parked", "submission_held"];
+    for (sql, index) in crate::inbox::store::sqlite::queue::COUNTS.iter().zip(indexes) {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps: Vec<String> =
+            statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        assert!(steps[0].contains(&format!("INDEX {index}")), "{sql}: {steps:?}");
+        assert_eq!(steps.len(), 1, "no sorting: {steps:?}");
+    }
+}
+
+#[test]
 fn a_clock_that_is_set_back_delays_nothing_for_ever() {
     let desk = Desk::with_channels(&["box"], &[]);
     desk.keep_new(&contact("Hello"));

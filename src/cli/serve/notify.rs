@@ -1,0 +1,127 @@
+//! Tells the service manager how far the server is (`sd_notify(3)`), where one has asked for it.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Where the service manager listens; nobody does if none has started us.
+#[derive(Debug, Default)]
+pub(super) struct Notify {
+    manager: Option<(UnixDatagram, SocketAddr)>,
+}
+
+impl Notify {
+    /// The manager that `NOTIFY_SOCKET` names.
+    pub(super) fn from_environment() -> Self {
+        let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty());
+        name.map_or_else(Self::default, |name| {
+            Self::to(&name).unwrap_or_else(|error| {
+                tracing::warn!(%error, "the service manager cannot be told anything");
+                Self::default()
+            })
+        })
+    }
+
+    /// A path, or `@` and an abstract name.
+    fn to(name: &OsStr) -> io::Result<Self> {
+        let address = match name.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+            [b'/', ..] => SocketAddr::from_pathname(name)?,
+            _ => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "NOTIFY_SOCKET is no socket of this machine",
+                ));
+            }
+        };
+        let socket = UnixDatagram::unbound()?;
+        // A manager that does not listen must not hold us up.
+        socket.set_nonblocking(true)?;
+        Ok(Self { manager: Some((socket, address)) })
+    }
+
+    /// Requests are answered; `status` is for people.
+    pub(super) fn ready(&self, status: &str) {
+        self.tell(&format!("READY=1\nSTATUS={}", one_line(status)));
+    }
+
+    /// Site and configuration are being read again; [`Notify::ready`] follows, whether that goes well or not.
+    pub(super) fn reloading(&self) {
+        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading the site again", monotonic()));
+    }
+
+    /// No further connections are accepted, and the process will end.
+    pub(super) fn stopping(&self) {
+        self.tell("STOPPING=1\nSTATUS=Requests that are under way may finish");
+    }
+
+    /// Who does not listen misses it; nothing else depends on it.
+    fn tell(&self, state: &str) {
+        if let Some((socket, manager)) = &self.manager {
+            let _ = socket.send_to_addr(state.as_bytes(), manager);
+        }
+    }
+}
+
+/// Lines are what separates one assignment from the next.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// Microseconds on the clock that the manager compares with.
+fn monotonic() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    fn check(manager: &UnixDatagram, name: &OsStr) {
+        let hear = || {
+            let mut text = [0; 512];
+            let length = manager.recv(&mut text).expect("something was said");
+            String::from_utf8(text[..length].to_vec()).expect("it is text")
+        };
+        let notify = Notify::to(name).expect("it can be reached");
+        notify.ready("12 pages\nSTOPPING=1");
+        assert_eq!(hear(), "READY=1\nSTATUS=12 pages STOPPING=1");
+        let before = monotonic();
+        notify.reloading();
+        let said = hear();
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines[0], "RELOADING=1");
+        let at: i64 = lines[1].strip_prefix("MONOTONIC_USEC=").expect("the time").parse().expect("a number");
+        assert!((before..=monotonic()).contains(&at), "{at}");
+        notify.stopping();
+        assert!(hear().starts_with("STOPPING=1\n"));
+    }
+
+    #[test]
+    fn the_manager_is_told_by_a_path_or_an_abstract_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("notify");
+        let manager = UnixDatagram::bind(&path).expect("it can listen");
+        check(&manager, path.as_os_str());
+        let name = format!("frontdesk-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        let manager = UnixDatagram::bind_addr(&address).expect("it can listen");
+        check(&manager, &OsString::from(format!("@{name}")));
+    }
+
+    #[test]
+    fn without_a_manager_nothing_is_said_and_nothing_fails() {
+        Notify::default().ready("12 pages");
+        assert!(Notify::to(OsStr::new("vsock:2:1")).is_err());
+        // It may be gone by now.
+        let folder = tempfile::tempdir().expect("a folder");
+        Notify::to(folder.path().join("notify").as_os_str()).expect("a path").stopping();
+    }
+}

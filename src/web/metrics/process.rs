@@ -1,0 +1,85 @@
+//! What the kernel says of this process. Where there is no `/proc`, or it says something else, a figure is left out.
+
+use std::fs;
+
+use super::exposition::{Exposition, Kind};
+
+/// The unit of times in `/proc/PID/stat` is a hundredth of a second wherever Linux runs a program of ours (`USER_HZ`).
+const TICKS_A_SECOND: f64 = 100.0;
+
+/// Adds the families that every program for Prometheus has, under their usual names.
+pub(super) fn report(out: &mut Exposition) {
+    if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
+        // The one by which they are counted is gone again.
+        let open = descriptors.count().saturating_sub(1);
+        out.single("process_open_fds", Kind::Gauge, "Open file descriptors.", open);
+    }
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let most = most.map_or_else(|| "+Inf".to_owned(), |most| most.to_string());
+    out.single("process_max_fds", Kind::Gauge, "File descriptors that may be open.", most);
+    if let Some(bytes) = fs::read_to_string("/proc/self/status").ok().and_then(|text| resident(&text)) {
+        out.single("process_resident_memory_bytes", Kind::Gauge, "Resident memory in bytes.", bytes);
+    }
+    let Some(times) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| Times::parse(&text)) else {
+        return;
+    };
+    out.single(
+        "process_cpu_seconds_total",
+        Kind::Counter,
+        "Processor time that was spent, in user and system mode.",
+        times.cpu,
+    );
+    if let Some(booted) = fs::read_to_string("/proc/stat").ok().and_then(|text| booted(&text)) {
+        out.single(
+            "process_start_time_seconds",
+            Kind::Gauge,
+            "When the process began, in seconds since 1970.",
+            booted + times.began,
+        );
+    }
+}
+
+/// Seconds: of processor time, and from the machine's start to that of the process.
+#[derive(Debug, PartialEq)]
+struct Times {
+    cpu: f64,
+    began: f64,
+}
+
+impl Times {
+    /// Of `/proc/self/stat` (`proc_pid_stat(5)`).
+    fn parse(stat: &str) -> Option<Self> {
+        // The command's name, in parentheses, may hold spaces and parentheses itself; what follows does not.
+        let rest = stat.rsplit_once(") ")?.1;
+        // The first of them is the third field.
+        let field = |number: usize| rest.split(' ').nth(number - 3)?.parse::<f64>().ok();
+        Some(Self { cpu: (field(14)? + field(15)?) / TICKS_A_SECOND, began: field(22)? / TICKS_A_SECOND })
+    }
+}
+
+/// `VmRSS` of `/proc/self/status`, in bytes.
+fn resident(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// When the machine was started, of `/proc/stat`, in seconds since 1970.
+fn booted(stat: &str) -> Option<f64> {
+    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_are_read() {
+        let stat = "4711 (a) b (c)) S 1 1 1 0 -1 4194560 9 8 7 6 150 50 0 0 20 0 3 0 1234 99 88";
+        assert_eq!(Times::parse(stat), Some(Times { cpu: 2.0, began: 12.34 }));
+        assert_eq!(Times::parse("4711 (a) S 1 1"), None);
+        assert_eq!(resident("Name:\ta\nVmRSS:\t   24576 kB\nThreads:\t1\n"), Some(24576 * 1024));
+        assert_eq!(resident("Name:\ta\n"), None);
+        assert_eq!(booted("cpu 1 2\nbtime 1700000000\nprocesses 1\n"), Some(1_700_000_000.0));
+    }
+}

@@ -1,0 +1,228 @@
+//! Everything that `/metrics` tells, in one list.
+
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::exposition::{Exposition, Kind};
+use super::figures::{Count, Figures};
+use super::{BOUNDS, Class, Metrics, Representation, STATUSES, Shed, Verdict, process};
+use crate::inbox::form::FORMS;
+use crate::web::{Desk, Live};
+
+use Kind::{Counter, Gauge, Histogram};
+
+/// The text for whoever scrapes, and its media type. It never waits for the inbox for long, whatever state that is in.
+pub(in crate::web) async fn report(
+    desk: &Desk,
+    figures: &Arc<Figures>,
+    now: Timestamp,
+) -> (String, &'static str) {
+    let live = desk.live.load_full();
+    let count = figures.get(live.options.inbox.clone(), Instant::now()).await;
+    let mut out = Exposition::default();
+    requests(&mut out, &desk.metrics);
+    submissions(&mut out, &desk.metrics);
+    connections(&mut out, &desk.metrics);
+    limits(&mut out, &live);
+    inbox(&mut out, desk, &live, count.as_ref(), now);
+    site(&mut out, &desk.metrics, &live);
+    let lost = desk.metrics.shared.lost_lines.load(Relaxed);
+    out.single(
+        "frontdesk_log_lines_lost_total",
+        Counter,
+        "Lines of the log that standard error did not take in time.",
+        lost,
+    );
+    process::report(&mut out);
+    (out.finish(), super::exposition::MEDIA_TYPE)
+}
+
+fn requests(out: &mut Exposition, metrics: &Metrics) {
+    let mut family = out.family(
+        "frontdesk_requests_total",
+        Counter,
+        "Answers by what was asked for, what was handed out, and status. Combinations that have not occurred are left out.",
+    );
+    for class in Class::ALL {
+        for representation in Representation::ALL {
+            let counts = metrics.sums(|shard| &shard.requests[*class as usize][*representation as usize]);
+            let statuses = STATUSES.iter().map(u16::to_string).chain(["other".to_owned()]);
+            for (status, count) in statuses.zip(counts).filter(|(_, count)| *count > 0) {
+                let labels =
+                    [("class", class.name()), ("representation", representation.name()), ("status", &status)];
+                family.sample(&labels, count);
+            }
+        }
+    }
+    let mut family = out.family(
+        "frontdesk_request_duration_seconds",
+        Histogram,
+        "From the end of a request's header to the answer being ready, by what was asked for.",
+    );
+    for class in Class::ALL {
+        let mut sum = 0;
+        let counts = metrics.sums(|shard| &shard.durations[*class as usize]);
+        let bounds = BOUNDS.iter().map(|(_, text)| *text).chain(["+Inf"]);
+        for (bound, count) in bounds.zip(counts) {
+            sum += count;
+            family.suffixed("_bucket", &[("class", class.name()), ("le", bound)], sum);
+        }
+        let took = metrics.sum(|shard| &shard.took[*class as usize]);
+        family.suffixed("_sum", &[("class", class.name())], seconds(took));
+        family.suffixed("_count", &[("class", class.name())], sum);
+    }
+}
+
+/// Nanoseconds as seconds, with all digits.
+fn seconds(nanoseconds: u64) -> String {
+    format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
+}
+
+fn submissions(out: &mut Exposition, metrics: &Metrics) {
+    let mut family =
+        out.family("frontdesk_submissions_total", Counter, "Forms that were sent, by what became of them.");
+    for (place, form) in FORMS.iter().enumerate() {
+        let counts = metrics.sums(|shard| &shard.submissions[place]);
+        for (verdict, count) in Verdict::ALL.iter().zip(counts) {
+            family.sample(&[("form", form.name), ("verdict", verdict.name())], count);
+        }
+    }
+}
+
+fn connections(out: &mut Exposition, metrics: &Metrics) {
+    // Read first: what is opened in between must not make it negative.
+    let closed = metrics.sum(|shard| &shard.closed);
+    let opened = metrics.sum(|shard| &shard.opened);
+    let open = opened.saturating_sub(closed);
+    out.single("frontdesk_connections_open", Gauge, "Connections to the public address.", open);
+    out.single(
+        "frontdesk_connections_total",
+        Counter,
+        "Connections to the public address that were let in.",
+        opened,
+    );
+    let mut family = out.family(
+        "frontdesk_connections_shed_total",
+        Counter,
+        "Connections that were closed by the server, by the bound that they met.",
+    );
+    for (reason, count) in Shed::ALL.iter().zip(metrics.sums(|shard| &shard.shed)) {
+        family.sample(&[("reason", reason.name())], count);
+    }
+}
+
+fn limits(out: &mut Exposition, live: &Live) {
+    let sources = live.limiter.sources();
+    out.single("frontdesk_limiter_sources", Gauge, "Sources that the limits remember one by one.", sources);
+}
+
+fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, now: Timestamp) {
+    let is_writable = u8::from(desk.store.health().is_ok());
+    out.single(
+        "frontdesk_inbox_writable",
+        Gauge,
+        "Whether submissions can be kept (1) or not (0).",
+        is_writable,
+    );
+    let queue = count.and_then(|count| count.queue.as_deref());
+    let is_readable = u8::from(queue.is_some());
+    out.single(
+        "frontdesk_inbox_readable",
+        Gauge,
+        "Whether the inbox could be counted (1); the figures that need it are left out otherwise (0).",
+        is_readable,
+    );
+    let (Some(count), Some(queue)) = (count, queue) else { return };
+    let age = |then: Timestamp| now.duration_since(then).as_secs_f64().max(0.0);
+    out.single(
+        "frontdesk_inbox_figures_age_seconds",
+        Gauge,
+        "How old the figures about submissions and deliveries are.",
+        age(count.at),
+    );
+    out.single(
+        "frontdesk_submissions_held",
+        Gauge,
+        "Submissions that wait for the operator's release.",
+        queue.held,
+    );
+
+    // A channel without anything to do has figures too, so that an alert sees zero and not nothing.
+    let known = queue.channels.iter().map(|channel| channel.name.as_str());
+    let configured = live.options.channels.iter().map(String::as_str);
+    let mut names: Vec<&str> = known.chain(configured).collect();
+    names.sort_unstable();
+    names.dedup();
+    let none = crate::inbox::store::ChannelQueue::default();
+    let channels: Vec<_> = names
+        .iter()
+        .map(|name| (*name, queue.channels.iter().find(|channel| channel.name == *name).unwrap_or(&none)))
+        .collect();
+    let mut family =
+        out.family("frontdesk_deliveries", Gauge, "Deliveries that are still to be done, by channel.");
+    for (name, channel) in &channels {
+        family.sample(&[("channel", name), ("state", "waiting")], channel.waiting);
+        family.sample(&[("channel", name), ("state", "parked")], channel.parked);
+    }
+    let mut family = out.family(
+        "frontdesk_deliveries_oldest_waiting_seconds",
+        Gauge,
+        "How long ago the oldest submission was received whose delivery waits; 0 where none does.",
+    );
+    for (name, channel) in &channels {
+        family.sample(&[("channel", name)], channel.oldest.map_or(0.0, age));
+    }
+    let mut family = out.family(
+        "frontdesk_channel_obstructed",
+        Gauge,
+        "Whether a channel is paused because it fails, or off because the other side is gone (1).",
+    );
+    for (name, channel) in &channels {
+        family.sample(&[("channel", name), ("obstacle", "paused")], u8::from(channel.is_paused));
+        family.sample(&[("channel", name), ("obstacle", "off")], u8::from(channel.is_off));
+    }
+}
+
+fn site(out: &mut Exposition, metrics: &Metrics, live: &Live) {
+    let version = env!("CARGO_PKG_VERSION");
+    out.family("frontdesk_build_info", Gauge, "Which frontdesk this is.").sample(&[("version", version)], 1);
+    let pages = live.site.page_count().to_string();
+    let labels = [("hash", live.site.hash()), ("pages", &*pages)];
+    out.family("frontdesk_site_info", Gauge, "Which site is served; the hash is over all paths and bodies.")
+        .sample(&labels, 1);
+    let [done, failed] = [0, 1].map(|place| metrics.shared.reloads[place].load(Relaxed));
+    out.single(
+        "frontdesk_site_generation",
+        Gauge,
+        "1 at the start, and one more after each reload.",
+        done + 1,
+    );
+    let mut family =
+        out.family("frontdesk_reloads_total", Counter, "Attempts to replace site and configuration.");
+    family.sample(&[("result", "done")], done);
+    family.sample(&[("result", "failed")], failed);
+    let at = metrics.shared.reloaded_at.load(Relaxed);
+    if at != 0 {
+        out.single(
+            "frontdesk_last_reload_timestamp_seconds",
+            Gauge,
+            "When the last attempt was, in seconds since 1970.",
+            at,
+        );
+    }
+    let certificates = metrics.shared.certificates.lock().unwrap_or_else(PoisonError::into_inner);
+    if !certificates.is_empty() {
+        let mut family = out.family(
+            "frontdesk_certificate_expiry_timestamp_seconds",
+            Gauge,
+            "Until when the certificate for a name holds, in seconds since 1970.",
+        );
+        for (name, expires_at) in &*certificates {
+            family.sample(&[("name", name)], expires_at.as_second());
+        }
+    }
+}

@@ -1,0 +1,526 @@
+//! What the operator sees of a running server: figures, readiness, the log, and what the service manager is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::office::{Office, maildir, until};
+use crate::support::{Connection, Desk, example_site, frontdesk};
+
+const NO_LIMITS: (&str, &str) = ("FRONTDESK_LIMITS__ENABLED", "false");
+
+#[test]
+fn metrics_count_what_was_asked_and_what_was_answered() {
+    let desk = Desk::start();
+    let markdown = [("Accept", "text/markdown")];
+    for (path, headers, status) in [
+        ("/", &[][..], 200),
+        ("/", &markdown[..], 200),
+        ("/", &[("Accept", "image/png")], 406),
+        ("/index.md", &[], 200),
+        ("/llms.txt", &[], 200),
+        ("/agents.md", &[], 200),
+        ("/developers", &[], 308),
+        ("/nothing/here", &markdown, 404),
+        ("/%2e%2e/x", &[], 400),
+    ] {
+        assert_eq!(desk.get(path, headers).status, status, "{path}");
+    }
+    assert_eq!(desk.request("DELETE", "/", &[], b"").status, 405);
+    let etag = desk.get("/", &[]).header("etag").expect("it has one").to_owned();
+    assert_eq!(desk.get("/", &[("If-None-Match", &etag)]).status, 304);
+    let ada = json!({ "email": "ada@example.com" });
+    assert_eq!([0, 0, 0].map(|_| desk.post("/api/waitlist", &ada).status), [200; 3]);
+    assert_eq!(desk.post("/api/contact", &json!({})).status, 400);
+    let large = json!({ "email": "x".repeat(70_000) });
+    assert_eq!(desk.post("/api/waitlist", &large).status, 413);
+    assert_eq!(desk.get("/api/contact", &[]).status, 405);
+    desk.expect(1);
+
+    let answer = desk.ops("/metrics");
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let figures = Figures::of(answer.text());
+    let request = |class: &str, representation: &str, status: u16| {
+        figures.get(&format!(
+            "frontdesk_requests_total{{class=\"{class}\",representation=\"{representation}\",status=\"{status}\"}}"
+        ))
+    };
+    assert_eq!(request("page", "html", 200), 2);
+    assert_eq!(request("page", "markdown", 200), 1);
+    assert_eq!(request("page", "html", 304), 1);
+    assert_eq!(request("page", "other", 406), 1);
+    assert_eq!(request("page", "other", 405), 1);
+    assert_eq!(request("twin", "markdown", 200), 1);
+    assert_eq!(request("resource", "other", 200), 1);
+    assert_eq!(request("resource", "markdown", 200), 1);
+    assert_eq!(request("redirect", "other", 308), 1);
+    assert_eq!(request("none", "markdown", 404), 1);
+    assert_eq!(request("none", "other", 400), 1);
+    assert_eq!(request("form", "other", 200), 3);
+    assert_eq!(request("form", "other", 405), 1);
+    assert_eq!(figures.get("frontdesk_request_duration_seconds_count{class=\"page\"}"), 6);
+    assert!(figures.seconds("frontdesk_request_duration_seconds_sum{class=\"form\"}") > 0.0);
+    let submissions = |form: &str, verdict: &str| {
+        figures.get(&format!("frontdesk_submissions_total{{form=\"{form}\",verdict=\"{verdict}\"}}"))
+    };
+    assert_eq!(submissions("waitlist", "accepted"), 1);
+    assert_eq!(submissions("waitlist", "duplicate"), 2);
+    assert_eq!(submissions("waitlist", "too_large"), 1);
+    assert_eq!(submissions("contact", "invalid"), 1);
+    assert_eq!(submissions("contact", "accepted"), 0);
+    assert_eq!(figures.get("frontdesk_connections_total"), 18);
+    assert_eq!(figures.get("frontdesk_inbox_writable"), 1);
+    assert_eq!(figures.get("frontdesk_site_generation"), 1);
+    assert!(figures.get("process_open_fds") > 5);
+    assert!(figures.get("process_max_fds") >= figures.get("process_open_fds"));
+    assert!(figures.get("process_resident_memory_bytes") > 1_000_000);
+    assert!(figures.seconds("process_cpu_seconds_total") > 0.0);
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("the clock is set").as_secs_f64();
+    let age = now - figures.seconds("process_start_time_seconds");
+    assert!((-2.0..120.0).contains(&age), "{age}");
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(figures.get(&format!("frontdesk_build_info{{version=\"{version}\"}}")), 1);
+}
+
+#[test]
+fn two_servers_of_one_site_tell_the_same_hash_and_another_site_another() {
+    let hash = |desk: &Desk| {
+        let metrics = desk.ops("/metrics").text().to_owned();
+        let line = metrics.lines().find(|line| line.starts_with("frontdesk_site_info")).expect("it is told");
+        line.split('"').nth(1).expect("the hash").to_owned()
+    };
+    let base = ("FRONTDESK_BASE_URL", "https://www.example.com");
+    let (one, same) = (Desk::with(&example_site(), &[base]), Desk::with(&example_site(), &[base]));
+    assert_eq!(hash(&one), hash(&same));
+    let other = Desk::with(&example_site(), &[("FRONTDESK_BASE_URL", "https://example.org")]);
+    assert_ne!(hash(&one), hash(&other));
+}
+
+#[test]
+fn metrics_tell_what_waits_and_which_channel_fails() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let blocked = folder.path().join("box");
+    // No Maildir can be made where a file is.
+    std::fs::write(&blocked, "in the way").expect("a file");
+    let office = Office::open(&maildir("box", &blocked), &[]);
+    let of = |name: &str| format!("frontdesk_{name}{{channel=\"box\"");
+    let look = || Figures::of(office.desk.ops("/metrics").text());
+    let before = look();
+    assert_eq!(before.get(&format!("{},state=\"waiting\"}}", of("deliveries"))), 0);
+    assert!(before.seconds(&format!("{}}}", of("deliveries_oldest_waiting_seconds"))) <= 0.0);
+    for number in 0..6 {
+        office.submit(number);
+    }
+    office.inbox(&["hold", &office.id(0).to_string()]);
+    // The figures are counted anew after a while, and the channel is paused after five failures.
+    let after = until(|| {
+        Some(look()).filter(|figures| {
+            figures.get(&format!("{},obstacle=\"paused\"}}", of("channel_obstructed"))) == 1
+        })
+    })
+    .unwrap_or_else(|| panic!("{}", office.desk.log()));
+    assert_eq!(after.get("frontdesk_submissions_held"), 1);
+    assert_eq!(after.get(&format!("{},state=\"waiting\"}}", of("deliveries"))), 5);
+    assert_eq!(after.get(&format!("{},state=\"parked\"}}", of("deliveries"))), 0);
+    assert_eq!(after.get(&format!("{},obstacle=\"off\"}}", of("channel_obstructed"))), 0);
+    assert!(after.seconds(&format!("{}}}", of("deliveries_oldest_waiting_seconds"))) > 0.0);
+    office.desk.expect(6);
+}
+
+#[test]
+fn metrics_answer_whatever_state_the_inbox_is_in() {
+    let desk = Desk::start();
+    assert_eq!(Figures::of(desk.ops("/metrics").text()).get("frontdesk_inbox_readable"), 1);
+    let other = rusqlite::Connection::open(desk.data_dir().join("inbox.sqlite")).expect("it is there");
+    other.execute_batch("BEGIN EXCLUSIVE").expect("it can be locked");
+    assert_eq!(desk.ops("/metrics").status, 200);
+    other.execute_batch("ROLLBACK").expect("it can be unlocked");
+    drop(other);
+
+    let away = desk.data_dir().with_extension("away");
+    std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
+    std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
+    let lost = desk.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
+    assert_eq!(lost.status, 500);
+    assert_eq!(desk.ops("/readyz").status, 503);
+    assert_eq!(desk.ops("/livez").status, 200);
+    let figures = Figures::of(desk.ops("/metrics").text());
+    assert_eq!(figures.get("frontdesk_inbox_writable"), 0);
+    assert_eq!(figures.get("frontdesk_submissions_total{form=\"waitlist\",verdict=\"not_kept\"}"), 1);
+    std::fs::remove_file(desk.data_dir()).expect("it can be removed");
+    std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
+}
+
+#[test]
+fn connections_that_are_shed_are_counted_by_the_bound_that_they_met() {
+    let desk = Desk::with(
+        &example_site(),
+        &[
+            ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s"),
+            ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s"),
+            ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s"),
+            ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "4"),
+        ],
+    );
+    let silent = desk.connect();
+    let mut half = desk.connect();
+    half.send(b"GET / HT").expect("sent");
+    let mut idle = desk.connect();
+    assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
+    let mut last = desk.connect();
+    assert_eq!(last.request("GET", "/", &[], b"").expect("an answer").status, 200);
+    let mut fifth = desk.connect();
+    assert_eq!(fifth.rest().map_or(0, |rest| rest.len()), 0, "there is no room");
+    let figures = until(|| {
+        let figures = Figures::of(desk.ops("/metrics").text());
+        Some(figures).filter(|figures| figures.get("frontdesk_connections_open") == 0)
+    })
+    .expect("all are closed");
+    let shed =
+        |reason: &str| figures.get(&format!("frontdesk_connections_shed_total{{reason=\"{reason}\"}}"));
+    assert_eq!((shed("source"), shed("first_byte"), shed("header"), shed("idle")), (1, 1, 1, 2));
+    assert_eq!((shed("all"), shed("exchange"), shed("descriptors")), (0, 0, 0));
+    assert_eq!(figures.get("frontdesk_connections_total"), 4);
+    drop(silent);
+}
+
+#[test]
+fn the_private_address_takes_little_for_short_and_no_other_method() {
+    let desk = Desk::with(
+        &example_site(),
+        &[("FRONTDESK_SERVER__BODY_TIMEOUT", "1s"), ("FRONTDESK_SERVER__EXCHANGE_TIMEOUT", "2s")],
+    );
+    let ask = |method: &str, path: &str| {
+        let mut connection = Connection::open(desk.ops);
+        let answer = connection.request(method, path, &[], b"").expect("an answer");
+        assert_eq!(connection.rest().expect("it is closed"), b"", "one request a connection");
+        answer
+    };
+    assert_eq!(ask("POST", "/metrics").header("allow"), Some("GET, HEAD"));
+    assert_eq!(ask("HEAD", "/metrics").status, 200);
+    assert_eq!(ask("GET", "/").status, 404);
+    // More than there is room for, and none of them says anything.
+    let mut silent: Vec<Connection> = (0..80).map(|_| Connection::open(desk.ops)).collect();
+    for connection in &mut silent {
+        assert_eq!(connection.rest().map_or(0, |rest| rest.len()), 0);
+    }
+    assert_eq!(ask("GET", "/livez").status, 200);
+}
+
+#[test]
+fn the_private_address_may_be_a_socket_in_the_file_system() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("ops.sock");
+    let child = frontdesk()
+        .arg("serve")
+        .arg(example_site())
+        .args(["--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(folder.path().join("data"))
+        .env("FRONTDESK_SERVER__OPS_LISTEN", format!("unix:{}", path.display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    let mut child = Child(child);
+    let mut stream = until(|| UnixStream::connect(&path).ok()).expect("it listens there");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a header and a body");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert_eq!(Figures::of(body).get("frontdesk_inbox_writable"), 1);
+    assert!(child.0.try_wait().expect("it can be asked").is_none());
+}
+
+#[test]
+fn a_500_tells_the_name_under_which_the_log_says_why() {
+    let trusting = ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1");
+    for (settings, is_taken) in [(vec![NO_LIMITS, trusting], true), (vec![NO_LIMITS], false)] {
+        let desk = Desk::with(&example_site(), &settings);
+        let send = |email: &str| {
+            let headers = [("Content-Type", "application/json"), ("X-Request-Id", "Of-The.Proxy_1")];
+            let body = json!({ "email": email }).to_string();
+            desk.request("POST", "/api/waitlist", &headers, body.as_bytes())
+        };
+        let kept = send("ada@example.com");
+        assert_eq!((kept.status, kept.header("x-request-id")), (200, None));
+        let away = desk.data_dir().with_extension("away");
+        std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
+        std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
+        let failed = send("bob@example.com");
+        let id = failed.header("x-request-id").expect("it has a name").to_owned();
+        assert_eq!(failed.status, 500);
+        assert_eq!(id == "Of-The.Proxy_1", is_taken, "{id}");
+        let said = until(|| {
+            events(&desk).into_iter().find(|event| event["message"] == "a submission could not be kept")
+        })
+        .expect("it is in the log");
+        assert_eq!((said["request"].as_str(), said["form"].as_str()), (Some(&*id), Some("waitlist")));
+        std::fs::remove_file(desk.data_dir()).expect("it can be removed");
+        std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
+        desk.expect(1);
+    }
+}
+
+#[test]
+fn the_log_of_requests_says_what_was_asked_and_not_by_whom() {
+    let desk = Desk::with(
+        &example_site(),
+        &[("FRONTDESK_LOG__REQUESTS", "true"), ("FRONTDESK_LOG__LEVEL", "error")],
+    );
+    desk.get("/developers/?name=ada", &[("Accept", "text/markdown"), ("User-Agent", "ada")]);
+    desk.request("HEAD", "/llms.txt", &[], b"");
+    desk.get("/ada@example.com", &[]);
+    desk.request("ADA", "/api/contact", &[], b"");
+    let answered = || -> Vec<Value> {
+        events(&desk).into_iter().filter(|event| event["message"] == "answered").collect()
+    };
+    let events = until(|| Some(answered()).filter(|events| events.len() == 4)).expect("each is noted");
+    let said: Vec<Value> = events
+        .iter()
+        .map(|event| {
+            let names = ["method", "path", "class", "status", "representation"];
+            names.map(|name| event[name].clone()).to_vec().into()
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            json!(["GET", "/developers/", "page", 200, "markdown"]),
+            json!(["HEAD", "/llms.txt", "resource", 200, "other"]),
+            json!(["GET", "-", "none", 404, "html"]),
+            json!(["other", "/api/contact", "form", 405, "other"]),
+        ]
+    );
+    assert!(events[0]["bytes"].as_u64() > Some(100) && events[1]["bytes"] == 0);
+    assert!(events.iter().all(|event| event["took_us"].is_u64()));
+    let names: BTreeSet<&str> = events.iter().filter_map(|event| event["request"].as_str()).collect();
+    assert_eq!(names.len(), 4, "each has a name of its own");
+    let log = desk.log();
+    assert!(!log.contains("ada") && !log.contains("ADA") && !log.contains("127.0.0.1"), "{log}");
+}
+
+#[test]
+fn where_nobody_looks_all_of_the_log_is_json_and_as_text_none_of_it() {
+    let unread = ("FRONTDESK_SERVER__LISEN", "x");
+    let mut desk = Desk::with(&example_site(), &[unread]);
+    let address = desk.address.to_string();
+    let events = events(&desk);
+    assert_eq!(events[0]["level"], "WARN");
+    assert!(events[0]["hint"].as_str().is_some_and(|hint| hint.contains("FRONTDESK_SERVER__LISTEN")));
+    let serving = events.iter().find(|event| event["message"] == "serving").expect("it says so");
+    assert!(serving["public"].as_str().is_some_and(|public| public.contains(&address)), "{serving}");
+    assert_eq!(serving["version"], env!("CARGO_PKG_VERSION"));
+    assert!(serving["pages"].as_u64() > Some(5) && serving["inbox"].is_string(), "{serving}");
+
+    // Whatever ends the server after it knows how to say things.
+    let output = |format: &str| {
+        let output = frontdesk()
+            .arg("serve")
+            .arg(example_site())
+            .args(["--listen", &address, "--ops-listen", "off"])
+            .env("FRONTDESK_LOG__FORMAT", format)
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).expect("it is text")
+    };
+    let said = output("auto");
+    let [line] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    let event: Value = serde_json::from_str(line).expect("it is JSON");
+    assert_eq!(event["level"], "ERROR");
+    assert!(line.contains("another program listens there"), "{line}");
+    assert!(output("text").starts_with("error: another program listens there"), "{}", output("text"));
+    assert_eq!(desk.terminate().0, Some(0));
+    let last = self::events(&desk);
+    assert_eq!(last.last().map(|event| &event["message"]), Some(&"stopped".into()));
+
+    let desk = Desk::with(&example_site(), &[("FRONTDESK_LOG__FORMAT", "text")]);
+    let log =
+        until(|| Some(desk.log()).filter(|log| log.contains("submissions are kept"))).expect("it says so");
+    assert!(log.contains("  listening on http://") && !log.contains('{'), "{log}");
+}
+
+#[test]
+fn a_standard_error_that_is_never_read_holds_nobody_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let child = frontdesk()
+        .arg("serve")
+        .arg(example_site())
+        .args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir"])
+        .arg(folder.path().join("data"))
+        .env("FRONTDESK_LOG__REQUESTS", "true")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut child = Child(child);
+    let mut stdout = child.0.stdout.take().expect("it is piped");
+    let mut told = String::new();
+    let addresses = loop {
+        let mut piece = [0; 256];
+        let length = stdout.read(&mut piece).expect("it can be read");
+        assert_ne!(length, 0, "{told}");
+        told.push_str(std::str::from_utf8(&piece[..length]).expect("it is text"));
+        let addresses: Vec<_> =
+            told.lines().filter_map(|line| line.split_once("http://")?.1.parse().ok()).collect();
+        if addresses.len() == 2 && told.ends_with('\n') {
+            break addresses;
+        }
+    };
+    let mut connection = Connection::open(addresses[0]);
+    // A full pipe, a full queue, and some more.
+    for _ in 0..100 {
+        let batch = b"GET /robots.txt HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
+        connection.send(&batch).expect("sent");
+        for _ in 0..100 {
+            assert_eq!(connection.answer(false).expect("an answer").status, 200);
+        }
+    }
+    let metrics = Connection::open(addresses[1]).request("GET", "/metrics", &[], b"").expect("an answer");
+    let figures = Figures::of(metrics.text());
+    assert!(figures.get("frontdesk_log_lines_lost_total") > 0);
+    let pid = rustix::process::Pid::from_child(&child.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it can be told");
+    assert_eq!(child.0.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn the_service_manager_is_told_that_the_server_is_ready_and_that_it_stops() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).expect("it can listen");
+    manager.set_read_timeout(Some(Duration::from_secs(30))).expect("it can be set");
+    let hear = || {
+        let mut text = [0; 1024];
+        let length = manager.recv(&mut text).expect("something is said");
+        String::from_utf8(text[..length].to_vec()).expect("it is text")
+    };
+    let mut desk = Desk::with(&example_site(), &[("NOTIFY_SOCKET", path.to_str().expect("a name"))]);
+    let ready = hear();
+    assert!(ready.starts_with("READY=1\nSTATUS=") && ready.contains(" pages "), "{ready}");
+    desk.terminate();
+    assert!(hear().starts_with("STOPPING=1\n"));
+}
+
+/// The lines of the log, each of which is a JSON object.
+fn events(desk: &Desk) -> Vec<Value> {
+    let parse = |line: &str| -> Value {
+        let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(event["timestamp"].is_string() && event["level"].is_string(), "{line}");
+        event
+    };
+    desk.log().lines().map(parse).collect()
+}
+
+/// A process that ends with the test.
+struct Child(std::process::Child);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The samples of Prometheus' text format, read by its rules and by those of good style.
+pub struct Figures(BTreeMap<String, String>);
+
+impl Figures {
+    pub fn of(text: &str) -> Self {
+        assert!(text.ends_with('\n'));
+        let mut samples = BTreeMap::new();
+        let mut families: BTreeMap<&str, &str> = BTreeMap::new();
+        let (mut helped, mut current) = ("", ("", ""));
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                let (name, help) = rest.split_once(' ').expect("a name and a text");
+                assert!(help.ends_with('.') && !help.contains('\\'), "{line}");
+                helped = name;
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').expect("a name and a kind");
+                assert_eq!(name, helped, "HELP comes before TYPE");
+                assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+                assert!(families.insert(name, kind).is_none(), "{name} begins twice");
+                current = (name, kind);
+            } else {
+                let (series, value) = line.rsplit_once(' ').expect("a series and a value");
+                let (name, labels) =
+                    series.split_once('{').map_or((series, None), |(name, labels)| (name, Some(labels)));
+                let is_name = |name: &str| {
+                    let mut bytes = name.bytes();
+                    bytes.next().is_some_and(|b| b.is_ascii_lowercase())
+                        && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+                };
+                assert!(is_name(name), "{line}");
+                let family = match current.1 {
+                    "histogram" => {
+                        ["_bucket", "_sum", "_count"].into_iter().find_map(|end| name.strip_suffix(end))
+                    }
+                    _ => Some(name),
+                };
+                assert_eq!(family, Some(current.0), "a sample stands under its family: {line}");
+                if let Some(labels) = labels {
+                    // None of ours holds a quote, a comma or a backslash.
+                    let labels = labels.strip_suffix('}').expect("a brace");
+                    for label in labels.split(',') {
+                        let (label, value) = label.split_once('=').expect("a label and its value");
+                        let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+                        assert!(
+                            is_name(label) && value.is_some_and(|value| !value.contains(['"', '\\'])),
+                            "{line}"
+                        );
+                    }
+                }
+                let number: f64 = value.parse().unwrap_or_else(|error| panic!("{error}: {line}"));
+                assert!(number >= 0.0, "{line}");
+                assert!(
+                    samples.insert(series.to_owned(), value.to_owned()).is_none(),
+                    "{series} stands there twice"
+                );
+            }
+        }
+        let figures = Self(samples);
+        figures.check_histograms(text);
+        figures
+    }
+
+    /// Each bucket holds those before it, and the last one all.
+    fn check_histograms(&self, text: &str) {
+        let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+        for line in text.lines().filter(|line| line.contains("_bucket{")) {
+            let (series, bound) = line.split_once(",le=\"").expect("the bound comes last");
+            let value: u64 = line.rsplit_once(' ').expect("a value").1.parse().expect("a number");
+            let before = last.insert(series, value).unwrap_or_default();
+            assert!(before <= value, "{line}");
+            if bound.starts_with("+Inf") {
+                assert_eq!(
+                    value,
+                    self.get(&format!("{}}}", series.replace("_bucket{", "_count{"))),
+                    "{line}"
+                );
+            }
+        }
+        assert!(!last.is_empty());
+    }
+
+    /// The value of a series that counts something.
+    pub fn get(&self, series: &str) -> u64 {
+        self.text(series).parse().unwrap_or_else(|error| panic!("{series}: {error}"))
+    }
+
+    /// The value of a series that measures something.
+    pub fn seconds(&self, series: &str) -> f64 {
+        self.text(series).parse().unwrap_or_else(|error| panic!("{series}: {error}"))
+    }
+
+    fn text(&self, series: &str) -> &str {
+        self.0.get(series).unwrap_or_else(|| panic!("{series} is not among {:#?}", self.0))
+    }
+}
