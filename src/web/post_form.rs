@@ -50,11 +50,11 @@ pub(super) async fn answer(
                 Err(Refusal::TooMany(seconds.try_into().unwrap_or(u64::MAX)))
             }
         };
+        desk.metrics.submission(form, result.as_ref().map_or_else(Refusal::verdict, |verdict| *verdict));
         (result, decision.standings)
     } else {
         (Err(Refusal::Method), live.limiter.look(source, now))
     };
-    desk.metrics.submission(form, result.as_ref().map_or_else(Refusal::verdict, |verdict| *verdict));
     let mut answer = match result {
         Ok(_) => accepted(),
         Err(refusal) => refusal.into_answer(),
