@@ -5,6 +5,7 @@
 
 mod channel;
 mod reader;
+mod tls;
 mod value;
 
 use std::net::SocketAddr;
@@ -34,6 +35,8 @@ pub struct Config {
     pub base_url: Option<String>,
     /// Where the public address listens.
     pub listen: Vec<Address>,
+    /// Where it listens over TLS.
+    pub tls_listen: Vec<Address>,
     /// Where the private address listens, if at all.
     pub ops_listen: Option<Address>,
     /// How requests are served.
@@ -137,9 +140,11 @@ impl Config {
             shutdown_grace: r.get("server.shutdown_grace", "10s", value::duration(seconds(0))),
             confirmed_forms: Vec::new(),
             confirm_timeout: r.get("forms.confirm_timeout", "15s", value::duration(seconds(1))),
+            tls: web::tls::Options::default(),
         };
 
-        for address in listen.iter_mut().chain(&mut ops_listen) {
+        let mut tls_listen = r.get("tls.listen", "[]", value::addresses_or_none);
+        for address in listen.iter_mut().chain(&mut tls_listen).chain(&mut ops_listen) {
             if let Address::Unix(path) = address {
                 *path = folder.join(&*path);
             }
@@ -152,6 +157,7 @@ impl Config {
         let data_dir: PathBuf = r.get("store.data_dir", "data", value::path);
         let data_dir = folder.join(data_dir);
         let path = data_dir.join(r.get("store.url", "sqlite:inbox.sqlite", value::sqlite));
+        web.tls = tls::read(r, folder, &data_dir, !tls_listen.is_empty());
         let published = ["pages", "posts", "assets", "static", "theme"].map(|part| real(&folder.join(part)));
         r.refuse_if(
             published.iter().any(|part| real(&path).starts_with(part)),
@@ -259,6 +265,7 @@ impl Config {
         Self {
             base_url: Some(base_url).filter(|url| !url.is_empty()),
             listen,
+            tls_listen,
             ops_listen,
             web,
             pages,
@@ -270,11 +277,13 @@ impl Config {
         }
     }
 
-    /// The options with the base URL filled in, which is `http://ADDRESS` where none is configured: the first address that is
-    /// listened on, or else the first that is to be.
+    /// The options with the base URL filled in. Where none is configured that is the first name that a certificate is asked for,
+    /// or else `http://ADDRESS`, `https://ADDRESS` over TLS: the first address that is listened on, or else the first that is to be.
     #[must_use]
     pub fn at(mut self, listening_on: Option<SocketAddr>) -> Self {
-        let configured = self.listen.iter().find_map(|address| match address {
+        let is_secure = self.web.tls.source.is_some();
+        let listen = if is_secure { &self.tls_listen } else { &self.listen };
+        let configured = listen.iter().find_map(|address| match address {
             Address::Tcp(address) => Some(*address),
             Address::Unix(_) => None,
         });
@@ -283,7 +292,8 @@ impl Config {
         if address.ip().is_unspecified() {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
         }
-        let base_url = self.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let base_url = self.base_url.clone().unwrap_or_else(|| tls::base_url(&self.web.tls, address));
+        tls::redirect(&mut self.web.tls, &base_url, address);
         self.pages.base_url.clone_from(&base_url);
         self.resources.base_url = base_url;
         self

@@ -15,6 +15,7 @@ mod proxy;
 mod router;
 mod socket;
 mod source;
+pub mod tls;
 
 use std::io;
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub struct Options {
     pub confirmed_forms: Vec<&'static str>,
     /// For how long it waits; then the answer is 500, and delivery goes on.
     pub confirm_timeout: Duration,
+    /// How TLS is spoken.
+    pub tls: tls::Options,
 }
 
 /// As it is where nobody configures anything.
@@ -81,6 +84,7 @@ impl Default for Options {
             shutdown_grace: Duration::from_secs(10),
             confirmed_forms: Vec::new(),
             confirm_timeout: Duration::from_secs(15),
+            tls: tls::Options::default(),
         }
     }
 }
@@ -92,6 +96,8 @@ pub struct Desk {
     pub store: Store,
     /// What a reload replaces, all of it at once. A request sees one state of it from beginning to end.
     pub live: ArcSwap<Live>,
+    /// What is needed for connections over TLS; none where nobody listens for them.
+    pub tls: Option<Arc<tls::Tls>>,
 }
 
 /// One state of the site and its configuration.

@@ -19,6 +19,7 @@ use crate::inbox::deliver::worker::{self, Worker};
 use crate::inbox::limit::Limiter;
 use crate::inbox::store::Store;
 use crate::pages::Site;
+use crate::web::tls::Tls;
 use crate::web::{self, Address, Desk, Live, Socket, Sockets};
 
 /// Bodies of this many bytes are compressed before the first request is answered, the rest in the background.
@@ -34,6 +35,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
     let addresses = Addresses::of(&sockets)?;
     let config = config.at(addresses.first());
     raise_descriptor_limit(&config);
+    certificate_is_usable(&config)?;
 
     let site = load(folder, &config)?;
     let is_new = !config.store.path.exists();
@@ -55,7 +57,8 @@ pub(super) fn run(folder: &Path, flags: &[Flag]) -> anyhow::Result<ExitCode> {
         options: Arc::new(config.web.clone()),
     };
     let rest = live.site.clone();
-    let desk = Arc::new(Desk { store, live: ArcSwap::from_pointee(live) });
+    let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot speak TLS")?;
+    let desk = Arc::new(Desk { store, live: ArcSwap::from_pointee(live), tls });
     let stop = stop_on_signals()?;
     // Who does not listen to this is served all the same.
     let _ = announce(&config, &desk, &addresses, is_new, started.elapsed());
@@ -88,6 +91,17 @@ fn load(folder: &Path, config: &Config) -> anyhow::Result<Site> {
     Ok(site)
 }
 
+/// Errors of the certificate's files end it, with their place and a remedy; warnings are for `frontdesk check` and the log.
+fn certificate_is_usable(config: &Config) -> anyhow::Result<()> {
+    let mut faults = config.certificate_faults();
+    faults.retain(|fault| fault.severity == Severity::Error);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    site::print(&faults);
+    bail!("TLS cannot be spoken ({})", site::count(&faults))
+}
+
 /// What is wrong with an address that cannot be listened on, and what would help.
 fn listening(error: web::BindError, flag: &str) -> anyhow::Error {
     let hint = match error.kind() {
@@ -95,7 +109,7 @@ fn listening(error: web::BindError, flag: &str) -> anyhow::Error {
             format!("another program listens there; `{flag} ADDR:PORT` takes another port")
         }
         std::io::ErrorKind::PermissionDenied => {
-            "ports below 1024 are for root; put a proxy before a higher one".to_owned()
+            "ports below 1024 are for root; a service manager can hand the socket over, or a proxy stand before a higher one".to_owned()
         }
         std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
         _ => format!("`{flag} ADDR:PORT` takes another address"),
@@ -106,9 +120,23 @@ fn listening(error: web::BindError, flag: &str) -> anyhow::Error {
 /// The sockets that a service manager has handed over; those that are configured take the place of what is missing.
 fn bind(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets that were handed over")?;
-    if sockets.http.is_empty() && sockets.https.is_empty() {
+    let is_handed_https = !sockets.https.is_empty();
+    if !is_handed_https {
+        let secure = config.tls_listen.iter().map(Socket::bind).collect::<Result<_, _>>();
+        sockets.https = secure.map_err(|error| listening(error, "tls.listen ="))?;
+    }
+    if sockets.http.is_empty() && !is_handed_https {
         let public = config.listen.iter().map(Socket::bind).collect::<Result<_, _>>();
         sockets.http = public.map_err(|error| listening(error, "--listen"))?;
+    }
+    match (&config.web.tls.source, sockets.https.is_empty()) {
+        (None, false) => {
+            bail!("a socket is handed over for TLS, and `tls.certificate` and `tls.acme_domains` are not set")
+        }
+        (Some(_), true) => {
+            bail!("there is a certificate, and nothing listens for TLS: `tls.listen` is not set")
+        }
+        _ => {}
     }
     if sockets.ops.is_none() {
         let private = config.ops_listen.as_ref().map(Socket::bind).transpose();
@@ -120,6 +148,8 @@ fn bind(config: &Config) -> anyhow::Result<Sockets> {
 /// Where the server listens in the end.
 struct Addresses {
     public: Vec<Address>,
+    /// Those over TLS.
+    secure: Vec<Address>,
     private: Option<Address>,
 }
 
@@ -127,13 +157,14 @@ impl Addresses {
     fn of(sockets: &Sockets) -> std::io::Result<Self> {
         Ok(Self {
             public: sockets.http.iter().map(Socket::address).collect::<Result<_, _>>()?,
+            secure: sockets.https.iter().map(Socket::address).collect::<Result<_, _>>()?,
             private: sockets.ops.as_ref().map(Socket::address).transpose()?,
         })
     }
 
-    /// The first that links can lead to.
+    /// The first that links can lead to, over TLS if that is spoken.
     fn first(&self) -> Option<SocketAddr> {
-        self.public.iter().find_map(|address| match address {
+        self.secure.iter().chain(&self.public).find_map(|address| match address {
             Address::Tcp(address) => Some(*address),
             Address::Unix(_) => None,
         })
@@ -141,8 +172,11 @@ impl Addresses {
 
     /// One line each, with what comes before a private address.
     fn lines(&self) -> impl Iterator<Item = String> {
-        let public = self.public.iter().map(|address| format!("listening on {}", url(address)));
-        public.chain(self.private.iter().map(|address| format!("private listener on {}", url(address))))
+        let public = self.public.iter().map(|address| format!("listening on {}", url("http", address)));
+        let secure = self.secure.iter().map(|address| format!("listening on {}", url("https", address)));
+        public
+            .chain(secure)
+            .chain(self.private.iter().map(|address| format!("private listener on {}", url("http", address))))
     }
 
     /// To standard output, for whoever started us to read; on a terminal the banner says them.
@@ -158,9 +192,9 @@ impl Addresses {
     }
 }
 
-fn url(address: &Address) -> String {
+fn url(scheme: &str, address: &Address) -> String {
     match address {
-        Address::Tcp(address) => format!("http://{address}"),
+        Address::Tcp(address) => format!("{scheme}://{address}"),
         Address::Unix(_) => address.to_string(),
     }
 }

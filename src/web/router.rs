@@ -2,33 +2,47 @@
 
 use std::sync::Arc;
 
-use http::header::{CONNECTION, EXPECT, HOST, HeaderValue};
+use http::header::{CONNECTION, EXPECT, HOST, HeaderValue, STRICT_TRANSPORT_SECURITY};
 use http::request::Parts;
 use http::{Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 
 use super::answer::{Answer, bad_request, secure};
-use super::socket::Peer;
-use super::{Desk, body, get_page, post_form};
+use super::socket::{Peer, Scheme};
+use super::{Desk, body, get_page, post_form, tls};
 use crate::inbox::form::{CONTACT, WAITLIST};
 use crate::pages::path;
 
 /// Answers one request of the public address.
-pub(super) async fn answer(desk: &Arc<Desk>, peer: Peer, request: Request<Incoming>) -> Answer {
+pub(super) async fn answer(
+    desk: &Arc<Desk>,
+    scheme: Scheme,
+    peer: Peer,
+    request: Request<Incoming>,
+) -> Answer {
     let (head, mut body) = request.into_parts();
-    let mut answer = route(desk, peer, &head, &mut body).await;
+    let mut answer = route(desk, scheme, peer, &head, &mut body).await;
     // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
     // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
     let waits = head.headers.contains_key(EXPECT) || answer.status() == StatusCode::REQUEST_TIMEOUT;
     if !body.is_end_stream() && (waits || !body::drain(&mut body).await) {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    // In the clear anybody could have written it, and browsers do not believe it there (RFC 6797 §7.2).
+    if scheme == Scheme::Https
+        && let Some(hsts) = &desk.live.load().options.tls.hsts
+    {
+        answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+    }
     secure(answer)
 }
 
-async fn route(desk: &Arc<Desk>, peer: Peer, head: &Parts, body: &mut Incoming) -> Answer {
+async fn route(desk: &Arc<Desk>, scheme: Scheme, peer: Peer, head: &Parts, body: &mut Incoming) -> Answer {
     if !names_its_host(head) {
         return bad_request("the request must carry exactly one Host header");
+    }
+    if let Some(answer) = tls::elsewhere(&desk.live.load().options, scheme, peer, head) {
+        return answer;
     }
     let path = match path::decode(head.uri.path()) {
         Ok(path) => path,

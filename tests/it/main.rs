@@ -17,3 +17,4 @@ mod power;
 mod resources;
 mod seal;
 mod support;
+mod tls;

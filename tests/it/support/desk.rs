@@ -29,6 +29,8 @@ pub fn frontdesk() -> Command {
 pub struct Desk {
     pub address: SocketAddr,
     pub ops: SocketAddr,
+    /// Where it listens for TLS, if it does.
+    pub tls: Option<SocketAddr>,
     child: Child,
     site: PathBuf,
     data: PathBuf,
@@ -59,13 +61,14 @@ impl Desk {
     pub fn at(site: &Path, data: &Path, environment: &[(&str, &str)]) -> Self {
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let (child, address, ops, stderr) =
+        let Started { child, address, ops, tls, stderr } =
             spawn(&[], site, data, &environment).unwrap_or_else(|said| not_started(&said));
         Self {
             stderr: Some(stderr),
             said: RefCell::default(),
             address,
             ops,
+            tls,
             child,
             site: site.to_owned(),
             data: data.to_owned(),
@@ -153,8 +156,10 @@ impl Desk {
     /// server said, if it ended before it listened.
     pub fn try_restart(&mut self, runner: &[&str]) -> Result<(), Vec<String>> {
         self.log();
-        let (child, address, ops, stderr) = spawn(runner, &self.site, &self.data, &self.environment)?;
+        let Started { child, address, ops, tls, stderr } =
+            spawn(runner, &self.site, &self.data, &self.environment)?;
         (self.child, self.address, self.ops, self.stderr) = (child, address, ops, Some(stderr));
+        self.tls = tls;
         Ok(())
     }
 
@@ -200,7 +205,13 @@ impl Drop for Desk {
     }
 }
 
-type Started = (Child, SocketAddr, SocketAddr, mpsc::Receiver<String>);
+struct Started {
+    child: Child,
+    address: SocketAddr,
+    ops: SocketAddr,
+    tls: Option<SocketAddr>,
+    stderr: mpsc::Receiver<String>,
+}
 
 fn spawn(
     runner: &[&str],
@@ -229,7 +240,7 @@ fn spawn(
     // Read until nobody wants it any more, or the server would block on a full pipe.
     std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let mut said = Vec::new();
-    let (mut public, mut private) = (None, None);
+    let (mut public, mut private, mut tls) = (None, None, None);
     while public.is_none() || private.is_none() {
         let Ok(line) = lines.recv_timeout(Duration::from_secs(30)) else {
             let _ = child.kill();
@@ -239,9 +250,11 @@ fn spawn(
         let after = |words: &str| line.split_once(words)?.1.split_whitespace().next()?.parse().ok();
         private = private.or_else(|| after("private listener on http://"));
         public = public.or_else(|| after("  listening on http://"));
+        tls = tls.or_else(|| after("  listening on https://"));
         said.push(line);
     }
-    Ok((child, public.expect("it was said"), private.expect("it was said"), lines))
+    let (address, ops) = (public.expect("it was said"), private.expect("it was said"));
+    Ok(Started { child, address, ops, tls, stderr: lines })
 }
 
 fn not_started(said: &[String]) -> ! {
