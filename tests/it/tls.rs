@@ -269,18 +269,20 @@ fn a_large_answer_arrives_whole_and_a_reader_that_stops_is_cut_off() {
 fn a_certificate_that_changes_ten_times_costs_no_request() {
     const REQUESTS: usize = 1000;
     let desk = SecureDesk::start(&[]);
-    let client = desk.authority.client();
+    let (client, address) = (desk.authority.client(), desk.address());
     let (asked, done) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 while asked.fetch_add(1, Ordering::Relaxed) < REQUESTS || !done.load(Ordering::Relaxed) {
-                    let mut connection = client.connect(desk.address()).expect("hands are shaken");
+                    let mut connection = client.connect(address).expect("hands are shaken");
                     let answer = connection.request("GET", "/", &[], b"").expect("an answer");
                     assert_eq!(answer.status, 200);
                 }
             });
         }
+        // Set whatever happens here, or the others would go on for ever.
+        let _ending = Ending(&done);
         let mut open = desk.connect();
         for number in 1..=10 {
             let (chain, key) = desk.authority.issue();
@@ -299,16 +301,25 @@ fn a_certificate_that_changes_ten_times_costs_no_request() {
             }
             let fresh = desk.authority.client().connect(desk.address()).expect("hands are shaken");
             let shown = fresh.stream().conn.peer_certificates().expect("it has one")[0].to_vec();
-            assert_eq!(pem_of(&chain), shown, "new connections are shown the new one");
+            assert_eq!(own_of(&chain), shown, "new connections are shown the new one");
         }
         // A connection that was open all the while goes on.
         assert_eq!(open.request("GET", "/", &[], b"").map(|answer| answer.status).ok(), Some(200));
-        done.store(true, Ordering::Relaxed);
     });
     assert!(asked.load(Ordering::Relaxed) >= REQUESTS);
 }
 
-fn pem_of(chain: &str) -> Vec<u8> {
+/// Says when it is dropped that it is over.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The server's own certificate of a chain.
+fn own_of(chain: &str) -> Vec<u8> {
     use tokio_rustls::rustls::pki_types::CertificateDer;
     use tokio_rustls::rustls::pki_types::pem::PemObject as _;
     CertificateDer::from_pem_slice(chain.as_bytes()).expect("a certificate").to_vec()
@@ -331,7 +342,7 @@ fn a_pair_that_does_not_fit_leaves_the_old_one_in_place() {
     assert_eq!(shown(), before);
     replace(&desk.file("key.pem"), &key);
     desk.says("there is a new certificate");
-    assert_eq!(shown(), pem_of(&chain));
+    assert_eq!(shown(), own_of(&chain));
 }
 
 #[test]
@@ -366,7 +377,7 @@ fn links_that_are_turned_elsewhere_are_a_new_certificate() {
     let chain = issue(2);
     says(&desk, "there is a new certificate");
     let connection = authority.client().connect(desk.tls.expect("it listens")).expect("hands are shaken");
-    assert_eq!(connection.stream().conn.peer_certificates().expect("it has one")[0].to_vec(), pem_of(&chain));
+    assert_eq!(connection.stream().conn.peer_certificates().expect("it has one")[0].to_vec(), own_of(&chain));
 }
 
 #[test]
