@@ -31,7 +31,7 @@ pub const FILE_NAME: &str = "frontdesk.toml";
 /// Everything that can be configured, as the parts want it.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The address under which the public reaches the site; none if it is to follow from the address that is listened on.
+    /// The address under which the public reaches the site, as configured or as a certificate is asked for; none if it is to follow from the address that is listened on.
     pub base_url: Option<String>,
     /// Where the public address listens.
     pub listen: Vec<Address>,
@@ -263,7 +263,7 @@ impl Config {
             today,
         };
         Self {
-            base_url: Some(base_url).filter(|url| !url.is_empty()),
+            base_url: Some(base_url).filter(|url| !url.is_empty()).or_else(|| tls::named(&web.tls)),
             listen,
             tls_listen,
             ops_listen,
@@ -277,8 +277,8 @@ impl Config {
         }
     }
 
-    /// The options with the base URL filled in. Where none is configured that is the first name that a certificate is asked for,
-    /// or else `http://ADDRESS`, `https://ADDRESS` over TLS: the first address that is listened on, or else the first that is to be.
+    /// The options with the base URL filled in. Where it is not known that is `http://ADDRESS`, or `https://ADDRESS` over TLS: the
+    /// first address that is listened on, or else the first that is to be.
     #[must_use]
     pub fn at(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.tls.source.is_some();

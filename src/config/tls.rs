@@ -48,20 +48,21 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path, listens: 
     Options { source, redirect, hsts }
 }
 
+/// What the names that a certificate is asked for say of the site's address.
+pub(super) fn named(options: &Options) -> Option<String> {
+    let Some(Source::Acme(acme)) = &options.source else { return None };
+    acme.domains.first().map(|domain| format!("https://{domain}"))
+}
+
 /// The address of a site that says none itself.
 pub(super) fn base_url(options: &Options, address: SocketAddr) -> String {
-    match &options.source {
-        None => format!("http://{address}"),
-        Some(Source::Files(_)) => format!("https://{address}"),
-        Some(Source::Acme(acme)) => format!("https://{}", acme.domains[0]),
-    }
+    format!("{}://{address}", if options.source.is_some() { "https" } else { "http" })
 }
 
 /// Fills in where plain requests are sent: to the base URL's host, at its port if it is an https address itself.
 pub(super) fn redirect(options: &mut Options, base_url: &str, listening_on: SocketAddr) {
     let Some(redirect) = &mut options.redirect else { return };
     let own = host(base_url);
-    let authority = base_url.split_once("://").map_or("", |(_, authority)| authority);
     redirect.authority = match base_url.strip_prefix("https://") {
         Some(authority) => authority.strip_suffix(":443").unwrap_or(authority).to_owned(),
         None if listening_on.port() == 443 => own.to_owned(),
@@ -71,7 +72,6 @@ pub(super) fn redirect(options: &mut Options, base_url: &str, listening_on: Sock
     if let Some(Source::Acme(acme)) = &options.source {
         redirect.names.extend(acme.domains.iter().filter(|domain| *domain != own).cloned());
     }
-    debug_assert!(!authority.is_empty(), "a base URL has a host");
 }
 
 /// The host in a base URL, without its port; an IPv6 address with its brackets.
