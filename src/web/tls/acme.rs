@@ -223,11 +223,12 @@ mod tests {
         assert!(later.load_cert(&domains, "https://other.example.net/").await.expect("readable").is_none());
         assert!(later.load_account(&domains, directory).await.expect("readable").is_none());
 
-        let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-        assert_eq!(mode(&later.folder), 0o700);
+        let permissions =
+            |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!(permissions(&later.folder), 0o700);
         let mut files = 0;
         for entry in std::fs::read_dir(&later.folder).expect("a folder").flatten() {
-            assert_eq!(mode(&entry.path()), 0o600, "{:?}", entry.file_name());
+            assert_eq!(permissions(&entry.path()), 0o600, "{:?}", entry.file_name());
             files += 1;
         }
         assert_eq!(files, 2);

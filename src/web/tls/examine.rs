@@ -73,7 +73,7 @@ fn examine_files(files: &Files, host: &str, now: Timestamp) -> Vec<Finding> {
     match identity.validity(now) {
         Validity::Valid => {}
         Validity::NotYet => {
-            warn("certificate", "is not valid yet".to_owned(), "is this machine's clock right?")
+            warn("certificate", "is not valid yet".to_owned(), "is this machine's clock right?");
         }
         Validity::ExpiresSoon => {
             warn(

@@ -168,7 +168,7 @@ fn warn(identity: &Identity, now: Timestamp) -> bool {
         Validity::Valid => return false,
         Validity::NotYet => tracing::warn!("the certificate is not valid yet: is the clock right?"),
         Validity::ExpiresSoon => {
-            tracing::warn!(%not_after, "the certificate expires soon and is not renewed")
+            tracing::warn!(%not_after, "the certificate expires soon and is not renewed");
         }
         Validity::Expired => tracing::error!(%not_after, "the certificate has expired"),
     }
