@@ -5,6 +5,7 @@
 
 mod channel;
 mod reader;
+mod tls;
 mod value;
 
 use std::net::SocketAddr;
@@ -32,10 +33,12 @@ pub const FILE_NAME: &str = "frontdesk.toml";
 /// Everything that can be configured, as the parts want it.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The address under which the public reaches the site; none if it is to follow from the address that is listened on.
+    /// The address under which the public reaches the site, as configured or as a certificate is asked for; none if it is to follow from the address that is listened on.
     pub base_url: Option<String>,
     /// Where the public address listens.
     pub listen: Vec<Address>,
+    /// Where it listens over TLS.
+    pub tls_listen: Vec<Address>,
     /// Where the private address listens, if at all.
     pub ops_listen: Option<Address>,
     /// How requests are served.
@@ -169,13 +172,15 @@ impl Config {
             log_requests: r.get("log.requests", "false", value::flag),
             inbox: PathBuf::new(),
             channels: Vec::new(),
+            tls: web::tls::Options::default(),
         };
         let log = Log {
             format: r.get("log.format", "auto", value::log_format),
             level: r.get("log.level", "info", value::log_level),
         };
 
-        for address in listen.iter_mut().chain(&mut ops_listen) {
+        let mut tls_listen = r.get("tls.listen", "[]", value::addresses_or_none);
+        for address in listen.iter_mut().chain(&mut tls_listen).chain(&mut ops_listen) {
             if let Address::Unix(path) = address {
                 *path = folder.join(&*path);
             }
@@ -188,6 +193,7 @@ impl Config {
         let data_dir: PathBuf = r.get("store.data_dir", "data", value::path);
         let data_dir = folder.join(data_dir);
         let path = data_dir.join(r.get("store.url", "sqlite:inbox.sqlite", value::sqlite));
+        web.tls = tls::read(r, folder, &data_dir, !tls_listen.is_empty());
         let published = ["pages", "posts", "assets", "static", "theme"].map(|part| real(&folder.join(part)));
         r.refuse_if(
             published.iter().any(|part| real(&path).starts_with(part)),
@@ -318,8 +324,9 @@ impl Config {
             today,
         };
         Self {
-            base_url: Some(base_url).filter(|url| !url.is_empty()),
+            base_url: Some(base_url).filter(|url| !url.is_empty()).or_else(|| tls::named(&web.tls)),
             listen,
+            tls_listen,
             ops_listen,
             web,
             pages,
@@ -365,11 +372,13 @@ impl Config {
         })
     }
 
-    /// The options with the base URL filled in, which is `http://ADDRESS` where none is configured: the first address that is
-    /// listened on, or else the first that is to be.
+    /// The options with the base URL filled in. Where it is not known that is `http://ADDRESS`, or `https://ADDRESS` over TLS: the
+    /// first address that is listened on, or else the first that is to be.
     #[must_use]
     pub fn at(mut self, listening_on: Option<SocketAddr>) -> Self {
-        let configured = self.listen.iter().find_map(|address| match address {
+        let is_secure = self.web.tls.source.is_some();
+        let listen = if is_secure { &self.tls_listen } else { &self.listen };
+        let configured = listen.iter().find_map(|address| match address {
             Address::Tcp(address) => Some(*address),
             Address::Unix(_) => None,
         });
@@ -378,7 +387,8 @@ impl Config {
         if address.ip().is_unspecified() {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
         }
-        let base_url = self.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let base_url = self.base_url.clone().unwrap_or_else(|| tls::base_url(&self.web.tls, address));
+        tls::redirect(&mut self.web.tls, &base_url, address);
         self.pages.base_url.clone_from(&base_url);
         self.agents.origin = agent::Origin::of(&base_url);
         self.resources.base_url = base_url;

@@ -20,6 +20,7 @@ mod request_id;
 mod router;
 mod socket;
 mod source;
+pub mod tls;
 
 use std::io;
 use std::path::PathBuf;
@@ -82,6 +83,8 @@ pub struct Options {
     pub inbox: PathBuf,
     /// The channels' names, likewise.
     pub channels: Vec<String>,
+    /// How TLS is spoken.
+    pub tls: tls::Options,
 }
 
 /// As it is where nobody configures anything.
@@ -105,6 +108,7 @@ impl Default for Options {
             log_requests: false,
             inbox: PathBuf::new(),
             channels: Vec::new(),
+            tls: tls::Options::default(),
         }
     }
 }
@@ -120,6 +124,8 @@ pub struct Desk {
     pub pressure: Arc<Pressure>,
     /// What a reload replaces, all of it at once. A request sees one state of it from beginning to end.
     pub live: Arc<ArcSwap<Live>>,
+    /// What is needed for connections over TLS; none where nobody listens for them.
+    pub tls: Option<Arc<tls::Tls>>,
     /// What is counted.
     pub metrics: Metrics,
 }
@@ -132,6 +138,7 @@ impl Desk {
             repeats: self.repeats.clone(),
             pressure: self.pressure.clone(),
             live: self.live.clone(),
+            tls: self.tls.clone(),
             metrics: self.metrics.of_worker(),
         }
     }

@@ -11,7 +11,9 @@ use crate::config::Config;
 pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     // Where the configuration is at fault the defaults stand in, so that the site's faults are told as well.
     let (config, mut faults) = Config::load(folder, site::environment(), &[]);
-    let (site, mut found) = site::load(folder, &config.at(None));
+    let config = config.at(None);
+    faults.append(&mut config.certificate_faults());
+    let (site, mut found) = site::load(folder, &config);
     faults.append(&mut found);
     let pages = site.map_or(0, |site| site.page_count());
     if json {

@@ -29,6 +29,7 @@ use crate::inbox::screen::Repeats;
 use crate::inbox::store::Store;
 use crate::pages::Site;
 use crate::web::agent::Agents;
+use crate::web::tls::Tls;
 use crate::web::{self, Address, Desk, Live, Metrics, Socket, Sockets};
 
 /// Bodies of this many bytes are compressed before the first request is answered, the rest in the background.
@@ -57,6 +58,7 @@ fn serve(
     let addresses = Addresses::of(&sockets)?;
     let config = config.at(addresses.first());
     raise_descriptor_limit(&config);
+    certificate_is_usable(&config)?;
 
     let site = load(folder, &config, log)?;
     let is_new = !config.store.path.exists();
@@ -73,11 +75,13 @@ fn serve(
         generation: 1,
     };
     let rest = live.site.clone();
+    let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot speak TLS")?;
     let desk = Arc::new(Desk {
         store,
         repeats: Arc::new(Repeats::new(Instant::now())),
         pressure: Arc::default(),
         live: Arc::new(ArcSwap::from_pointee(live)),
+        tls,
         metrics: Metrics::new(log.lost()),
     });
     let notify = Arc::new(Notify::from_environment());
@@ -141,6 +145,17 @@ fn load(folder: &Path, config: &Config, log: &Log) -> anyhow::Result<Site> {
     Ok(site)
 }
 
+/// Errors of the certificate's files end it, with their place and a remedy; warnings are for `frontdesk check` and the log.
+fn certificate_is_usable(config: &Config) -> anyhow::Result<()> {
+    let mut faults = config.certificate_faults();
+    faults.retain(|fault| fault.severity == Severity::Error);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    site::print(&faults);
+    bail!("TLS cannot be spoken ({})", site::count(&faults))
+}
+
 /// What is wrong with an address that cannot be listened on, and what would help.
 fn listening(error: web::BindError, flag: &str) -> anyhow::Error {
     let hint = match error.kind() {
@@ -148,7 +163,7 @@ fn listening(error: web::BindError, flag: &str) -> anyhow::Error {
             format!("another program listens there; `{flag} ADDR:PORT` takes another port")
         }
         std::io::ErrorKind::PermissionDenied => {
-            "ports below 1024 are for root; put a proxy before a higher one".to_owned()
+            "ports below 1024 are for root; a service manager can hand the socket over, or a proxy stand before a higher one".to_owned()
         }
         std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
         _ => format!("`{flag} ADDR:PORT` takes another address"),
@@ -159,9 +174,23 @@ fn listening(error: web::BindError, flag: &str) -> anyhow::Error {
 /// The sockets that a service manager has handed over; those that are configured take the place of what is missing.
 fn bind(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets that were handed over")?;
-    if sockets.http.is_empty() && sockets.https.is_empty() {
+    let is_handed_https = !sockets.https.is_empty();
+    if !is_handed_https {
+        let secure = config.tls_listen.iter().map(Socket::bind).collect::<Result<_, _>>();
+        sockets.https = secure.map_err(|error| listening(error, "tls.listen ="))?;
+    }
+    if sockets.http.is_empty() && !is_handed_https {
         let public = config.listen.iter().map(Socket::bind).collect::<Result<_, _>>();
         sockets.http = public.map_err(|error| listening(error, "--listen"))?;
+    }
+    match (&config.web.tls.source, sockets.https.is_empty()) {
+        (None, false) => {
+            bail!("a socket is handed over for TLS, and `tls.certificate` and `tls.acme_domains` are not set")
+        }
+        (Some(_), true) => {
+            bail!("there is a certificate, and nothing listens for TLS: `tls.listen` is not set")
+        }
+        _ => {}
     }
     if sockets.ops.is_none() {
         let private = config.ops_listen.as_ref().map(Socket::bind).transpose();
@@ -173,6 +202,8 @@ fn bind(config: &Config) -> anyhow::Result<Sockets> {
 /// Where the server listens in the end.
 struct Addresses {
     public: Vec<Address>,
+    /// Those over TLS.
+    secure: Vec<Address>,
     private: Option<Address>,
 }
 
@@ -180,13 +211,14 @@ impl Addresses {
     fn of(sockets: &Sockets) -> std::io::Result<Self> {
         Ok(Self {
             public: sockets.http.iter().map(Socket::address).collect::<Result<_, _>>()?,
+            secure: sockets.https.iter().map(Socket::address).collect::<Result<_, _>>()?,
             private: sockets.ops.as_ref().map(Socket::address).transpose()?,
         })
     }
 
-    /// The first that links can lead to.
+    /// The first that links can lead to, over TLS if that is spoken.
     fn first(&self) -> Option<SocketAddr> {
-        self.public.iter().find_map(|address| match address {
+        self.secure.iter().chain(&self.public).find_map(|address| match address {
             Address::Tcp(address) => Some(*address),
             Address::Unix(_) => None,
         })
@@ -194,8 +226,11 @@ impl Addresses {
 
     /// One line each, with what comes before a private address.
     fn lines(&self) -> impl Iterator<Item = String> {
-        let public = self.public.iter().map(|address| format!("listening on {}", url(address)));
-        public.chain(self.private.iter().map(|address| format!("private listener on {}", url(address))))
+        let public = self.public.iter().map(|address| format!("listening on {}", url("http", address)));
+        let secure = self.secure.iter().map(|address| format!("listening on {}", url("https", address)));
+        public
+            .chain(secure)
+            .chain(self.private.iter().map(|address| format!("private listener on {}", url("http", address))))
     }
 
     /// To standard output, for whoever started us to read; on a terminal the banner says them.
@@ -211,9 +246,9 @@ impl Addresses {
     }
 }
 
-fn url(address: &Address) -> String {
+fn url(scheme: &str, address: &Address) -> String {
     match address {
-        Address::Tcp(address) => format!("http://{address}"),
+        Address::Tcp(address) => format!("{scheme}://{address}"),
         Address::Unix(_) => address.to_string(),
     }
 }
@@ -285,12 +320,15 @@ fn announce(
 /// The same as one event.
 fn announce_to_programs(config: &Config, desk: &Desk, addresses: &Addresses, is_new: bool, took: Duration) {
     let site = desk.live.load().site.clone();
-    let public: Vec<String> = addresses.public.iter().map(url).collect();
+    let of = |scheme, addresses: &[Address]| -> Vec<String> {
+        addresses.iter().map(|address| url(scheme, address)).collect()
+    };
+    let public = [of("http", &addresses.public), of("https", &addresses.secure)].concat();
     let channels: Vec<&str> = config.store.channels.iter().map(|channel| channel.name.as_str()).collect();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         public = public.join(" "),
-        private = addresses.private.as_ref().map(url),
+        private = addresses.private.as_ref().map(|address| url("http", address)),
         base_url = config.pages.base_url,
         pages = site.page_count(),
         bytes = site.size(),

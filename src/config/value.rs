@@ -254,6 +254,11 @@ pub(super) fn addresses(raw: &Raw) -> Parsed<Vec<Address>> {
     items.into_iter().map(|item| item.parse().map_err(|_| expected.to_owned())).collect()
 }
 
+/// The same, or none.
+pub(super) fn addresses_or_none(raw: &Raw) -> Parsed<Vec<Address>> {
+    if raw.items().is_some_and(|items| items.is_empty()) { Ok(Vec::new()) } else { addresses(raw) }
+}
+
 /// An address, or nothing.
 pub(super) fn optional_address(raw: &Raw) -> Parsed<Option<Address>> {
     match raw.as_text() {

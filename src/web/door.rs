@@ -32,7 +32,7 @@ const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// Answers one connection's requests until it ends, is idle for too long or the server stops.
 pub(super) async fn attend(
     desk: &Arc<Desk>,
-    _scheme: Scheme,
+    scheme: Scheme,
     mut stream: Stream,
     mut peer: Peer,
     mut place: Place,
@@ -54,13 +54,25 @@ pub(super) async fn attend(
             }
         }
     }
-    let clock = Clock::new(&options);
-    serve_http1(desk, stream, peer, clock, stop).await;
+    match scheme {
+        Scheme::Http => serve_http1(desk, scheme, stream, peer, Clock::new(&options), stop).await,
+        Scheme::Https => {
+            let Some(tls) = &desk.tls else { return };
+            let stream = match tls.accept(stream, &options).await {
+                Ok(Some(stream)) => stream,
+                Ok(None) => return,
+                Err(reason) => return desk.metrics.shed(reason),
+            };
+            // `stream.get_ref().1.alpn_protocol()` says what was chosen of the protocols that `tls` offers.
+            serve_http1(desk, scheme, stream, peer, Clock::new(&options), stop).await;
+        }
+    }
 }
 
 /// HTTP/1.0 and HTTP/1.1 (RFC 9112).
 async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin>(
     desk: &Arc<Desk>,
+    scheme: Scheme,
     stream: S,
     peer: Peer,
     clock: Clock,
@@ -72,7 +84,7 @@ async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin>(
         let (clock, stopping) = (clock.clone(), stopping.clone());
         let is_head = request.method() == http::Method::HEAD;
         async move {
-            let mut response = router::answer(desk, peer, request).await;
+            let mut response = router::answer(desk, scheme, peer, request).await;
             if *stopping.borrow() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }

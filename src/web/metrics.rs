@@ -9,7 +9,6 @@ mod process;
 mod report;
 
 use std::array;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -201,7 +200,6 @@ struct Shared {
     /// When the last attempt was, in seconds of Unix time; 0 for never.
     reloaded_at: AtomicI64,
     lost_lines: Arc<AtomicU64>,
-    certificates: Mutex<BTreeMap<String, Timestamp>>,
 }
 
 /// Counters. A clone counts in the same place; [`Metrics::of_worker`] is one that counts in another, and all are told together.
@@ -233,12 +231,6 @@ impl Metrics {
     pub fn reloaded(&self, is_done: bool, at: Timestamp) {
         self.shared.reloads[usize::from(!is_done)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);
-    }
-
-    /// Notes until when a certificate holds, by the first name in it.
-    pub fn certificate(&self, name: &str, expires_at: Timestamp) {
-        let mut certificates = self.shared.certificates.lock().unwrap_or_else(PoisonError::into_inner);
-        certificates.insert(name.to_owned(), expires_at);
     }
 
     /// Counts an answer that was ready after `took`.

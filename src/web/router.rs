@@ -3,23 +3,28 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::header::{CONNECTION, EXPECT, HOST, HeaderValue};
+use http::header::{CONNECTION, EXPECT, HOST, HeaderValue, STRICT_TRANSPORT_SECURITY};
 use http::request::Parts;
 use http::{Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 
 use super::answer::{Answer, bad_request, secure};
 use super::metrics::{Class, Seen};
-use super::socket::Peer;
-use super::{Desk, access_log, body, get_page, post_form};
+use super::socket::{Peer, Scheme};
+use super::{Desk, access_log, body, get_page, post_form, tls};
 use crate::inbox::form::{CONTACT, WAITLIST};
 use crate::pages::path;
 
 /// Answers one request of the public address.
-pub(super) async fn answer(desk: &Arc<Desk>, peer: Peer, request: Request<Incoming>) -> Answer {
+pub(super) async fn answer(
+    desk: &Arc<Desk>,
+    scheme: Scheme,
+    peer: Peer,
+    request: Request<Incoming>,
+) -> Answer {
     let began = Instant::now();
     let (head, mut body) = request.into_parts();
-    let (mut answer, seen) = route(desk, peer, &head, &mut body).await;
+    let (mut answer, seen) = route(desk, scheme, peer, &head, &mut body).await;
     let took = began.elapsed();
     desk.metrics.request(seen, answer.status(), took);
     let options = &desk.live.load().options;
@@ -32,15 +37,30 @@ pub(super) async fn answer(desk: &Arc<Desk>, peer: Peer, request: Request<Incomi
     if !body.is_end_stream() && (waits || !body::drain(&mut body).await) {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    // In the clear anybody could have written it, and browsers do not believe it there (RFC 6797 §7.2).
+    if scheme == Scheme::Https
+        && let Some(hsts) = &desk.live.load().options.tls.hsts
+    {
+        answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+    }
     secure(answer)
 }
 
 /// The answer, and what it is counted as.
-async fn route(desk: &Arc<Desk>, peer: Peer, head: &Parts, body: &mut Incoming) -> (Answer, Seen) {
+async fn route(
+    desk: &Arc<Desk>,
+    scheme: Scheme,
+    peer: Peer,
+    head: &Parts,
+    body: &mut Incoming,
+) -> (Answer, Seen) {
     const FORM: Seen = Seen::other(Class::Form);
     const NONE: Seen = Seen::other(Class::None);
     if !names_its_host(head) {
         return (bad_request("the request must carry exactly one Host header"), NONE);
+    }
+    if let Some(answer) = tls::elsewhere(&desk.live.load().options, scheme, peer, head) {
+        return (answer, Seen::other(Class::Redirect));
     }
     let path = match path::decode(head.uri.path()) {
         Ok(path) => path,

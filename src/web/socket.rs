@@ -248,6 +248,20 @@ pub(super) enum Stream {
     Unix(tokio::net::UnixStream),
 }
 
+impl Stream {
+    /// Waits for the first byte and leaves it to be read. None on a Unix socket, which cannot be asked, and at the end.
+    pub(super) async fn first_byte(&self) -> io::Result<Option<u8>> {
+        match self {
+            Self::Tcp(stream) => {
+                let mut byte = [0];
+                let count = stream.peek(&mut byte).await?;
+                Ok((count > 0).then_some(byte[0]))
+            }
+            Self::Unix(stream) => stream.readable().await.map(|()| None),
+        }
+    }
+}
+
 impl AsyncRead for Stream {
     fn poll_read(
         self: Pin<&mut Self>,

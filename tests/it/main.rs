@@ -24,3 +24,4 @@ mod seal;
 mod sockets;
 mod support;
 mod timing;
+mod tls;

@@ -6,8 +6,10 @@ pub mod http_peer;
 pub mod load;
 pub mod office;
 pub mod opensmtpd;
+pub mod pebble;
 #[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod smtp_peer;
+pub mod tls;
 
 pub use client::{Answer, Connection, compose};
 pub use desk::{Desk, example_site, frontdesk};

@@ -100,6 +100,10 @@ impl Reloader {
             return Err(faults);
         }
         let config = config.at(self.address);
+        faults.extend(config.certificate_faults());
+        if faults.iter().any(|fault| fault.severity == Severity::Error) {
+            return Err(faults);
+        }
         let (site, found) = site::load(&self.folder, &config);
         faults.extend(found);
         let Some(site) = site else { return Err(faults) };
@@ -136,6 +140,9 @@ impl Reloader {
             self.worker.reconfigure(deliveries(&config));
         }
         self.desk.live.store(live.clone());
+        if let Some(tls) = &self.desk.tls {
+            tls.reload();
+        }
         if !faults.is_empty() {
             let count = site::count(&faults);
             tracing::warn!("{count}: `frontdesk check {}` tells more", self.folder.display());
@@ -148,6 +155,8 @@ impl Reloader {
     fn tell_what_waits(&self, config: &Config) {
         let settled = [
             ("server.listen", config.listen != self.config.listen),
+            ("tls.listen", config.tls_listen != self.config.tls_listen),
+            ("tls", config.web.tls.source != self.config.web.tls.source),
             ("server.ops_listen", config.ops_listen != self.config.ops_listen),
             ("server.workers", config.web.workers != self.config.web.workers),
             ("store.url", config.store.path != self.config.store.path),

@@ -1,7 +1,6 @@
 //! Everything that `/metrics` tells, in one list.
 
 use std::sync::Arc;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -29,7 +28,7 @@ pub(in crate::web) async fn report(
     connections(&mut out, &desk.metrics);
     limits(&mut out, &live);
     inbox(&mut out, desk, &live, count.as_ref(), now);
-    site(&mut out, &desk.metrics, &live);
+    site(&mut out, desk, &live);
     let lost = desk.metrics.shared.lost_lines.load(Relaxed);
     out.single(
         "frontdesk_log_lines_lost_total",
@@ -117,7 +116,21 @@ fn connections(out: &mut Exposition, metrics: &Metrics) {
 
 fn limits(out: &mut Exposition, live: &Live) {
     let sources = live.limiter.sources();
-    out.single("frontdesk_limiter_sources", Gauge, "Sources that the limits remember one by one.", sources);
+    out.single(
+        "frontdesk_limiter_sources",
+        Gauge,
+        "About how many sources have used something of their limits.",
+        sources,
+    );
+    let tally = live.limiter.tally();
+    let mut family = out.family(
+        "frontdesk_limited_total",
+        Counter,
+        "Requests to the forms past a limit: refused for their source or network, held for the form's.",
+    );
+    family.sample(&[("layer", "source")], tally.refused_by_source);
+    family.sample(&[("layer", "network")], tally.refused_by_network);
+    family.sample(&[("layer", "form")], tally.over_form_limit);
 }
 
 fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, now: Timestamp) {
@@ -187,25 +200,25 @@ fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, 
     }
 }
 
-fn site(out: &mut Exposition, metrics: &Metrics, live: &Live) {
+fn site(out: &mut Exposition, desk: &Desk, live: &Live) {
     let version = env!("CARGO_PKG_VERSION");
     out.family("frontdesk_build_info", Gauge, "Which frontdesk this is.").sample(&[("version", version)], 1);
     let pages = live.site.page_count().to_string();
     let labels = [("hash", live.site.hash()), ("pages", &*pages)];
     out.family("frontdesk_site_info", Gauge, "Which site is served; the hash is over all paths and bodies.")
         .sample(&labels, 1);
-    let [done, failed] = [0, 1].map(|place| metrics.shared.reloads[place].load(Relaxed));
+    let [done, failed] = [0, 1].map(|place| desk.metrics.shared.reloads[place].load(Relaxed));
     out.single(
         "frontdesk_site_generation",
         Gauge,
         "1 at the start, and one more after each reload.",
-        done + 1,
+        live.generation,
     );
     let mut family =
         out.family("frontdesk_reloads_total", Counter, "Attempts to replace site and configuration.");
     family.sample(&[("result", "done")], done);
     family.sample(&[("result", "failed")], failed);
-    let at = metrics.shared.reloaded_at.load(Relaxed);
+    let at = desk.metrics.shared.reloaded_at.load(Relaxed);
     if at != 0 {
         out.single(
             "frontdesk_last_reload_timestamp_seconds",
@@ -214,15 +227,12 @@ fn site(out: &mut Exposition, metrics: &Metrics, live: &Live) {
             at,
         );
     }
-    let certificates = metrics.shared.certificates.lock().unwrap_or_else(PoisonError::into_inner);
-    if !certificates.is_empty() {
-        let mut family = out.family(
+    if let Some(not_after) = desk.tls.as_ref().and_then(|tls| tls.not_after()) {
+        out.single(
             "frontdesk_certificate_expiry_timestamp_seconds",
             Gauge,
-            "Until when the certificate for a name holds, in seconds since 1970.",
+            "Until when the certificate holds, in seconds since 1970.",
+            not_after.as_second(),
         );
-        for (name, expires_at) in &*certificates {
-            family.sample(&[("name", name)], expires_at.as_second());
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! HTTP/1.1 over a plain socket, because tests must be able to say what no well-behaved client says.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ impl Answer {
 
 /// One connection, on which any number of requests may go out.
 #[derive(Debug)]
-pub struct Connection {
-    stream: BufReader<TcpStream>,
+pub struct Connection<S: Read = TcpStream> {
+    stream: BufReader<S>,
 }
 
 impl Connection {
@@ -50,14 +50,27 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Sends bytes as they are.
-    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.get_mut().write_all(bytes)
-    }
-
     /// Says that nothing more will come.
     pub fn close_writing(&mut self) {
         self.stream.get_mut().shutdown(std::net::Shutdown::Write).expect("it is open");
+    }
+}
+
+impl<S: Read + Write> Connection<S> {
+    /// Over a stream that is open already.
+    pub fn over(stream: S) -> Self {
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// What it goes over.
+    pub fn stream(&self) -> &S {
+        self.stream.get_ref()
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)?;
+        self.stream.get_mut().flush()
     }
 
     /// Sends a request with a Host header and returns the answer.

@@ -29,6 +29,8 @@ pub fn frontdesk() -> Command {
 pub struct Desk {
     pub address: SocketAddr,
     pub ops: SocketAddr,
+    /// Where it listens for TLS, if it does.
+    pub tls: Option<SocketAddr>,
     child: Child,
     site: PathBuf,
     data: PathBuf,
@@ -67,7 +69,7 @@ impl Desk {
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let (child, address, ops, stderr, stdout) =
+        let Started { child, address, ops, tls, stderr, stdout } =
             spawn(&[], site, data, &arguments, &environment).unwrap_or_else(|said| not_started(&said));
         Self {
             stderr: Some(stderr),
@@ -75,6 +77,7 @@ impl Desk {
             said: RefCell::default(),
             address,
             ops,
+            tls,
             child,
             site: site.to_owned(),
             data: data.to_owned(),
@@ -168,10 +171,11 @@ impl Desk {
     /// server said, if it ended before it listened.
     pub fn try_restart(&mut self, runner: &[&str]) -> Result<(), Vec<String>> {
         self.log();
-        let (child, address, ops, stderr, stdout) =
+        let Started { child, address, ops, tls, stderr, stdout } =
             spawn(runner, &self.site, &self.data, &self.arguments, &self.environment)?;
         (self.child, self.address, self.ops, self.stderr, self.stdout) =
             (child, address, ops, Some(stderr), stdout);
+        self.tls = tls;
         Ok(())
     }
 
@@ -217,7 +221,14 @@ impl Drop for Desk {
     }
 }
 
-type Started = (Child, SocketAddr, SocketAddr, mpsc::Receiver<String>, mpsc::Receiver<String>);
+struct Started {
+    child: Child,
+    address: SocketAddr,
+    ops: SocketAddr,
+    tls: Option<SocketAddr>,
+    stderr: mpsc::Receiver<String>,
+    stdout: mpsc::Receiver<String>,
+}
 
 fn spawn(
     runner: &[&str],
@@ -250,7 +261,7 @@ fn spawn(
         .expect("the binary runs");
     let said = lines(child.stderr.take().expect("it is piped"));
     let told = lines(child.stdout.take().expect("it is piped"));
-    let (mut public, mut private) = (None, None);
+    let (mut public, mut private, mut tls) = (None, None, None);
     while public.is_none() || private.is_none() {
         let Ok(line) = told.recv_timeout(Duration::from_secs(30)) else {
             let _ = child.kill();
@@ -260,8 +271,10 @@ fn spawn(
         let after = |words: &str| line.strip_prefix(words)?.parse().ok();
         private = private.or_else(|| after("private listener on http://"));
         public = public.or_else(|| after("listening on http://"));
+        tls = tls.or_else(|| after("listening on https://"));
     }
-    Ok((child, public.expect("it was said"), private.expect("it was said"), said, told))
+    let (address, ops) = (public.expect("it was said"), private.expect("it was said"));
+    Ok(Started { child, address, ops, tls, stderr: said, stdout: told })
 }
 
 /// The lines that come out of a pipe, read until nobody wants them any more: the server would find it full otherwise.

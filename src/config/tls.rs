@@ -1,0 +1,342 @@
+//! `[tls]`: where HTTPS is served, with which certificate, and what becomes of plain HTTP.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use super::reader::{Origin, Reader};
+use super::value::{self, Parsed, Raw};
+use super::{Config, FILE_NAME, email};
+use crate::fault::Fault;
+use crate::web::tls::{Acme, Files, Hsts, Options, Redirect, Source, examine};
+
+/// Reads all keys but `tls.listen`. Whether the files can be used is not looked at: see [`Config::certificate_faults`].
+pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path, listens: bool) -> Options {
+    let certificate = r.get("tls.certificate", "", value::text);
+    let key = r.get("tls.key", "", value::text);
+    let domains = r.get("tls.acme_domains", "[]", domains);
+    let email = r.get("tls.acme_email", "", email);
+    let directory = r.get("tls.acme_directory", "https://acme-v02.api.letsencrypt.org/directory", directory);
+    let ca_file = r.get("tls.acme_ca_file", "", value::text);
+    let redirect = r.get("tls.redirect", "true", value::flag);
+    let hsts = r.get("tls.hsts", "365d", hsts);
+
+    r.refuse_if(certificate.is_empty() && !key.is_empty(), "tls.key", "is set, and `tls.certificate` is not");
+    r.refuse_if(key.is_empty() && !certificate.is_empty(), "tls.certificate", "is set, and `tls.key` is not");
+    r.refuse_if(
+        !domains.is_empty() && !certificate.is_empty(),
+        "tls.acme_domains",
+        "is set, and `tls.certificate` as well: a certificate comes from files or from an authority",
+    );
+    let has_files = !certificate.is_empty() && !key.is_empty();
+    r.refuse_if(
+        listens && !has_files && domains.is_empty(),
+        "tls.listen",
+        "needs a certificate: `tls.certificate` and `tls.key`, or `tls.acme_domains`",
+    );
+    let source = if has_files {
+        Some(Source::Files(Files { certificate: folder.join(certificate), key: folder.join(key) }))
+    } else if domains.is_empty() {
+        None
+    } else {
+        let ca_file = Some(ca_file).filter(|path| !path.is_empty()).map(|path| folder.join(path));
+        let cache = data_dir.join("acme");
+        Some(Source::Acme(Acme { domains, email, directory, ca_file, cache }))
+    };
+    // Where it leads is filled in once the base URL is known.
+    let redirect = (redirect && source.is_some()).then(Redirect::default);
+    Options { source, redirect, hsts }
+}
+
+/// What the names that a certificate is asked for say of the site's address.
+pub(super) fn named(options: &Options) -> Option<String> {
+    let Some(Source::Acme(acme)) = &options.source else { return None };
+    acme.domains.first().map(|domain| format!("https://{domain}"))
+}
+
+/// The address of a site that says none itself.
+pub(super) fn base_url(options: &Options, address: SocketAddr) -> String {
+    format!("{}://{address}", if options.source.is_some() { "https" } else { "http" })
+}
+
+/// Fills in where plain requests are sent: to the base URL's host, at its port if it is an https address itself.
+pub(super) fn redirect(options: &mut Options, base_url: &str, listening_on: SocketAddr) {
+    let Some(redirect) = &mut options.redirect else { return };
+    let own = host(base_url);
+    redirect.authority = match base_url.strip_prefix("https://") {
+        Some(authority) => authority.strip_suffix(":443").unwrap_or(authority).to_owned(),
+        None if listening_on.port() == 443 => own.to_owned(),
+        None => format!("{own}:{}", listening_on.port()),
+    };
+    redirect.names = vec![own.to_owned()];
+    if let Some(Source::Acme(acme)) = &options.source {
+        redirect.names.extend(acme.domains.iter().filter(|domain| *domain != own).cloned());
+    }
+}
+
+/// The host in a base URL, without its port; an IPv6 address with its brackets.
+fn host(base_url: &str) -> &str {
+    let authority = base_url.split_once("://").map_or(base_url, |(_, authority)| authority);
+    let after = authority.rfind(']').map_or(0, |at| at + 1);
+    let end = authority[after..].find(':').map_or(authority.len(), |at| after + at);
+    &authority[..end]
+}
+
+impl Config {
+    /// Faults of the files that TLS needs, which only whoever serves or checks the site must be able to read. To be asked once
+    /// the base URL is filled in.
+    pub fn certificate_faults(&self) -> Vec<Fault> {
+        let findings = examine(&self.web.tls, host(&self.pages.base_url), jiff::Timestamp::now());
+        let mut faults: Vec<Fault> = findings
+            .into_iter()
+            .map(|finding| {
+                let key = format!("tls.{}", finding.key);
+                let origin =
+                    self.settings.iter().find(|setting| setting.key == key).map(|setting| &setting.origin);
+                let (place, line) = match origin {
+                    Some(Origin::File(line)) => (FILE_NAME, Some(*line)),
+                    Some(Origin::Environment(name)) => (name.as_str(), None),
+                    _ => (FILE_NAME, None),
+                };
+                let message = format!("`{key}` {}", finding.message);
+                let fault = if finding.is_error { Fault::error } else { Fault::warning };
+                fault(place, line, message).hint(finding.hint)
+            })
+            .collect();
+        if self.web.tls.source.is_some() && self.pages.base_url.starts_with("http://") {
+            let setting = self.settings.iter().find(|setting| setting.key == "base_url");
+            let line = setting.and_then(|setting| match setting.origin {
+                Origin::File(line) => Some(line),
+                _ => None,
+            });
+            let fault = Fault::warning(
+                FILE_NAME,
+                line,
+                "`base_url` begins with http://, and the site is served over TLS",
+            );
+            faults.push(fault.hint("links in feeds, sitemaps and guides begin with it: https://"));
+        }
+        faults
+    }
+}
+
+/// Names of hosts as a certificate has them: no addresses, no wildcards, which cannot be checked on the TLS socket.
+fn domains(raw: &Raw) -> Parsed<Vec<String>> {
+    let expected = || "a list of host names such as [\"www.example.com\", \"example.com\"]".to_owned();
+    let is_label = |label: &str| {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        (1..=63).contains(&label.len())
+            && label.chars().all(fits)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let read = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        let is_name = name.len() <= 253 && name.split('.').all(is_label) && name.parse::<IpAddr>().is_err();
+        is_name.then_some(name).ok_or_else(expected)
+    };
+    let mut names: Vec<String> =
+        raw.items().ok_or_else(expected)?.into_iter().map(read).collect::<Result<_, _>>()?;
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    Ok(names)
+}
+
+/// An address that is asked over TLS, as RFC 8555 §6.1 wants it.
+fn directory(raw: &Raw) -> Parsed<String> {
+    let address = value::web_address(raw).ok().filter(|address| address.starts_with("https://"));
+    address.ok_or_else(|| {
+        "the address of an authority's directory, such as \"https://acme-v02.api.letsencrypt.org/directory\"".to_owned()
+    })
+}
+
+/// A duration, perhaps with `includeSubDomains` and `preload` after it; or "off".
+fn hsts(raw: &Raw) -> Parsed<Option<Hsts>> {
+    let year = Duration::from_hours(365 * 24);
+    let expected = || {
+        "\"off\", or a duration such as \"365d\", with \"; includeSubDomains\" or \"; includeSubDomains; preload\" after it".to_owned()
+    };
+    let text = raw.as_text().ok_or_else(expected)?;
+    let mut parts = text.split(';').map(str::trim);
+    let first = Raw::Text(parts.next().unwrap_or_default().to_owned());
+    let range = Duration::ZERO..=Duration::from_hours(24 * 36_500);
+    let Some(max_age) = value::optional_duration(range)(&first).map_err(|_| expected())? else {
+        return if parts.next().is_none() { Ok(None) } else { Err(expected()) };
+    };
+    let (mut include_subdomains, mut preload) = (false, false);
+    for part in parts {
+        match part {
+            "includeSubDomains" => include_subdomains = true,
+            "preload" => preload = true,
+            _ => return Err(expected()),
+        }
+    }
+    if preload && (!include_subdomains || max_age < year) {
+        return Err(
+            "at least \"365d; includeSubDomains; preload\": the list of preloaded hosts takes nothing less"
+                .to_owned(),
+        );
+    }
+    Ok(Some(Hsts::new(max_age, include_subdomains, preload)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Severity;
+
+    #[test]
+    fn nothing_is_served_over_tls_by_default() {
+        let options = accept("").web.tls;
+        assert!(options.source.is_none() && options.redirect.is_none());
+    }
+
+    #[test]
+    fn a_certificate_comes_from_files_or_from_an_authority() {
+        let config =
+            accept("[tls]\nlisten = \"[::]:443\"\ncertificate = \"tls/chain.pem\"\nkey = \"/etc/key.pem\"\n");
+        let files = Files { certificate: "/site/tls/chain.pem".into(), key: "/etc/key.pem".into() };
+        assert_eq!(config.web.tls.source, Some(Source::Files(files)));
+        assert_eq!(config.tls_listen.len(), 1);
+        let config =
+            accept("[tls]\nacme_domains = [\"WWW.example.com\", \"example.com\", \"www.example.com\"]\n");
+        let Some(Source::Acme(acme)) = config.web.tls.source else { panic!("it is asked for") };
+        assert_eq!(acme.domains, ["www.example.com", "example.com"]);
+        assert_eq!(acme.cache, Path::new("/site/data/acme"));
+
+        refuse("[tls]\nkey = \"k\"\n", "frontdesk.toml:2: `tls.key` is set, and `tls.certificate` is not");
+        refuse(
+            "[tls]\ncertificate = \"c\"\n",
+            "frontdesk.toml:2: `tls.certificate` is set, and `tls.key` is not",
+        );
+        refuse(
+            "[tls]\ncertificate = \"c\"\nkey = \"k\"\nacme_domains = [\"example.com\"]\n",
+            "frontdesk.toml:4: `tls.acme_domains` is set, and `tls.certificate` as well",
+        );
+        refuse("[tls]\nlisten = \"[::]:443\"\n", "frontdesk.toml:2: `tls.listen` needs a certificate");
+        refuse(
+            "[tls]\nacme_directory = \"http://ca.example.com/\"\n",
+            "frontdesk.toml:2: `tls.acme_directory` must be",
+        );
+        for name in ["*.example.com", "192.0.2.7", "", "a..b", "-a.example.com", "https://example.com", "a b"]
+        {
+            let line = format!("[tls]\nacme_domains = [{name:?}]\n");
+            refuse(&line, "frontdesk.toml:2: `tls.acme_domains` must be a list of host names");
+        }
+    }
+
+    #[test]
+    fn hsts_is_for_so_long_and_perhaps_for_more_hosts() {
+        let year = Duration::from_hours(365 * 24);
+        let read = |text: &str| hsts(&Raw::Text(text.to_owned()));
+        assert_eq!(read("off"), Ok(None));
+        assert_eq!(read("365d"), Ok(Some(Hsts::new(year, false, false))));
+        assert_eq!(read("0s"), Ok(Some(Hsts::new(Duration::ZERO, false, false))));
+        assert_eq!(read("365d; includeSubDomains"), Ok(Some(Hsts::new(year, true, false))));
+        assert_eq!(read("365d;preload;includeSubDomains"), Ok(Some(Hsts::new(year, true, true))));
+        for wrong in [
+            "",
+            "365",
+            "365d; subdomains",
+            "off; preload",
+            "365d; preload",
+            "364d; includeSubDomains; preload",
+            "365d;",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_base_url_and_where_plain_requests_are_sent_follow() {
+        let files = "[tls]\ncertificate = \"c\"\nkey = \"k\"\n";
+        let acme = "[tls]\nacme_domains = [\"www.example.com\", \"example.com\"]\n";
+        let with = |base_url: &str, tls: &str| format!("base_url = {base_url:?}\n{tls}");
+        for (text, listening_on, base_url, authority, names) in [
+            (
+                files.to_owned(),
+                "127.0.0.1:8443",
+                "https://127.0.0.1:8443",
+                "127.0.0.1:8443",
+                vec!["127.0.0.1"],
+            ),
+            (files.to_owned(), "[::]:443", "https://127.0.0.1:443", "127.0.0.1", vec!["127.0.0.1"]),
+            (
+                acme.to_owned(),
+                "0.0.0.0:443",
+                "https://www.example.com",
+                "www.example.com",
+                vec!["www.example.com", "example.com"],
+            ),
+            (
+                with("https://example.com", acme),
+                "0.0.0.0:443",
+                "https://example.com",
+                "example.com",
+                vec!["example.com", "www.example.com"],
+            ),
+            (
+                with("https://example.com:8443", files),
+                "0.0.0.0:443",
+                "https://example.com:8443",
+                "example.com:8443",
+                vec!["example.com"],
+            ),
+            (
+                with("http://example.com:8080", files),
+                "0.0.0.0:443",
+                "http://example.com:8080",
+                "example.com",
+                vec!["example.com"],
+            ),
+            (
+                with("http://[::1]:8080", files),
+                "[::1]:8443",
+                "http://[::1]:8080",
+                "[::1]:8443",
+                vec!["[::1]"],
+            ),
+        ] {
+            let config = accept(&text).at(listening_on.parse().ok());
+            assert_eq!(config.pages.base_url, base_url);
+            let redirect = config.web.tls.redirect.expect("plain requests are sent elsewhere");
+            assert_eq!(
+                (redirect.authority.as_str(), redirect.names),
+                (authority, names.into_iter().map(str::to_owned).collect())
+            );
+        }
+        let off = accept(&format!("{files}redirect = false\n")).at("[::]:443".parse().ok());
+        assert!(off.web.tls.redirect.is_none());
+    }
+
+    #[test]
+    fn faults_of_the_files_have_their_line() {
+        let text =
+            "base_url = \"http://www.example.com\"\n[tls]\ncertificate = \"/no/such\"\nkey = \"/no/such\"\n";
+        let said: Vec<String> =
+            accept(text).at(None).certificate_faults().iter().map(ToString::to_string).collect();
+        assert!(
+            said[0].starts_with("frontdesk.toml:3: `tls.certificate` cannot be read from /no/such: "),
+            "{said:?}"
+        );
+        assert!(said[1].starts_with("frontdesk.toml:1: `base_url` begins with http://"), "{said:?}");
+        assert_eq!(said.len(), 2);
+    }
+
+    fn load(text: &str) -> (Config, Vec<String>) {
+        let (config, faults) = Config::parse(text, Path::new("/site"), [], &[]);
+        let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
+        (config, errors.map(ToString::to_string).collect())
+    }
+
+    fn accept(text: &str) -> Config {
+        let (config, errors) = load(text);
+        assert_eq!(errors, [""; 0], "{text}");
+        config
+    }
+
+    fn refuse(text: &str, expected: &str) {
+        let errors = load(text).1;
+        assert!(errors.len() == 1 && errors[0].starts_with(expected), "{errors:?} is not {expected:?}");
+    }
+}

@@ -1,0 +1,161 @@
+//! From plain HTTP to HTTPS: which requests are sent elsewhere, and where.
+
+use http::header::{HeaderMap, HeaderValue, LOCATION, VARY};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{StatusCode, Uri};
+
+use crate::web::Options;
+use crate::web::answer::{Answer, text};
+use crate::web::socket::{Peer, Scheme};
+use crate::web::source::is_trusted;
+
+/// Where an authority that asks over plain HTTP (RFC 8555 §8.3) looks; it may follow no redirect to a host without certificate.
+const CHALLENGES: &str = "/.well-known/acme-challenge/";
+
+/// Where requests in the clear are sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Redirect {
+    /// The site's own host, with a port unless that is 443.
+    pub authority: String,
+    /// Names that this server goes by; who asks for one of them stays with it.
+    pub names: Vec<String>,
+}
+
+impl Redirect {
+    /// The same resource over TLS. The host is one of ours, whatever the request says.
+    fn location(&self, host: Option<&str>, target: &Uri) -> String {
+        let asked: Option<Authority> = host.and_then(|host| host.parse().ok());
+        let name = asked.and_then(|asked| {
+            self.names.iter().find(|name| name.eq_ignore_ascii_case(asked.host())).map(String::as_str)
+        });
+        let own: Option<Authority> = self.authority.parse().ok();
+        let port = own.and_then(|own| own.port_u16()).map_or_else(String::new, |port| format!(":{port}"));
+        let path = target.path_and_query().map(http::uri::PathAndQuery::as_str);
+        let path = path.filter(|path| path.starts_with('/')).unwrap_or("/");
+        match name {
+            Some(name) => format!("https://{name}{port}{path}"),
+            None => format!("https://{}{path}", self.authority),
+        }
+    }
+}
+
+/// The answer to a request that came in the clear and should not have; none if it is to be answered as it is.
+///
+/// Proxies that are trusted, and so whoever comes by a Unix socket, have perhaps taken the TLS off: their requests are sent
+/// elsewhere only if they say that the visitor's came in the clear. To send away what they say nothing about could lead in a circle.
+pub(in crate::web) fn elsewhere(
+    options: &Options,
+    scheme: Scheme,
+    peer: Peer,
+    head: &Parts,
+) -> Option<Answer> {
+    let redirect = options.tls.redirect.as_ref()?;
+    let is_plain = scheme == Scheme::Http && (!is_trusted(options, peer) || was_plain(&head.headers));
+    if !is_plain || head.uri.path().starts_with(CHALLENGES) {
+        return None;
+    }
+    let host = head.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| head.uri.authority().map(Authority::as_str));
+    let location = HeaderValue::from_str(&redirect.location(host, &head.uri)).ok()?;
+    // 308 keeps the method (RFC 9110 §15.4.9): a form that was sent in the clear is sent again, over TLS.
+    let mut answer = text(StatusCode::PERMANENT_REDIRECT, "This site is served over HTTPS.\n");
+    answer.headers_mut().insert(LOCATION, location);
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    Some(answer)
+}
+
+/// Whether every proxy on the way says that it was asked in the clear.
+fn was_plain(headers: &HeaderMap) -> bool {
+    let mut said = headers
+        .get_all("x-forwarded-proto")
+        .iter()
+        .flat_map(|line| line.to_str().unwrap_or_default().split(','))
+        .peekable();
+    said.peek().is_some() && said.all(|scheme| scheme.trim().eq_ignore_ascii_case("http"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::tls;
+
+    fn options() -> Options {
+        let redirect = Redirect {
+            authority: "www.example.com:8443".into(),
+            names: vec!["example.com".into(), "www.example.com".into()],
+        };
+        Options {
+            trusted_proxies: vec!["10.0.0.0/8".parse().expect("a block")],
+            tls: tls::Options { redirect: Some(redirect), ..tls::Options::default() },
+            ..Options::default()
+        }
+    }
+
+    fn head(target: &str, headers: &[(&'static str, &str)]) -> Parts {
+        let mut request = http::Request::builder().uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).expect("a request").into_parts().0
+    }
+
+    #[test]
+    fn path_and_query_stay_and_the_host_is_one_of_ours() {
+        let own = "https://www.example.com:8443";
+        for (host, target, expected) in [
+            ("www.example.com", "/a/?b=c&d", format!("{own}/a/?b=c&d")),
+            ("www.example.com:8080", "/", format!("{own}/")),
+            ("EXAMPLE.com", "/a", "https://example.com:8443/a".to_owned()),
+            ("evil.example.net", "/a", format!("{own}/a")),
+            ("user@example.com", "/a", "https://example.com:8443/a".to_owned()),
+            ("no host", "/a", format!("{own}/a")),
+            ("", "/%2e%2e/a", format!("{own}/%2e%2e/a")),
+            ("example.com", "//evil.example.net/", "https://example.com:8443//evil.example.net/".to_owned()),
+            ("example.com", "http://evil.example.net/a?b", "https://example.com:8443/a?b".to_owned()),
+            ("example.com", "*", "https://example.com:8443/".to_owned()),
+        ] {
+            let (peer, head) = (peer("192.0.2.7"), head(target, &[("host", host)]));
+            let answer = elsewhere(&options(), Scheme::Http, peer, &head).expect("it is sent elsewhere");
+            assert_eq!(answer.status(), StatusCode::PERMANENT_REDIRECT);
+            assert_eq!(answer.headers()[LOCATION], expected, "{host} {target}");
+        }
+    }
+
+    #[test]
+    fn only_what_came_in_the_clear_is_sent_elsewhere() {
+        let local = Peer { is_local: true, ..peer("127.0.0.1") };
+        let stranger = peer("192.0.2.7");
+        let proxy = peer("10.0.0.1");
+        check(Scheme::Http, stranger, "/", &[], true);
+        check(Scheme::Https, stranger, "/", &[], false);
+        check(Scheme::Http, stranger, "/api/contact", &[], true);
+        check(Scheme::Http, stranger, "/.well-known/acme-challenge/x", &[], false);
+        check(Scheme::Http, stranger, "/.well-known/security.txt", &[], true);
+        // Who is not trusted may say what he likes.
+        check(Scheme::Http, stranger, "/", &["https"], true);
+        for trusted in [local, proxy] {
+            check(Scheme::Http, trusted, "/", &[], false);
+            check(Scheme::Http, trusted, "/", &["https"], false);
+            check(Scheme::Http, trusted, "/", &["http"], true);
+            check(Scheme::Http, trusted, "/", &["HTTP"], true);
+            check(Scheme::Http, trusted, "/", &["https, http"], false);
+            check(Scheme::Http, trusted, "/", &["http", "https"], false);
+            check(Scheme::Http, trusted, "/", &["http", "http"], true);
+            check(Scheme::Http, trusted, "/", &[""], false);
+            check(Scheme::Https, trusted, "/", &["http"], false);
+        }
+        let off = Options { tls: tls::Options::default(), ..options() };
+        assert!(elsewhere(&off, Scheme::Http, stranger, &head("/", &[])).is_none());
+    }
+
+    fn peer(address: &str) -> Peer {
+        Peer { address: address.parse().expect("an address"), is_local: false }
+    }
+
+    fn check(scheme: Scheme, peer: Peer, path: &str, forwarded: &[&str], expected: bool) {
+        let headers: Vec<_> = forwarded.iter().map(|scheme| ("x-forwarded-proto", *scheme)).collect();
+        let answer = elsewhere(&options(), scheme, peer, &head(path, &headers));
+        assert_eq!(answer.is_some(), expected, "{scheme:?} {peer:?} {path} {forwarded:?}");
+    }
+}

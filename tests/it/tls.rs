@@ -1,0 +1,539 @@
+//! TLS: handshakes, what becomes of plain HTTP, certificates that change under load, and an authority that issues them.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio_rustls::rustls::HandshakeKind;
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+
+use crate::support::pebble::{Pebble, free_port};
+use crate::support::tls::{Authority, Client, Secure, replace};
+use crate::support::{Answer, Connection, Desk, example_site, frontdesk};
+
+/// A server with a certificate of its own authority.
+struct SecureDesk {
+    desk: Desk,
+    authority: Authority,
+    folder: tempfile::TempDir,
+}
+
+impl SecureDesk {
+    fn start(more: &[(&str, &str)]) -> Self {
+        Self::serving(&example_site(), more)
+    }
+
+    fn serving(site: &std::path::Path, more: &[(&str, &str)]) -> Self {
+        let (authority, folder) = (Authority::new(), tempfile::tempdir().expect("a folder"));
+        let (certificate, key) = (folder.path().join("chain.pem"), folder.path().join("key.pem"));
+        let (chain, own) = authority.issue();
+        std::fs::write(&certificate, chain).expect("it can be written");
+        std::fs::write(&key, own).expect("it can be written");
+        let text = |path: &PathBuf| path.to_str().expect("a name").to_owned();
+        let (certificate, key) = (text(&certificate), text(&key));
+        let mut environment = vec![
+            ("FRONTDESK_LIMITS__ENABLED", "false"),
+            ("FRONTDESK_BASE_URL", "https://www.example.com"),
+            ("FRONTDESK_TLS__LISTEN", "127.0.0.1:0"),
+            ("FRONTDESK_TLS__CERTIFICATE", &*certificate),
+            ("FRONTDESK_TLS__KEY", &*key),
+        ];
+        environment.extend_from_slice(more);
+        Self { desk: Desk::with(site, &environment), authority, folder }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn address(&self) -> std::net::SocketAddr {
+        self.desk.tls.expect("it listens for TLS")
+    }
+
+    fn connect(&self) -> Secure {
+        self.authority.client().connect(self.address()).expect("hands are shaken")
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.connect().request("GET", path, &[], b"").expect("an answer")
+    }
+
+    /// Waits until the log has this, and panics if it never does.
+    fn says(&self, words: &str) {
+        says(&self.desk, words);
+    }
+}
+
+fn says(desk: &Desk, words: &str) {
+    let began = Instant::now();
+    while !desk.log().contains(words) {
+        assert!(began.elapsed() < Duration::from_mins(4), "never said {words:?}: {}", desk.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn both_versions_are_spoken_and_http_1_1_is_chosen() {
+    let desk = SecureDesk::start(&[]);
+    for version in [&TLS12, &TLS13] {
+        let client = Client::speaking(&desk.authority, version);
+        let mut connection = client.connect(desk.address()).expect("hands are shaken");
+        assert_eq!(connection.stream().conn.protocol_version(), Some(version.version));
+        assert_eq!(connection.stream().conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+        for _ in 0..2 {
+            assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
+        }
+    }
+    // Who offers nothing by ALPN is served as well, and who asks for another name sees the one certificate that there is.
+    let mut silent = desk.authority.client().offering(&[]).connect(desk.address()).expect("hands are shaken");
+    assert_eq!(silent.request("GET", "/", &[], b"").expect("an answer").status, 200);
+    let error = desk.authority.client().asking_for("elsewhere.example.com").connect(desk.address());
+    assert!(error.expect_err("it is not for that name").to_string().contains("certificate"));
+    assert!(desk.authority.client().offering(&["spdy/1"]).connect(desk.address()).is_err());
+}
+
+#[test]
+fn a_session_is_resumed_without_being_stored() {
+    let desk = SecureDesk::start(&[]);
+    for version in [&TLS12, &TLS13] {
+        let client = Client::speaking(&desk.authority, version);
+        for expected in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
+            let mut connection = client.connect(desk.address()).expect("hands are shaken");
+            assert_eq!(connection.stream().conn.handshake_kind(), Some(expected));
+            // With version 1.3 the tickets come with the first answer.
+            assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
+        }
+    }
+}
+
+#[test]
+fn plain_requests_are_sent_to_https_and_hsts_is_told_there_alone() {
+    let desk = SecureDesk::start(&[]);
+    let secure = desk.get("/");
+    assert_eq!(secure.header("strict-transport-security"), Some("max-age=31536000"));
+    assert_eq!(desk.get("/no/such/page/").header("strict-transport-security"), Some("max-age=31536000"));
+    for (method, target) in
+        [("GET", "/blog/?a=b"), ("HEAD", "/"), ("GET", "/no/such/page"), ("POST", "/api/waitlist")]
+    {
+        let body: &[u8] = if method == "POST" { br#"{"email":"a@example.com"}"# } else { b"" };
+        let mut connection = desk.desk.connect();
+        connection
+            .send(&crate::support::compose(method, target, &[("Content-Type", "application/json")], body))
+            .expect("sent");
+        let answer = connection.answer(method == "HEAD").expect("an answer");
+        assert_eq!(answer.status, 308, "{method} {target}");
+        assert_eq!(answer.header("location"), Some(&*format!("https://www.example.com{target}")));
+        assert_eq!(answer.header("strict-transport-security"), None);
+        assert_eq!(answer.header("vary"), Some("Accept"));
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    }
+    assert_eq!(desk.desk.get("/.well-known/acme-challenge/x", &[]).status, 404);
+    // The same form over TLS is kept.
+    let answer = desk
+        .connect()
+        .request(
+            "POST",
+            "/api/waitlist",
+            &[("Content-Type", "application/json")],
+            br#"{"email":"a@example.com"}"#,
+        )
+        .expect("an answer");
+    assert_eq!(answer.status, 200);
+    desk.desk.expect(1);
+}
+
+#[test]
+fn redirect_and_hsts_can_be_switched_off() {
+    let desk = SecureDesk::start(&[("FRONTDESK_TLS__REDIRECT", "false"), ("FRONTDESK_TLS__HSTS", "off")]);
+    assert_eq!(desk.desk.get("/", &[]).status, 200);
+    assert_eq!(desk.get("/").header("strict-transport-security"), None);
+}
+
+#[test]
+fn a_proxy_that_is_trusted_says_itself_what_came_in_the_clear() {
+    let desk = SecureDesk::start(&[("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1")]);
+    for (said, status) in [(None, 200), (Some("https"), 200), (Some("http"), 308)] {
+        let headers: Vec<_> = said.iter().map(|scheme| ("X-Forwarded-Proto", *scheme)).collect();
+        assert_eq!(desk.desk.get("/", &headers).status, status, "{said:?}");
+    }
+}
+
+#[test]
+fn plain_http_on_the_tls_port_is_answered_in_plain_words() {
+    let desk = SecureDesk::start(&[]);
+    let mut connection = Connection::open(desk.address());
+    let answer = connection.request("GET", "/", &[], b"").expect("an answer");
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("https://"));
+    assert!(connection.rest().is_ok_and(|rest| rest.is_empty()), "and the connection ends");
+    // Anything else is ended with an alert, or without a word.
+    for nonsense in [&b"\x00\x01\x02"[..], b"\x16\x03\x01\xff\xff", b"\x80\x2e\x01\x03\x01"] {
+        let mut connection = Connection::open(desk.address());
+        connection.send(nonsense).expect("sent");
+        connection.close_writing();
+        let said = connection.rest().unwrap_or_default();
+        assert!(said.is_empty() || said[0] == 0x15, "{said:?}");
+    }
+    assert_eq!(desk.get("/").status, 200);
+}
+
+/// The beginning of a handshake that says how long it will be, and then nothing more.
+const HALF_A_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+
+#[test]
+fn a_handshake_that_stalls_is_ended() {
+    let desk = SecureDesk::start(&[
+        ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s"),
+        ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s"),
+    ]);
+    for beginning in [&b""[..], &HALF_A_HELLO[..1], HALF_A_HELLO, b"GET / HTTP/1.1\r\n"] {
+        let mut connection = Connection::open(desk.address());
+        connection.send(beginning).expect("sent");
+        let began = Instant::now();
+        let _ = connection.rest();
+        assert!(began.elapsed() < Duration::from_secs(5), "{beginning:?} was kept for {:?}", began.elapsed());
+    }
+    // A byte now and then buys no time, and after the handshake the deadlines of HTTP hold.
+    let mut trickling = TcpStream::connect(desk.address()).expect("it listens");
+    trickling.write_all(HALF_A_HELLO).expect("sent");
+    let began = Instant::now();
+    while trickling.write_all(b"x").is_ok() && began.elapsed() < Duration::from_secs(8) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let mut idle = desk.connect();
+    let began = Instant::now();
+    let _ = idle.rest();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn two_thousand_stalled_handshakes_are_shed_and_others_are_served_meanwhile() {
+    const MANY: usize = 2000;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+    setrlimit(Resource::Nofile, wanted).expect("the limit of open files can be raised");
+    let desk = SecureDesk::start(&[
+        ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "3s"),
+        ("FRONTDESK_SERVER__HEADER_TIMEOUT", "3s"),
+        ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "5000"),
+    ]);
+    let mut stalled: Vec<TcpStream> = (0..MANY)
+        .map(|number| {
+            let mut stream = TcpStream::connect(desk.address()).expect("it listens");
+            if number % 2 == 0 {
+                stream.write_all(HALF_A_HELLO).expect("sent");
+            }
+            stream.set_read_timeout(Some(Duration::from_secs(30))).expect("it can be set");
+            stream
+        })
+        .collect();
+    assert_eq!(desk.get("/").status, 200);
+    for stream in &mut stalled {
+        let mut rest = Vec::new();
+        // A reset ends it as well; waiting for half a minute does not.
+        if let Err(error) = stream.read_to_end(&mut rest) {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
+        }
+        assert_eq!(rest, b"");
+    }
+    assert_eq!(desk.get("/").status, 200);
+}
+
+#[test]
+fn a_large_answer_arrives_whole_and_a_reader_that_stops_is_cut_off() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = folder.path().join("site");
+    assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
+    let large: Vec<u8> = (0..20_u32 << 20).map(|at| (at / 7).to_le_bytes()[0]).collect();
+    std::fs::write(site.join("assets/large.bin"), &large).expect("it can be written");
+    let desk = SecureDesk::serving(&site, &[("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s")]);
+    let mut idle = desk.connect();
+    idle.send(b"GET /assets/large.bin HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+    for version in [&TLS12, &TLS13] {
+        let mut connection =
+            Client::speaking(&desk.authority, version).connect(desk.address()).expect("hands");
+        let answer = connection.request("GET", "/assets/large.bin", &[], b"").expect("an answer");
+        assert!(answer.body == large, "every byte is right");
+    }
+    std::thread::sleep(Duration::from_secs(3));
+    let read = idle.rest().map_or(0, |rest| rest.len());
+    assert!(read < large.len(), "it was cut off, not served in the end");
+}
+
+#[test]
+fn a_certificate_that_changes_ten_times_costs_no_request() {
+    const REQUESTS: usize = 1000;
+    let desk = SecureDesk::start(&[]);
+    let (client, address) = (desk.authority.client(), desk.address());
+    let (asked, done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while asked.fetch_add(1, Ordering::Relaxed) < REQUESTS || !done.load(Ordering::Relaxed) {
+                    let mut connection = client.connect(address).expect("hands are shaken");
+                    let answer = connection.request("GET", "/", &[], b"").expect("an answer");
+                    assert_eq!(answer.status, 200);
+                }
+            });
+        }
+        // Set whatever happens here, or the others would go on for ever.
+        let _ending = Ending(&done);
+        let mut open = desk.connect();
+        for number in 1..=10 {
+            let (chain, key) = desk.authority.issue();
+            // Now the one first, now the other; whole files, or in place.
+            if number % 2 == 0 {
+                replace(&desk.file("chain.pem"), &chain);
+                replace(&desk.file("key.pem"), &key);
+            } else {
+                std::fs::write(desk.file("key.pem"), &key).expect("it can be written");
+                std::fs::write(desk.file("chain.pem"), &chain).expect("it can be written");
+            }
+            let began = Instant::now();
+            while desk.desk.log().matches("there is a new certificate").count() < number {
+                assert!(began.elapsed() < Duration::from_secs(30), "{}", desk.desk.log());
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let fresh = desk.authority.client().connect(desk.address()).expect("hands are shaken");
+            let shown = fresh.stream().conn.peer_certificates().expect("it has one")[0].to_vec();
+            assert_eq!(own_of(&chain), shown, "new connections are shown the new one");
+        }
+        // A connection that was open all the while goes on.
+        assert_eq!(open.request("GET", "/", &[], b"").map(|answer| answer.status).ok(), Some(200));
+    });
+    assert!(asked.load(Ordering::Relaxed) >= REQUESTS);
+}
+
+/// Says when it is dropped that it is over.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The certificate that the server has shown.
+fn shown(connection: &Secure) -> Vec<u8> {
+    connection.stream().conn.peer_certificates().expect("it has one")[0].to_vec()
+}
+
+/// The server's own certificate of a chain.
+fn own_of(chain: &str) -> Vec<u8> {
+    use tokio_rustls::rustls::pki_types::CertificateDer;
+    use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+    CertificateDer::from_pem_slice(chain.as_bytes()).expect("a certificate").to_vec()
+}
+
+#[test]
+fn a_pair_that_does_not_fit_leaves_the_old_one_in_place() {
+    let desk = SecureDesk::start(&[]);
+    let before = shown(&desk.connect());
+    let shown = || shown(&desk.connect());
+    let (chain, key) = desk.authority.issue();
+    replace(&desk.file("chain.pem"), &chain[..chain.len() / 2]);
+    desk.says("the certificate is no PEM");
+    assert_eq!(shown(), before);
+    replace(&desk.file("chain.pem"), &chain);
+    desk.says("the private key does not belong to the certificate");
+    assert_eq!(shown(), before);
+    std::fs::remove_file(desk.file("key.pem")).expect("it was there");
+    desk.says("the private key cannot be read from");
+    assert_eq!(shown(), before);
+    replace(&desk.file("key.pem"), &key);
+    desk.says("there is a new certificate");
+    assert_eq!(shown(), own_of(&chain));
+}
+
+#[test]
+fn links_that_are_turned_elsewhere_are_a_new_certificate() {
+    // As certbot has it: a folder of links into an archive.
+    let (authority, folder) = (Authority::new(), tempfile::tempdir().expect("a folder"));
+    let at = |name: &str| folder.path().join(name);
+    for folder in ["archive", "live"] {
+        std::fs::create_dir(at(folder)).expect("it can be made");
+    }
+    let issue = |number: usize| {
+        let (chain, key) = authority.issue();
+        std::fs::write(at(&format!("archive/chain{number}.pem")), &chain).expect("it can be written");
+        std::fs::write(at(&format!("archive/key{number}.pem")), key).expect("it can be written");
+        for name in ["chain", "key"] {
+            let draft = at("live/draft");
+            std::os::unix::fs::symlink(format!("../archive/{name}{number}.pem"), &draft).expect("a link");
+            std::fs::rename(&draft, at(&format!("live/{name}.pem"))).expect("it can be renamed");
+        }
+        chain
+    };
+    issue(1);
+    let (certificate, key) = (at("live/chain.pem"), at("live/key.pem"));
+    let desk = Desk::with(
+        &example_site(),
+        &[
+            ("FRONTDESK_TLS__LISTEN", "127.0.0.1:0"),
+            ("FRONTDESK_TLS__CERTIFICATE", certificate.to_str().expect("a name")),
+            ("FRONTDESK_TLS__KEY", key.to_str().expect("a name")),
+        ],
+    );
+    let chain = issue(2);
+    says(&desk, "there is a new certificate");
+    let connection = authority.client().connect(desk.tls.expect("it listens")).expect("hands are shaken");
+    assert_eq!(connection.stream().conn.peer_certificates().expect("it has one")[0].to_vec(), own_of(&chain));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_told_before_anything_is_served() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = folder.path().join("site");
+    assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
+    let authority = Authority::new();
+    std::fs::write(site.join("chain.pem"), authority.issue_for(vec!["example.net".into()]).0)
+        .expect("written");
+    std::fs::write(site.join("key.pem"), authority.issue().1).expect("written");
+    let config = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
+    let tls = "base_url = \"https://www.example.com\"\n[tls]\nlisten = \"127.0.0.1:0\"\ncertificate = \"chain.pem\"\nkey = \"key.pem\"\n";
+    std::fs::write(
+        site.join("frontdesk.toml"),
+        config.replacen("[tls]\n", "", 1).replacen("[operator]", &format!("{tls}[operator]"), 1),
+    )
+    .expect("written");
+    for command in ["serve", "check"] {
+        let output = frontdesk().arg(command).arg(&site).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success());
+        assert!(said.contains("`tls.key` does not belong to the certificate"), "{command}: {said}");
+        assert!(said.contains("hint: the two must be made together"), "{command}: {said}");
+    }
+    let (chain, key) = authority.issue_for(vec!["example.net".into()]);
+    std::fs::write(site.join("chain.pem"), chain).expect("written");
+    std::fs::write(site.join("key.pem"), key).expect("written");
+    let output = frontdesk().arg("check").arg(&site).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("`tls.certificate` is not for \"www.example.com\""), "{said}");
+    assert!(said.contains("`tls.key` can be read by every user"), "{said}");
+}
+
+#[test]
+#[ignore = "needs sslscan; `scripts/test door` runs it"]
+fn a_scanner_finds_nothing_old_and_nothing_weak() {
+    let desk = SecureDesk::start(&[]);
+    let output = Command::new("sslscan")
+        .args(["--xml=-", "--no-colour", &desk.address().to_string()])
+        .output()
+        .expect("sslscan runs");
+    let xml = String::from_utf8(output.stdout).expect("XML is text");
+    for version in [
+        "type=\"ssl\" version=\"2\"",
+        "type=\"ssl\" version=\"3\"",
+        "type=\"tls\" version=\"1.0\"",
+        "type=\"tls\" version=\"1.1\"",
+    ] {
+        assert!(xml.contains(&format!("<protocol {version} enabled=\"0\"")), "{version}: {xml}");
+    }
+    for version in ["1.2", "1.3"] {
+        assert!(
+            xml.contains(&format!("<protocol type=\"tls\" version=\"{version}\" enabled=\"1\"")),
+            "{xml}"
+        );
+    }
+    assert!(xml.contains("<renegotiation supported=\"0\""), "{xml}");
+    assert!(!xml.contains("<compression supported=\"1\""), "{xml}");
+    assert!(!xml.contains("vulnerable=\"1\""), "{xml}");
+    let ciphers: Vec<&str> = xml.lines().filter(|line| line.contains("<cipher ")).collect();
+    assert!(ciphers.len() >= 6, "{xml}");
+    for cipher in ciphers {
+        let is_forward_secret =
+            cipher.contains("sslversion=\"TLSv1.3\"") || cipher.contains("cipher=\"ECDHE-");
+        let is_authenticated = cipher.contains("GCM") || cipher.contains("CHACHA20");
+        assert!(is_forward_secret && is_authenticated, "{cipher}");
+    }
+}
+
+/// A server that asks `pebble` for its certificate.
+fn asking(pebble: &Pebble, tls: u16, data: &std::path::Path) -> Desk {
+    let authority = pebble.authority().file();
+    Desk::at(
+        &example_site(),
+        data,
+        &[
+            ("FRONTDESK_TLS__LISTEN", &format!("127.0.0.1:{tls}")),
+            ("FRONTDESK_TLS__ACME_DOMAINS", "localhost,desk.example.com"),
+            ("FRONTDESK_TLS__ACME_EMAIL", "hello@example.com"),
+            ("FRONTDESK_TLS__ACME_DIRECTORY", &pebble.directory()),
+            ("FRONTDESK_TLS__ACME_CA_FILE", authority.to_str().expect("a name")),
+        ],
+    )
+}
+
+#[test]
+#[ignore = "needs pebble; `scripts/test door` runs it"]
+fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
+    let (tls, folder) = (free_port(), tempfile::tempdir().expect("a folder"));
+    // Of a hundred nonces three are refused, so that about every third order fails.
+    let pebble = Pebble::start(tls, 3);
+    let mut desk = asking(&pebble, tls, folder.path());
+    // Without a certificate nobody can shake hands; plain HTTP goes on.
+    assert_eq!(desk.get("/", &[]).status, 308);
+    says(&desk, "the authority has issued a certificate");
+    says(&desk, "the certificate is kept for the next start");
+    let root = pebble.root();
+    let mut issued = Vec::new();
+    for name in ["localhost", "desk.example.com"] {
+        let mut connection = Client::trusting(&root)
+            .asking_for(name)
+            .connect(desk.tls.expect("it listens"))
+            .expect("hands are shaken");
+        assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
+        issued = shown(&connection);
+    }
+    let orders =
+        pebble.log().iter().filter(|line| line.contains("There are now") && line.contains("orders")).count();
+    assert!(orders > 0, "pebble tells of its orders");
+    desk.terminate();
+    desk.restart();
+    let began = Instant::now();
+    let later = loop {
+        match Client::trusting(&root).connect(desk.tls.expect("it listens")) {
+            Ok(connection) => break shown(&connection),
+            Err(error) => assert!(began.elapsed() < Duration::from_mins(1), "no certificate: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(later, issued, "it is the one of the last run");
+    let asked: Vec<String> = pebble.log();
+    assert!(!asked.iter().any(|line| line.contains("order")), "nothing is ordered again: {asked:#?}");
+}
+
+#[test]
+#[ignore = "needs pebble; `scripts/test door` runs it"]
+fn an_order_that_fails_at_first_is_made_again() {
+    let (tls, folder) = (free_port(), tempfile::tempdir().expect("a folder"));
+    // The authority looks for us where nobody is, until somebody passes on what comes there.
+    let elsewhere = free_port();
+    let pebble = Pebble::start(elsewhere, 0);
+    let desk = asking(&pebble, tls, folder.path());
+    says(&desk, "there is no new certificate yet");
+    assert!(Client::trusting(&pebble.root()).connect(desk.tls.expect("it listens")).is_err());
+    assert_eq!(desk.get("/", &[]).status, 308);
+    let listener = std::net::TcpListener::bind(("127.0.0.1", elsewhere)).expect("it is free");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", tls)) else { return };
+            for (mut from, mut to) in [
+                (stream.try_clone().expect("a handle"), server.try_clone().expect("a handle")),
+                (server, stream),
+            ] {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(std::net::Shutdown::Write);
+                });
+            }
+        }
+    });
+    says(&desk, "the authority has issued a certificate");
+    assert!(Client::trusting(&pebble.root()).connect(desk.tls.expect("it listens")).is_ok());
+}
