@@ -1,32 +1,15 @@
-//! One connection from its first byte to its last: whose it is, what is spoken on it, and its requests.
+//! One connection from its first byte to its last: whose it is, what is spoken on it, and who answers its requests.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::header::{CONNECTION, HeaderValue};
-use http_body::Body as _;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use super::connection::{Clock, Timed};
+use super::connection::{LAST_REQUEST, Observed, watch};
+use super::protocol::{Protocol, Rewound, tell};
 use super::socket::{Peer, Scheme, Stream};
 use super::source::{Place, is_trusted};
-use super::{Desk, proxy, router};
-
-/// A request's header may be this long, in bytes.
-const HEADER_LIMIT: usize = 16 * 1024;
-
-/// A request may have this many header fields.
-const HEADER_FIELDS: usize = 100;
-
-/// When the server stops, a connection that waits for a request may still bring one for so long: who has just sent it must not find
-/// the connection closed. The answer says that it is the last one.
-const LAST_REQUEST: Duration = Duration::from_secs(1);
+use super::{Desk, http1, http2, proxy};
 
 /// Answers one connection's requests until it ends, is idle for too long or the server stops.
 pub(super) async fn attend(
@@ -48,57 +31,56 @@ pub(super) async fn attend(
             }
         }
     }
-    let clock = Clock::new(&options);
-    serve_http1(desk, stream, peer, clock, stop).await;
+    serve_cleartext(desk, stream, peer, stop).await;
 }
 
-/// HTTP/1.0 and HTTP/1.1 (RFC 9112).
-async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin>(
-    desk: &Arc<Desk>,
-    stream: S,
-    peer: Peer,
-    clock: Clock,
-    mut stop: watch::Receiver<bool>,
-) {
-    let stopping = stop.clone();
-    let service = service_fn(|request| {
-        clock.request_began();
-        let (clock, stopping) = (clock.clone(), stopping.clone());
-        let is_head = request.method() == http::Method::HEAD;
-        async move {
-            let mut response = router::answer(desk, peer, request).await;
-            if *stopping.borrow() {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            let length = response.body().size_hint().upper().unwrap_or_default();
-            clock.answer_began(if is_head { 0 } else { length });
-            Ok::<_, Infallible>(response)
-        }
-    });
-    let connection = http1::Builder::new()
-        .max_buf_size(HEADER_LIMIT)
-        .max_headers(HEADER_FIELDS)
-        // A client that has said all it has to say may still want to hear the answer.
-        .half_close(true)
-        // The clock has the deadlines of all phases, this one included.
-        .header_read_timeout(None)
-        .serve_connection(TokioIo::new(Timed::new(stream, clock.clone())), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = {
+/// In the clear, nothing but the first bytes tells which protocol a client means (RFC 9113 §3.3). The deadlines are those of an
+/// HTTP/1 request until it is known: half a preface is no better than half a header.
+async fn serve_cleartext<S>(desk: &Arc<Desk>, stream: S, peer: Peer, mut stop: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let clock = http1::Clock::new(&desk.live.load().options);
+    let mut stream = Observed::new(stream, clock.clone());
+    let told = {
+        let telling = std::pin::pin!(tell(&mut stream));
         let lingering = async {
             let _ = stop.wait_for(|stop| *stop).await;
             tokio::time::sleep(LAST_REQUEST).await;
         };
-        let mut lingering = std::pin::pin!(lingering);
-        let mut watched = std::pin::pin!(clock.watch(connection.as_mut()));
         tokio::select! {
-            _ = &mut watched => true,
-            () = &mut lingering => false,
+            told = watch(|| clock.deadline(), telling) => told,
+            () = lingering => None,
         }
     };
-    if !ended {
-        connection.as_mut().graceful_shutdown();
-        // An error here is the peer's: it went away or sent what is no HTTP, and has been answered if that was possible.
-        let _ = clock.watch(Pin::new(&mut connection)).await;
+    match told {
+        Some(Ok((Protocol::Http1, read))) => {
+            http1::serve(desk, Rewound::new(read, stream), peer, clock, stop).await;
+        }
+        Some(Ok((Protocol::Http2, read))) => {
+            http2::serve(desk, Rewound::new(read, stream.into_inner()), peer, stop).await;
+        }
+        // Nothing was said, or too slowly, or the peer is gone.
+        Some(Err(_)) | None => {}
+    }
+}
+
+/// For a stream of which it is known what is spoken on it, as ALPN tells it (RFC 7301).
+#[expect(dead_code, reason = "what comes out of TLS enters here")]
+pub(super) async fn serve<S>(
+    desk: &Arc<Desk>,
+    stream: S,
+    peer: Peer,
+    protocol: Protocol,
+    stop: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    match protocol {
+        Protocol::Http1 => {
+            let clock = http1::Clock::new(&desk.live.load().options);
+            http1::serve(desk, Observed::new(stream, clock.clone()), peer, clock, stop).await;
+        }
+        Protocol::Http2 => http2::serve(desk, stream, peer, stop).await,
     }
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod desk;
+pub mod http2;
 #[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod http_peer;
 pub mod office;
