@@ -17,14 +17,13 @@ use crate::pages::path;
 pub(super) async fn answer(desk: &Arc<Desk>, peer: Peer, request: Request<Incoming>) -> Answer {
     let (head, mut body) = request.into_parts();
     let mut answer = route(desk, peer, &head, &mut body).await;
-    // HTTP/2 resets the request's stream behind the answer, and whatever is still sent on it is dropped.
-    if head.version != Version::HTTP_2 {
-        // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
-        // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
-        let waits = head.headers.contains_key(EXPECT) || answer.status() == StatusCode::REQUEST_TIMEOUT;
-        if !body.is_end_stream() && (waits || !body::drain(&mut body).await) {
-            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
+    // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
+    // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
+    let waits = head.headers.contains_key(EXPECT) || answer.status() == StatusCode::REQUEST_TIMEOUT;
+    let is_read = body.is_end_stream() || (!waits && body::drain(&mut body).await);
+    // HTTP/2 resets the request's stream behind the answer, and the connection goes on.
+    if !is_read && head.version != Version::HTTP_2 {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     secure(answer)
 }

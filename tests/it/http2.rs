@@ -194,7 +194,7 @@ fn a_body_that_stalls_gets_408_over_http_2_and_others_go_on() {
 }
 
 #[test]
-fn a_body_that_nobody_wants_is_not_waited_for() {
+fn a_body_that_nobody_wants_and_that_does_not_end_is_given_up_behind_the_answer() {
     let desk = Desk::start();
     let mut frames = Frames::open(desk.address, &[]);
     frames.send(&frame(HEADERS, END_HEADERS, 1, &header("POST", "/"))).expect("sent");
@@ -211,6 +211,18 @@ fn a_body_that_nobody_wants_is_not_waited_for() {
     frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 3, &header("GET", "/"))).expect("sent");
     let next = frames.next_of(HEADERS).expect("an answer");
     assert_eq!((next.stream, next.payload[0]), (3, OK));
+}
+
+#[test]
+fn who_is_still_sending_a_body_that_is_too_long_hears_why() {
+    let desk = Desk::start();
+    let mut client = Http2::open(desk.address);
+    let long = vec![b' '; 2_000_000];
+    // Some clients lose the answer if the stream is reset while they send.
+    let answer = client.request("POST", "/api/waitlist", &[JSON], &long).expect("an answer");
+    assert_eq!(answer.status, 413);
+    let answer = client.request("POST", "/", &[], &long).expect("an answer");
+    assert_eq!(answer.status, 405);
 }
 
 #[test]
@@ -296,7 +308,8 @@ fn resident(pid: u32) -> u64 {
 fn bystander(address: SocketAddr, over: Arc<AtomicBool>) -> std::thread::JoinHandle<(u32, Duration)> {
     std::thread::spawn(move || {
         let (mut asked, mut longest) = (0, Duration::ZERO);
-        while !over.load(Ordering::Relaxed) {
+        // Once at least, however short the flood is.
+        while asked == 0 || !over.load(Ordering::Relaxed) {
             let began = Instant::now();
             let answer = Connection::open(address).request("GET", "/", &[], b"").expect("an answer");
             assert_eq!(answer.status, 200);
