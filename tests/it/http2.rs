@@ -18,6 +18,9 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 /// `:status: 200`, as the static table has it (RFC 7541, appendix A).
 const OK: u8 = 0x88;
 
+/// Method, target, headers and body of a request, and the status that answers it.
+type Asked<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a [u8], u16);
+
 /// Short deadlines, so that the tests need not wait for long.
 const QUICK: [(&str, &str); 6] = [
     ("FRONTDESK_LIMITS__ENABLED", "false"),
@@ -35,7 +38,7 @@ fn both_versions_give_the_same_answers() {
     let etag = desk.get("/developers/", &[]).header("etag").expect("a validator").to_owned();
     let submission = br#"{"email":"ada@example.com"}"#;
     let long = format!(r#"{{"email":"{}"}}"#, "a".repeat(70_000));
-    let requests: Vec<(&str, &str, Vec<(&str, &str)>, &[u8], u16)> = vec![
+    let requests: [Asked<'_>; _] = [
         ("GET", "/", vec![], b"", 200),
         ("GET", "/?from=elsewhere", vec![("Accept", "text/markdown")], b"", 200),
         ("GET", "/developers/", vec![("Accept", "text/markdown, text/html, */*")], b"", 200),
@@ -344,7 +347,7 @@ fn flood(desk: &Desk, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> V
     most = most.max(resident(desk.pid()));
     over.store(true, Ordering::Relaxed);
     let (asked, longest) = other.join().expect("everybody else is served");
-    println!(
+    eprintln!(
         "{name}: ended after {took:?} and {sent} bytes; memory +{} KiB; {asked} other requests, the longest {longest:?}",
         most - before
     );
@@ -452,7 +455,7 @@ fn a_window_that_is_opened_a_byte_at_a_time_ends_the_connection() {
         assert!(began.elapsed() < Duration::from_secs(20), "{number} single bytes were sent");
     }
     let grown = resident(desk.pid()).saturating_sub(before);
-    println!("window by bytes: ended after {:?} and {number} frames; memory +{grown} KiB", began.elapsed());
+    eprintln!("window by bytes: ended after {:?} and {number} frames; memory +{grown} KiB", began.elapsed());
     assert!(grown <= 32 * 1024, "{grown} KiB");
     assert_eq!(desk.get("/", &[]).status, 200);
 }

@@ -136,7 +136,7 @@ mod tests {
         // A payload that looks like frames is none.
         let nested = [frame(6, 0, &[0; 8]), frame(6, 0, &[0; 8])].concat();
         check(&[frame(0, 0, &nested), frame(8, 0, &[0; 4])], &[(0, 0, 34), (8, 0, 4)], None);
-        check(&[frame(0, 0, &[7; 70_000]), frame(6, 1, &[0; 8])], &[(0, 0, 70_000), (6, 1, 8)], None);
+        check(&[frame(0, 0, &vec![7; 70_000]), frame(6, 1, &[0; 8])], &[(0, 0, 70_000), (6, 1, 8)], None);
     }
 
     #[test]
