@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// A request's header may be this long, in bytes.
@@ -42,8 +43,14 @@ impl Sending {
     }
 }
 
+/// Returns when the server has been told to stop, and [`LAST_REQUEST`] is over.
+pub(super) async fn last_request(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+    tokio::time::sleep(LAST_REQUEST).await;
+}
+
 /// Runs `connection` to its end or past its deadline, which may move meanwhile; none if the deadline has passed.
-pub(super) async fn watch<F: Future>(
+pub(super) async fn keep_watch<F: Future>(
     deadline: impl Fn() -> Instant,
     connection: Pin<&mut F>,
 ) -> Option<F::Output> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use super::connection::{LAST_REQUEST, Observed, watch};
+use super::connection::{Observed, keep_watch, last_request};
 use super::protocol::{Protocol, Rewound, tell};
 use super::socket::{Peer, Scheme, Stream};
 use super::source::{Place, is_trusted};
@@ -44,13 +44,9 @@ where
     let mut stream = Observed::new(stream, clock.clone());
     let told = {
         let telling = std::pin::pin!(tell(&mut stream));
-        let lingering = async {
-            let _ = stop.wait_for(|stop| *stop).await;
-            tokio::time::sleep(LAST_REQUEST).await;
-        };
         tokio::select! {
-            told = watch(|| clock.deadline(), telling) => told,
-            () = lingering => None,
+            told = keep_watch(|| clock.deadline(), telling) => told,
+            () = last_request(&mut stop) => None,
         }
     };
     match told {

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 pub(super) use clock::Clock;
 
-use super::connection::{HEADER_LIMIT, LAST_REQUEST, watch};
+use super::connection::{HEADER_LIMIT, keep_watch, last_request};
 use super::socket::Peer;
 use super::{Desk, router};
 
@@ -56,20 +56,15 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = {
-        let lingering = async {
-            let _ = stop.wait_for(|stop| *stop).await;
-            tokio::time::sleep(LAST_REQUEST).await;
-        };
-        let mut lingering = std::pin::pin!(lingering);
-        let mut watched = std::pin::pin!(watch(|| clock.deadline(), connection.as_mut()));
+        let mut watched = std::pin::pin!(keep_watch(|| clock.deadline(), connection.as_mut()));
         tokio::select! {
             _ = &mut watched => true,
-            () = &mut lingering => false,
+            () = last_request(&mut stop) => false,
         }
     };
     if !ended {
         connection.as_mut().graceful_shutdown();
         // An error here is the peer's: it went away or sent what is no HTTP, and has been answered if that was possible.
-        let _ = watch(|| clock.deadline(), connection).await;
+        let _ = keep_watch(|| clock.deadline(), connection).await;
     }
 }

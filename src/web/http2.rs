@@ -31,7 +31,7 @@ use tokio::time::Instant;
 
 use self::deadlines::Deadlines;
 use self::guard::Guard;
-use super::connection::{HEADER_LIMIT, Observed, Observer, watch};
+use super::connection::{HEADER_LIMIT, Observed, Observer, keep_watch};
 use super::socket::Peer;
 use super::{Desk, Options, router};
 
@@ -75,13 +75,13 @@ where
     let mut connection = std::pin::pin!(connection);
     // An error below is the peer's: it went away, or has been told by GOAWAY what is wrong if that was possible.
     tokio::select! {
-        _ = watch(|| session.earliest(), connection.as_mut()) => return,
+        _ = keep_watch(|| session.earliest(), connection.as_mut()) => return,
         _ = stop.wait_for(|stop| *stop) => {}
     }
     // The client is told that no more is taken, and that what it has sent until it hears of this is (RFC 9113 §6.8).
     connection.as_mut().graceful_shutdown();
     session.stopping();
-    let _ = watch(|| session.earliest(), connection).await;
+    let _ = keep_watch(|| session.earliest(), connection).await;
 }
 
 async fn answer(

@@ -461,6 +461,41 @@ fn a_window_that_is_opened_a_byte_at_a_time_ends_the_connection() {
 }
 
 #[test]
+fn a_connection_that_is_full_of_requests_costs_a_bounded_amount() {
+    let desk = Desk::start();
+    assert_eq!(desk.get("/", &[]).status, 200);
+    let before = resident(desk.pid());
+    let mut frames = Frames::open(desk.address, &[]);
+    // As many as may be under way, each with a header of as many fields as fit and most of the longest body, which does not end.
+    let head = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
+    let block = [head, field("x", "").repeat(400)].concat();
+    let body = frame(DATA, 0, 0, &[b' '; 15_000]);
+    let mut window = 65_535;
+    for number in 0..100 {
+        let stream = 2 * number + 1;
+        frames.send(&frame(HEADERS, END_HEADERS, stream, &block)).expect("sent");
+        for _ in 0..4 {
+            while window < 15_000 {
+                let update = frames.next_of(WINDOW_UPDATE).expect("it reads on");
+                if update.stream == 0 {
+                    let increment = update.payload.try_into().expect("four bytes");
+                    window += u32::from_be_bytes(increment);
+                }
+            }
+            window -= 15_000;
+            let data = [&body[..5], &stream.to_be_bytes(), &body[9..]].concat();
+            frames.send(&data).expect("sent");
+        }
+    }
+    frames.send(&frame(PING, 0, 0, &[0; 8])).expect("sent");
+    assert!(frames.next_of(PING).is_some(), "all of it has been read, and the connection goes on");
+    let grown = resident(desk.pid()).saturating_sub(before);
+    eprintln!("100 requests with 6 MB of bodies: memory +{grown} KiB");
+    assert!(grown <= 32 * 1024, "{grown} KiB");
+    assert_eq!(desk.get("/", &[]).status, 200);
+}
+
+#[test]
 fn a_client_that_downloads_much_and_says_so_often_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = folder.path().join("site");
