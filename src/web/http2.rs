@@ -73,12 +73,16 @@ where
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(Observed::new(stream, session.clone())), service);
     let mut connection = std::pin::pin!(connection);
-    // An error below is the peer's: it went away, or has been told by GOAWAY what is wrong if that was possible.
-    tokio::select! {
-        _ = keep_watch(|| session.earliest(), connection.as_mut()) => return,
-        _ = stop.wait_for(|stop| *stop) => {}
+    // An error here or below is the peer's: it went away, or has been told by GOAWAY what is wrong if that was possible.
+    let is_over = tokio::select! {
+        ended = keep_watch(|| session.earliest(), connection.as_mut()) => ended.is_some() || !session.is_idle(),
+        _ = stop.wait_for(|stop| *stop) => false,
+    };
+    if is_over {
+        return;
     }
-    // The client is told that no more is taken, and that what it has sent until it hears of this is (RFC 9113 §6.8).
+    // The client is told that no more is taken, and that what it has sent until it hears of this is: a request that crosses the end
+    // of an idle connection is not lost, nor is it unknown whether it was answered (RFC 9113 §6.8).
     connection.as_mut().graceful_shutdown();
     session.stopping();
     let _ = keep_watch(|| session.earliest(), connection).await;
@@ -123,6 +127,11 @@ impl Session {
 
     fn earliest(&self) -> Instant {
         self.0.deadlines.borrow().earliest()
+    }
+
+    /// Whether nothing is under way, and no header is being received.
+    fn is_idle(&self) -> bool {
+        self.0.deadlines.borrow().is_idle()
     }
 
     fn stopping(&self) {

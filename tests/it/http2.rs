@@ -265,6 +265,8 @@ fn no_frame_but_a_request_buys_time() {
     let desk = Desk::with(&example_site(), &QUICK);
     let open = || Frames::open(desk.address, &[]);
     let (mut silent, began) = (open(), Instant::now());
+    let goodbye = silent.next_of(GOAWAY).expect("it is told");
+    assert_eq!(goodbye.payload[4..8], [0; 4], "NO_ERROR: {goodbye:?}");
     while silent.next().is_some() {}
     assert!(began.elapsed() < Duration::from_secs(5), "without a word: {:?}", began.elapsed());
 
@@ -298,6 +300,15 @@ fn a_client_that_does_not_open_its_window_is_closed() {
     let kept = closed_after(frames, || frame(PING, 0, 0, &[0; 8]));
     assert!(kept < Duration::from_secs(10), "{kept:?}");
     assert_eq!(desk.get("/", &[]).status, 200);
+}
+
+#[test]
+fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    let mut frames = Frames::open(desk.address, &[]);
+    assert!(frames.next_of(GOAWAY).is_some(), "it was idle for too long");
+    frames.send(&request(0, END_STREAM)).expect("sent");
+    assert_eq!(frames.next_of(HEADERS).expect("an answer").payload[0], OK);
 }
 
 /// The resident memory of a process, in KiB.

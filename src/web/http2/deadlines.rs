@@ -75,6 +75,11 @@ impl Deadlines {
         exchanges.chain(header).chain((!waits_for_us).then_some(quiet)).min().unwrap_or(quiet)
     }
 
+    /// Whether nothing is under way, and no header is being received.
+    pub(super) fn is_idle(&self) -> bool {
+        self.exchanges.is_empty() && self.header.is_none()
+    }
+
     /// A request's header is being received, the one of this number, or none.
     pub(super) fn receives_header(&mut self, block: Option<u64>, now: Instant) {
         if self.header.map(|(number, _)| number) != block {
@@ -117,7 +122,7 @@ impl Deadlines {
         }
     }
 
-    /// The server stops: who asks for nothing more is not waited for.
+    /// The connection is to end: who asks for nothing more is not waited for.
     pub(super) fn stopping(&mut self, now: Instant) {
         self.stopping_since = Some(now);
     }
@@ -150,7 +155,9 @@ mod tests {
     fn a_connection_may_be_quiet_for_so_long_since_its_last_exchange() {
         let (mut deadlines, start) = begin();
         check(&deadlines, start, 10);
+        assert!(deadlines.is_idle());
         let exchange = deadlines.exchange_began(start + 4 * SECOND);
+        assert!(!deadlines.is_idle());
         check(&deadlines, start, 24);
         deadlines.answer_began(exchange, 0, start + 15 * SECOND);
         check(&deadlines, start, 25);
@@ -187,6 +194,7 @@ mod tests {
         let (mut deadlines, start) = begin();
         deadlines.receives_header(Some(1), start + SECOND);
         check(&deadlines, start, 6);
+        assert!(!deadlines.is_idle());
         deadlines.receives_header(Some(1), start + 3 * SECOND);
         check(&deadlines, start, 6);
         deadlines.receives_header(Some(2), start + 3 * SECOND);
