@@ -21,6 +21,7 @@ mod power;
 mod reload;
 mod resources;
 mod restart;
+mod screening;
 mod seal;
 mod sockets;
 mod support;
