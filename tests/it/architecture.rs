@@ -123,6 +123,21 @@ fn the_files_that_the_documents_name_are_there() {
 }
 
 #[test]
+fn the_tests_that_the_threat_model_names_are_there() {
+    let text = std::fs::read_to_string(root().join("docs/security.md")).expect("it is there");
+    let named: Vec<(&str, &str)> =
+        text.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(".rs: ")).collect();
+    assert!(named.len() > 40, "{named:?}");
+    for (file, name) in named {
+        let folder = if file.starts_with("src/") { "" } else { "tests/it/" };
+        let path = root().join(format!("{folder}{file}.rs"));
+        let source =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(source.contains(&format!("fn {name}(")), "{file}.rs has no test {name}");
+    }
+}
+
+#[test]
 fn every_file_says_what_it_is() {
     let mut files = Vec::new();
     sources(&root().join("src"), &mut files);

@@ -114,6 +114,29 @@ fn nothing_displaces_anything_else_in_silence() {
 }
 
 #[test]
+fn a_symbolic_link_that_leaves_the_site_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = folder.path().join("site");
+    assert_eq!(run(&["init", "site"], folder.path()).0, Some(0));
+    std::fs::write(folder.path().join("secret.txt"), "not for the public").expect("it can be written");
+    std::fs::create_dir_all(site.join("static")).expect("a folder");
+    for (link, leads_to) in [("static/file.txt", "../../secret.txt"), ("assets/folder", "../..")] {
+        std::os::unix::fs::symlink(leads_to, site.join(link)).expect("a link");
+        let (code, out, error) = run(&["check", "site"], folder.path());
+        assert_eq!(code, Some(1), "{link}: {out} {error}");
+        assert!((out + &error).contains("the symbolic link leads out of the site's folder"), "{link}");
+        assert_eq!(
+            run(&["serve", "site", "--listen", "127.0.0.1:0", "--ops-listen", "off"], folder.path()).0,
+            Some(1)
+        );
+        std::fs::remove_file(site.join(link)).expect("it is there");
+    }
+    // Within the site it is what it leads to.
+    std::os::unix::fs::symlink("../pages/index.md", site.join("static/source.txt")).expect("a link");
+    assert_eq!(run(&["check", "site"], folder.path()).0, Some(0));
+}
+
+#[test]
 fn a_wrong_configuration_stops_the_start_with_its_line() {
     let folder = tempfile::tempdir().expect("a folder");
     run(&["init", "."], folder.path());

@@ -1,0 +1,25 @@
+//! The configuration: whatever is in the file or in the environment, there are faults with lines, or options within their bounds.
+
+#![no_main]
+
+use std::path::Path;
+
+use frontdesk::config::Config;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &str| {
+    // The last line, if there is more than one, is a variable of the environment.
+    let (text, variable) = input.rsplit_once("\n$").unwrap_or((input, ""));
+    let environment = variable.split_once('=').map(|(name, value)| {
+        (format!("FRONTDESK_{}", name.to_ascii_uppercase().replace('.', "__")), value.to_owned())
+    });
+    // Files that it names are looked for where there are none.
+    let (config, faults) = Config::parse(text, Path::new("/nowhere"), environment, &[]);
+    for fault in &faults {
+        assert!(fault.line.is_none_or(|line| line >= 1 && line <= text.lines().count() + 1), "{fault}");
+    }
+    assert!(config.web.workers >= 1 && config.web.max_connections >= 1);
+    assert!(config.web.idle_timeout.as_secs() >= 1 && config.web.header_timeout.as_secs() >= 1);
+    let config = config.at(None);
+    assert!(config.pages.base_url.starts_with("http"), "{}", config.pages.base_url);
+});
