@@ -11,6 +11,7 @@ pub mod delivery;
 pub mod email;
 pub mod form;
 pub mod limit;
+pub mod pace;
 pub mod parse;
 pub mod pressure;
 pub mod screen;

@@ -38,6 +38,7 @@ use self::agent::Agents;
 use crate::inbox::Pressure;
 use crate::inbox::deliver::worker::Confirmations;
 use crate::inbox::limit::Limiter;
+use crate::inbox::pace::Pace;
 use crate::inbox::screen::{self, Repeats};
 use crate::inbox::store::Store;
 use crate::pages::Site;
@@ -123,6 +124,8 @@ pub struct Desk {
     pub store: Store,
     /// Which messages came more than once lately.
     pub repeats: Arc<Repeats>,
+    /// When answers may leave that must not tell by their time what was done for them.
+    pub pace: Arc<Pace>,
     /// Whose requests were refused lately.
     pub pressure: Arc<Pressure>,
     /// What a reload replaces, all of it at once. A request sees one state of it from beginning to end.
@@ -139,6 +142,7 @@ impl Desk {
         Self {
             store: self.store.clone(),
             repeats: self.repeats.clone(),
+            pace: self.pace.clone(),
             pressure: self.pressure.clone(),
             live: self.live.clone(),
             tls: self.tls.clone(),

@@ -16,7 +16,7 @@ use super::metrics::Verdict;
 use super::request_id::RequestId;
 use super::socket::Peer;
 use super::{Desk, Live, body};
-use crate::inbox::form::Form;
+use crate::inbox::form::{Form, Sameness};
 use crate::inbox::limit::{Admission, Source, Standings};
 use crate::inbox::parse::{Parsed, parse_with_extras};
 use crate::inbox::screen::{Origin, Rate, Signals, screen};
@@ -111,12 +111,20 @@ async fn submit(
     let confirms = !is_held && live.options.confirmed_forms.contains(&form.name);
     let agent = standing.agent().map(str::to_owned);
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, verdict, agent };
+    let (step, began) = (desk.pace.enter(), Instant::now());
     let request = || RequestId::of(sender.peer, &head.headers, &live.options);
     let accepted = desk.store.accept(arrival).await.map_err(|error| {
         let request = request();
         tracing::error!(%request, form = form.name, %error, "a submission could not be kept");
         Refusal::NotKept(request)
     })?;
+    if form.sameness == Sameness::Address {
+        let rest = step.rest(began.elapsed());
+        if !rest.is_zero() {
+            tokio::time::sleep(rest).await;
+        }
+    }
+    drop(step);
     if confirms {
         confirmed(desk, live, form, accepted.id(), request).await?;
     }
