@@ -1,8 +1,8 @@
 //! When an answer may leave that must not tell by its time what was done for it.
 //!
 //! To keep an address that is new to the waitlist takes a little longer than to count one that is known: a few microseconds, which
-//! thousands of requests would show. So these answers leave so long after the submission came as keeping one takes at
-//! most, whatever was done. How long that is follows from what it took lately, in powers of two of a millisecond.
+//! thousands of requests would show. So these answers leave so long after the submission came as keeping one takes nearly
+//! always, whatever was done. How long that is follows from what it took lately, in powers of two of a millisecond.
 //!
 //! Where several submissions are under way they are written together, and what one of them takes is hidden among the others. Then
 //! nobody waits.
@@ -14,14 +14,17 @@ use std::time::Duration;
 /// The shortest time, which is what timers resolve.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The longest: a disk that is slower than this hides more by its own unsteadiness.
-const LONGEST: Duration = Duration::from_millis(64);
+/// The longest: a machine that is slower than this hides more by its own unsteadiness.
+const LONGEST: Duration = Duration::from_millis(16);
 
 /// With so many under way, this one included, nobody is alone.
 const COMPANY: usize = 5;
 
-/// After so many answers that would have been in time for half of it, the time is halved.
-const PATIENCE: u32 = 1024;
+/// After so many submissions it is looked at how long they took.
+const WINDOW: u32 = 256;
+
+/// Of these so many may have taken longer than the time there is, without its being doubled.
+const LATE: u32 = 4;
 
 /// The pace of one server. Shared by all who answer.
 #[derive(Debug)]
@@ -34,13 +37,33 @@ pub struct Pace {
 struct State {
     /// How long after it came a submission is answered.
     time: Duration,
-    /// How many have taken no longer than half of it, one after the other.
-    early: u32,
+    /// Of the submissions in this window, how many there were, took longer than that, and longer than half of it.
+    seen: u32,
+    late: u32,
+    late_for_half: u32,
+}
+
+impl State {
+    fn of(time: Duration) -> State {
+        State { time, seen: 0, late: 0, late_for_half: 0 }
+    }
+
+    fn note(&mut self, took: Duration) {
+        self.seen += 1;
+        self.late += u32::from(took > self.time);
+        self.late_for_half += u32::from(took > self.time / 2);
+        if self.late > LATE && self.time < LONGEST {
+            *self = State::of(self.time * 2);
+        } else if self.seen == WINDOW {
+            let halved = self.late_for_half <= LATE / 2 && self.time > SHORTEST;
+            *self = State::of(if halved { self.time / 2 } else { self.time });
+        }
+    }
 }
 
 impl Default for Pace {
     fn default() -> Pace {
-        Pace { under_way: AtomicUsize::new(0), state: Mutex::new(State { time: 2 * SHORTEST, early: 0 }) }
+        Pace { under_way: AtomicUsize::new(0), state: Mutex::new(State::of(2 * SHORTEST)) }
     }
 }
 
@@ -70,20 +93,9 @@ impl Step<'_> {
             return Duration::ZERO;
         }
         let mut state = self.pace.lock();
-        let time = state.time;
-        if took > time {
-            let next = SHORTEST
-                * u32::try_from(took.as_millis() + 1).unwrap_or(u32::MAX).next_power_of_two().min(64);
-            *state = State { time: next.min(LONGEST), early: 0 };
-        } else if took > time / 2 {
-            state.early = 0;
-        } else if time > SHORTEST {
-            state.early += 1;
-            if state.early == PATIENCE {
-                *state = State { time: time / 2, early: 0 };
-            }
-        }
-        time.saturating_sub(took)
+        let rest = state.time.saturating_sub(took);
+        state.note(took);
+        rest
     }
 }
 
@@ -104,41 +116,39 @@ mod tests {
     #[test]
     fn whatever_it_took_the_answer_leaves_at_the_same_time() {
         let pace = Pace::default();
-        for took in [0, 1, 300, 1999, 2000] {
+        for took in [0, 1, 300, 1000, 1999, 2000] {
             assert_eq!(micros(took) + pace.enter().rest(micros(took)), micros(2000), "{took}");
         }
     }
 
     #[test]
-    fn who_takes_longer_makes_all_others_wait_as_long() {
+    fn a_disk_that_has_become_slower_makes_all_wait_longer_and_no_single_one_does() {
         let pace = Pace::default();
-        for (took, then) in [(2001, 4), (7999, 8), (9000, 16), (70_000, 64), (500_000, 64)] {
-            assert_eq!(pace.enter().rest(micros(took)), Duration::ZERO, "it is late already");
-            assert_eq!(pace.enter().rest(micros(0)), Duration::from_millis(then), "{took}");
+        for _ in 0..LATE {
+            assert_eq!(pace.enter().rest(micros(70_000)), Duration::ZERO, "it is late already");
+            check(&pace, 2);
         }
+        pace.enter().rest(micros(2001));
+        check(&pace, 4);
+        for _ in 0..100 {
+            pace.enter().rest(micros(70_000));
+        }
+        check(&pace, 16);
     }
 
     #[test]
-    fn a_disk_that_has_become_faster_is_noticed() {
+    fn one_that_has_become_faster_makes_them_wait_less() {
         let pace = Pace::default();
-        pace.enter().rest(micros(7000));
-        let time = |pace: &Pace| pace.lock().time.as_millis();
-        assert_eq!(time(&pace), 8);
-        for _ in 0..PATIENCE - 1 {
-            pace.enter().rest(micros(4000));
+        for (late, then) in [(LATE / 2 + 1, 2), (LATE / 2, 1), (0, 1)] {
+            for number in 0..WINDOW {
+                pace.enter().rest(micros(if number < late { 1001 } else { 500 }));
+            }
+            check(&pace, then);
         }
-        // One that needs more than half of it, and it begins anew.
-        pace.enter().rest(micros(4001));
-        for _ in 0..PATIENCE - 1 {
-            pace.enter().rest(micros(100));
-        }
-        assert_eq!(time(&pace), 8);
-        pace.enter().rest(micros(100));
-        assert_eq!(time(&pace), 4);
-        for _ in 0..10 * PATIENCE {
-            pace.enter().rest(micros(100));
-        }
-        assert_eq!(time(&pace), 1, "and no shorter");
+    }
+
+    fn check(pace: &Pace, milliseconds: u64) {
+        assert_eq!(pace.lock().time, Duration::from_millis(milliseconds));
     }
 
     #[test]
