@@ -21,6 +21,7 @@ mod reload;
 mod resources;
 mod restart;
 mod seal;
+mod smuggling;
 mod sockets;
 mod support;
 mod timing;
