@@ -2,6 +2,7 @@
 //! becomes two.
 
 mod attacks;
+mod proxies;
 
 use crate::support::{Connection, Desk, example_site};
 use attacks::{Attack, LOOT};
