@@ -1,168 +1,119 @@
-//! One connection's deadlines. Every phase has one, so that no client can hold a connection by saying nothing, or too little.
+//! What holds a connection to its bounds, whatever is spoken on it: a stream that is watched, and a deadline that is enforced.
 
-use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Options;
-use super::metrics::Shed;
+/// A request's header may be this long, in bytes.
+pub(super) const HEADER_LIMIT: usize = 16 * 1024;
+
+/// When the server stops, a connection that waits for a request may still bring one for so long: who has just sent it must not find
+/// the connection closed.
+pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// A client must read at least this many bytes of an answer a second.
-const SLOWEST_READER: u64 = 16 * 1024;
+pub(super) const SLOWEST_READER: u64 = 16 * 1024;
 
-/// What a connection waits for, and until when. Shared by the stream, the service and the watchdog, all on one thread.
-#[derive(Debug, Clone)]
-pub(super) struct Clock(Rc<State>);
-
-#[derive(Debug)]
-struct State {
-    phase: Cell<Phase>,
-    deadline: Cell<Instant>,
-    /// Whether there has been a request.
-    has_asked: Cell<bool>,
-    /// The answer that is being sent, or was sent last.
-    answer: Cell<Sending>,
-    header_timeout: Duration,
-    exchange_timeout: Duration,
-    idle_timeout: Duration,
-}
-
-/// When an answer was ready, how long its body is, and how many bytes have been written since.
+/// When answers began to be sent, how long their bodies are, and how many bytes have been written since.
 #[derive(Debug, Clone, Copy)]
-struct Sending {
-    began: Instant,
-    length: u64,
-    written: u64,
+pub(super) struct Sending {
+    pub(super) began: Instant,
+    pub(super) length: u64,
+    pub(super) written: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// For the first byte of a request; what is left of the last answer is sent meanwhile.
-    Waiting,
-    /// For the rest of a request's header.
-    Header,
-    /// For the answer; the body is read meanwhile.
-    Exchange,
+impl Sending {
+    pub(super) fn new(began: Instant, length: u64) -> Self {
+        Self { began, length, written: 0 }
+    }
+
+    /// Bytes that are still to be written, as far as can be told from outside of HTTP's framing.
+    pub(super) fn unsent(&self) -> u64 {
+        self.length.saturating_sub(self.written)
+    }
+
+    /// Until when a reader at the slowest allowed speed would have been busy with what has been written.
+    pub(super) fn earned(&self) -> Instant {
+        self.began + Duration::from_secs(self.written / SLOWEST_READER)
+    }
 }
 
-impl Clock {
-    pub(super) fn new(options: &Options) -> Self {
-        let now = Instant::now();
-        Self(Rc::new(State {
-            phase: Cell::new(Phase::Waiting),
-            deadline: Cell::new(now + options.first_byte_timeout),
-            has_asked: Cell::new(false),
-            answer: Cell::new(Sending { began: now, length: 0, written: 0 }),
-            header_timeout: options.header_timeout,
-            exchange_timeout: options.exchange_timeout,
-            idle_timeout: options.idle_timeout,
-        }))
-    }
+/// Returns when the server has been told to stop, and [`LAST_REQUEST`] is over.
+pub(super) async fn last_request(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+    tokio::time::sleep(LAST_REQUEST).await;
+}
 
-    fn set(&self, phase: Phase, deadline: Instant) {
-        self.0.phase.set(phase);
-        self.0.deadline.set(deadline);
-    }
-
-    fn bytes_arrived(&self) {
-        if self.0.phase.get() == Phase::Waiting {
-            let deadline = Instant::now() + self.0.header_timeout;
-            let answer = self.0.answer.get();
-            // A pipelined request must not cut short the answer before it.
-            let unsent = answer.written < answer.length;
-            self.set(Phase::Header, if unsent { deadline.max(self.0.deadline.get()) } else { deadline });
+/// Runs `connection` to its end or past its deadline, which may move meanwhile; none if the deadline has passed.
+pub(super) async fn keep_watch<F: Future>(
+    deadline: impl Fn() -> Instant,
+    connection: Pin<&mut F>,
+) -> Option<F::Output> {
+    let mut connection = connection;
+    let mut alarm = std::pin::pin!(tokio::time::sleep_until(deadline()));
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(output) = connection.as_mut().poll(cx) {
+            return Poll::Ready(Some(output));
         }
+        let at = deadline();
+        // The alarm is only ever moved forward when the deadline has: most requests are answered within one poll, and then
+        // it stays where it is and is checked when it rings.
+        if at < alarm.deadline() {
+            alarm.as_mut().reset(at);
+        }
+        while alarm.as_mut().poll(cx).is_ready() {
+            let at = deadline();
+            if at <= Instant::now() {
+                return Poll::Ready(None);
+            }
+            alarm.as_mut().reset(at);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Who is told what passes through a stream.
+pub(super) trait Observer {
+    /// These bytes have arrived, at least one. An error is one of the stream, and ends the connection.
+    fn bytes_arrived(&self, bytes: &[u8]) -> io::Result<()>;
+
+    /// So many bytes have left.
+    fn bytes_left(&self, count: usize);
+}
+
+/// A stream whose observer is told what arrives and leaves.
+#[derive(Debug)]
+pub(super) struct Observed<S, O> {
+    stream: S,
+    observer: O,
+}
+
+impl<S, O: Observer> Observed<S, O> {
+    pub(super) fn new(stream: S, observer: O) -> Self {
+        Self { stream, observer }
     }
 
-    fn bytes_left(&self, count: usize) {
-        let mut answer = self.0.answer.get();
-        answer.written += count as u64;
-        self.0.answer.set(answer);
-        if self.0.phase.get() == Phase::Waiting {
-            // Progress buys time, but no more than a reader at the slowest allowed speed has earned.
-            let earned = answer.began + Duration::from_secs(answer.written / SLOWEST_READER);
-            self.0.deadline.set(Instant::now().min(earned) + self.0.idle_timeout);
-        }
+    /// The stream, which nobody observes any more.
+    pub(super) fn into_inner(self) -> S {
+        self.stream
     }
 
     /// Passes on how a write went.
     fn noting(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(count)) = written {
-            self.bytes_left(count);
+            self.observer.bytes_left(count);
         }
         written
     }
-
-    /// A request's header is complete.
-    pub(super) fn request_began(&self) {
-        self.0.has_asked.set(true);
-        self.set(Phase::Exchange, Instant::now() + self.0.exchange_timeout);
-    }
-
-    /// The answer is ready to be sent, with a body of this length.
-    pub(super) fn answer_began(&self, length: u64) {
-        let began = Instant::now();
-        self.0.answer.set(Sending { began, length, written: 0 });
-        self.set(Phase::Waiting, began + self.0.idle_timeout);
-    }
-
-    /// What a connection is closed for whose deadline is over.
-    pub(super) fn overdue(&self) -> Shed {
-        match self.0.phase.get() {
-            Phase::Waiting if self.0.has_asked.get() => Shed::Idle,
-            Phase::Waiting => Shed::FirstByte,
-            Phase::Header => Shed::Header,
-            Phase::Exchange => Shed::Exchange,
-        }
-    }
-
-    /// Runs `connection` to its end or past its deadline; whether it ended by itself.
-    pub(super) async fn watch<F: Future>(&self, connection: Pin<&mut F>) -> Option<F::Output> {
-        let mut connection = connection;
-        let mut alarm = std::pin::pin!(tokio::time::sleep_until(self.0.deadline.get()));
-        std::future::poll_fn(|cx| {
-            if let Poll::Ready(output) = connection.as_mut().poll(cx) {
-                return Poll::Ready(Some(output));
-            }
-            let deadline = self.0.deadline.get();
-            // The alarm is only ever moved forward when the deadline has: most requests are answered within one poll, and then
-            // it stays where it is and is checked when it rings.
-            if deadline < alarm.deadline() {
-                alarm.as_mut().reset(deadline);
-            }
-            while alarm.as_mut().poll(cx).is_ready() {
-                let deadline = self.0.deadline.get();
-                if deadline <= Instant::now() {
-                    return Poll::Ready(None);
-                }
-                alarm.as_mut().reset(deadline);
-            }
-            Poll::Pending
-        })
-        .await
-    }
 }
 
-/// A stream that tells the clock when bytes arrive and leave.
-#[derive(Debug)]
-pub(super) struct Timed<S> {
-    stream: S,
-    clock: Clock,
-}
-
-impl<S> Timed<S> {
-    pub(super) fn new(stream: S, clock: Clock) -> Self {
-        Self { stream, clock }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+impl<S: AsyncRead + Unpin, O: Observer + Unpin> AsyncRead for Observed<S, O> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -171,17 +122,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
         let this = self.get_mut();
         let before = buffer.filled().len();
         let result = Pin::new(&mut this.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            this.clock.bytes_arrived();
+        match &buffer.filled()[before..] {
+            [] => result,
+            bytes => {
+                this.observer.bytes_arrived(bytes).map_or_else(|error| Poll::Ready(Err(error)), |()| result)
+            }
         }
-        result
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncWrite + Unpin, O: Observer + Unpin> AsyncWrite for Observed<S, O> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.clock.noting(Pin::new(&mut this.stream).poll_write(cx, bytes))
+        let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.noting(written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -198,7 +152,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.clock.noting(Pin::new(&mut this.stream).poll_write_vectored(cx, slices))
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
+        this.noting(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,33 +1,16 @@
-//! One connection from its first byte to its last: whose it is, what is spoken on it, and its requests.
+//! One connection from its first byte to its last: whose it is, what is spoken on it, and who answers its requests.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::header::{CONNECTION, HeaderValue};
-use http_body::Body as _;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use super::connection::{Clock, Timed};
+use super::connection::{Observed, keep_watch, last_request};
 use super::metrics::Shed;
+use super::protocol::{Protocol, Rewound, tell};
 use super::socket::{Peer, Scheme, Stream};
 use super::source::{Place, is_trusted};
-use super::{Desk, proxy, router};
-
-/// A request's header may be this long, in bytes.
-const HEADER_LIMIT: usize = 16 * 1024;
-
-/// A request may have this many header fields.
-const HEADER_FIELDS: usize = 100;
-
-/// When the server stops, a connection that waits for a request may still bring one for so long: who has just sent it must not find
-/// the connection closed. The answer says that it is the last one.
-const LAST_REQUEST: Duration = Duration::from_secs(1);
+use super::{Desk, http1, http2, proxy, tls};
 
 /// Answers one connection's requests until it ends, is idle for too long or the server stops.
 pub(super) async fn attend(
@@ -54,78 +37,64 @@ pub(super) async fn attend(
             }
         }
     }
+    let visit = Visit { desk, scheme, peer, stop };
     match scheme {
-        Scheme::Http => serve_http1(desk, scheme, stream, peer, Clock::new(&options), stop).await,
+        Scheme::Http => visit.serve_cleartext(stream).await,
         Scheme::Https => {
             let Some(tls) = &desk.tls else { return };
-            let stream = match tls.accept(stream, &options).await {
-                Ok(Some(stream)) => stream,
-                Ok(None) => return,
-                Err(reason) => return desk.metrics.shed(reason),
-            };
-            // `stream.get_ref().1.alpn_protocol()` says what was chosen of the protocols that `tls` offers.
-            serve_http1(desk, scheme, stream, peer, Clock::new(&options), stop).await;
+            match tls.accept(stream, &options).await {
+                Ok(Some(stream)) => {
+                    let protocol = tls::protocol(&stream);
+                    visit.serve(stream, protocol).await;
+                }
+                Ok(None) => {}
+                Err(reason) => desk.metrics.shed(reason),
+            }
         }
     }
 }
 
-/// HTTP/1.0 and HTTP/1.1 (RFC 9112).
-async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin>(
-    desk: &Arc<Desk>,
-    scheme: Scheme,
-    stream: S,
-    peer: Peer,
-    clock: Clock,
-    mut stop: watch::Receiver<bool>,
-) {
-    let stopping = stop.clone();
-    let service = service_fn(|request| {
-        clock.request_began();
-        let (clock, stopping) = (clock.clone(), stopping.clone());
-        let is_head = request.method() == http::Method::HEAD;
-        async move {
-            let mut response = router::answer(desk, scheme, peer, request).await;
-            if *stopping.borrow() {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+/// A connection of which it is known whose it is.
+pub(super) struct Visit<'a> {
+    pub(super) desk: &'a Arc<Desk>,
+    pub(super) scheme: Scheme,
+    pub(super) peer: Peer,
+    pub(super) stop: watch::Receiver<bool>,
+}
+
+impl Visit<'_> {
+    /// In the clear, nothing but the first bytes tells which protocol a client means (RFC 9113 §3.3). The deadlines are those of an
+    /// HTTP/1 request until it is known: half a preface is no better than half a header.
+    async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
+        let clock = http1::Clock::new(&self.desk.live.load().options);
+        let mut stream = Observed::new(stream, clock.clone());
+        let told = {
+            let telling = std::pin::pin!(tell(&mut stream));
+            tokio::select! {
+                told = keep_watch(|| clock.deadline(), telling) => told.ok_or(clock.overdue()),
+                () = last_request(&mut self.stop) => return,
             }
-            let length = response.body().size_hint().upper().unwrap_or_default();
-            clock.answer_began(if is_head { 0 } else { length });
-            Ok::<_, Infallible>(response)
-        }
-    });
-    let connection = http1::Builder::new()
-        .max_buf_size(HEADER_LIMIT)
-        .max_headers(HEADER_FIELDS)
-        // A client that has said all it has to say may still want to hear the answer.
-        .half_close(true)
-        // The clock has the deadlines of all phases, this one included.
-        .header_read_timeout(None)
-        .serve_connection(TokioIo::new(Timed::new(stream, clock.clone())), service);
-    let mut connection = std::pin::pin!(connection);
-    let note_end = |by_itself: bool| {
-        if !by_itself {
-            desk.metrics.shed(clock.overdue());
-        }
-    };
-    let ended = {
-        let lingering = async {
-            let _ = stop.wait_for(|stop| *stop).await;
-            tokio::time::sleep(LAST_REQUEST).await;
         };
-        let mut lingering = std::pin::pin!(lingering);
-        let mut watched = std::pin::pin!(clock.watch(connection.as_mut()));
-        tokio::select! {
-            ended = &mut watched => {
-                note_end(ended.is_some());
-                true
+        match told {
+            Ok(Ok((Protocol::Http1, read))) => http1::serve(self, Rewound::new(read, stream), clock).await,
+            Ok(Ok((Protocol::Http2, read))) => {
+                http2::serve(self, Rewound::new(read, stream.into_inner())).await;
             }
-            () = &mut lingering => false,
+            // The peer is gone.
+            Ok(Err(_)) => {}
+            // Nothing was said, or too slowly.
+            Err(reason) => self.desk.metrics.shed(reason),
         }
-    };
-    if !ended {
-        connection.as_mut().graceful_shutdown();
-        // An error here is the peer's: it went away or sent what is no HTTP, and has been answered if that was possible.
-        let ended = clock.watch(Pin::new(&mut connection)).await;
-        note_end(ended.is_some());
+    }
+
+    /// For a stream of which it is known what is spoken on it, as ALPN tells it (RFC 7301).
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S, protocol: Protocol) {
+        match protocol {
+            Protocol::Http1 => {
+                let clock = http1::Clock::new(&self.desk.live.load().options);
+                http1::serve(self, Observed::new(stream, clock.clone()), clock).await;
+            }
+            Protocol::Http2 => http2::serve(self, stream).await,
+        }
     }
 }

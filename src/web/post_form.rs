@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use http::Method;
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use http::request::Parts;
+use http::uri::Authority;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 
@@ -101,7 +102,7 @@ async fn submit(
         rate: sender.rate,
         form_over_limit: sender.over_form_limit,
         repeats: desk.repeats.observe(&entry, sender.source, Instant::now()),
-        origin: origin(&head.headers, live.site.base_url()),
+        origin: origin(head, live.site.base_url()),
         agent: standing.agent(),
     };
     let verdict = screen(&entry, &extras, &signals, &live.screening);
@@ -127,9 +128,9 @@ async fn submit(
 }
 
 /// Where a browser says that the form was sent from.
-fn origin(headers: &HeaderMap, base_url: &str) -> Origin {
-    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let host = text(HOST).unwrap_or_default();
+fn origin(head: &Parts, base_url: &str) -> Origin {
+    let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host = text(HOST).or(head.uri.authority().map(Authority::as_str)).unwrap_or_default();
     Origin::of(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host])
 }
 

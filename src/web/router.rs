@@ -34,7 +34,9 @@ pub(super) async fn answer(
     // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
     // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
     let waits = head.headers.contains_key(EXPECT) || answer.status() == StatusCode::REQUEST_TIMEOUT;
-    if !body.is_end_stream() && (waits || !body::drain(&mut body).await) {
+    let is_read = body.is_end_stream() || (!waits && body::drain(&mut body).await);
+    // HTTP/2 resets the request's stream behind the answer, and the connection goes on.
+    if !is_read && head.version != Version::HTTP_2 {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     // In the clear anybody could have written it, and browsers do not believe it there (RFC 6797 §7.2).
@@ -60,7 +62,7 @@ async fn route(
         return (answer, NONE);
     }
     if !names_its_host(head) {
-        return (bad_request("the request must carry exactly one Host header"), NONE);
+        return (bad_request("the request must name exactly one host"), NONE);
     }
     if let Some(answer) = tls::elsewhere(&desk.live.load().options, scheme, peer, head) {
         return (answer, Seen::other(Class::Redirect));
@@ -77,8 +79,51 @@ async fn route(
     }
 }
 
-/// HTTP/1.1 requires it (RFC 9112 §3.2), and proxies before us may have gone by another.
+/// Proxies before us may have gone by another host than we would. HTTP/1.1 requires exactly one Host header (RFC 9112 §3.2);
+/// HTTP/2 has `:authority` in its place, and where both are there they must not differ (RFC 9113 §8.3.1).
 fn names_its_host(head: &Parts) -> bool {
-    let hosts = head.headers.get_all(HOST).iter().count();
-    hosts == 1 || (hosts == 0 && head.version != Version::HTTP_11)
+    let mut hosts = head.headers.get_all(HOST).iter();
+    let (host, is_single) = (hosts.next(), hosts.next().is_none());
+    match (head.version, head.uri.authority(), host) {
+        (Version::HTTP_2, Some(authority), Some(host)) => {
+            is_single && host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes())
+        }
+        (Version::HTTP_2, Some(_), None) => true,
+        (Version::HTTP_2, None, None) => false,
+        (version, _, None) => version != Version::HTTP_11,
+        (_, _, Some(_)) => is_single,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn check(version: Version, uri: &str, hosts: &[&str], expected: bool) {
+        let mut request = Request::builder().version(version).uri(uri);
+        for host in hosts {
+            request = request.header(HOST, *host);
+        }
+        let (head, ()) = request.body(()).expect("a request").into_parts();
+        assert_eq!(names_its_host(&head), expected, "{version:?} {uri} {hosts:?}");
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        check(Version::HTTP_10, "/", &[], true);
+        check(Version::HTTP_10, "/", &["a"], true);
+        check(Version::HTTP_10, "/", &["a", "b"], false);
+        check(Version::HTTP_11, "/", &[], false);
+        check(Version::HTTP_11, "/", &["a"], true);
+        check(Version::HTTP_11, "/", &["a", "a"], false);
+        check(Version::HTTP_2, "/", &[], false);
+        check(Version::HTTP_2, "/", &["a"], true);
+        check(Version::HTTP_2, "/", &["a", "a"], false);
+        check(Version::HTTP_2, "http://a/", &[], true);
+        check(Version::HTTP_2, "http://a:80/", &["A:80"], true);
+        check(Version::HTTP_2, "http://a/", &["b"], false);
+        check(Version::HTTP_2, "http://a/", &["a", "a"], false);
+    }
 }

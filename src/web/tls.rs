@@ -25,6 +25,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 use super::metrics::Shed;
+use super::protocol::Protocol;
 use super::socket::Stream;
 
 pub use acme::Acme;
@@ -34,8 +35,16 @@ pub use identity::{Defect, Identity, Part};
 pub use redirect::Redirect;
 pub(super) use redirect::elsewhere;
 
-/// What is offered by ALPN (RFC 7301), the most preferred first. With `b"h2"` at the front HTTP/2 is chosen by all who speak it.
-const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+/// HTTP/2's name in ALPN (RFC 7301).
+const H2: &[u8] = b"h2";
+
+/// What is offered by ALPN, the most preferred first.
+const PROTOCOLS: [&[u8]; 2] = [H2, b"http/1.1"];
+
+/// What client and server have agreed on; HTTP/1 with whoever did not ask.
+pub(super) fn protocol(stream: &TlsStream<Stream>) -> Protocol {
+    if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
+}
 
 /// What a plain request on a TLS socket may say before it is told so, in bytes.
 const PLAIN_REQUEST: usize = 16 * 1024;

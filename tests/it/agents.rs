@@ -15,11 +15,13 @@ use frontdesk::web::agent::{
 use http::request::Parts;
 use jiff::Timestamp;
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
+use serde_json::{Value, json};
 use sfv::{ListEntry, Parser};
 use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::support::http_peer::{HttpPeer, Reply};
+use crate::support::{Desk, example_site};
 
 /// `test-key-ed25519` of RFC 9421 appendix B.1.4: its private part, its directory and its thumbprint.
 const SEED: &str = "n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU";
@@ -205,6 +207,7 @@ async fn a_signature_for_another_host_is_told_from_a_wrong_one() {
 #[tokio::test]
 async fn a_directory_is_fetched_over_tls_from_whom_it_belongs_to() {
     let (address, authority) = tls_directory();
+    let authority = Roots::parse(authority.as_bytes()).expect("certificates");
     let url = format!("https://localhost:{}", address.port());
     let head = request(&url, KEY_ID, None);
     let trusting = Options { extra_roots: Some(authority), patience: AT_ONCE, ..options(&[&url]) };
@@ -212,6 +215,50 @@ async fn a_directory_is_fetched_over_tls_from_whom_it_belongs_to() {
     assert_eq!(Agents::new(&trusting).verify(&head, at(1)).await.agent(), Some(&*label));
     let strict = Options { patience: AT_ONCE, ..options(&[&url]) };
     assert_eq!(Agents::new(&strict).verify(&head, at(1)).await, Standing::Unverified(Why::Unavailable));
+}
+
+#[test]
+fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
+    let (address, authority) = tls_directory();
+    let folder = tempfile::tempdir().expect("a folder");
+    let ca_file = folder.path().join("ca.pem");
+    std::fs::write(&ca_file, authority).expect("it can be written");
+    let url = format!("https://localhost:{}", address.port());
+    let desk = Desk::with(
+        &example_site(),
+        &[
+            ("FRONTDESK_BASE_URL", "https://www.example.com"),
+            ("FRONTDESK_AGENTS__DIRECTORIES", &url),
+            ("FRONTDESK_AGENTS__ALLOW_PRIVATE", "true"),
+            ("FRONTDESK_AGENTS__CA_FILE", ca_file.to_str().expect("it is text")),
+        ],
+    );
+    let now = Timestamp::now().as_second();
+    let signed = request_at(now, &url, KEY_ID, Some("once"));
+    let mut forged = signed.clone();
+    let other = request_at(now, &url, KEY_ID, Some("twice"));
+    forged.headers.insert("signature", other.headers["signature"].clone());
+    let unsigned = http::Request::post("/").body(()).expect("a request").into_parts().0;
+    for (number, head) in [&signed, &forged, &unsigned].into_iter().enumerate() {
+        let body = json!({ "name": "Ada", "email": format!("a{number}@example.com"), "message": "Good day" });
+        let mut headers = vec![("Content-Type", "application/json")];
+        for name in ["signature-agent", "signature-input", "signature"] {
+            if let Some(value) = head.headers.get(name) {
+                headers.push((name, value.to_str().expect("it is text")));
+            }
+        }
+        let answer = desk.request("POST", "/api/contact", &headers, body.to_string().as_bytes());
+        assert_eq!((answer.status, answer.text()), (200, "{\"ok\":true}"));
+    }
+    let mut labels: Vec<(String, Value)> = desk
+        .inbox()
+        .into_iter()
+        .map(|submission| (submission["email"].to_string(), submission["_agent"].clone()))
+        .collect();
+    labels.sort_by(|a, b| a.0.cmp(&b.0));
+    let labels: Vec<Value> = labels.into_iter().map(|(_, label)| label).collect();
+    assert_eq!(labels, [json!(format!("localhost:{}", address.port())), Value::Null, Value::Null]);
+    desk.expect(3);
 }
 
 fn agents(directories: &[&str]) -> Agents {
@@ -231,6 +278,11 @@ fn options(directories: &[&str]) -> Options {
 
 /// A signed request of the agent whose directory is at `url`; it does not say where if that is empty.
 fn request(url: &str, key_id: &str, nonce: Option<&str>) -> Parts {
+    request_at(CREATED, url, key_id, nonce)
+}
+
+/// The same, signed at that time.
+fn request_at(created: i64, url: &str, key_id: &str, nonce: Option<&str>) -> Parts {
     let mut request = http::Request::post("/api/contact").header("host", "www.example.com");
     let mut covered = String::from("\"@authority\"");
     if !url.is_empty() {
@@ -238,9 +290,9 @@ fn request(url: &str, key_id: &str, nonce: Option<&str>) -> Parts {
         covered.push_str(" \"signature-agent\";key=\"a\"");
     }
     let nonce = nonce.map(|nonce| format!(";nonce={nonce:?}")).unwrap_or_default();
-    let expires = CREATED + 3600;
+    let expires = created + 3600;
     let input = format!(
-        "({covered});created={CREATED};expires={expires};keyid={key_id:?}{nonce};tag=\"web-bot-auth\""
+        "({covered});created={created};expires={expires};keyid={key_id:?}{nonce};tag=\"web-bot-auth\""
     );
     let list: sfv::List = Parser::new(&input).parse().expect("a structured field");
     let [ListEntry::InnerList(inner)] = &list[..] else { panic!("{input}") };
@@ -272,7 +324,7 @@ fn directory(cache_control: &str) -> Reply {
 }
 
 /// A directory over TLS that answers two connections, and the authority that has issued its certificate.
-fn tls_directory() -> (SocketAddr, Roots) {
+fn tls_directory() -> (SocketAddr, String) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let issuer =
@@ -310,5 +362,5 @@ fn tls_directory() -> (SocketAddr, Roots) {
             let _ = stream.flush();
         }
     });
-    (address, Roots::parse(issuer.pem().as_bytes()).expect("certificates"))
+    (address, issuer.pem())
 }

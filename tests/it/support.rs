@@ -2,6 +2,7 @@
 
 mod client;
 mod desk;
+pub mod http2;
 pub mod http_peer;
 pub mod load;
 pub mod office;

@@ -92,6 +92,10 @@ impl Desk {
         self.data.clone()
     }
 
+    pub fn site(&self) -> PathBuf {
+        self.site.clone()
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -1,0 +1,147 @@
+//! Tells HTTP/2 from HTTP/1 by a connection's first bytes, and gives these back to whoever serves it.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// HTTP/1.0 or HTTP/1.1 (RFC 9112).
+    Http1,
+    /// HTTP/2 (RFC 9113).
+    Http2,
+}
+
+/// How a client that knows that we speak HTTP/2 begins (RFC 9113 §3.4).
+pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Most requests fit in it, so that looking at the first bytes costs no further read.
+const FIRST_READ: usize = 4096;
+
+/// Reads until it is clear what is spoken, with what has been read. An error if the connection ends without a word.
+///
+/// This has no deadline of its own: whoever calls it has.
+pub(super) async fn tell<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<(Protocol, Bytes)> {
+    let mut read = BytesMut::with_capacity(FIRST_READ);
+    loop {
+        let ended = stream.read_buf(&mut read).await? == 0;
+        if ended && read.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // Who ends in the middle of the preface has not spoken HTTP/2, and hears from HTTP/1 what is wrong.
+        if let Some(protocol) = judge(&read).or(ended.then_some(Protocol::Http1)) {
+            return Ok((protocol, read.freeze()));
+        }
+    }
+}
+
+/// What a connection that begins like this speaks; none while it could be either.
+fn judge(beginning: &[u8]) -> Option<Protocol> {
+    if beginning.starts_with(PREFACE) {
+        Some(Protocol::Http2)
+    } else if PREFACE.starts_with(beginning) {
+        None
+    } else {
+        Some(Protocol::Http1)
+    }
+}
+
+/// A stream that begins with bytes that have been read from it before.
+#[derive(Debug)]
+pub(super) struct Rewound<S> {
+    read: Bytes,
+    stream: S,
+}
+
+impl<S> Rewound<S> {
+    pub(super) fn new(read: Bytes, stream: S) -> Self {
+        Self { read, stream }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.read.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(cx, buffer);
+        }
+        let count = this.read.len().min(buffer.remaining());
+        buffer.put_slice(&this.read[..count]);
+        this.read.advance(count);
+        if this.read.is_empty() {
+            // An empty slice of them would keep them all in memory for as long as the connection lasts.
+            this.read = Bytes::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told of `sent`, in one piece and in two, however they are cut; and all of it is there for the next reader.
+    async fn check(sent: &[u8], expected: Option<Protocol>) {
+        for cut in 0..sent.len().max(1) {
+            let (first, second) = sent.split_at(cut);
+            let mut stream = tokio::io::join(AsyncReadExt::chain(first, second), tokio::io::sink());
+            let told = tell(&mut stream).await;
+            let Ok((protocol, read)) = told else {
+                assert_eq!(expected, None, "{sent:?} cut at {cut}");
+                continue;
+            };
+            assert_eq!(Some(protocol), expected, "{sent:?} cut at {cut}");
+            let mut whole = Vec::new();
+            Rewound::new(read, stream).read_to_end(&mut whole).await.expect("it is in memory");
+            assert_eq!(whole, sent, "cut at {cut}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_bytes_tell_what_is_spoken() {
+        check(PREFACE, Some(Protocol::Http2)).await;
+        check(&[&PREFACE[..], &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat(), Some(Protocol::Http2)).await;
+        check(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", Some(Protocol::Http1)).await;
+        check(b"POST /api/waitlist HTTP/1.1\r\nHost: x\r\n\r\n", Some(Protocol::Http1)).await;
+        check(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\rX", Some(Protocol::Http1)).await;
+        check(b"PRI /x HTTP/1.1\r\n\r\n", Some(Protocol::Http1)).await;
+        check(b"PRI * HTTP/2.0\r\n", Some(Protocol::Http1)).await;
+        check(b"\x16\x03\x01", Some(Protocol::Http1)).await;
+        check(b"P", Some(Protocol::Http1)).await;
+        check(b"", None).await;
+    }
+}

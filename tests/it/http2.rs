@@ -1,0 +1,571 @@
+//! HTTP/2 with prior knowledge: the same answers as over HTTP/1, its own deadlines, and floods of frames.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::http2::{
+    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, Http2, PING, PREFACE,
+    PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, field, frame, header,
+};
+use crate::support::{Answer, Connection, Desk, example_site};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// `:status: 200`, as the static table has it (RFC 7541, appendix A).
+const OK: u8 = 0x88;
+
+/// Method, target, headers and body of a request, and the status that answers it.
+type Asked<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a [u8], u16);
+
+/// Short deadlines, so that the tests need not wait for long.
+const QUICK: [(&str, &str); 6] = [
+    ("FRONTDESK_LIMITS__ENABLED", "false"),
+    ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s"),
+    ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s"),
+    ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s"),
+    ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s"),
+    ("FRONTDESK_SERVER__EXCHANGE_TIMEOUT", "3s"),
+];
+
+#[test]
+fn both_versions_give_the_same_answers() {
+    let desk = Desk::start();
+    let (mut one, mut two) = (desk.connect(), Http2::open(desk.address));
+    let etag = desk.get("/developers/", &[]).header("etag").expect("a validator").to_owned();
+    let submission = br#"{"email":"ada@example.com"}"#;
+    let long = format!(r#"{{"email":"{}"}}"#, "a".repeat(70_000));
+    let requests: [Asked<'_>; _] = [
+        ("GET", "/", vec![], b"", 200),
+        ("GET", "/?from=elsewhere", vec![("Accept", "text/markdown")], b"", 200),
+        ("GET", "/developers/", vec![("Accept", "text/markdown, text/html, */*")], b"", 200),
+        ("GET", "/developers/", vec![("Accept", "text/html"), ("Accept-Encoding", "br, gzip")], b"", 200),
+        ("GET", "/developers/", vec![("Accept-Encoding", "zstd")], b"", 200),
+        ("GET", "/developers.md", vec![("Accept", "text/html")], b"", 200),
+        ("GET", "/developers/", vec![("Accept", "application/json")], b"", 406),
+        ("GET", "/developers/", vec![("If-None-Match", &etag)], b"", 304),
+        ("HEAD", "/developers/", vec![], b"", 200),
+        ("HEAD", "/developers/", vec![("Accept", "image/*")], b"", 406),
+        ("HEAD", "/nope", vec![], b"", 404),
+        ("GET", "/nope", vec![], b"", 404),
+        ("GET", "/nope", vec![("Accept", "text/markdown")], b"", 404),
+        ("GET", "/developers", vec![], b"", 308),
+        ("GET", "/a//b", vec![], b"", 400),
+        ("GET", "/%2e%2e/", vec![], b"", 400),
+        ("DELETE", "/", vec![], b"", 405),
+        ("POST", "/", vec![], b"{}", 405),
+        ("GET", "/openapi.json", vec![], b"", 200),
+        ("GET", "/llms.txt", vec![("TE", "trailers")], b"", 200),
+        ("POST", "/api/waitlist", vec![JSON], submission, 200),
+        ("POST", "/api/waitlist", vec![JSON], b"{}", 400),
+        ("POST", "/api/waitlist", vec![JSON], b"{", 400),
+        ("POST", "/api/waitlist", vec![], submission, 400),
+        ("POST", "/api/waitlist", vec![JSON], long.as_bytes(), 413),
+        ("GET", "/api/waitlist", vec![], b"", 405),
+        ("HEAD", "/api/contact", vec![], b"", 405),
+        ("OPTIONS", "/api/contact", vec![], b"", 405),
+    ];
+    for (method, target, headers, body, status) in requests {
+        let expected = one.request(method, target, &headers, body).expect("an answer");
+        let answer = two
+            .request(method, target, &headers, body)
+            .unwrap_or_else(|error| panic!("{method} {target} {headers:?}: {error:?}"));
+        assert_eq!(answer.status, status, "{method} {target} {headers:?}");
+        let told = |answer: &Answer| {
+            let mut headers = answer.headers.clone();
+            headers.retain(|(name, _)| name != "date");
+            headers.sort();
+            (answer.status, headers, answer.body.clone())
+        };
+        assert_eq!(told(&answer), told(&expected), "{method} {target} {headers:?}");
+        assert!(answer.header("date").is_some());
+    }
+    // The two are the same submission.
+    desk.expect(1);
+}
+
+#[test]
+fn every_page_is_negotiated_as_over_http_1() {
+    let desk = Desk::start();
+    let (mut one, mut two) = (desk.connect(), Http2::open(desk.address));
+    let sitemap = desk.get("/sitemap.xml", &[]);
+    let base = format!("http://{}", desk.address);
+    let mut pages = 0;
+    for part in sitemap.text().split("<loc>").skip(1) {
+        let (address, _) = part.split_once("</loc>").expect("it is closed");
+        let path = address.strip_prefix(&base).expect("it is on this site");
+        for accept in ["text/html", "text/markdown", "*/*", "application/json", "text/html;q=0, */*"] {
+            let expected = one.request("GET", path, &[("Accept", accept)], b"").expect("an answer");
+            let answer = two.request("GET", path, &[("Accept", accept)], b"").expect("an answer");
+            assert_eq!(answer.status, expected.status, "{path} {accept}");
+            for name in ["content-type", "vary", "etag", "link", "content-length"] {
+                assert_eq!(answer.header(name), expected.header(name), "{path} {accept} {name}");
+            }
+            assert_eq!(answer.body, expected.body, "{path} {accept}");
+        }
+        pages += 1;
+    }
+    assert!(pages > 15, "{pages}");
+}
+
+#[test]
+fn the_limit_of_a_form_is_that_of_its_source_whatever_it_speaks() {
+    let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
+    let mut client = Http2::open(desk.address);
+    let mut statuses = Vec::new();
+    for number in 0..4 {
+        let body = json!({ "email": format!("a{number}@example.com") }).to_string();
+        let answer = client.request("POST", "/api/waitlist", &[JSON], body.as_bytes()).expect("an answer");
+        assert!(answer.header("ratelimit").is_some());
+        assert_eq!(answer.header("retry-after").is_some(), answer.status == 429);
+        statuses.push(answer.status);
+    }
+    assert_eq!(statuses, [200, 200, 200, 429]);
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "b@example.com" })).status, 429);
+    desk.expect(3);
+}
+
+#[test]
+fn a_request_names_one_host_over_http_2() {
+    let desk = Desk::start();
+    let mut client = Http2::open(desk.address);
+    // `:authority` is `www.example.com`.
+    for (host, status) in [("www.example.com", 200), ("WWW.example.com", 200), ("www.example.net", 400)] {
+        let answer = client.request("GET", "/", &[("Host", host)], b"").expect("an answer");
+        assert_eq!(answer.status, status, "{host}");
+    }
+    // Without one, a Host header stands for it.
+    let path = [0x82, 0x86, 0x84];
+    let host = field("host", "www.example.com");
+    for (block, is_ok) in [
+        (path.to_vec(), false),
+        ([&path[..], &host].concat(), true),
+        ([&path[..], &host, &host].concat(), false),
+    ] {
+        let mut frames = Frames::open(desk.address, &[]);
+        frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &block)).expect("sent");
+        let answer = frames.next_of(HEADERS).expect("an answer");
+        assert_eq!(answer.payload[0] == OK, is_ok, "{block:?}");
+    }
+}
+
+#[test]
+fn a_target_that_is_no_path_gets_no_page() {
+    let desk = Desk::start();
+    for path in ["*", "http://www.example.com/", "//", "/%00", "/\\"] {
+        let mut frames = Frames::open(desk.address, &[]);
+        frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &header("GET", path))).expect("sent");
+        let answer = std::iter::from_fn(|| frames.next())
+            .find(|frame| frame.kind == HEADERS || frame.kind == RST_STREAM)
+            .expect("a word");
+        assert!(answer.kind == RST_STREAM || answer.payload[0] != OK, "{path}: {answer:?}");
+    }
+    // CONNECT asks for a tunnel.
+    let mut frames = Frames::open(desk.address, &[]);
+    let connect = [&[0x42, 7][..], b"CONNECT", &[0x01, 15], b"www.example.com"].concat();
+    frames.send(&frame(HEADERS, END_HEADERS, 1, &connect)).expect("sent");
+    let answer = frames.next_of(HEADERS).expect("an answer");
+    assert_ne!(answer.payload[0], OK);
+}
+
+#[test]
+fn an_upgrade_from_http_1_is_not_taken_up() {
+    let desk = Desk::start();
+    let answer = desk.get(
+        "/",
+        &[
+            ("Connection", "Upgrade, HTTP2-Settings"),
+            ("Upgrade", "h2c"),
+            ("HTTP2-Settings", "AAMAAABkAAQAAP__"),
+        ],
+    );
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("upgrade"), None);
+}
+
+#[test]
+fn a_body_that_stalls_gets_408_over_http_2_and_others_go_on() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    let mut client = Http2::open(desk.address);
+    let answer = client.request_and_stall("/api/waitlist", &[JSON], b"{\"email\":").expect("an answer");
+    assert_eq!(answer.status, 408);
+    assert!(answer.json()["error"].is_string());
+    assert_eq!(client.request("GET", "/", &[], b"").expect("the connection goes on").status, 200);
+}
+
+#[test]
+fn a_body_that_nobody_wants_and_that_does_not_end_is_given_up_behind_the_answer() {
+    let desk = Desk::start();
+    let mut frames = Frames::open(desk.address, &[]);
+    frames.send(&frame(HEADERS, END_HEADERS, 1, &header("POST", "/"))).expect("sent");
+    frames.send(&frame(DATA, 0, 1, &[b'x'; 1000])).expect("sent");
+    let answer: Vec<_> =
+        std::iter::from_fn(|| frames.next()).filter(|frame| frame.stream == 1).take(3).collect();
+    let kinds: Vec<u8> = answer.iter().map(|frame| frame.kind).collect();
+    assert_eq!(kinds, [HEADERS, DATA, RST_STREAM], "{answer:?}");
+    assert_eq!(answer[1].flags & END_STREAM, END_STREAM);
+    // NO_ERROR: the answer is whole, and the rest of the request need not be sent (RFC 9113 §8.1).
+    assert_eq!(answer[2].payload, [0; 4]);
+    // What was already under way is no error, and other requests go on.
+    frames.send(&frame(DATA, END_STREAM, 1, &[b'x'; 1000])).expect("sent");
+    frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 3, &header("GET", "/"))).expect("sent");
+    let next = frames.next_of(HEADERS).expect("an answer");
+    assert_eq!((next.stream, next.payload[0]), (3, OK));
+}
+
+#[test]
+fn who_is_still_sending_a_body_that_is_too_long_hears_why() {
+    let desk = Desk::start();
+    let mut client = Http2::open(desk.address);
+    let long = vec![b' '; 2_000_000];
+    // Some clients lose the answer if the stream is reset while they send.
+    let answer = client.request("POST", "/api/waitlist", &[JSON], &long).expect("an answer");
+    assert_eq!(answer.status, 413);
+    let answer = client.request("POST", "/", &[], &long).expect("an answer");
+    assert_eq!(answer.status, 405);
+}
+
+#[test]
+fn told_to_stop_it_says_so_and_finishes_what_it_has_begun_over_http_2() {
+    let mut desk = Desk::start();
+    let mut idle = Http2::open(desk.address);
+    assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
+    let mut busy = Frames::open(desk.address, &[]);
+    let post = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
+    busy.send(&frame(HEADERS, END_HEADERS, 1, &post)).expect("sent");
+    // The server has read the header when it answers what comes behind it.
+    busy.send(&frame(PING, 0, 0, &[7; 8])).expect("sent");
+    assert_eq!(busy.next_of(PING).expect("an answer").payload, [7; 8]);
+    let finisher = std::thread::spawn(move || {
+        assert!(busy.next_of(GOAWAY).is_some(), "it says that it stops");
+        busy.send(&frame(DATA, END_STREAM, 1, br#"{"email":"late@example.com"}"#)).expect("sent");
+        busy.next_of(HEADERS).expect("an answer").payload[0]
+    });
+    let (code, took) = desk.terminate();
+    assert_eq!(finisher.join().expect("it ends"), OK);
+    assert_eq!(code, Some(0));
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    desk.expect(1);
+}
+
+/// How long it takes until the server closes, while `keep` is sent every now and then.
+fn closed_after(mut frames: Frames, mut keep: impl FnMut() -> Vec<u8>) -> Duration {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(20) && frames.send(&keep()).is_ok() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    began.elapsed()
+}
+
+#[test]
+fn no_frame_but_a_request_buys_time() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    let open = || Frames::open(desk.address, &[]);
+    let (mut silent, began) = (open(), Instant::now());
+    let goodbye = silent.next_of(GOAWAY).expect("it is told");
+    assert_eq!(goodbye.payload[4..8], [0; 4], "NO_ERROR: {goodbye:?}");
+    while silent.next().is_some() {}
+    assert!(began.elapsed() < Duration::from_secs(5), "without a word: {:?}", began.elapsed());
+
+    let ping = || frame(PING, 0, 0, &[0; 8]);
+    let kept = closed_after(open(), ping);
+    assert!(kept < Duration::from_secs(5), "after PINGs alone: {kept:?}");
+
+    let mut answered = open();
+    answered.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &header("GET", "/"))).expect("sent");
+    assert_eq!(answered.next_of(HEADERS).expect("an answer").payload[0], OK);
+    let kept = closed_after(answered, ping);
+    assert!(kept < Duration::from_secs(5), "after an answer: {kept:?}");
+
+    let mut beginning = open();
+    beginning.send(&frame(HEADERS, 0, 1, &header("GET", "/"))).expect("sent");
+    let kept = closed_after(beginning, || frame(CONTINUATION, 0, 1, &field("x", "y")));
+    assert!(kept < Duration::from_secs(5), "in a header: {kept:?}");
+}
+
+#[test]
+fn a_client_that_does_not_open_its_window_is_closed() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    // SETTINGS_INITIAL_WINDOW_SIZE is 0.
+    let mut frames = Frames::open(desk.address, &[0, 4, 0, 0, 0, 0]);
+    for stream in 0..100 {
+        let request = frame(HEADERS, END_HEADERS | END_STREAM, 2 * stream + 1, &header("GET", "/"));
+        frames.send(&request).expect("sent");
+    }
+    assert_eq!(frames.next_of(HEADERS).expect("an answer").payload[0], OK);
+    // It never says that it has room, only that it lives.
+    let kept = closed_after(frames, || frame(PING, 0, 0, &[0; 8]));
+    assert!(kept < Duration::from_secs(10), "{kept:?}");
+    assert_eq!(desk.get("/", &[]).status, 200);
+}
+
+#[test]
+fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    let mut frames = Frames::open(desk.address, &[]);
+    assert!(frames.next_of(GOAWAY).is_some(), "it was idle for too long");
+    frames.send(&request(0, END_STREAM)).expect("sent");
+    assert_eq!(frames.next_of(HEADERS).expect("an answer").payload[0], OK);
+}
+
+/// The resident memory of a process, in KiB.
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it is told");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+}
+
+/// Someone else, who asks for pages all the time; the longest that it waited for one.
+fn bystander(address: SocketAddr, over: Arc<AtomicBool>) -> std::thread::JoinHandle<(u32, Duration)> {
+    std::thread::spawn(move || {
+        let (mut asked, mut longest) = (0, Duration::ZERO);
+        // Once at least, however short the flood is.
+        while asked == 0 || !over.load(Ordering::Relaxed) {
+            let began = Instant::now();
+            let answer = Connection::open(address).request("GET", "/", &[], b"").expect("an answer");
+            assert_eq!(answer.status, 200);
+            (asked, longest) = (asked + 1, longest.max(began.elapsed()));
+        }
+        (asked, longest)
+    })
+}
+
+/// Sends `opening` and then what `more` gives, again and again, until the server closes; it must soon, without growing by more than
+/// 32 MiB, and while others are served.
+fn flood(desk: &Desk, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> Vec<u8>) {
+    let before = resident(desk.pid());
+    let over = Arc::new(AtomicBool::new(false));
+    let other = bystander(desk.address, over.clone());
+    let mut frames = Frames::open(desk.address, &[]);
+    let began = Instant::now();
+    let (mut sent, mut most) = (0_usize, before);
+    let mut open = frames.send(opening).is_ok();
+    for number in 0.. {
+        if !open || began.elapsed() > Duration::from_secs(20) {
+            break;
+        }
+        let bytes = more(number);
+        sent += bytes.len();
+        open = frames.send(&bytes).is_ok();
+        if number % 64 == 0 {
+            most = most.max(resident(desk.pid()));
+        }
+    }
+    let took = began.elapsed();
+    most = most.max(resident(desk.pid()));
+    over.store(true, Ordering::Relaxed);
+    let (asked, longest) = other.join().expect("everybody else is served");
+    eprintln!(
+        "{name}: ended after {took:?} and {sent} bytes; memory +{} KiB; {asked} other requests, the longest {longest:?}",
+        most - before
+    );
+    assert!(!open, "{name}: it went on for {took:?}");
+    // A second at most where nothing else runs; tests share their machine.
+    assert!(took < Duration::from_secs(5), "{name}: {took:?}");
+    assert!(most - before <= 32 * 1024, "{name}: {before} KiB became {most} KiB");
+    assert_eq!(desk.get("/", &[]).status, 200, "{name}");
+}
+
+/// A request on stream `2 * number + 1`.
+fn request(number: u32, flags: u8) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS | flags, 2 * number + 1, &header("GET", "/"))
+}
+
+#[test]
+fn floods_of_frames_that_mean_nothing_end_the_connection() {
+    let desk = Desk::start();
+    let post = frame(HEADERS, END_HEADERS, 1, &header("POST", "/api/waitlist"));
+    let many = |frame: Vec<u8>| move |_| frame.repeat(64);
+    flood(&desk, "PING", &[], many(frame(PING, 0, 0, &[0; 8])));
+    flood(&desk, "PING with ACK", &[], many(frame(PING, ACK, 0, &[0; 8])));
+    flood(&desk, "SETTINGS", &[], many(frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0])));
+    flood(&desk, "long SETTINGS", &[], many(frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0].repeat(2700))));
+    flood(&desk, "SETTINGS with ACK", &[], many(frame(SETTINGS, ACK, 0, &[])));
+    flood(&desk, "WINDOW_UPDATE", &[], many(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])));
+    flood(&desk, "PRIORITY", &[], many(frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 7])));
+    flood(&desk, "PRIORITY of ever more streams", &[], |number| {
+        frame(PRIORITY, 0, 2 * number + 1, &(2 * number + 3).to_be_bytes()).into_iter().chain([7]).collect()
+    });
+    flood(&desk, "PRIORITY on itself", &[], many(frame(PRIORITY, 0, 3, &[0, 0, 0, 3, 7])));
+    flood(&desk, "unknown frames", &[], many(frame(0x42, 0, 0, &[0; 10])));
+    flood(&desk, "empty DATA", &post, many(frame(DATA, 0, 1, &[])));
+    flood(&desk, "padded DATA", &post, many(frame(DATA, 8, 1, &[9; 10])));
+    flood(&desk, "DATA byte by byte", &post, many(frame(DATA, 0, 1, b" ")));
+}
+
+#[test]
+fn floods_of_requests_that_are_given_up_end_the_connection() {
+    let desk = Desk::start();
+    let cancel = |number: u32| frame(RST_STREAM, 0, 2 * number + 1, &[0, 0, 0, 8]);
+    flood(&desk, "rapid reset", &[], |number| [request(number, END_STREAM), cancel(number)].concat());
+    flood(&desk, "rapid reset of posts", &[], |number| {
+        let post = frame(HEADERS, END_HEADERS, 2 * number + 1, &header("POST", "/api/waitlist"));
+        [post, cancel(number)].concat()
+    });
+    flood(&desk, "reset by an error", &[], |number| {
+        // An increment of 0 makes the server reset the stream (RFC 9113 §6.9).
+        [request(number, 0), frame(WINDOW_UPDATE, 0, 2 * number + 1, &[0; 4])].concat()
+    });
+    flood(&desk, "more streams than are allowed", &[], |number| {
+        frame(HEADERS, END_HEADERS, 2 * number + 1, &header("POST", "/api/waitlist"))
+    });
+    flood(&desk, "requests without a path", &[], |number| {
+        frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &[0x82, 0x86])
+    });
+    flood(&desk, "a huge stream id", &[], |_| request((1 << 30) - 1, END_STREAM));
+    flood(&desk, "a stream id that was used", &request(5, END_STREAM), |_| request(1, END_STREAM));
+    flood(&desk, "frames on a closed stream", &[request(0, END_STREAM), cancel(0)].concat(), |_| {
+        frame(DATA, 0, 1, &[b'x'; 100]).repeat(16)
+    });
+    flood(&desk, "resets of a closed stream", &request(0, END_STREAM), |_| cancel(0).repeat(16));
+}
+
+#[test]
+fn floods_of_headers_end_the_connection() {
+    let desk = Desk::start();
+    let begun = frame(HEADERS, 0, 1, &header("GET", "/"));
+    let fragment = frame(CONTINUATION, 0, 1, &field("x-filler", &"x".repeat(1000)));
+    flood(&desk, "CONTINUATION", &begun, move |_| fragment.clone());
+    let small = frame(CONTINUATION, 0, 1, &field("x", ""));
+    flood(&desk, "small CONTINUATION", &begun, move |_| small.clone());
+    flood(&desk, "empty CONTINUATION", &begun, |_| frame(CONTINUATION, 0, 1, &[]));
+    flood(&desk, "empty HEADERS", &[], |number| frame(HEADERS, END_HEADERS, 2 * number + 1, &[]));
+    // A field of 4 KB enters the table once (RFC 7541 §6.2.1), and is then named by a byte, thousands of times.
+    let entry = [&[0x40, 1, b'x', 127, 0xa1, 0x1e][..], &[b'y'; 4000]].concat();
+    let first = frame(HEADERS, END_HEADERS | END_STREAM, 1, &[header("GET", "/"), entry].concat());
+    flood(&desk, "header bomb", &first, |number| {
+        let block = [header("GET", "/"), vec![0xbe; 16_000]].concat();
+        frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 3, &block)
+    });
+    flood(&desk, "headers over the limit", &[], |number| {
+        let block = [header("GET", "/"), field("x-long", &"x".repeat(16_200))].concat();
+        frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block)
+    });
+    flood(&desk, "fields without number", &[], |number| {
+        let block = [header("GET", "/"), field("x", "").repeat(3000)].concat();
+        frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block)
+    });
+}
+
+#[test]
+fn a_window_that_is_opened_a_byte_at_a_time_ends_the_connection() {
+    let desk = Desk::start();
+    let before = resident(desk.pid());
+    let mut frames = Frames::open(desk.address, &[0, 4, 0, 0, 0, 0]);
+    for number in 0..100 {
+        frames.send(&request(number, END_STREAM)).expect("sent");
+    }
+    assert_eq!(frames.next_of(HEADERS).expect("an answer").payload[0], OK);
+    let began = Instant::now();
+    let mut number = 0;
+    while frames.send(&frame(WINDOW_UPDATE, 0, 2 * (number % 100) + 1, &[0, 0, 0, 1])).is_ok() {
+        number += 1;
+        assert!(began.elapsed() < Duration::from_secs(20), "{number} single bytes were sent");
+    }
+    let grown = resident(desk.pid()).saturating_sub(before);
+    eprintln!("window by bytes: ended after {:?} and {number} frames; memory +{grown} KiB", began.elapsed());
+    assert!(grown <= 32 * 1024, "{grown} KiB");
+    assert_eq!(desk.get("/", &[]).status, 200);
+}
+
+#[test]
+fn a_connection_that_is_full_of_requests_costs_a_bounded_amount() {
+    let desk = Desk::start();
+    assert_eq!(desk.get("/", &[]).status, 200);
+    let before = resident(desk.pid());
+    let mut frames = Frames::open(desk.address, &[]);
+    // As many as may be under way, each with a header of as many fields as fit and most of the longest body, which does not end.
+    let head = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
+    let block = [head, field("x", "").repeat(400)].concat();
+    let body = frame(DATA, 0, 0, &[b' '; 15_000]);
+    let mut window = 65_535;
+    for number in 0..100 {
+        let stream = 2 * number + 1;
+        frames.send(&frame(HEADERS, END_HEADERS, stream, &block)).expect("sent");
+        for _ in 0..4 {
+            while window < 15_000 {
+                let update = frames.next_of(WINDOW_UPDATE).expect("it reads on");
+                if update.stream == 0 {
+                    let increment = update.payload.try_into().expect("four bytes");
+                    window += u32::from_be_bytes(increment);
+                }
+            }
+            window -= 15_000;
+            let data = [&body[..5], &stream.to_be_bytes(), &body[9..]].concat();
+            frames.send(&data).expect("sent");
+        }
+    }
+    frames.send(&frame(PING, 0, 0, &[0; 8])).expect("sent");
+    assert!(frames.next_of(PING).is_some(), "all of it has been read, and the connection goes on");
+    let grown = resident(desk.pid()).saturating_sub(before);
+    eprintln!("100 requests with 6 MB of bodies: memory +{grown} KiB");
+    assert!(grown <= 32 * 1024, "{grown} KiB");
+    assert_eq!(desk.get("/", &[]).status, 200);
+}
+
+#[test]
+fn a_client_that_downloads_much_and_says_so_often_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = folder.path().join("site");
+    assert!(crate::support::frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
+    std::fs::write(site.join("assets/large.bin"), vec![7; 20 << 20]).expect("it can be written");
+    let desk = Desk::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let mut frames = Frames::open(desk.address, &[]);
+    let path = header("GET", "/assets/large.bin");
+    frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &path)).expect("sent");
+    let mut read = 0_usize;
+    while let Some(received) = frames.next_of(DATA) {
+        read += received.payload.len();
+        if received.flags & END_STREAM != 0 {
+            break;
+        }
+        // For each frame, for the stream and for the connection, as simple clients do.
+        let increment = u32::try_from(received.payload.len()).expect("it is short").to_be_bytes();
+        let updates =
+            [frame(WINDOW_UPDATE, 0, 0, &increment), frame(WINDOW_UPDATE, 0, 1, &increment)].concat();
+        frames.send(&updates).expect("sent");
+    }
+    assert_eq!(read, 20 << 20);
+}
+
+#[test]
+fn a_browser_that_gives_up_a_page_is_left_alone() {
+    let desk = Desk::start();
+    let mut frames = Frames::open(desk.address, &[]);
+    // A hundred pages are opened and left at once, several times; some answers are under way already.
+    for round in 0..3 {
+        for number in 0..100 {
+            frames.send(&request(100 * round + number, END_STREAM)).expect("sent");
+        }
+        frames.send(&frame(PING, 0, 0, &[0; 8])).expect("sent");
+        assert!(frames.next_of(PING).is_some(), "the requests have been read");
+        for number in 0..100 {
+            let stream = 2 * (100 * round + number) + 1;
+            frames.send(&frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])).expect("sent");
+        }
+    }
+    frames.send(&frame(WINDOW_UPDATE, 0, 0, &[0, 64, 0, 0])).expect("sent");
+    frames.send(&request(1000, END_STREAM)).expect("sent");
+    let answer = std::iter::from_fn(|| frames.next_of(HEADERS)).find(|answer| answer.stream == 2001);
+    assert_eq!(answer.expect("an answer").payload[0], OK);
+}
+
+#[test]
+fn a_preface_that_comes_in_pieces_is_one() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    for byte in PREFACE {
+        connection.send(&[*byte]).expect("sent");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    connection.send(&frame(SETTINGS, 0, 0, &[])).expect("sent");
+    connection.send(&request(0, END_STREAM)).expect("sent");
+    connection.send(&frame(GOAWAY, 0, 0, &[0; 8])).expect("sent");
+    let said = connection.rest().expect("the server closes when it has answered");
+    // Its SETTINGS come first.
+    assert_eq!(said[3], SETTINGS);
+    assert!(said.windows(15).any(|bytes| bytes == b"<!doctype html>"), "the page is there");
+}

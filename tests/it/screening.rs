@@ -1,0 +1,171 @@
+//! What looks like spam gets its 200, is kept and waits for the operator; nothing else is treated differently.
+
+use serde_json::{Value, json};
+
+use crate::support::office::{Office, maildir, until};
+use crate::support::{Answer, Desk, example_site, frontdesk};
+
+const NO_LIMITS: (&str, &str) = ("FRONTDESK_LIMITS__ENABLED", "false");
+
+/// An enquiry as people write them.
+fn enquiry(number: usize) -> Value {
+    json!({
+        "name": "Ada Lovelace",
+        "email": format!("ada{number}@example.com"),
+        "message": format!("Good day, we run {number} machines and wonder whether your sandbox works on them. Could we talk?"),
+    })
+}
+
+/// What is sent to thousands of forms.
+fn spam(number: usize) -> Value {
+    json!({
+        "name": "SEO Team",
+        "email": format!("offer{number}@mailinator.com"),
+        "message": format!(
+            "Dear sir, we offer first page ranking on Google, cheap backlinks and casino traffic! \
+             https://bit.ly/a{number} https://bit.ly/b https://seo.example.com/x https://seo.example.com/y Contact us on WhatsApp now!!!"
+        ),
+    })
+}
+
+/// Sends it the way a browser on the page itself does, unless told otherwise.
+fn post(desk: &Desk, body: &Value, headers: &[(&str, &str)]) -> Answer {
+    let all = [&[("Content-Type", "application/json")], headers].concat();
+    desk.request("POST", "/api/contact", &all, body.to_string().as_bytes())
+}
+
+fn stand(desk: &Desk, email: &str) -> Value {
+    desk.inbox().into_iter().find(|submission| submission["email"] == email).expect("it is kept")
+}
+
+fn command(desk: &Desk, arguments: &[&str]) -> String {
+    let output = frontdesk()
+        .arg("inbox")
+        .args(arguments)
+        .arg("--site")
+        .arg(desk.site())
+        .arg("--data-dir")
+        .arg(desk.data_dir())
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("it is text")
+}
+
+#[test]
+fn spam_gets_the_same_answer_and_is_held_until_it_is_released() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mailbox = folder.path().join("mailbox");
+    let office = Office::open(&maildir("box", &mailbox), &[]);
+    let desk = &office.desk;
+    let (fine, held) = (post(desk, &enquiry(1), &[]), post(desk, &spam(1), &[]));
+    assert_eq!((fine.status, &fine.body), (200, &held.body));
+    assert_eq!(held.status, 200);
+    let names = |answer: &Answer| answer.headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&fine), names(&held), "nobody is told which it was");
+
+    let delivered = || std::fs::read_dir(mailbox.join("new")).map_or(0, Iterator::count);
+    until(|| (delivered() == 1).then_some(())).expect("the enquiry is delivered");
+    let spam = stand(desk, "offer1@mailinator.com");
+    assert_eq!(spam["status"], "held", "{spam}");
+    assert!(spam["_score"].as_u64().is_some_and(|score| score >= 50), "{spam}");
+    let signals: Vec<&str> = spam["_reasons"]
+        .as_array()
+        .expect("reasons")
+        .iter()
+        .filter_map(|reason| reason["signal"].as_str())
+        .collect();
+    assert!(signals.contains(&"offer") && signals.contains(&"disposable"), "{signals:?}");
+    assert_eq!(stand(desk, "ada1@example.com")["_score"], 0);
+
+    // Sent again it is the same one, and still held.
+    assert_eq!(post(desk, &self::spam(1), &[]).status, 200);
+    assert_eq!(desk.inbox().len(), 2);
+    let id = spam["id"].as_str().expect("an id");
+    assert!(command(desk, &["show", id]).contains("mailinator.com"));
+    command(desk, &["release", id]);
+    until(|| (delivered() == 2).then_some(())).expect("what was released is delivered");
+    let abuse: Value = serde_json::from_str(&command(desk, &["stats", "--abuse", "--json"])).expect("JSON");
+    assert_eq!((&abuse["held"], &abuse["released"]), (&json!(1), &json!(1)), "{abuse}");
+}
+
+#[test]
+fn each_signal_of_the_request_counts_and_none_is_asked_for() {
+    let desk = Desk::with(&example_site(), &[NO_LIMITS]);
+    let own = format!("http://{}", desk.address);
+    let mut number = 0;
+    let mut score = |change: &dyn Fn(&mut Value), headers: &[(&str, &str)]| {
+        number += 1;
+        let mut body = enquiry(number);
+        change(&mut body);
+        assert_eq!(post(&desk, &body, headers).status, 200);
+        let kept = stand(&desk, &format!("ada{number}@example.com"));
+        let signals: Vec<String> = kept["_reasons"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|reason| Some(reason["signal"].as_str()?.to_owned()))
+            .collect();
+        assert!(kept.get("desk_note").is_none() && kept.get("desk_ms").is_none(), "{kept}");
+        (kept["status"].as_str().expect("a status").to_owned(), signals.join(" "))
+    };
+    let plain = |_: &mut Value| {};
+    let kept = |signals: &str| ("kept".to_owned(), signals.to_owned());
+    assert_eq!(score(&plain, &[]), kept(""));
+    assert_eq!(score(&plain, &[("User-Agent", "curl/8"), ("Accept", "*/*")]), kept(""));
+    assert_eq!(score(&plain, &[("Origin", &own), ("Sec-Fetch-Site", "same-origin")]), kept(""));
+    assert_eq!(score(&plain, &[("Origin", "https://other.example.net")]), kept("origin"));
+    assert_eq!(score(&plain, &[("Sec-Fetch-Site", "cross-site")]), kept("origin"));
+    assert_eq!(
+        score(&plain, &[("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Site", "same-origin")]),
+        kept("origin")
+    );
+    let set = |name: &'static str, value: Value| move |body: &mut Value| body[name] = value.clone();
+    let (status, signals) = score(&set("desk_note", json!("https://spam.example.com")), &[]);
+    assert_eq!((&*status, &*signals), ("held", "honeypot"));
+    assert_eq!(score(&set("desk_note", json!("")), &[]), kept(""));
+    assert_eq!(score(&set("desk_ms", json!(150)), &[]), kept("time-to-fill"));
+    assert_eq!(score(&set("desk_ms", json!(60_000)), &[]), kept(""));
+    for odd in [json!(null), json!(-1), json!("x"), json!([1])] {
+        assert_eq!(score(&set("desk_ms", odd.clone()), &[]).0, "kept", "{odd}");
+    }
+    desk.expect_anything();
+}
+
+#[test]
+fn a_form_past_its_limit_holds_and_never_refuses() {
+    let desk = Desk::with(
+        &example_site(),
+        &[
+            ("FRONTDESK_LIMITS__PER_MINUTE", "3"),
+            ("FRONTDESK_LIMITS__NETWORK_PER_MINUTE", "3"),
+            ("FRONTDESK_LIMITS__FORM_PER_MINUTE", "6"),
+            ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
+        ],
+    );
+    let mut statuses = Vec::new();
+    for number in 0..10 {
+        // Each from a network of his own.
+        let client = format!("192.0.{number}.1");
+        statuses.push(post(&desk, &enquiry(number), &[("X-Forwarded-For", &client)]).status);
+    }
+    assert_eq!(statuses, [200; 10]);
+    let held: Vec<Value> =
+        desk.inbox().into_iter().filter(|submission| submission["status"] == "held").collect();
+    assert_eq!(held.len(), 4, "{held:#?}");
+    assert!(held.iter().all(|submission| submission["_reasons"][0]["signal"] == "form-rate"));
+    // One of them alone is refused beyond his own, and the operator sees who pressed the door once it is written down.
+    let again = |number| post(&desk, &enquiry(number), &[("X-Forwarded-For", "192.0.1.1")]).status;
+    assert_eq!([again(20), again(21), again(22), again(23)], [200, 200, 429, 429]);
+    let mut desk = desk;
+    assert_eq!(desk.terminate().0, Some(0));
+    let abuse: Value = serde_json::from_str(&command(&desk, &["stats", "--abuse", "--json"])).expect("JSON");
+    let refused: u64 = abuse["sources"]
+        .as_array()
+        .expect("sources")
+        .iter()
+        .filter_map(|source| source["refused"].as_u64())
+        .sum();
+    assert_eq!(refused, 2, "{abuse:#}");
+    desk.expect(12);
+}
