@@ -11,6 +11,7 @@ mod corpus;
 mod durability;
 mod faults;
 mod forms;
+mod hostile;
 mod http2;
 mod inbox;
 mod injection;

@@ -1,0 +1,4 @@
+//! Hostile traffic: crowds that hold connections, clients with strange pacing, and HTTP/2 that breaks the rules.
+
+mod crowds;
+mod pacing;
