@@ -3,7 +3,7 @@
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::uri::Authority;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 
 use super::answer::{Answer, bad_request, text};
 
@@ -23,7 +23,15 @@ pub(super) fn refusal(head: &Parts) -> Option<Answer> {
     {
         return Some(bad_request("it names no valid host"));
     }
+    if head.version == Version::HTTP_2 && head.headers.values().any(|value| is_padded(value.as_bytes())) {
+        return Some(bad_request("a field's value begins or ends with white space"));
+    }
     None
+}
+
+/// HTTP/1 has taken it away by now; in HTTP/2 it makes a request malformed (RFC 9113 §8.2.1).
+fn is_padded(value: &[u8]) -> bool {
+    value.trim_ascii().len() != value.len()
 }
 
 /// Whether the body is encoded as RFC 9112 §7 has it: not at all, or `chunked` and nothing else. hyper looks at the last coding
@@ -77,6 +85,19 @@ mod tests {
                 headers.append(TRANSFER_ENCODING, HeaderValue::from_static(line));
             }
             assert_eq!(is_understood(&headers), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_padded_value_is_refused_in_http_2() {
+        let refused = |version: Version, value: &'static str| {
+            let request = http::Request::builder().version(version).header("x", value);
+            let (head, ()) = request.body(()).expect("a request").into_parts();
+            refusal(&head).is_some_and(|answer| answer.status() == StatusCode::BAD_REQUEST)
+        };
+        for (value, expected) in [(" a", true), ("a\t", true), ("a b", false), ("", false)] {
+            assert_eq!(refused(Version::HTTP_2, value), expected, "{value:?}");
+            assert!(!refused(Version::HTTP_11, value), "{value:?}");
         }
     }
 
