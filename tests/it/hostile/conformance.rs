@@ -46,17 +46,19 @@ fn http2_is_spoken_no_worse_than_by_hyper_as_it_comes() {
             }
         }
     }
-    // What depends on who is quicker is missed now and then, by either.
-    let never = |server: usize| {
-        let counts = |test: &str| !WANT_200.contains(&short(test));
-        missed.iter().filter(|(test, times)| counts(test) && times[server] == RUNS).count()
-    };
-    let (ours, theirs) = (never(0), never(1));
     missed.retain(|_, times| *times != [0, 0]);
     for (test, [ours, theirs]) in &missed {
         eprintln!("missed {ours} and {theirs} times of {RUNS}: {test}");
     }
-    assert!(ours <= theirs, "frontdesk never passes {ours}, hyper as it comes {theirs}");
+    // What depends on who is quicker is missed now and then, by either; a majority of the runs decides.
+    let mostly_passes = |times: usize| times * 2 < RUNS;
+    let worse: Vec<_> = missed
+        .iter()
+        .filter(|(test, [ours, theirs])| {
+            !WANT_200.contains(&short(test)) && mostly_passes(*theirs) && !mostly_passes(*ours)
+        })
+        .collect();
+    assert!(worse.is_empty(), "hyper as it comes passes {worse:#?}");
     let unexplained: Vec<_> = missed
         .iter()
         .filter(|(test, [ours, _])| *ours > 0 && !document.contains(&format!("| {} |", short(test))))
