@@ -5,6 +5,7 @@
 
 mod access_log;
 pub mod agent;
+mod ambiguity;
 mod answer;
 mod body;
 pub mod client;

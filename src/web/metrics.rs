@@ -138,7 +138,7 @@ impl Seen {
 }
 
 /// The statuses that are counted by themselves: all that are answered here. What may come later is counted together.
-const STATUSES: [u16; 15] = [200, 204, 304, 308, 400, 404, 405, 406, 408, 413, 421, 429, 431, 500, 503];
+const STATUSES: [u16; 16] = [200, 204, 304, 308, 400, 404, 405, 406, 408, 413, 421, 429, 431, 500, 501, 503];
 
 /// The place of each status among them; far behind the last one for all others.
 const PLACES: [u8; 600] = {
@@ -333,7 +333,7 @@ mod tests {
         };
         check(200, Duration::ZERO, 0, 0);
         check(404, Duration::from_micros(50), 5, 0);
-        check(503, Duration::from_nanos(50_001), 14, 1);
+        check(503, Duration::from_nanos(50_001), 15, 1);
         check(599, Duration::from_millis(1), STATUSES.len(), 4);
         check(600, Duration::from_secs(15), STATUSES.len(), 15);
         check(999, Duration::MAX, STATUSES.len(), BOUNDS.len());

@@ -11,7 +11,7 @@ use hyper::body::{Body as _, Incoming};
 use super::answer::{Answer, bad_request, secure};
 use super::metrics::{Class, Seen};
 use super::socket::{Peer, Scheme};
-use super::{Desk, access_log, body, get_page, post_form, tls};
+use super::{Desk, access_log, ambiguity, body, get_page, post_form, tls};
 use crate::inbox::form::{CONTACT, WAITLIST};
 use crate::pages::path;
 
@@ -58,6 +58,9 @@ async fn route(
 ) -> (Answer, Seen) {
     const FORM: Seen = Seen::other(Class::Form);
     const NONE: Seen = Seen::other(Class::None);
+    if let Some(answer) = ambiguity::refusal(head) {
+        return (answer, NONE);
+    }
     if !names_its_host(head) {
         return (bad_request("the request must name exactly one host"), NONE);
     }

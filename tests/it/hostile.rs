@@ -1,0 +1,5 @@
+//! Hostile traffic: crowds that hold connections, clients with strange pacing, and HTTP/2 that breaks the rules.
+
+mod conformance;
+mod crowds;
+mod pacing;

@@ -1,0 +1,250 @@
+//! Two thousand connections at once that say nothing, too little or too slowly, or do not listen: all are shed by the deadlines that
+//! everybody gets, and nobody else notices.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::support::tls::Authority;
+use crate::support::{Connection, Desk, example_site};
+
+/// How many there are of each kind.
+const CROWD: usize = 2_000;
+
+/// How much longer than without the crowd the slowest hundredth of other clients' requests may take.
+const TOLERATED: Duration = Duration::from_millis(50);
+
+/// How often a crowd may come again because the machine was busy with something else.
+const TRIES: usize = 3;
+
+/// For this long it is measured how quickly others are answered without the crowd.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// All come from this machine, so that one source must be allowed as many.
+const ONE_SOURCE: (&str, &str) = ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "10000");
+
+/// A TLS record that announces a ClientHello of 512 bytes and holds its beginning.
+const HALF_A_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03frontdesk";
+
+#[test]
+#[ignore = "two thousand connections and the default deadlines take a minute: scripts/test door"]
+fn a_crowd_that_says_nothing_or_too_little_is_shed() {
+    let desk = Desk::with(&example_site(), &[ONE_SOURCE]);
+    for (name, beginning) in
+        [("silent", &b""[..]), ("one byte", b"G"), ("half a preface", b"PRI * HTTP/2.0\r\n\r\nSM")]
+    {
+        check(&desk, name, Duration::from_secs(10), || Crowd::of(CROWD, desk.address, beginning));
+    }
+}
+
+#[test]
+#[ignore = "two thousand connections and the default deadlines take half a minute: scripts/test door"]
+fn a_crowd_that_does_not_shake_hands_is_shed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (chain, key) = Authority::new().issue();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("it can be written");
+        path.to_str().expect("a name").to_owned()
+    };
+    let (chain, key) = (write("chain.pem", &chain), write("key.pem", &key));
+    let desk = Desk::with(
+        &example_site(),
+        &[
+            ONE_SOURCE,
+            ("FRONTDESK_TLS__LISTEN", "127.0.0.1:0"),
+            ("FRONTDESK_TLS__CERTIFICATE", &chain),
+            ("FRONTDESK_TLS__KEY", &key),
+        ],
+    );
+    let address = desk.tls.expect("it listens for TLS");
+    for (name, beginning) in [("silent, TLS", &b""[..]), ("half a ClientHello, TLS", HALF_A_HELLO)] {
+        check(&desk, name, Duration::from_secs(10), || Crowd::of(CROWD, address, beginning));
+    }
+}
+
+#[test]
+#[ignore = "needs slowhttptest: scripts/test door"]
+fn a_crowd_with_slow_headers_is_shed() {
+    slow("slow headers", Duration::from_secs(10), &["-H"], "/");
+}
+
+#[test]
+#[ignore = "needs slowhttptest: scripts/test door"]
+fn a_crowd_with_slow_bodies_is_shed() {
+    let mode = ["-B", "-s", "8192", "-f", "application/json"];
+    slow("slow bodies", Duration::from_secs(15), &mode, "/api/waitlist");
+}
+
+/// Readers have longer than writers: what the kernel has taken of an answer is on its way, and who reads at the slowest speed that is
+/// allowed, 16 KiB a second, empties the kernel's buffer for many seconds before the server sees him read.
+#[test]
+#[ignore = "needs slowhttptest: scripts/test door"]
+fn a_crowd_that_reads_slowly_is_shed() {
+    slow("slow reading", Duration::from_secs(40), &["-X", "-w", "1", "-y", "64", "-z", "5", "-n", "5"], "/");
+}
+
+fn slow(name: &str, bound: Duration, mode: &[&str], path: &str) {
+    let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__ENABLED", "false"), ONE_SOURCE]);
+    let (count, url) = (CROWD.to_string(), format!("http://{}{path}", desk.address));
+    check(&desk, name, bound, || {
+        let child = Command::new("slowhttptest")
+            .args(mode)
+            .args(["-c", &count, "-r", &count, "-i", "1", "-l", "90", "-p", "3", "-v", "0", "-u", &url])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it is installed: scripts/test door does it");
+        Tool(child)
+    });
+}
+
+#[test]
+fn one_source_cannot_take_more_than_its_share() {
+    let desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1m")]);
+    let crowd = Crowd::of(400, desk.address, b"");
+    let began = Instant::now();
+    while metric(&desk, r#"frontdesk_connections_shed_total{reason="source"}"#) < 400 - 256 {
+        assert!(began.elapsed() < Duration::from_secs(30), "whoever is too many is closed at once");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(metric(&desk, "frontdesk_connections_open"), 256);
+    // Somebody else is not concerned.
+    let other = connect_from([127, 0, 0, 2], desk.address);
+    let answer = Connection::over(other).request("GET", "/", &[], b"").expect("an answer");
+    assert_eq!(answer.status, 200);
+    drop(crowd);
+}
+
+/// Lets a crowd come, and looks at how long it can stay and how long others wait meanwhile.
+fn check<C>(desk: &Desk, name: &str, bound: Duration, come: impl Fn() -> C) {
+    more_descriptors();
+    let mut excess = Duration::MAX;
+    for _ in 0..TRIES {
+        let others = Others::begin(desk.address);
+        std::thread::sleep(QUIET);
+        let without = others.end();
+
+        let others = Others::begin(desk.address);
+        let began = Instant::now();
+        let crowd = come();
+        let mut most = 0;
+        let shed_after = loop {
+            let open = metric(desk, "frontdesk_connections_open");
+            most = most.max(open);
+            // A few are those of the others.
+            if most >= CROWD * 9 / 10 && open < 10 {
+                break began.elapsed();
+            }
+            assert!(began.elapsed() < bound, "{name}: of {most}, {open} are there after {bound:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        let with = others.end();
+        drop(crowd);
+        eprintln!(
+            "{name}: {most} at once, all shed within {:.1} s; p99 of others {:.1} ms without, {:.1} ms with it ({} and {} requests)",
+            shed_after.as_secs_f64(),
+            p99(&without).as_secs_f64() * 1e3,
+            p99(&with).as_secs_f64() * 1e3,
+            without.len(),
+            with.len()
+        );
+        excess = excess.min(p99(&with).saturating_sub(p99(&without)));
+        if excess <= TOLERATED {
+            return;
+        }
+    }
+    panic!("{name}: others waited {excess:?} longer at best");
+}
+
+fn p99(times: &[Duration]) -> Duration {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() * 99 / 100]
+}
+
+/// A client that asks for the home page again and again, each time on a new connection.
+struct Others {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Duration>>,
+}
+
+impl Others {
+    fn begin(address: SocketAddr) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut times = Vec::new();
+            while !is_over.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                let answer = Connection::open(address).request("GET", "/", &[], b"").expect("an answer");
+                times.push(began.elapsed());
+                assert!([200, 308].contains(&answer.status), "{}", answer.status);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            times
+        });
+        Self { stop, thread }
+    }
+
+    /// How long each request took.
+    fn end(self) -> Vec<Duration> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("everybody else is answered")
+    }
+}
+
+/// Connections that have said something, and stay.
+struct Crowd(#[expect(dead_code, reason = "they are held")] Vec<TcpStream>);
+
+impl Crowd {
+    fn of(count: usize, address: SocketAddr, beginning: &[u8]) -> Self {
+        let open = |_| {
+            let mut stream = TcpStream::connect(address).expect("the server accepts");
+            // It may be one too many, and closed already.
+            let _ = stream.write_all(beginning);
+            stream
+        };
+        Self((0..count).map(open).collect())
+    }
+}
+
+/// A program that is ended with its crowd.
+struct Tool(Child);
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One figure of `/metrics`.
+fn metric(desk: &Desk, name: &str) -> usize {
+    let metrics = desk.ops("/metrics");
+    let figure = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    figure.unwrap_or_else(|| panic!("there is no {name}"))
+}
+
+/// Lets this process, and the servers that it starts, open as many files as they may.
+fn more_descriptors() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).expect("it may be raised so far");
+}
+
+/// A connection from another address of this machine.
+fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&socket, &SocketAddr::from((source, 0))).expect("all of 127.0.0.0/8 is this machine");
+    connect(&socket, &address).expect("the server accepts");
+    TcpStream::from(socket)
+}

@@ -1,0 +1,182 @@
+//! Forms that arrive in strange pacing: each gets an answer or an end, and is kept as a whole or not at all.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{Connection, Desk, example_site};
+
+const FORM: &str = r#"{"email":"ada@example.com"}"#;
+
+/// What a client does, step by step.
+enum Step<'a> {
+    /// It sends this.
+    Send(&'a str),
+    /// It sends this, byte by byte, each in a packet of its own, with a pause after each.
+    Trickle(&'a str, Duration),
+    /// It waits for an answer of this status.
+    Hear(u16),
+    /// It says that nothing more will come.
+    CloseWriting,
+}
+
+use Step::{CloseWriting, Hear, Send, Trickle};
+
+/// What becomes of it.
+#[derive(Clone, Copy)]
+enum End {
+    /// An answer of this status, after which the connection goes on.
+    Answered(u16),
+    /// An answer of this status, the last one.
+    Last(u16),
+    /// No answer, and the end.
+    Closed,
+}
+
+use End::{Answered, Closed, Last};
+
+fn head(length: usize, more: &str) -> String {
+    format!(
+        "POST /api/waitlist HTTP/1.1\r\nHost: www.example.com\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{more}\r\n"
+    )
+}
+
+fn chunked_head() -> String {
+    head(0, "").replace("Content-Length: 0", "Transfer-Encoding: chunked")
+}
+
+#[test]
+fn a_form_that_arrives_byte_by_byte_is_kept() {
+    let whole = head(FORM.len(), "") + FORM;
+    check(&[Trickle(&whole, Duration::ZERO)], Answered(200), 1);
+}
+
+#[test]
+fn a_form_in_chunks_of_one_byte_is_kept() {
+    let chunks: String = FORM.chars().map(|byte| format!("1\r\n{byte}\r\n")).collect();
+    let whole = chunked_head() + &chunks + "0\r\n\r\n";
+    check(&[Trickle(&whole, Duration::ZERO)], Answered(200), 1);
+}
+
+#[test]
+fn a_header_that_trickles_in_too_slowly_is_cut_off() {
+    let whole = head(FORM.len(), "") + FORM;
+    check(&[Trickle(&whole, Duration::from_millis(50))], Closed, 0);
+}
+
+#[test]
+fn a_body_that_trickles_in_too_slowly_is_answered_and_cut_off() {
+    let steps = [Send(&head(FORM.len(), "")), Trickle(&FORM[1..], Duration::from_millis(100))];
+    check(&steps, Last(408), 0);
+}
+
+#[test]
+fn a_body_that_comes_when_it_is_asked_for_is_kept() {
+    let head = head(FORM.len(), "Expect: 100-continue\r\n");
+    check(&[Send(&head), Hear(100), Send(FORM)], Answered(200), 1);
+}
+
+#[test]
+fn a_body_that_comes_before_it_is_asked_for_is_kept() {
+    let whole = head(FORM.len(), "Expect: 100-continue\r\n") + FORM;
+    check(&[Send(&whole), Hear(100)], Answered(200), 1);
+}
+
+#[test]
+fn a_body_that_never_comes_although_it_was_asked_for_is_answered_and_cut_off() {
+    check(&[Send(&head(FORM.len(), "Expect: 100-continue\r\n")), Hear(100)], Last(408), 0);
+}
+
+#[test]
+fn a_client_that_has_sent_everything_and_says_so_hears_that_it_is_kept() {
+    let whole = head(FORM.len(), "") + FORM;
+    check(&[Send(&whole), CloseWriting], Last(200), 1);
+}
+
+#[test]
+fn a_form_that_ends_early_is_not_kept() {
+    let cut = head(FORM.len() + 1, "") + FORM;
+    check(&[Send(&cut), CloseWriting], Last(400), 0);
+    // What has come is a whole form, but for the last chunk.
+    let cut = format!("{}{:x}\r\n{FORM}\r\n", chunked_head(), FORM.len());
+    check(&[Send(&cut), CloseWriting], Last(400), 0);
+}
+
+#[test]
+fn a_header_that_ends_early_is_an_end() {
+    check(&[Send("POST /api/waitlist HTTP/1.1\r\nHost: www"), CloseWriting], Closed, 0);
+    check(&[CloseWriting], Closed, 0);
+}
+
+#[test]
+fn what_comes_after_a_forms_length_is_no_part_of_it() {
+    let whole = head(FORM.len(), "") + FORM + "\0\0\0";
+    check(&[Send(&whole), Hear(200)], Last(400), 1);
+}
+
+#[test]
+fn whoever_goes_away_in_the_middle_leaves_nothing() {
+    let desk = quick();
+    for length in [0, 1, FORM.len() / 2, FORM.len() - 1] {
+        let mut connection = desk.connect();
+        let cut = head(FORM.len(), "") + &FORM[..length];
+        connection.send(cut.as_bytes()).expect("sent");
+        drop(connection);
+    }
+    assert_eq!(desk.get("/", &[]).status, 200);
+    desk.expect(0);
+}
+
+/// Deadlines of a second or two, so that the tests need not wait for long.
+fn quick() -> Desk {
+    Desk::with(
+        &example_site(),
+        &[
+            ("FRONTDESK_LIMITS__ENABLED", "false"),
+            ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s"),
+            ("FRONTDESK_SERVER__HEADER_TIMEOUT", "2s"),
+            ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s"),
+            ("FRONTDESK_SERVER__IDLE_TIMEOUT", "2s"),
+            ("FRONTDESK_SERVER__EXCHANGE_TIMEOUT", "4s"),
+        ],
+    )
+}
+
+/// Does this to a server of its own, which must do that, and keep so many submissions.
+fn check(steps: &[Step<'_>], expected: End, kept: usize) {
+    let desk = quick();
+    let mut connection = desk.connect();
+    let began = Instant::now();
+    for step in steps {
+        match step {
+            Send(text) => connection.send(text.as_bytes()).expect("sent"),
+            Trickle(text, pause) => trickle(&mut connection, text, *pause),
+            Hear(status) => assert_eq!(connection.answer(false).expect("an answer").status, *status),
+            CloseWriting => connection.close_writing(),
+        }
+    }
+    match expected {
+        Answered(status) => {
+            assert_eq!(connection.answer(false).expect("an answer").status, status);
+            assert_eq!(connection.request("GET", "/", &[], b"").expect("it goes on").status, 200);
+        }
+        Last(status) => {
+            assert_eq!(connection.answer(false).expect("an answer").status, status);
+            assert!(connection.rest().map_or(true, |rest| rest.is_empty()), "and then the end");
+        }
+        Closed => match connection.rest() {
+            Ok(rest) => assert_eq!(String::from_utf8_lossy(&rest), "", "nothing is said"),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
+        },
+    }
+    assert!(began.elapsed() < Duration::from_secs(15), "no phase lasts: {:?}", began.elapsed());
+    desk.expect(kept);
+}
+
+/// It may be cut off on the way.
+fn trickle(connection: &mut Connection, text: &str, pause: Duration) {
+    for byte in text.as_bytes() {
+        if connection.send(&[*byte]).is_err() {
+            return;
+        }
+        std::thread::sleep(pause);
+    }
+}

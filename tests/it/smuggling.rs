@@ -1,0 +1,83 @@
+//! Request smuggling: what frontdesk says to requests that other servers understand differently, and that none of them ever
+//! becomes two.
+
+mod attacks;
+mod proxies;
+
+use crate::support::{Connection, Desk, example_site};
+use attacks::{Attack, LOOT};
+
+/// Asked for after each attack, to see whether the connection goes on.
+const MARKER: &str = "/llms.txt";
+
+#[test]
+fn a_request_is_never_read_as_two() {
+    let desk = Desk::with(
+        &example_site(),
+        &[
+            ("FRONTDESK_LIMITS__ENABLED", "false"),
+            ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "2s"),
+            ("FRONTDESK_SERVER__HEADER_TIMEOUT", "2s"),
+            ("FRONTDESK_SERVER__BODY_TIMEOUT", "2s"),
+            ("FRONTDESK_SERVER__IDLE_TIMEOUT", "2s"),
+        ],
+    );
+    let marker = desk.get(MARKER, &[]).body;
+    let wrong: Vec<String> =
+        attacks::all().iter().filter_map(|attack| check(&desk, attack, &marker).err()).collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    // All forms that were read as one say the same.
+    desk.expect(1);
+}
+
+/// Sends the attack, reads its answers, asks for the marker, and compares what came.
+fn check(desk: &Desk, attack: &Attack, marker: &[u8]) -> Result<(), String> {
+    let before = requests(desk);
+    let mut connection = desk.connect();
+    // The server may have had enough before it has all.
+    let _ = connection.send(&attack.bytes);
+    let answers =
+        attack.expected.split(' ').filter(|word| word.ends_with(',') || word.parse::<u16>().is_ok()).count();
+    let (said, was_answered) = listen(&mut connection, answers, marker);
+    if said != attack.expected {
+        return Err(format!("{}: {said}, and not {}", attack.name, attack.expected));
+    }
+    let seen = requests(desk) - before - usize::from(was_answered);
+    let most = said
+        .split([' ', ','])
+        .filter(|status| status.parse::<u16>().is_ok_and(|status| status >= 200))
+        .count();
+    if seen > most {
+        return Err(format!("{}: {seen} requests were seen, and {most} answered", attack.name));
+    }
+    Ok(())
+}
+
+/// The statuses of what comes, and whether the connection goes on after as many answers: then the marker is answered.
+fn listen(connection: &mut Connection, answers: usize, marker: &[u8]) -> (String, bool) {
+    let mut statuses = Vec::new();
+    for number in 0.. {
+        if number == answers {
+            let asked = format!("GET {MARKER} HTTP/1.1\r\nHost: www.example.com\r\n\r\n");
+            let _ = connection.send(asked.as_bytes());
+        }
+        match connection.answer(false) {
+            Ok(answer) if answer.status == 200 && answer.body == marker => {
+                return (format!("{}, open", statuses.join(" ")), true);
+            }
+            Ok(answer) => {
+                let is_loot = answer.body.windows(LOOT.len()).any(|window| window == LOOT);
+                statuses.push(format!("{}{}", answer.status, if is_loot { "(smuggled)" } else { "" }));
+            }
+            Err(_) => break,
+        }
+    }
+    (format!("{}, closed", statuses.join(" ")), false)
+}
+
+/// How many requests the server has seen.
+fn requests(desk: &Desk) -> usize {
+    let metrics = desk.ops("/metrics");
+    let counts = metrics.text().lines().filter(|line| line.starts_with("frontdesk_requests_total"));
+    counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+}

@@ -1,0 +1,247 @@
+//! The same attacks through real proxies, which keep their connections to frontdesk and put the requests of all clients on them.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::attacks::{self, Attack, LOOT};
+use crate::support::{Connection, Desk, example_site};
+
+/// How often all attacks are sent.
+const ROUNDS: usize = 4;
+
+/// What others ask for meanwhile.
+const PAGES: [&str; 4] = ["/", "/llms.txt", "/openapi.json", "/sitemap.xml"];
+
+/// One worker and few connections to frontdesk, so that everybody's requests go over the same ones.
+const NGINX: &str = r#"
+daemon off;
+worker_processes 1;
+pid FOLDER/pid;
+error_log stderr crit;
+events { worker_connections 512; }
+http {
+    access_log off;
+    client_body_temp_path FOLDER/body;
+    proxy_temp_path FOLDER/proxy;
+    fastcgi_temp_path FOLDER/fastcgi;
+    uwsgi_temp_path FOLDER/uwsgi;
+    scgi_temp_path FOLDER/scgi;
+    client_header_timeout 1s;
+    client_body_timeout 1s;
+    upstream frontdesk { server DESK; keepalive 2; }
+    server {
+        listen HERE;
+        location / {
+            proxy_pass http://frontdesk;
+            proxy_http_version 1.1;
+            proxy_request_buffering off;
+            proxy_set_header Connection "";
+            proxy_set_header X-Request-Id told-$request_id;
+        }
+    }
+}
+"#;
+
+const HAPROXY: &str = "
+global
+    maxconn 512
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 2s
+    timeout server 5s
+    timeout http-request 1s
+    option http-keep-alive
+frontend here
+    bind HERE
+    http-request set-header X-Request-Id told-%[uuid]
+    default_backend frontdesk
+backend frontdesk
+    http-reuse always
+    server desk DESK pool-max-conn 2
+";
+
+#[test]
+#[ignore = "needs nginx: scripts/test door"]
+fn through_nginx_everybody_gets_the_answer_to_his_own_request() {
+    check("nginx", NGINX, |file| {
+        let mut command = Command::new("nginx");
+        command.arg("-p").arg(file.parent().expect("a folder")).arg("-e").arg("stderr").arg("-c").arg(file);
+        command
+    });
+}
+
+#[test]
+#[ignore = "needs HAProxy: scripts/test door"]
+fn through_haproxy_everybody_gets_the_answer_to_his_own_request() {
+    check("HAProxy", HAPROXY, |file| {
+        let mut command = Command::new("haproxy");
+        command.arg("-db").arg("-f").arg(file);
+        command
+    });
+}
+
+fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
+    let desk = Desk::with(
+        &example_site(),
+        &[
+            ("FRONTDESK_LIMITS__ENABLED", "false"),
+            ("FRONTDESK_LOG__REQUESTS", "true"),
+            ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
+        ],
+    );
+    let expected = PAGES.map(|page| desk.get(page, &[]).body);
+    let asked_directly = answered(&desk, PAGES.len()).len();
+    let proxy = Proxy::start(desk.address, configuration, command);
+
+    let attacks = attacks::all();
+    let (stop, others) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (mut sent, mut robots) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let stop = StopsWhenDropped(&stop);
+            while !stop.0.load(Ordering::Relaxed) {
+                ask_for_pages(proxy.address, &expected, &others);
+            }
+        });
+        // Should this thread panic, the other must end too.
+        let _stop = StopsWhenDropped(&stop);
+        for _ in 0..ROUNDS {
+            for attack in &attacks {
+                let said = send(proxy.address, attack);
+                robots += usize::from(contains(&said, LOOT));
+                ask_for_pages(proxy.address, &expected, &others);
+                sent += 1;
+            }
+        }
+    });
+
+    let others = others.into_inner();
+    assert!(others >= sent * PAGES.len(), "{others} requests of others beside {sent} attacks");
+    let events = answered(&desk, asked_directly + others).split_off(asked_directly);
+    let names: Vec<&str> =
+        events.iter().map(|event| event["request"].as_str().expect("it has a name")).collect();
+    // The proxy names each request that it passes on, so one without such a name was hidden in another.
+    let hidden = names.iter().filter(|name| !name.starts_with("told-")).count();
+    assert_eq!(hidden, 0, "{name}: requests that the proxy knows nothing of");
+    let mut unique = names.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), names.len(), "{name}: each was passed on once");
+    let passed_on = names.len() - others;
+    // Where a proxy itself reads two requests, the second is the attacker's own and is passed on as such.
+    let robots_passed_on = events.iter().filter(|event| event["path"] == "/robots.txt").count();
+    assert_eq!(robots, robots_passed_on, "{name}: nothing else got that answer");
+    eprintln!(
+        "{name}: {sent} attacks, {others} requests of others, each with its own answer; of the attacks' requests {passed_on} were passed on, none hidden"
+    );
+    assert!(passed_on > sent / 4, "the attacks reach the server at all: {passed_on} of {sent}");
+    desk.expect_anything();
+}
+
+/// Asks for each page on one connection, as somebody else, and compares what comes.
+fn ask_for_pages(proxy: SocketAddr, expected: &[Vec<u8>], count: &AtomicUsize) {
+    let mut connection = Connection::open(proxy);
+    for (page, expected) in PAGES.iter().zip(expected) {
+        let answer = connection.request("GET", page, &[], b"").expect("an answer");
+        assert_eq!(answer.status, 200, "{page}");
+        assert!(
+            answer.body == *expected,
+            "{page} was answered with {:?}",
+            String::from_utf8_lossy(&answer.body)
+        );
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Sends the attack and then an ordinary request, its last, and returns all that comes.
+fn send(proxy: SocketAddr, attack: &Attack) -> Vec<u8> {
+    let mut stream = TcpStream::connect(proxy).expect("the proxy accepts");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("it can be set");
+    let mut bytes = attack.bytes.clone();
+    bytes.extend_from_slice(b"GET /llms.txt HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n");
+    // It may close before it has read everything, and then what it has said may be lost.
+    let _ = stream.write_all(&bytes);
+    let mut said = Vec::new();
+    let _ = stream.read_to_end(&mut said);
+    said
+}
+
+/// What the server has said of requests, at least so many.
+fn answered(desk: &Desk, count: usize) -> Vec<Value> {
+    let began = Instant::now();
+    loop {
+        let log = desk.log();
+        let events: Vec<Value> = log
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .filter(|event: &Value| event["message"] == "answered")
+            .collect();
+        if events.len() >= count {
+            return events;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{} of {count} are in the log", events.len());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+struct StopsWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for StopsWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A proxy of the test's own; it ends with it.
+struct Proxy {
+    address: SocketAddr,
+    child: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Proxy {
+    fn start(desk: SocketAddr, configuration: &str, command: impl Fn(&Path) -> Command) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = free.local_addr().expect("an address");
+        drop(free);
+        let text = configuration
+            .replace("FOLDER", folder.path().to_str().expect("a name"))
+            .replace("DESK", &desk.to_string())
+            .replace("HERE", &address.to_string());
+        let file = folder.path().join("configuration");
+        std::fs::write(&file, text).expect("it can be written");
+        let child = command(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it is installed: scripts/test door does it");
+        let proxy = Self { address, child, _folder: folder };
+        let began = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            assert!(began.elapsed() < Duration::from_secs(20), "the proxy never listened");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        proxy
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // Told, so that nginx ends its worker as well.
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.child.wait();
+    }
+}
