@@ -208,6 +208,13 @@ fn a_handshake_that_stalls_is_ended() {
         let _ = connection.rest();
         assert!(began.elapsed() < Duration::from_secs(5), "{beginning:?} was kept for {:?}", began.elapsed());
     }
+    for protocol in ["http/1.1", "h2"] {
+        let client = desk.authority.client().offering(&[protocol]);
+        let mut silent = client.connect(desk.address()).expect("hands are shaken");
+        let began = Instant::now();
+        let _ = silent.rest();
+        assert!(began.elapsed() < Duration::from_secs(5), "{protocol}: {:?}", began.elapsed());
+    }
     // A byte now and then buys no time, and after the handshake the deadlines of HTTP hold.
     let mut trickling = TcpStream::connect(desk.address()).expect("it listens");
     trickling.write_all(HALF_A_HELLO).expect("sent");
