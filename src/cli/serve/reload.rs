@@ -105,7 +105,7 @@ impl Reloader {
             return Err(faults);
         }
         let waiting = self.what_waits(&config);
-        let config = self.without_what_waits(config).at(self.address);
+        let mut config = self.without_what_waits(config).at(self.address);
         let (site, found) = site::load(&self.folder, &config);
         faults.extend(found);
         let Some(site) = site else { return Err(faults) };
@@ -115,7 +115,7 @@ impl Reloader {
         for key in waiting {
             tracing::warn!("`{key}` takes effect when the server is started again");
         }
-        super::raise_descriptor_limit(&config);
+        super::raise_descriptor_limit(&mut config);
         let before = self.desk.live.load_full();
         let limiter = if config.limits == self.config.limits {
             before.limiter.clone()
