@@ -33,7 +33,8 @@ pub const FILE_NAME: &str = "frontdesk.toml";
 /// Everything that can be configured, as the parts want it.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The address under which the public reaches the site, as configured or as a certificate is asked for; none if it is to follow from the address that is listened on.
+    /// The address under which the public reaches the site, as configured or, once it is asked where, as a certificate is asked for;
+    /// none if it is to follow from the address that is listened on.
     pub base_url: Option<String>,
     /// Where the public address listens.
     pub listen: Vec<Address>,
@@ -324,7 +325,7 @@ impl Config {
             today,
         };
         Self {
-            base_url: Some(base_url).filter(|url| !url.is_empty()).or_else(|| tls::named(&web.tls)),
+            base_url: Some(base_url).filter(|url| !url.is_empty()),
             listen,
             tls_listen,
             ops_listen,
@@ -372,7 +373,8 @@ impl Config {
         })
     }
 
-    /// The options with the base URL filled in. Where it is not known that is `http://ADDRESS`, or `https://ADDRESS` over TLS: the
+    /// The options with the base URL filled in. Where it is not configured it begins with the first name that a certificate is asked
+    /// for; where there is none that is `http://ADDRESS`, or `https://ADDRESS` over TLS: the
     /// first address that is listened on, or else the first that is to be.
     #[must_use]
     pub fn at(mut self, listening_on: Option<SocketAddr>) -> Self {
@@ -387,6 +389,7 @@ impl Config {
         if address.ip().is_unspecified() {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
         }
+        self.base_url = self.base_url.or_else(|| tls::named(&self.web.tls));
         let base_url = self.base_url.clone().unwrap_or_else(|| tls::base_url(&self.web.tls, address));
         tls::redirect(&mut self.web.tls, &base_url, address);
         self.pages.base_url.clone_from(&base_url);

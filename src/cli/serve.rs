@@ -56,8 +56,8 @@ fn serve(
     // Bound first: a port that is taken should not cost the time of loading, and the base URL may follow from it.
     let sockets = bind(&config)?;
     let addresses = Addresses::of(&sockets)?;
-    let config = config.at(addresses.first());
-    raise_descriptor_limit(&config);
+    let mut config = config.at(addresses.first());
+    raise_descriptor_limit(&mut config);
     certificate_is_usable(&config)?;
 
     let site = load(folder, &config, log)?;
@@ -389,24 +389,36 @@ fn hang_up_is_ignored() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Every connection takes a descriptor, and the usual soft limit of 1,024 is far below what is configured.
-fn raise_descriptor_limit(config: &Config) {
+/// Descriptors that are kept for anything but connections: the inbox, deliveries, what is read again.
+const DESCRIPTORS_OF_OURS: u64 = 128;
+
+/// Every connection takes a descriptor, and the usual soft limit of 1,024 is far below what is configured. Where the limit cannot be
+/// raised that far there are fewer connections: visitors must not take away what their submissions are kept and delivered with.
+fn raise_descriptor_limit(config: &mut Config) {
     use rustix::process::{Resource, getrlimit, setrlimit};
-    let wanted = config.web.max_connections as u64 + 128;
+    let wanted = config.web.max_connections as u64 + DESCRIPTORS_OF_OURS;
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
+        let before = limit.current;
         limit.current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             tracing::warn!(%error, "cannot raise the limit of open files");
+            limit.current = before;
         }
-        if limit.current.is_some_and(|current| current < wanted) {
-            let possible = limit.current.unwrap_or_default().saturating_sub(128);
-            let wanted = config.web.max_connections;
+        if let Some(current) = limit.current.filter(|current| *current < wanted) {
+            let (wanted, possible) = (config.web.max_connections, connections_within(current));
             tracing::warn!(
-                "the limit of open files allows about {possible} connections, not `server.max_connections` = {wanted}"
+                "the limit of open files allows {possible} connections, not `server.max_connections` = {wanted}"
             );
+            config.web.max_connections = possible;
         }
     }
+}
+
+/// How many connections there is room for with so many descriptors, half of which stay ours where there are few.
+fn connections_within(descriptors: u64) -> usize {
+    let possible = descriptors - DESCRIPTORS_OF_OURS.min(descriptors / 2);
+    usize::try_from(possible).unwrap_or(usize::MAX).max(1)
 }
 
 /// One line on a terminal while something takes its time; nothing elsewhere.
@@ -427,6 +439,20 @@ impl Progress {
         if self.shown {
             // The cursor goes back and the line is cleared.
             let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_descriptors_are_left_for_what_is_not_a_connection() {
+        for (descriptors, connections) in
+            [(0, 1), (1, 1), (100, 50), (256, 128), (1024, 896), (10_128, 10_000)]
+        {
+            assert_eq!(connections_within(descriptors), connections, "{descriptors}");
         }
     }
 }

@@ -20,6 +20,9 @@ pub(super) struct Source {
     pub changed: Date,
 }
 
+/// The folders from which files are published.
+const PARTS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
+
 /// The files of the site's folder by what they are for.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
@@ -42,8 +45,10 @@ impl Tree {
                     .hint("`frontdesk init DIR` writes a small site to begin with"),
             );
         }
-        for part in ["pages", "posts", "assets", "static", "theme"] {
-            for (name, file) in walk(folder, part, faults) {
+        let published: Vec<PathBuf> =
+            PARTS.iter().filter_map(|part| folder.join(part).canonicalize().ok()).collect();
+        for part in PARTS {
+            for (name, file) in walk(folder, part, &published, faults) {
                 match std::fs::read(&file) {
                     Ok(bytes) => tree.sort_in(part, name, bytes, &file, faults),
                     Err(error) => {
@@ -92,14 +97,15 @@ fn is_beside_pages(name: &str) -> bool {
 /// Files are kept in memory; what is larger belongs on a server for downloads.
 const LARGEST_FILE: u64 = 512 << 20;
 
-/// The files below a folder, sorted by name. Hidden ones are left out, except `.well-known`; a symbolic link must not lead
-/// out of the site's folder.
-fn walk(root: &Path, part: &str, faults: &mut Vec<Fault>) -> Vec<(String, PathBuf)> {
+/// The files below a folder, sorted by name. Hidden ones are left out, except `.well-known`. The folder must not be a symbolic link
+/// out of the site's folder, and one in it must lead below what is published anyway: beside that are the configuration, the
+/// inbox and perhaps the certificate's key.
+fn walk(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>) -> Vec<(String, PathBuf)> {
     let top = root.join(part);
     let boundary = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let mut found = Vec::new();
     if top.exists() && !top.canonicalize().is_ok_and(|real| real.starts_with(&boundary)) {
-        faults.push(leads_out(part));
+        faults.push(leads_out(part, "the site's folder"));
         return found;
     }
     let mut folders = if top.exists() { vec![top.clone()] } else { Vec::new() };
@@ -123,14 +129,18 @@ fn walk(root: &Path, part: &str, faults: &mut Vec<Fault>) -> Vec<(String, PathBu
                 faults.push(Fault::error(display(root, &file), None, "the file's name is not valid UTF-8"));
                 continue;
             };
-            if (name.starts_with('.') && name != ".well-known") || name.ends_with('~') {
+            if is_left_out(name) {
                 continue;
             }
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-            if is_link && file.canonicalize().is_err() {
+            let leads_to = is_link.then(|| file.canonicalize());
+            let is_inside = |real: &Path| published.iter().any(|part| real.starts_with(part));
+            if let Some(Err(_)) = &leads_to {
                 faults.push(Fault::error(display(root, &file), None, "the symbolic link leads nowhere"));
-            } else if is_link && !file.canonicalize().is_ok_and(|real| real.starts_with(&boundary)) {
-                faults.push(leads_out(&display(root, &file)));
+            } else if leads_to
+                .is_some_and(|real| !real.is_ok_and(|real| is_inside(&real) && !is_hidden(&real, published)))
+            {
+                faults.push(leads_out(&display(root, &file), "the folders that are published"));
             } else if file.is_dir() {
                 folders.push(file);
             } else if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST_FILE) {
@@ -145,9 +155,18 @@ fn walk(root: &Path, part: &str, faults: &mut Vec<Fault>) -> Vec<(String, PathBu
     found
 }
 
-fn leads_out(place: &str) -> Fault {
-    Fault::error(place, None, "the symbolic link leads out of the site's folder")
-        .hint("copy the file into it")
+fn is_left_out(name: &str) -> bool {
+    (name.starts_with('.') && name != ".well-known") || name.ends_with('~')
+}
+
+/// Whether a file below what is published is left out under its own name.
+fn is_hidden(real: &Path, published: &[PathBuf]) -> bool {
+    let below = published.iter().find_map(|part| real.strip_prefix(part).ok()).unwrap_or(real);
+    below.components().any(|part| is_left_out(&part.as_os_str().to_string_lossy()))
+}
+
+fn leads_out(place: &str, of: &str) -> Fault {
+    Fault::error(place, None, format!("the symbolic link leads out of {of}")).hint("copy the file into it")
 }
 
 fn display(root: &Path, file: &Path) -> String {
@@ -198,4 +217,73 @@ pub(super) fn name_assets<'a>(
     let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();
     let urls = assets.iter().map(|asset| (named(asset), asset.fingerprinted.clone())).collect();
     (assets, urls)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What is found in `static/` and what is faulty if there is a link `static/link` to `target`.
+    fn check(target: &str, found: &[&str], fault: Option<&str>) {
+        let outside = tempfile::tempdir().expect("a folder");
+        std::fs::write(outside.path().join("secret"), "secret").expect("it can be written");
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for part in ["pages", "static/.git", "assets", "data"] {
+            std::fs::create_dir_all(root.join(part)).expect("a folder");
+        }
+        for file in
+            ["frontdesk.toml", "data/inbox.sqlite", "static/.git/config", "static/a.txt", "assets/b.txt"]
+        {
+            std::fs::write(root.join(file), "x").expect("it can be written");
+        }
+        let target = target.replace("OUTSIDE", outside.path().to_str().expect("a name"));
+        symlink(&target, root.join("static/link")).expect("a link");
+        let mut faults = Vec::new();
+        let tree = Tree::read(root, &mut faults);
+        let names: Vec<&str> = tree.verbatim.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, found, "{target}");
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), usize::from(fault.is_some()), "{target}: {said:?}");
+        assert!(fault.is_none_or(|fault| said[0].contains(fault)), "{target}: {said:?}");
+    }
+
+    #[test]
+    fn a_symbolic_link_leads_to_what_is_published_anyway_or_is_a_fault() {
+        check("a.txt", &["a.txt", "link"], None);
+        check("../assets/b.txt", &["a.txt", "link"], None);
+        check("../assets", &["a.txt", "link/b.txt"], None);
+        // Back to where it is: walked once.
+        check(".", &["a.txt"], None);
+        let out = Some("static/link: the symbolic link leads out of the folders that are published");
+        for target in [
+            "OUTSIDE/secret",
+            "OUTSIDE",
+            "..",
+            "../frontdesk.toml",
+            "../data",
+            "../data/inbox.sqlite",
+            ".git",
+            ".git/config",
+        ] {
+            check(target, &["a.txt"], out);
+        }
+        check("../none", &["a.txt"], Some("static/link: the symbolic link leads nowhere"));
+        check("link", &["a.txt"], Some("static/link: the symbolic link leads nowhere"));
+    }
+
+    #[test]
+    fn a_part_that_leads_out_of_the_site_is_a_fault() {
+        let (outside, folder) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        std::fs::write(outside.path().join("a.txt"), "x").expect("it can be written");
+        std::fs::create_dir(folder.path().join("pages")).expect("a folder");
+        symlink(outside.path(), folder.path().join("static")).expect("a link");
+        let mut faults = Vec::new();
+        assert!(Tree::read(folder.path(), &mut faults).verbatim.is_empty());
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].to_string().contains("static: the symbolic link leads out of the site's folder"));
+    }
 }

@@ -6,7 +6,7 @@ use http::Method;
 use http::request::Parts;
 use http_body::Body as _;
 
-use super::Options;
+use super::Live;
 use super::answer::Answer;
 use super::metrics::{Class, Seen};
 use super::request_id::RequestId;
@@ -18,13 +18,12 @@ pub const TARGET: &str = "frontdesk_requests";
 
 /// Says what was asked and answered. No query, address, User-Agent or Referer; a path only where the site has it, and a method
 /// only where it is known: anything else could hold what a visitor has typed.
-pub(super) fn log(options: &Options, peer: Peer, head: &Parts, seen: Seen, answer: &Answer, took: Duration) {
-    let id =
-        RequestId::told_in(answer.headers()).unwrap_or_else(|| RequestId::of(peer, &head.headers, options));
-    let path = match seen.class {
-        Class::None => None,
-        _ => path::decode(head.uri.path()).ok(),
-    };
+pub(super) fn log(live: &Live, peer: Peer, head: &Parts, seen: Seen, answer: &Answer, took: Duration) {
+    let id = RequestId::told_in(answer.headers())
+        .unwrap_or_else(|| RequestId::of(peer, &head.headers, &live.options));
+    let path = path::decode(head.uri.path()).ok();
+    // A request that is sent elsewhere because it came in the clear may be for anything.
+    let path = path.filter(|path| seen.class == Class::Form || live.site.get(path).is_some());
     let bytes = match head.method {
         Method::HEAD => 0,
         _ => answer.body().size_hint().upper().unwrap_or_default(),

@@ -7,7 +7,7 @@ mod deadlines;
 mod frames;
 mod guard;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
@@ -82,7 +82,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, s
     if session.costs_too_much() {
         desk.metrics.shed(Shed::Glitches);
     } else if is_overdue {
-        desk.metrics.shed(if is_over { Shed::Exchange } else { Shed::Idle });
+        let waited = if session.is_silent() { Shed::FirstByte } else { Shed::Idle };
+        desk.metrics.shed(if is_over { Shed::Exchange } else { waited });
     }
     if is_over {
         return;
@@ -121,6 +122,8 @@ struct Session(Rc<State>);
 
 #[derive(Debug)]
 struct State {
+    /// Until when the client must say something at all; none once it has.
+    first_byte: Cell<Option<Instant>>,
     guard: RefCell<Guard>,
     deadlines: RefCell<Deadlines>,
 }
@@ -129,11 +132,20 @@ impl Session {
     fn new(options: &Options) -> Self {
         let now = Instant::now();
         let deadlines = Deadlines::new(options, now);
-        Self(Rc::new(State { guard: RefCell::new(Guard::new(now)), deadlines: RefCell::new(deadlines) }))
+        Self(Rc::new(State {
+            first_byte: Cell::new(Some(now + options.first_byte_timeout)),
+            guard: RefCell::new(Guard::new(now)),
+            deadlines: RefCell::new(deadlines),
+        }))
     }
 
     fn earliest(&self) -> Instant {
-        self.0.deadlines.borrow().earliest()
+        self.0.first_byte.get().unwrap_or_else(|| self.0.deadlines.borrow().earliest())
+    }
+
+    /// Whether the client has said nothing yet, as it may after a handshake.
+    fn is_silent(&self) -> bool {
+        self.0.first_byte.get().is_some()
     }
 
     /// Whether nothing is under way, and no header is being received.
@@ -160,6 +172,7 @@ impl Session {
 impl Observer for Session {
     fn bytes_arrived(&self, bytes: &[u8]) -> io::Result<()> {
         let now = Instant::now();
+        self.0.first_byte.set(None);
         let mut guard = self.0.guard.borrow_mut();
         guard.arrived(bytes, now).map_err(io::Error::other)?;
         self.0.deadlines.borrow_mut().receives_header(guard.open_block(), now);

@@ -28,13 +28,13 @@ const PRESSURE_IS_NOTED: Duration = Duration::from_mins(1);
 /// Answers a request for a form's endpoint.
 pub(super) async fn answer(
     desk: &Arc<Desk>,
+    live: &Live,
     form: &'static Form,
     peer: Peer,
     head: &Parts,
     body: &mut Incoming,
 ) -> Answer {
-    // One state of the configuration for the whole request, whatever is reloaded meanwhile.
-    let (live, now) = (desk.live.load_full(), Instant::now());
+    let now = Instant::now();
     let source = Source::from(client_of(peer, &head.headers, &live.options));
     let (result, standings) = if head.method == Method::POST {
         let decision = live.limiter.take(source, form, now);
@@ -42,7 +42,7 @@ pub(super) async fn answer(
             Admission::Allowed { over_form_limit } => {
                 let sender =
                     Sender { peer, source, rate: rate(decision.standings.as_ref()), over_form_limit };
-                submit(desk, &live, form, &sender, head, body).await
+                submit(desk, live, form, &sender, head, body).await
             }
             Admission::Refused { retry_after, .. } => {
                 note_pressure(desk, source, form);

@@ -11,7 +11,7 @@ use hyper::body::{Body as _, Incoming};
 use super::answer::{Answer, bad_request, secure};
 use super::metrics::{Class, Seen};
 use super::socket::{Peer, Scheme};
-use super::{Desk, access_log, ambiguity, body, get_page, post_form, tls};
+use super::{Desk, Live, access_log, ambiguity, body, get_page, post_form, tls};
 use crate::inbox::form::{CONTACT, WAITLIST};
 use crate::pages::path;
 
@@ -23,13 +23,14 @@ pub(super) async fn answer(
     request: Request<Incoming>,
 ) -> Answer {
     let began = Instant::now();
+    // One state of site and configuration for the whole request, whatever is reloaded meanwhile.
+    let live = desk.live.load();
     let (head, mut body) = request.into_parts();
-    let (mut answer, seen) = route(desk, scheme, peer, &head, &mut body).await;
+    let (mut answer, seen) = route(desk, &live, scheme, peer, &head, &mut body).await;
     let took = began.elapsed();
     desk.metrics.request(seen, answer.status(), took);
-    let options = &desk.live.load().options;
-    if options.log_requests {
-        access_log::log(options, peer, &head, seen, &answer, took);
+    if live.options.log_requests {
+        access_log::log(&live, peer, &head, seen, &answer, took);
     }
     // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
     // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
@@ -41,7 +42,7 @@ pub(super) async fn answer(
     }
     // In the clear anybody could have written it, and browsers do not believe it there (RFC 6797 §7.2).
     if scheme == Scheme::Https
-        && let Some(hsts) = &desk.live.load().options.tls.hsts
+        && let Some(hsts) = &live.options.tls.hsts
     {
         answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
     }
@@ -51,6 +52,7 @@ pub(super) async fn answer(
 /// The answer, and what it is counted as.
 async fn route(
     desk: &Arc<Desk>,
+    live: &Live,
     scheme: Scheme,
     peer: Peer,
     head: &Parts,
@@ -64,7 +66,7 @@ async fn route(
     if !names_its_host(head) {
         return (bad_request("the request must name exactly one host"), NONE);
     }
-    if let Some(answer) = tls::elsewhere(&desk.live.load().options, scheme, peer, head) {
+    if let Some(answer) = tls::elsewhere(&live.options, scheme, peer, head) {
         return (answer, Seen::other(Class::Redirect));
     }
     let path = match path::decode(head.uri.path()) {
@@ -72,10 +74,10 @@ async fn route(
         Err(error) => return (bad_request(&error.to_string()), NONE),
     };
     match &*path {
-        "/api/waitlist" => (post_form::answer(desk, &WAITLIST, peer, head, body).await, FORM),
-        "/api/contact" => (post_form::answer(desk, &CONTACT, peer, head, body).await, FORM),
+        "/api/waitlist" => (post_form::answer(desk, live, &WAITLIST, peer, head, body).await, FORM),
+        "/api/contact" => (post_form::answer(desk, live, &CONTACT, peer, head, body).await, FORM),
         // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
-        path => get_page::answer(&desk.live.load().site, path, head),
+        path => get_page::answer(&live.site, path, head),
     }
 }
 

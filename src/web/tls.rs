@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use http::StatusCode;
 use http::header::HeaderValue;
 use rustls_acme::is_tls_alpn_challenge;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -24,6 +25,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
+use super::answer::{secure, text};
 use super::metrics::Shed;
 use super::protocol::Protocol;
 use super::socket::Stream;
@@ -232,10 +234,14 @@ async fn refuse_plain(mut stream: Stream) -> io::Result<()> {
     let mut limited = (&mut stream).take(PLAIN_REQUEST as u64);
     while !request.ends_with(b"\r\n\r\n") && limited.read_buf(&mut request).await? > 0 {}
     let body = "This port speaks HTTPS, and the request came in plain HTTP. Ask again with https://.\n";
-    let head =
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
-    let answer = format!("{head}Connection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    stream.write_all(answer.as_bytes()).await?;
+    let mut answer =
+        format!("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: {}\r\n", body.len())
+            .into_bytes();
+    for (name, value) in secure(text(StatusCode::BAD_REQUEST, body)).headers() {
+        answer.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    answer.extend([b"\r\n", body.as_bytes()].concat());
+    stream.write_all(&answer).await?;
     stream.shutdown().await
 }
 

@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::support::load::Load;
+use crate::support::tls::Authority;
 use crate::support::{Desk, frontdesk};
 
 /// A site of the test's own, as `init` makes it.
@@ -127,6 +128,39 @@ fn what_is_settled_at_the_start_is_told_when_it_changes() {
     until("the note", || {
         desk.log().contains("`server.workers` takes effect when the server is started again")
     });
+}
+
+#[test]
+fn what_is_settled_at_the_start_stays_so_with_all_that_follows_from_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = site(folder.path());
+    let (chain, key) = Authority::new().issue();
+    std::fs::write(site.join("chain.pem"), chain).expect("it can be written");
+    std::fs::write(site.join("key.pem"), key).expect("it can be written");
+    let desk = Desk::with(&site, &[]);
+    let own = desk.get("/llms.txt", &[]).text().to_owned();
+    let configuration = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
+    let tls = "[tls]\nlisten = \"127.0.0.1:0\"\ncertificate = \"chain.pem\"\nkey = \"key.pem\"\n";
+    let configuration = configuration.replace("[tls]\n", tls);
+    let configuration = configuration.replace("[store]\n", "[store]\nurl = \"sqlite:other.sqlite\"\n");
+    for reloads in 1..=2 {
+        write(&site.join("frontdesk.toml"), &configuration);
+        hang_up(&desk);
+        until("the reload", || desk.log().matches("read again").count() == reloads);
+        for key in ["tls", "tls.listen", "store.url"] {
+            let said = format!("`{key}` takes effect when the server is started again");
+            assert_eq!(desk.log().matches(&said).count(), reloads, "{key}");
+        }
+    }
+    // Nobody listens for TLS yet: nobody may be sent there.
+    assert_eq!(desk.get("/", &[]).status, 200);
+    assert_eq!(desk.get("/llms.txt", &[]).text(), own);
+    let metrics = desk.ops("/metrics").text().to_owned();
+    assert!(metrics.contains("\nfrontdesk_inbox_readable 1\n"), "the inbox is where it was: {metrics}");
+    // What is faulty in that is a fault all the same.
+    std::fs::write(site.join("key.pem"), "none").expect("it can be written");
+    hang_up(&desk);
+    until("the refusal", || desk.log().contains("nothing is changed"));
 }
 
 #[test]

@@ -147,6 +147,16 @@ fn plain_requests_are_sent_to_https_and_hsts_is_told_there_alone() {
 }
 
 #[test]
+fn the_log_of_requests_does_not_say_where_a_visitor_wanted_to_go_who_is_sent_elsewhere() {
+    let desk = SecureDesk::start(&[("FRONTDESK_LOG__REQUESTS", "true")]);
+    assert_eq!(desk.desk.get("/ada@example.com", &[]).status, 308);
+    assert_eq!(desk.desk.get("/developers/", &[]).status, 308);
+    desk.says("\"path\":\"/developers/\"");
+    desk.says("\"path\":\"-\"");
+    assert!(!desk.desk.log().contains("ada@"), "{}", desk.desk.log());
+}
+
+#[test]
 fn redirect_and_hsts_can_be_switched_off() {
     let desk = SecureDesk::start(&[("FRONTDESK_TLS__REDIRECT", "false"), ("FRONTDESK_TLS__HSTS", "off")]);
     assert_eq!(desk.desk.get("/", &[]).status, 200);
@@ -169,6 +179,7 @@ fn plain_http_on_the_tls_port_is_answered_in_plain_words() {
     let answer = connection.request("GET", "/", &[], b"").expect("an answer");
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("https://"));
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     assert!(connection.rest().is_ok_and(|rest| rest.is_empty()), "and the connection ends");
     // Anything else is ended with an alert, or without a word.
     for nonsense in [&b"\x00\x01\x02"[..], b"\x16\x03\x01\xff\xff", b"\x80\x2e\x01\x03\x01"] {
@@ -196,6 +207,13 @@ fn a_handshake_that_stalls_is_ended() {
         let began = Instant::now();
         let _ = connection.rest();
         assert!(began.elapsed() < Duration::from_secs(5), "{beginning:?} was kept for {:?}", began.elapsed());
+    }
+    for protocol in ["http/1.1", "h2"] {
+        let client = desk.authority.client().offering(&[protocol]);
+        let mut silent = client.connect(desk.address()).expect("hands are shaken");
+        let began = Instant::now();
+        let _ = silent.rest();
+        assert!(began.elapsed() < Duration::from_secs(5), "{protocol}: {:?}", began.elapsed());
     }
     // A byte now and then buys no time, and after the handshake the deadlines of HTTP hold.
     let mut trickling = TcpStream::connect(desk.address()).expect("it listens");

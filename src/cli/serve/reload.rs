@@ -99,19 +99,23 @@ impl Reloader {
         if faults.iter().any(|fault| fault.severity == Severity::Error) {
             return Err(faults);
         }
-        let config = config.at(self.address);
-        faults.extend(config.certificate_faults());
+        // Asked of all that is configured, the next start's part included.
+        faults.extend(config.clone().at(self.address).certificate_faults());
         if faults.iter().any(|fault| fault.severity == Severity::Error) {
             return Err(faults);
         }
+        let waiting = self.what_waits(&config);
+        let mut config = self.without_what_waits(config).at(self.address);
         let (site, found) = site::load(&self.folder, &config);
         faults.extend(found);
         let Some(site) = site else { return Err(faults) };
         site.compress(super::COMPRESSED_AT_START);
 
         // From here on nothing can go wrong any more.
-        self.tell_what_waits(&config);
-        super::raise_descriptor_limit(&config);
+        for key in waiting {
+            tracing::warn!("`{key}` takes effect when the server is started again");
+        }
+        super::raise_descriptor_limit(&mut config);
         let before = self.desk.live.load_full();
         let limiter = if config.limits == self.config.limits {
             before.limiter.clone()
@@ -151,8 +155,8 @@ impl Reloader {
         Ok(live)
     }
 
-    /// Some things are settled when the server starts.
-    fn tell_what_waits(&self, config: &Config) {
+    /// The keys that say something else than at the start, by which they are settled.
+    fn what_waits(&self, config: &Config) -> Vec<&'static str> {
         let settled = [
             ("server.listen", config.listen != self.config.listen),
             ("tls.listen", config.tls_listen != self.config.tls_listen),
@@ -160,10 +164,28 @@ impl Reloader {
             ("server.ops_listen", config.ops_listen != self.config.ops_listen),
             ("server.workers", config.web.workers != self.config.web.workers),
             ("store.url", config.store.path != self.config.store.path),
+            ("log.format", config.log.format != self.config.log.format),
+            ("log.level", config.log.level != self.config.log.level),
         ];
-        for (key, _) in settled.iter().filter(|(_, has_changed)| *has_changed) {
-            tracing::warn!("`{key}` takes effect when the server is started again");
+        settled.into_iter().filter(|(_, has_changed)| *has_changed).map(|(key, _)| key).collect()
+    }
+
+    /// The configuration with all of that as it is in the running server: what else follows from it must not be ahead of it. Who
+    /// was sent to an address over TLS would find nobody there, and figures would be of an inbox that is not used.
+    fn without_what_waits(&self, mut config: Config) -> Config {
+        let running = &self.config;
+        config.listen.clone_from(&running.listen);
+        config.tls_listen.clone_from(&running.tls_listen);
+        config.ops_listen.clone_from(&running.ops_listen);
+        config.web.workers = running.web.workers;
+        if config.web.tls.source.is_some() != running.web.tls.source.is_some() {
+            config.web.tls.redirect.clone_from(&running.web.tls.redirect);
         }
+        config.web.tls.source.clone_from(&running.web.tls.source);
+        config.store.path.clone_from(&running.store.path);
+        config.web.inbox.clone_from(&running.web.inbox);
+        config.log = running.log;
+        config
     }
 }
 

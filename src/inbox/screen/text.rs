@@ -444,12 +444,13 @@ fn link(text: &str, at: usize) -> Option<(Link<'_>, usize)> {
     let scheme = ["https://", "http://"].into_iter().find(|scheme| begins(scheme));
     let mut host = at + scheme.map_or(0, str::len);
     if scheme.is_none() {
+        // What a name may go on with is looked at from its beginning only, or `a-a-a-…` would be read again and again.
+        if at > 0 && matches!(bytes[at - 1], b'@' | b'/' | b'.' | b'-' | b'_') {
+            return None;
+        }
         // Most words end here: nothing in them is a dot.
         let word = rest.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'-').unwrap_or(rest.len());
         if rest.get(word) != Some(&b'.') || rest.get(word + 1).is_none_or(|b| !b.is_ascii_alphanumeric()) {
-            return None;
-        }
-        if at > 0 && matches!(bytes[at - 1], b'@' | b'/' | b'.' | b'-' | b'_') {
             return None;
         }
     }
@@ -598,6 +599,28 @@ mod tests {
                 .filter_map(|token| if let Token::Link(link) = token { Some(link.domain) } else { None })
                 .collect();
             assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_time_that_reading_takes_grows_with_the_text_and_no_faster() {
+        // With its square, the first of these would take more than an hour.
+        for piece in [
+            "a-",
+            "a.",
+            "a:",
+            "a@",
+            "a/",
+            "a_",
+            "a.b-",
+            "a.b:",
+            "http:",
+            "http://",
+            "http://a@",
+            "[url=",
+            "a\u{ad}",
+        ] {
+            assert!(Reader::new(&piece.repeat(500_000)).count() > 0, "{piece}");
         }
     }
 
