@@ -430,6 +430,16 @@ mod tests {
     }
 
     #[test]
+    fn every_prepared_encoding_is_chosen_by_its_own_token() {
+        assert_eq!(Encoding::PREFERENCE.map(Encoding::token), [Some("br"), Some("zstd"), Some("gzip")]);
+        assert_eq!(Encoding::Identity.token(), None);
+        for encoding in Encoding::PREFERENCE {
+            let token = encoding.token().unwrap();
+            assert_eq!(choose_encoding([token.as_bytes()], |_| true), encoding, "{token}");
+        }
+    }
+
+    #[test]
     fn encodings_follow_their_qualities() {
         let all = |_| true;
         for (header, expected) in [
