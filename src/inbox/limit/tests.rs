@@ -157,6 +157,14 @@ fn switched_off_it_counts_nothing() {
 }
 
 #[test]
+fn who_was_here_is_not_shown() {
+    for enabled in [true, false] {
+        let limiter = Limiter::sized(&Options { enabled, ..tiny(1) }, 4, 4);
+        assert_eq!(format!("{limiter:?}"), format!("Limiter {{ enabled: {enabled}, .. }}"));
+    }
+}
+
+#[test]
 fn the_number_of_sources_is_estimated_until_they_have_recovered() {
     let (limiter, start) = (Limiter::sized(&tiny(10), 16, 12), Instant::now());
     assert_eq!(limiter.sources(), 0);
