@@ -51,12 +51,20 @@ struct Phrase {
     steps: Vec<Step>,
 }
 
+/// A phrase that begins with a word.
+#[derive(Clone, Copy)]
+struct Lead {
+    phrase: u16,
+    /// What its second step asks for, as [`near`] tells it: most phrases are given up without a look at their steps.
+    near: u64,
+}
+
 struct Lexicon {
     /// Open addressing: hashes of words and their numbers, a power of two of them, most of them free.
     table: Vec<(u32, Id)>,
     phrases: Vec<Phrase>,
     /// By the number of the first word.
-    first: Vec<Vec<u16>>,
+    first: Vec<Vec<Lead>>,
     /// Words that say enough alone to be looked for in disguise.
     telling: Vec<bool>,
     /// What stands for all numbers, written `0`.
@@ -116,8 +124,9 @@ impl Lexicon {
         }
         let number = u16::try_from(self.phrases.len()).unwrap_or(u16::MAX);
         if let Some(step) = steps.first() {
+            let near = steps.get(1).map_or(ALWAYS_NEAR, |step| near(&step.words));
             for id in step.words.clone() {
-                self.first[usize::from(id)].push(number);
+                self.first[usize::from(id)].push(Lead { phrase: number, near });
                 self.telling[usize::from(id)] |= steps.len() == 1 && weight >= 3;
             }
         }
@@ -229,8 +238,12 @@ impl Words {
             if matches!(*id, UNKNOWN | BREAK) {
                 continue;
             }
-            for number in &lexicon.first[usize::from(*id)] {
-                let number = usize::from(*number);
+            let around = ALWAYS_NEAR | near(self.ids[at + 1..].iter().take(GAP + 1));
+            for lead in &lexicon.first[usize::from(*id)] {
+                if lead.near & around == 0 {
+                    continue;
+                }
+                let number = usize::from(lead.phrase);
                 let phrase = &lexicon.phrases[number];
                 if !found[number] && follows(&phrase.steps[1..], &self.ids[at + 1..]) {
                     found[number] = true;
@@ -242,6 +255,14 @@ impl Words {
         weights
     }
 }
+
+/// Words as bits, many words to a bit: where two sets of words have no bit in common, they have no word in common.
+fn near<'a>(ids: impl IntoIterator<Item = &'a Id>) -> u64 {
+    ids.into_iter().fold(0, |bits, id| bits | 1 << (id % 64))
+}
+
+/// Stands for what is there whatever follows.
+const ALWAYS_NEAR: u64 = 1;
 
 /// Phrases have few steps and fewer gaps, so that the work for each word of a text is bounded.
 fn follows(steps: &[Step], ids: &[Id]) -> bool {
