@@ -253,6 +253,11 @@ mod tests {
     }
 
     #[test]
+    fn what_came_is_not_shown() {
+        assert_eq!(format!("{:?}", new().0), "Repeats { .. }");
+    }
+
+    #[test]
     fn memory_is_one_mebibyte_whatever_comes() {
         assert_eq!(SETS * size_of::<[Place; WAYS]>(), 1 << 20);
     }
