@@ -372,6 +372,8 @@ mod tests {
             (vec![step(false, 5)], vec![9, 5], true),
             (vec![step(false, 5)], vec![], false),
             (vec![step(false, 5)], vec![1, 5], false),
+            (vec![step(false, 5), step(false, 5)], vec![5], false),
+            (vec![step(false, 5), step(false, 5)], vec![5, 5], true),
             (vec![step(true, 5)], vec![5], true),
             (vec![step(true, 5)], vec![1, 1, 1, 5], true),
             (vec![step(true, 5)], vec![1, 1, 1, 1, 5], false),
