@@ -327,16 +327,12 @@ mod tests {
              [nonsense]\n4 casino\n[pills]\ncasino alone\n1 7 day",
         );
         let topic = |name: &str| TOPICS.iter().position(|(known, _)| *known == name).unwrap();
-        let read: Vec<(usize, u32, Vec<(bool, usize)>)> = lexicon
-            .phrases
-            .iter()
-            .map(|phrase| {
-                let steps = phrase.steps.iter().map(|step| (step.gap, step.words.len())).collect();
-                (phrase.topic, phrase.weight, steps)
-            })
-            .collect();
+        let steps = |phrase: &Phrase| -> Vec<(bool, usize)> {
+            phrase.steps.iter().map(|step| (step.gap, step.words.len())).collect()
+        };
+        let read = lexicon.phrases.iter().map(|phrase| (phrase.topic, phrase.weight, steps(phrase)));
         assert_eq!(
-            read,
+            read.collect::<Vec<_>>(),
             [
                 (topic("money"), 3, vec![(false, 1)]),
                 (topic("money"), 2, vec![(false, 2), (true, 1), (false, 1), (false, 2)]),
