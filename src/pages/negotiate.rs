@@ -187,11 +187,11 @@ fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     split(line, b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
+/// What stands before the first `;`, and the rest with it: an empty parameter is no parameter.
 fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
-    match member.iter().position(|byte| *byte == b';') {
-        Some(at) => (member[..at].trim_ascii_end(), &member[at + 1..]),
-        None => (member, &[]),
-    }
+    let end = member.iter().position(|byte| *byte == b';').unwrap_or(member.len());
+    let (name, parameters) = member.split_at(end);
+    (name.trim_ascii_end(), parameters)
 }
 
 /// The weight among `parameters`, 1000 where there is none; none if it cannot be read.
@@ -221,10 +221,11 @@ fn qvalue(value: &[u8]) -> Option<Quality> {
         thousandths = thousandths * 10 + fraction.get(place).map_or(0, |digit| Quality::from(digit - b'0'));
     }
     let beyond = fraction.iter().skip(3).any(|digit| *digit != b'0');
+    let thousandths = thousandths.max(Quality::from(beyond));
     match whole {
-        b"1" if thousandths == 0 && !beyond => Some(1000),
-        b"0" => Some(if thousandths == 0 && beyond { 1 } else { thousandths }),
-        b"" if !fraction.is_empty() => Some(if thousandths == 0 && beyond { 1 } else { thousandths }),
+        b"1" if thousandths == 0 => Some(1000),
+        b"0" => Some(thousandths),
+        b"" if !fraction.is_empty() => Some(thousandths),
         _ => None,
     }
 }
@@ -377,6 +378,7 @@ mod tests {
             ("text/markdown;q=", Some(Html)),
             ("text/markdown;q=\"1\"", Some(Html)),
             ("text/markdown;q=1.001", Some(Html)),
+            ("text/markdown;q=1.0001", Some(Html)),
             ("text/markdown;q=.", Some(Html)),
         ]);
         assert_eq!(choose([]), Some(Html), "no header at all");
@@ -395,6 +397,12 @@ mod tests {
             ("a/b;\"\\\"\\\"\\\", text/markdown;q=0.1", Some(Markdown)),
             ("text/x;a=\"b, text/markdown", Some(Markdown)),
             ("a/b;c=\"d,e;f\", text/markdown", Some(Markdown)),
+            ("a/b, text/markdown;c=\"d\"", Some(Markdown)),
+            ("a/b;c=\", text/markdown, d\", text/html", Some(Html)),
+            ("a/b;c=\"\\\", text/markdown, d\", text/html", Some(Html)),
+            ("a/b;c=\"d\";e=\", text/markdown, f\", text/html", Some(Html)),
+            ("text/markdown;c=\";q=0;\"", Some(Markdown)),
+            ("text/markdown;c=\"\"", Some(Markdown)),
             ("text/plain;x=\"\\\", text/html\", text/markdown", Some(Markdown)),
         ]);
     }
@@ -415,6 +423,9 @@ mod tests {
             ("text/html;q=0.4000, text/markdown;q=0.4001", Some(Markdown)),
             ("application/json, text/html;q=.9", Some(Html)),
             ("text/markdown;q=0.0001", Some(Markdown)),
+            ("text/html;q=.0, text/markdown;q=.0001", Some(Markdown)),
+            ("text/html;q=.0000, text/markdown;q=.0", None),
+            ("text/html;q=.5001, text/markdown;q=.5", Some(Markdown)),
             ("text/html;q=1., text/markdown;q=0.9", Some(Html)),
             ("text/markdown; q = 0", None),
             ("text/html;q = 0.2, text/markdown;q=0.5", Some(Markdown)),
@@ -427,6 +438,16 @@ mod tests {
         assert_eq!(choose(lines), Some(Markdown));
         let lines: [&[u8]; 3] = [b"", b"nonsense", b"application/json"];
         assert_eq!(choose(lines), None);
+    }
+
+    #[test]
+    fn every_prepared_encoding_is_chosen_by_its_own_token() {
+        assert_eq!(Encoding::PREFERENCE.map(Encoding::token), [Some("br"), Some("zstd"), Some("gzip")]);
+        assert_eq!(Encoding::Identity.token(), None);
+        for encoding in Encoding::PREFERENCE {
+            let token = encoding.token().unwrap();
+            assert_eq!(choose_encoding([token.as_bytes()], |_| true), encoding, "{token}");
+        }
     }
 
     #[test]

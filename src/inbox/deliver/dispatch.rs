@@ -260,10 +260,15 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
     use crate::inbox::deliver::outcome::Failure;
+    use crate::inbox::delivery::Next;
+    use crate::inbox::submission::{Status, Submission};
 
     const START: Duration = Duration::ZERO;
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     #[test]
     fn repeated_attempts_leave_half_of_the_places_to_first_ones() {
@@ -397,6 +402,141 @@ mod tests {
         assert_eq!(lane.wakes_at(START), None);
         lane.switch(true);
         assert_eq!(lane.room(START), Room { any: 2, again: 1 });
+    }
+
+    #[test]
+    fn a_pause_lasts_while_anything_is_under_way_and_until_its_last_moment() {
+        for under_way in [&[false][..], &[true], &[false, true]] {
+            let mut lane = Lane::new(4);
+            for again in under_way {
+                lane.begin(*again);
+            }
+            for _ in 0..TRIP_AFTER {
+                fail(&mut lane, Cause::Channel, START);
+            }
+            assert_eq!(lane.wakes_at(START), None, "{under_way:?}");
+            assert_eq!(lane.room(FIRST_PAUSE), Room::default(), "{under_way:?}");
+            for again in under_way {
+                lane.end(*again, &failed(Cause::Channel), START);
+            }
+            assert_eq!(lane.wakes_at(START), Some(FIRST_PAUSE), "{under_way:?}");
+            assert_eq!(lane.wakes_at(FIRST_PAUSE), None, "it is a matter of time no more");
+            assert_eq!(lane.room(FIRST_PAUSE), Room { any: 1, again: 1 });
+        }
+    }
+
+    #[test]
+    fn an_outage_is_told_by_how_long_it_was() {
+        for (seconds, after_outage) in [(29, false), (30, true), (31, true)] {
+            let mut lane = Lane::new(4);
+            let began = Duration::from_secs(1000);
+            for _ in 0..TRIP_AFTER {
+                fail(&mut lane, Cause::Channel, began);
+            }
+            lane.begin(false);
+            let turn = lane.end(false, &fine(), began + Duration::from_secs(seconds));
+            assert_eq!(turn, Turn::Resumed { after_outage }, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn what_has_begun_is_under_way_in_its_channel_until_it_ends() {
+        let mut roster = roster();
+        let claims = Claims { claimed: vec![claimed(1, false), claimed(2, true)], ..Claims::default() };
+        let begun = roster.begin(0, claims.clone(), NOW, START);
+        assert_eq!((begun.claimed, begun.switched), (claims.claimed, None));
+        assert_eq!(roster.under_way(), [claimed(1, false).lease, claimed(2, true).lease]);
+        assert_eq!(rooms(&roster), [Room { any: 2, again: 1 }, Room { any: 1, again: 1 }]);
+        assert_eq!(roster.target(1).name, "mail");
+        assert_eq!(roster.end(0, &claimed(1, false).lease, false, &fine(), START), Turn::None);
+        assert_eq!(roster.under_way(), [claimed(2, true).lease]);
+        assert_eq!(rooms(&roster), [Room { any: 3, again: 1 }, Room { any: 1, again: 1 }]);
+    }
+
+    #[test]
+    fn a_channel_that_was_switched_elsewhere_is_told_once() {
+        let mut roster = roster();
+        let off = || Claims { is_off: true, ..Claims::default() };
+        let begun = roster.begin(0, off(), NOW, START);
+        assert_eq!((begun.switched, begun.sleep), (Some(false), None));
+        assert_eq!(rooms(&roster)[0], Room::default());
+        let begun = roster.begin(0, off(), NOW, START);
+        assert_eq!((begun.switched, begun.sleep), (None, None));
+        let begun = roster.begin(0, Claims::default(), NOW, START);
+        assert_eq!((begun.switched, begun.sleep), (Some(true), Some(SHORTEST_SLEEP)));
+        assert_eq!(rooms(&roster)[0], Room { any: 4, again: 2 });
+        let begun = roster.begin(0, Claims::default(), NOW, START);
+        assert_eq!((begun.switched, begun.sleep), (None, None));
+    }
+
+    #[test]
+    fn it_sleeps_until_something_is_due_for_which_there_is_room() {
+        let at = |milliseconds| Some(Timestamp::from_millisecond(milliseconds).unwrap());
+        let check = |under_way: &[bool], first, again, expected: Option<u64>| {
+            let claimed = (1..).zip(under_way).map(|(n, again)| claimed(n, *again)).collect();
+            let claims = Claims { claimed, next: Next { first, again }, ..Claims::default() };
+            let sleep = roster().begin(0, claims, NOW, START).sleep;
+            assert_eq!(sleep, expected.map(Duration::from_millis), "{under_way:?} {first:?} {again:?}");
+        };
+        check(&[], None, None, None);
+        check(&[], at(60_000), at(30_000), Some(30_000));
+        check(&[], at(20_000), at(30_000), Some(20_000));
+        check(&[true, true], at(60_000), at(30_000), Some(60_000));
+        check(&[true, true], None, at(30_000), None);
+        check(&[false; 4], at(60_000), at(30_000), None);
+        // What is overdue has just failed to be claimed.
+        check(&[], at(-1), None, Some(50));
+        check(&[], at(49), None, Some(50));
+        check(&[], at(51), None, Some(51));
+    }
+
+    #[test]
+    fn a_paused_channel_sleeps_for_what_is_left_of_the_pause_however_much_is_due() {
+        let mut roster = roster();
+        for _ in 0..TRIP_AFTER {
+            fail(&mut roster.posts[0].1, Cause::Channel, START);
+        }
+        let noted = Claims {
+            is_paused: true,
+            next: Next { first: Some(NOW), again: Some(NOW) },
+            ..Claims::default()
+        };
+        let later = Duration::from_secs(2);
+        let begun = roster.begin(0, noted, NOW, later);
+        assert_eq!(begun.sleep, Some(FIRST_PAUSE.saturating_sub(later)));
+        // What the store had claimed before it heard of the pause is sent all the same, and ends no pause.
+        let claims = Claims { claimed: vec![claimed(1, false)], ..Claims::default() };
+        assert_eq!(roster.begin(0, claims, NOW, later).claimed, [claimed(1, false)]);
+        assert!(roster.posts[0].1.is_paused());
+    }
+
+    fn roster() -> Roster {
+        let channel = |name: &str| Target { name: name.to_owned(), leads_to: String::new() };
+        Roster::new([(channel("crm"), 4), (channel("mail"), 1)])
+    }
+
+    fn rooms(roster: &Roster) -> Vec<Room> {
+        roster.wants(START).into_iter().map(|want| want.room).collect()
+    }
+
+    fn claimed(n: u8, again: bool) -> Claimed {
+        let id = Uuid::from_u128(n.into());
+        let submission = Submission {
+            id,
+            form: "contact".to_owned(),
+            received_at: NOW,
+            status: Status::Waiting,
+            held: None,
+            screening: None,
+            released_at: None,
+            agent: None,
+            fields: Vec::new(),
+            sealed: None,
+            source: String::new(),
+            repeats: 0,
+        };
+        let lease = Lease { submission: id, channel: "crm".to_owned(), number: 1 };
+        Claimed { lease, submission, failures: u32::from(again), again }
     }
 
     fn fail(lane: &mut Lane, cause: Cause, now: Duration) -> Turn {

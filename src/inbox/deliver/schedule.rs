@@ -77,8 +77,9 @@ fn delay(id: Uuid, failures: u32) -> Option<Duration> {
     let seconds = *DELAYS.get(usize::try_from(failures).ok()?)?;
     let millis = seconds * 1000;
     let spread = millis / 5;
-    let (high, low) = id.as_u64_pair();
-    Some(Duration::from_millis(millis - spread / 2 + mix(high ^ low ^ u64::from(failures)) % (spread + 1)))
+    // The second half of a UUID version 7 is mostly random.
+    let (_, random) = id.as_u64_pair();
+    Some(Duration::from_millis(millis - spread / 2 + mix(random.wrapping_add(failures.into())) % spread))
 }
 
 /// Spreads a number evenly over all others (SplitMix64's finaliser).
@@ -114,6 +115,30 @@ mod tests {
     }
 
     #[test]
+    fn each_wait_is_up_to_a_tenth_longer_or_shorter_than_the_schedule_says() {
+        let (minute, hour) = (60, 60 * 60);
+        let schedule =
+            [5, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour];
+        for (failures, seconds) in (0..).zip(schedule.map(Duration::from_secs)) {
+            let waits = (0..1000).filter_map(|n| delay(Uuid::from_u128(n), failures));
+            let (shortest, longest) =
+                waits.fold((Duration::MAX, Duration::ZERO), |(a, b), wait| (a.min(wait), b.max(wait)));
+            assert!(
+                shortest >= seconds * 9 / 10 && shortest < seconds * 91 / 100,
+                "{shortest:?} of {seconds:?}"
+            );
+            assert!(
+                longest <= seconds * 11 / 10 && longest > seconds * 109 / 100,
+                "{longest:?} of {seconds:?}"
+            );
+            // What keeps a delivery from lying too far ahead must leave it as it is.
+            assert_eq!(longest_wait(failures + 1), (seconds * 11 / 10).max(Duration::from_millis(281_600)));
+        }
+        assert_eq!(longest_wait(0), Duration::from_millis(281_600), "an interruption's longest, and a tenth");
+        assert_eq!(longest_wait(100), longest_wait(9));
+    }
+
+    #[test]
     fn what_failed_together_does_not_come_back_together() {
         let mut waits: Vec<Duration> = (0..1000).filter_map(|n| delay(Uuid::from_u128(n), 1)).collect();
         waits.sort();
@@ -130,7 +155,7 @@ mod tests {
         check(&Outcome::failed(Cause::Channel, "refused"), 9, Verdict::Parked);
         check(&Outcome::failed(Cause::Notice, "400"), 9, Verdict::Parked);
         for cause in [Cause::Channel, Cause::Notice] {
-            let expected = Verdict::Again(later(NOW, delay(Uuid::nil(), 8).unwrap()));
+            let expected = Verdict::Again(NOW + delay(Uuid::nil(), 8).unwrap());
             check(&Outcome::failed(cause, "later"), 8, expected);
         }
     }
@@ -145,16 +170,16 @@ mod tests {
             })
         };
         let hour = Duration::from_hours(1);
-        check(&asked(hour), 0, Verdict::Again(later(NOW, hour)));
+        check(&asked(hour), 0, Verdict::Again(NOW + hour));
         // Never sooner than the schedule, or ten attempts would be over in ten seconds.
         let scheduled = delay(Uuid::nil(), 1).unwrap();
-        check(&asked(Duration::from_secs(1)), 1, Verdict::Again(later(NOW, scheduled)));
-        check(&asked(hour * 10_000), 0, Verdict::Again(later(NOW, LONGEST_DELAY)));
+        check(&asked(Duration::from_secs(1)), 1, Verdict::Again(NOW + scheduled));
+        check(&asked(hour * 10_000), 0, Verdict::Again(NOW + LONGEST_DELAY));
     }
 
     #[test]
     fn an_interrupted_attempt_is_repeated_at_once_and_then_ever_later() {
-        let seconds = |n| Verdict::Again(later(NOW, Duration::from_secs(n)));
+        let seconds = |n| Verdict::Again(NOW + Duration::from_secs(n));
         for (interrupted, expected) in
             [(1, seconds(0)), (2, seconds(1)), (3, seconds(2)), (10, seconds(256)), (19, seconds(256))]
         {
@@ -176,10 +201,27 @@ mod tests {
                 let Verdict::Again(at) = judge_interrupted(interrupted, NOW) else {
                     panic!("it is tried again")
                 };
-                assert!(at <= later(NOW, longest_wait(failures)));
+                assert!(at <= NOW + longest_wait(failures));
             }
             assert!(longest_wait(failures) <= LONGEST_DELAY);
         }
+    }
+
+    #[test]
+    fn numbers_are_mixed_as_splitmix64_mixes_them() {
+        const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+        for (from, expected) in [
+            (0, 0xe220_a839_7b1d_cdaf),
+            (GAMMA, 0x6e78_9e6a_a1b9_65f4),
+            (GAMMA.wrapping_mul(2), 0x06c4_5d18_8009_454f),
+        ] {
+            assert_eq!(mix(from), expected, "{from:x}");
+        }
+    }
+
+    #[test]
+    fn what_would_be_due_after_the_end_of_all_calendars_is_due_then() {
+        assert_eq!(judge_interrupted(2, Timestamp::MAX), Verdict::Again(Timestamp::MAX));
     }
 
     fn check(outcome: &Outcome, failures: u32, expected: Verdict) {

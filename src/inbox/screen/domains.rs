@@ -175,5 +175,6 @@ mod tests {
         {
             assert_eq!(Domains::parse(text), Err(NotADomain(line)), "{text:?}");
         }
+        assert_eq!(NotADomain(7).to_string(), "has no domain such as \"example.com\" in line 7");
     }
 }

@@ -51,12 +51,20 @@ struct Phrase {
     steps: Vec<Step>,
 }
 
+/// A phrase that begins with a word.
+#[derive(Clone, Copy)]
+struct Lead {
+    phrase: u16,
+    /// What its second step asks for, as [`near`] tells it: most phrases are given up without a look at their steps.
+    near: u64,
+}
+
 struct Lexicon {
     /// Open addressing: hashes of words and their numbers, a power of two of them, most of them free.
     table: Vec<(u32, Id)>,
     phrases: Vec<Phrase>,
     /// By the number of the first word.
-    first: Vec<Vec<u16>>,
+    first: Vec<Vec<Lead>>,
     /// Words that say enough alone to be looked for in disguise.
     telling: Vec<bool>,
     /// What stands for all numbers, written `0`.
@@ -116,8 +124,9 @@ impl Lexicon {
         }
         let number = u16::try_from(self.phrases.len()).unwrap_or(u16::MAX);
         if let Some(step) = steps.first() {
+            let near = steps.get(1).map_or(ALWAYS_NEAR, |step| near(0, &step.words));
             for id in step.words.clone() {
-                self.first[usize::from(id)].push(number);
+                self.first[usize::from(id)].push(Lead { phrase: number, near });
                 self.telling[usize::from(id)] |= steps.len() == 1 && weight >= 3;
             }
         }
@@ -126,11 +135,8 @@ impl Lexicon {
 
     fn slot(&self, hash: u64) -> usize {
         let (place, tag) = split(hash);
-        let mut at = place;
-        while self.table[at].1 != UNKNOWN && self.table[at].0 != tag {
-            at = (at + 1) % SLOTS;
-        }
-        at
+        let fits = |at: &usize| matches!(self.table[*at], (known, id) if id == UNKNOWN || known == tag);
+        (place..SLOTS).chain(0..place).find(fits).unwrap_or(place)
     }
 
     fn number(&mut self, hash: u64) -> Id {
@@ -229,10 +235,15 @@ impl Words {
             if matches!(*id, UNKNOWN | BREAK) {
                 continue;
             }
-            for number in &lexicon.first[usize::from(*id)] {
-                let number = usize::from(*number);
+            let following = &self.ids[at + 1..];
+            let around = near(ALWAYS_NEAR, following.iter().take(GAP + 1));
+            for lead in &lexicon.first[usize::from(*id)] {
+                if lead.near & around == 0 {
+                    continue;
+                }
+                let number = usize::from(lead.phrase);
                 let phrase = &lexicon.phrases[number];
-                if !found[number] && follows(&phrase.steps[1..], &self.ids[at + 1..]) {
+                if !found[number] && follows(&phrase.steps[1..], following) {
                     found[number] = true;
                     let weight = &mut weights.0[phrase.topic];
                     *weight = (*weight + phrase.weight).min(MOST_OF_A_TOPIC);
@@ -242,6 +253,14 @@ impl Words {
         weights
     }
 }
+
+/// Adds words as bits, many words to a bit: where two sets of words have no bit in common, they have no word in common.
+fn near<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
+    ids.into_iter().fold(bits, |bits, id| bits | 1 << (id % 64))
+}
+
+/// Stands for what is there whatever follows.
+const ALWAYS_NEAR: u64 = 1;
 
 /// Phrases have few steps and fewer gaps, so that the work for each word of a text is bounded.
 fn follows(steps: &[Step], ids: &[Id]) -> bool {
@@ -294,5 +313,143 @@ impl Weights {
             .collect();
         topics.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
         topics.iter().map(|(weight, title)| format!("{title} {weight}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_lexicon_is_a_weight_and_steps() {
+        let lexicon = Lexicon::read(
+            "# head\n2 nowhere\n[money]\n3 casino # comment\n2 win|earn ~ e-mail now|today\n2 single\n\
+             [nonsense]\n4 casino\n[pills]\ncasino alone\n1 7 day",
+        );
+        let topic = |name: &str| TOPICS.iter().position(|(known, _)| *known == name).unwrap();
+        let steps = |phrase: &Phrase| -> Vec<(bool, usize)> {
+            phrase.steps.iter().map(|step| (step.gap, step.words.len())).collect()
+        };
+        let read = lexicon.phrases.iter().map(|phrase| (phrase.topic, phrase.weight, steps(phrase)));
+        assert_eq!(
+            read.collect::<Vec<_>>(),
+            [
+                (topic("money"), 3, vec![(false, 1)]),
+                (topic("money"), 2, vec![(false, 2), (true, 1), (false, 1), (false, 2)]),
+                (topic("money"), 2, vec![(false, 1)]),
+                (topic("pills"), 1, vec![(false, 1), (false, 1)]),
+            ]
+        );
+        assert_eq!(lexicon.phrases[3].steps[0].words, [lexicon.any_number]);
+        let id = |word: &str| usize::from(lexicon.find(words(word)[0].hash));
+        for (word, begins) in [("casino", vec![0]), ("win", vec![1]), ("earn", vec![1]), ("now", vec![])] {
+            let leads: Vec<u16> = lexicon.first[id(word)].iter().map(|lead| lead.phrase).collect();
+            assert_eq!(leads, begins, "{word}");
+            assert_eq!(lexicon.telling[id(word)], word == "casino", "{word}");
+        }
+        assert!(!lexicon.telling[id("single")], "it weighs too little to be looked for in disguise");
+        assert_eq!(id("unheard"), usize::from(UNKNOWN));
+    }
+
+    #[test]
+    fn every_word_of_the_lexicon_has_a_number_of_its_own() {
+        let numbers: Vec<Id> = LEXICON.table.iter().map(|(_, id)| *id).filter(|id| *id != UNKNOWN).collect();
+        let distinct: std::collections::HashSet<&Id> = numbers.iter().collect();
+        assert_eq!((numbers.len(), distinct.len()), (LEXICON.first.len() - 1, LEXICON.first.len() - 1));
+        assert!(numbers.len() * 2 < SLOTS, "the table is mostly free: {}", numbers.len());
+    }
+
+    #[test]
+    fn steps_follow_each_other_within_a_sentence() {
+        let step = |gap, word| Step { gap, words: vec![word, 9] };
+        for (steps, ids, expected) in [
+            (vec![], vec![], true),
+            (vec![step(false, 5)], vec![5], true),
+            (vec![step(false, 5)], vec![9, 5], true),
+            (vec![step(false, 5)], vec![], false),
+            (vec![step(false, 5)], vec![1, 5], false),
+            (vec![step(false, 5), step(false, 5)], vec![5], false),
+            (vec![step(false, 5), step(false, 5)], vec![5, 5], true),
+            (vec![step(true, 5)], vec![5], true),
+            (vec![step(true, 5)], vec![1, 1, 1, 5], true),
+            (vec![step(true, 5)], vec![1, 1, 1, 1, 5], false),
+            (vec![step(true, 5)], vec![1, BREAK, 5], false),
+            (vec![step(true, 5), step(false, 6)], vec![5, 1, 5, 6], true),
+            (vec![step(true, 5), step(false, 6)], vec![5, 1, 6], false),
+            (vec![step(true, 5), step(true, 6)], vec![1, 5, 1, 6], true),
+        ] {
+            assert_eq!(follows(&steps, &ids), expected, "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn sets_of_words_have_a_bit_in_common_where_they_have_a_word_in_common() {
+        assert_eq!(near(0, &[]), 0);
+        assert_eq!(near(ALWAYS_NEAR, &[2]), 0b101);
+        assert_eq!(near(0, &[1, 2, 2, 65]), 0b110);
+        assert_eq!(near(0, &[63, BREAK]), 1 << 63);
+    }
+
+    #[test]
+    fn a_phrase_counts_wherever_it_stands_and_once() {
+        for (text, named) in [
+            ("casino", "gambling 4"),
+            ("one two casino", "gambling 4"),
+            ("casino casino. casino", "gambling 4"),
+            ("earn lots of quick money", "quick money 7"),
+            ("earn. money", ""),
+        ] {
+            assert_eq!(weights(text).named(), named, "{text}");
+        }
+    }
+
+    #[test]
+    fn letters_that_stand_alone_are_put_together_from_five_on() {
+        for (text, disguised) in [
+            ("c a s i n o", 1),
+            ("c-a-s-i-n-o x", 0),
+            ("c-a-s-i-n-o, and", 1),
+            ("the c a s i n o. c a s i n o", 2),
+            ("c a s i n o 7", 1),
+            ("c a s i 7 n o", 0),
+            ("c a s", 0),
+            ("casino", 0),
+            ("s e o", 0),
+        ] {
+            let mut words = read(text);
+            words.end_sentence();
+            assert_eq!(words.disguised, disguised, "{text}");
+        }
+    }
+
+    #[test]
+    fn topics_add_up_and_each_further_one_counts_one_more() {
+        let mut weights = Weights::default();
+        assert_eq!((weights.sum(), weights.money(), weights.named()), (0, 0, String::new()));
+        weights.0[0] = 3;
+        assert_eq!((weights.sum(), weights.money()), (3, 0));
+        for (at, (name, _)) in TOPICS.iter().enumerate() {
+            if MONEY.contains(name) {
+                weights.0[at] = 4;
+            }
+        }
+        assert_eq!((weights.sum(), weights.money()), (3 + 12 + 3, 12));
+        assert_eq!(weights.named(), "quick money 4, loans 4, gambling 4, cold pitch 3");
+    }
+
+    fn read(text: &str) -> Words {
+        let mut words = Words::default();
+        for token in Reader::new(text) {
+            match token {
+                Token::Word(word) => words.push(word),
+                Token::Break => words.end_sentence(),
+                Token::Link(_) => {}
+            }
+        }
+        words
+    }
+
+    fn weights(text: &str) -> Weights {
+        read(text).weigh()
     }
 }

@@ -93,6 +93,11 @@ mod tests {
         check(&json!({"name": "qwrtzplk"}), 0);
         check(&json!({"name": "bcdfghajkl"}), 100);
         check(&json!({"name": "bcdfgae"}), 0);
+        check(&json!({"name": "qwrtzplkj"}), 100);
+        // A vowel for seven letters is enough, and one for eight is not.
+        check(&json!({"name": "bcdfghajklmnop"}), 0);
+        check(&json!({"name": "bcdfghajklmnopq"}), 100);
+        check(&json!({"name": "abCdeFghIjk"}), 100);
     }
 
     #[test]

@@ -253,6 +253,53 @@ mod tests {
     }
 
     #[test]
+    fn what_came_is_not_shown() {
+        assert_eq!(format!("{:?}", new().0), "Repeats { .. }");
+    }
+
+    #[test]
+    fn the_smallest_hashes_are_kept_each_once() {
+        let mut smallest = [u64::MAX; KEPT];
+        for hash in [5, 3, 9, 1, 7, 3, 2, 8, 7] {
+            keep(&mut smallest, hash);
+        }
+        assert_eq!(smallest, [1, 2, 3, 5, 7]);
+    }
+
+    #[test]
+    fn a_full_set_gives_up_what_has_the_fewest_senders_and_of_those_the_oldest() {
+        let mut set = [Place::default(); WAYS];
+        for hash in 1..=8u32 {
+            assert_eq!(observe_hash(&mut set, hash.into(), 100, hash), 0, "{hash}");
+        }
+        assert_eq!(observe_hash(&mut set, 1, 101, 10), 1);
+        assert_eq!(observe_hash(&mut set, 3, 100, 11), 0, "it was seen again, which makes it younger");
+        let hashes = |set: &[Place; WAYS]| set.map(|place| place.hash);
+        observe_hash(&mut set, 9, 100, 12);
+        assert_eq!(hashes(&set), [1, 9, 3, 4, 5, 6, 7, 8]);
+        observe_hash(&mut set, 10, 100, 13);
+        assert_eq!(hashes(&set), [1, 9, 3, 10, 5, 6, 7, 8]);
+        // What is over goes first, however many senders it had.
+        let day = 24 * 60 * 60;
+        for hash in [9, 3, 10, 5, 6, 7, 8] {
+            observe_hash(&mut set, hash, 100, 5 + day);
+        }
+        observe_hash(&mut set, 11, 100, 11 + day);
+        assert_eq!(hashes(&set), [11, 9, 3, 10, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn senders_are_counted_each_once_and_up_to_the_most() {
+        let mut set = [Place::default(); WAYS];
+        for (sender, others) in
+            [(1, 0), (1, 0), (2, 1), (1, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 5), (2, 4)]
+        {
+            assert_eq!(observe_hash(&mut set, 1, sender, 1), others, "{sender}");
+        }
+        assert_eq!(set[0].senders(), MAX_SENDERS);
+    }
+
+    #[test]
     fn memory_is_one_mebibyte_whatever_comes() {
         assert_eq!(SETS * size_of::<[Place; WAYS]>(), 1 << 20);
     }

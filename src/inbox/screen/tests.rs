@@ -203,6 +203,8 @@ fn disguised_words_count_by_their_number() {
         ("One \u{200b}hinge is broken", 0),
         ("A B C D E F G", 0),
         ("𝐇𝐞𝐥𝐥𝐨", 16),
+        ("𝐇𝐞𝐥lo", 16),
+        ("𝐇𝐞llo", 0),
         ("Привет from Київ, Ωmega", 0),
     ] {
         assert_eq!(points_of(message, Signal::Disguise), points, "{message}");

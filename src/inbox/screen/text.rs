@@ -653,6 +653,205 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_plural_of_four_letters_and_more_is_its_singular() {
+        for (plural, singular) in [("cars", "car"), ("CARS", "car"), ("cár's", "car"), ("ürls", "ürl")] {
+            assert_eq!(one_word(plural).hash, one_word(singular).hash, "{plural}");
+            assert_eq!(one_word(plural).looks, one_word(singular).looks, "{plural}");
+        }
+        for (word, other) in [("gas", "ga"), ("gás", "ga"), ("boss", "bos"), ("bóss", "bos"), ("sale", "ale")]
+        {
+            assert_ne!(one_word(word).hash, one_word(other).hash, "{word}");
+        }
+    }
+
+    #[test]
+    fn letters_digits_and_capitals_are_counted() {
+        for (text, letters, digits, upper, lower) in [
+            ("HeLLo", 5, 0, 3, 2),
+            ("Äb1cÖ2", 4, 2, 2, 2),
+            ("AЖΩbжω", 6, 0, 3, 3),
+            ("日", 1, 0, 0, 0),
+            ("עברית", 5, 0, 0, 0),
+            ("2026", 0, 4, 0, 0),
+        ] {
+            let word = one_word(text);
+            let counted = (word.letters, word.digits, word.upper, word.lower);
+            assert_eq!(counted, (letters, digits, upper, lower), "{text}");
+            assert_eq!(word.is_number(), letters == 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn alphabets_mix_in_longer_words_only_and_a_digit_disguises_letters_only() {
+        for (text, is_mixed) in [
+            ("caзи", true),
+            ("caз", false),
+            ("αλφd", true),
+            ("жиλα", true),
+            ("μΩΔπβabc", false),
+            ("caע", false),
+        ] {
+            assert_eq!(one_word(text).is_mixed(), is_mixed, "{text}");
+            assert_eq!(one_word(text).is_disguised(), is_mixed, "{text}");
+        }
+        for (text, is_disguised) in [("ab1", true), ("a1", false), ("11", false), ("𝐚b", true)] {
+            assert_eq!(one_word(text).is_disguised(), is_disguised, "{text}");
+        }
+    }
+
+    #[test]
+    fn decorative_alphabets_begin_and_end_where_unicode_has_them() {
+        for (decorative, plain) in [("𝐀𝐙𝑎𝚣", "azaz"), ("ⒶⓏⓐⓩ", "azaz"), ("🄰🅉🅐🅩🅰🆉", "azazaz")]
+        {
+            let word = one_word(decorative);
+            assert_eq!((word.hash, word.decorative), (one_word(plain).hash, plain.len()), "{decorative}");
+        }
+        let full_width = one_word("ＡＺａｚ");
+        assert_eq!((full_width.hash, full_width.decorative), (one_word("azaz").hash, 0));
+    }
+
+    #[test]
+    fn what_belongs_to_letters_is_no_letter() {
+        for mark in ['\u{ad}', '\u{2bc}', '\u{300}', '\u{36f}', '\u{483}', '\u{489}', '\u{2019}', '\u{fe0f}']
+        {
+            let word = one_word(&format!("ca{mark}sino"));
+            assert_eq!((word.hash, word.letters, word.hidden), (one_word("casino").hash, 6, 0), "{mark:?}");
+            assert_eq!(Reader::new(&format!("a {mark} b")).count(), 2, "{mark:?}");
+        }
+        for unseen in
+            ['\u{200b}', '\u{200d}', '\u{2060}', '\u{2064}', '\u{feff}', '\u{180e}', '\u{202a}', '\u{202e}']
+        {
+            let word = one_word(&format!("ca{unseen}sino"));
+            assert_eq!((word.hash, word.letters, word.hidden), (one_word("casino").hash, 6, 1), "{unseen:?}");
+            assert_eq!(Reader::new(&format!("a {unseen} b")).count(), 2, "{unseen:?}");
+        }
+        for other in ['×', '÷', '→', '€', '\u{a0}', '«'] {
+            assert_eq!(tokens(&format!("ab{other}cd {other}")), "w w", "{other:?}");
+        }
+    }
+
+    #[test]
+    fn scripts_without_spaces_have_a_word_a_character() {
+        for c in ['ก', 'က', 'ក', 'ぁ', 'ー', '㐀', '一', '龥', '豈', '𠀀'] {
+            assert_eq!(tokens(&format!("{c}{c}ab{c}")), "w w w w", "{c}");
+            let word = one_word(&c.to_string());
+            assert_eq!((word.letters, word.hash != 0, word.looks), (1, true, word.hash), "{c}");
+        }
+        assert_ne!(one_word("一").hash, one_word("二").hash);
+        for word in ["नमस्त", "مريم", "ხელი", "한국어", "ƀƁɏ", "ẞỳ", "ѐЀ", "ԱԲ"]
+        {
+            assert_eq!(tokens(word).split(' ').next(), Some("w"), "{word}");
+        }
+        for (upper, lower) in
+            [("Ѐ", "ѐ"), ("Ԁ", "ԁ"), ("Ƀ", "ƀ"), ("Ỳ", "ỳ"), ("Ἀ", "ἀ"), ("Λ", "λ"), ("Ա", "ա")]
+        {
+            assert_eq!(one_word(upper).hash, one_word(lower).hash, "{upper}");
+            assert_eq!((one_word(upper).upper, one_word(lower).lower), (1, 1), "{upper}");
+        }
+    }
+
+    #[test]
+    fn letters_are_taken_for_those_that_they_resemble() {
+        for (resembling, letter) in [
+            ("0оοσ", 'o'),
+            ("1іι", 'i'),
+            ("3еёεє", 'e'),
+            ("4аα", 'a'),
+            ("5ѕ", 's'),
+            ("7тτ", 't'),
+            ("рρ", 'p'),
+            ("сϲ", 'c'),
+            ("хχ", 'x'),
+            ("уγ", 'y'),
+            ("кκ", 'k'),
+            ("м", 'm'),
+            ("нη", 'n'),
+            ("в", 'b'),
+            ("ј", 'j'),
+            ("ν", 'v'),
+            ("υ", 'u'),
+        ] {
+            for c in resembling.chars() {
+                let (disguised, plain) = (one_word(&format!("q{c}q")), one_word(&format!("q{letter}q")));
+                assert_eq!(disguised.looks, plain.looks, "{c} {letter}");
+                assert_ne!(disguised.hash, plain.hash, "{c} {letter}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_ends_where_a_reader_would_end_it() {
+        for (text, expected) in [
+            ("https://example.com/a/b?c=d#e next", "[example.com] w"),
+            ("https://example.com, next", "[example.com] w"),
+            ("https://example.com:8443/x next", "[example.com] w"),
+            ("https://example.com?x=y next", "[example.com] w"),
+            ("https://example.com#top next", "[example.com] w"),
+            ("https://example.com/a. Next", "[example.com] . w"),
+            ("https://example.com/a,b;c:d! Next", "[example.com] . w"),
+            ("https://example.com/a?. Next", "[example.com] . . w"),
+            ("(https://example.com/a) b", "[example.com] w"),
+            ("<https://example.com/a>b", "[example.com] w"),
+            ("https://example.com/a|b `https://example.com/a`b", "[example.com] w [example.com] w"),
+            ("https://example.com/a]b https://example.com/a}b", "[example.com] w [example.com] w"),
+            ("https://example.com/a\"b https://example.com/a'b", "[example.com] w [example.com] w"),
+            ("https://example.com/a\u{1}b", "[example.com] w"),
+            ("https://example.com/é/x y", "[example.com] w"),
+            ("https://example.com/をx", "[example.com] w w"),
+            ("https://example.com/龥x", "[example.com] w w"),
+            ("https://user@example.net/x b", "[example.net] w"),
+            ("https://user@example.net b", "[example.net] w"),
+            ("https://example.com@", "[]"),
+            ("https://example.com-. b", "[example.com] . w"),
+            ("example.com/x/y z", "[example.com] w"),
+            ("example.com b", "[example.com] w"),
+            ("example.COM. B", "[example.COM] . w"),
+            ("www.example.museum b", "[example.museum] w"),
+            ("WWW.Example.de b", "[Example.de] w"),
+            ("https://www.example.de b", "[example.de] w"),
+            ("wwwexample.com b", "[wwwexample.com] w"),
+            ("x-example.com b", "[x-example.com] w"),
+            ("example.museum b", "w w w"),
+            ("example.museum/ b", "[example.museum] w"),
+            ("example.c/x b", "w w w w"),
+            ("example.c0m/x b", "w w w w"),
+            ("ada@example.com b", "w w w w"),
+            ("ada.b.com@example.org c", "w w w w w w"),
+            ("a/example.com b", "w w w w"),
+            ("_example.com b", "w w w"),
+            ("-example.com b", "w w w"),
+            ("..example.com b", ". w w w"),
+            ("https:/example.com b", "w w w w"),
+            ("https: b", "w w"),
+            ("one.", "w ."),
+            ("one-two b", "w w w"),
+        ] {
+            assert_eq!(tokens(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_stop_ends_a_sentence() {
+        for stop in ['.', '!', '?', ';', '。', '！', '．', '？', '؟', '۔', '।', '…'] {
+            assert_eq!(tokens(&format!("one{stop} two{stop}")), "w . w .", "{stop}");
+        }
+        for other in [',', ':', '-', '"', '、', '(', '\n'] {
+            assert_eq!(tokens(&format!("one{other} two{other}")), "w w", "{other:?}");
+        }
+        assert_eq!(tokens("don't 'one' two '"), "w w w");
+    }
+
+    /// `w` for a word, `.` for a sentence's end, and a link's domain.
+    fn tokens(text: &str) -> String {
+        let shown = Reader::new(text).map(|token| match token {
+            Token::Word(_) => "w".to_owned(),
+            Token::Break => ".".to_owned(),
+            Token::Link(link) => format!("[{}]", link.domain),
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
     fn one_word(text: &str) -> Word {
         let words: Vec<Word> = Reader::new(text)
             .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
