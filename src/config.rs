@@ -165,7 +165,7 @@ impl Config {
             first_byte_timeout: r.get("server.first_byte_timeout", "5s", value::duration(seconds(1))),
             header_timeout: r.get("server.header_timeout", "5s", value::duration(seconds(1))),
             body_timeout: r.get("server.body_timeout", "10s", value::duration(seconds(1))),
-            idle_timeout: r.get("server.idle_timeout", "30s", value::duration(seconds(1))),
+            idle_timeout: r.get("server.idle_timeout", "10s", value::duration(seconds(1))),
             exchange_timeout: r.get("server.exchange_timeout", "30s", value::duration(seconds(1))),
             shutdown_grace: r.get("server.shutdown_grace", "10s", value::duration(seconds(0))),
             confirmed_forms: Vec::new(),

@@ -50,6 +50,9 @@ pub use metrics::Metrics;
 pub use socket::{Address, BindError, Socket, Sockets};
 pub use source::Network;
 
+/// What the names of the threads begin with that answer requests.
+pub const WORKER: &str = "worker-";
+
 /// How the public and the private address are served.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -72,7 +75,7 @@ pub struct Options {
     /// For a form's body.
     pub body_timeout: Duration,
     /// Between two requests on a connection, and between two pieces of an answer that the client reads; it must read 16 KiB a
-    /// second on the whole.
+    /// second on the whole. A trusted proxy's connection may wait for a request for longer.
     pub idle_timeout: Duration,
     /// From a request's header to the beginning of its answer.
     pub exchange_timeout: Duration,
@@ -105,7 +108,7 @@ impl Default for Options {
             first_byte_timeout: Duration::from_secs(5),
             header_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(10),
             exchange_timeout: Duration::from_secs(30),
             shutdown_grace: Duration::from_secs(10),
             confirmed_forms: Vec::new(),
@@ -181,7 +184,7 @@ pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stop: &watch::Receiver<bool
         let (desk, public, stop, connections) =
             (Arc::new(desk.of_worker()), sockets.public()?, stop.clone(), connections.clone());
         let run = move || listener::run(desk, public, connections, stop);
-        threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
+        threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();
     // Only the workers hold them now: when the last of them stops accepting, nobody is left waiting in a queue.

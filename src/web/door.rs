@@ -1,6 +1,7 @@
 //! One connection from its first byte to its last: whose it is, what is spoken on it, and who answers its requests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -10,7 +11,10 @@ use super::metrics::Shed;
 use super::protocol::{Protocol, Rewound, tell};
 use super::socket::{Peer, Scheme, Stream};
 use super::source::{Place, is_trusted};
-use super::{Desk, http1, http2, proxy, tls};
+use super::{Desk, Options, http1, http2, proxy, tls};
+
+/// For so long a trusted proxy's connection may wait for a request: longer than common proxies and balancers keep one.
+const PROXY_IDLE: Duration = Duration::from_secs(75);
 
 /// Answers one connection's requests until it ends, is idle for too long or the server stops.
 pub(super) async fn attend(
@@ -37,7 +41,13 @@ pub(super) async fn attend(
             }
         }
     }
-    let visit = Visit { desk, scheme, peer, stop };
+    // A proxy keeps connections open for whoever comes next, and takes one that has just been closed for one that works.
+    let options = if is_trusted(&options, peer) && options.idle_timeout < PROXY_IDLE {
+        Arc::new(Options { idle_timeout: PROXY_IDLE, ..Options::clone(&options) })
+    } else {
+        options
+    };
+    let visit = Visit { desk, options: options.clone(), scheme, peer, stop };
     match scheme {
         Scheme::Http => visit.serve_cleartext(stream).await,
         Scheme::Https => {
@@ -57,6 +67,8 @@ pub(super) async fn attend(
 /// A connection of which it is known whose it is.
 pub(super) struct Visit<'a> {
     pub(super) desk: &'a Arc<Desk>,
+    /// As they are when it begins.
+    pub(super) options: Arc<Options>,
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) stop: watch::Receiver<bool>,
@@ -66,7 +78,7 @@ impl Visit<'_> {
     /// In the clear, nothing but the first bytes tells which protocol a client means (RFC 9113 §3.3). The deadlines are those of an
     /// HTTP/1 request until it is known: half a preface is no better than half a header.
     async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
-        let clock = http1::Clock::new(&self.desk.live.load().options);
+        let clock = http1::Clock::new(&self.options);
         let mut stream = Observed::new(stream, clock.clone());
         let told = {
             let telling = std::pin::pin!(tell(&mut stream));
@@ -91,7 +103,7 @@ impl Visit<'_> {
     async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S, protocol: Protocol) {
         match protocol {
             Protocol::Http1 => {
-                let clock = http1::Clock::new(&self.desk.live.load().options);
+                let clock = http1::Clock::new(&self.options);
                 http1::serve(self, Observed::new(stream, clock.clone()), clock).await;
             }
             Protocol::Http2 => http2::serve(self, stream).await,

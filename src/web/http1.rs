@@ -22,7 +22,7 @@ const HEADER_FIELDS: usize = 100;
 
 /// Answers one request after the other. `clock` observes the stream already; it may have seen its first bytes.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S, clock: Clock) {
-    let Visit { desk, scheme, peer, mut stop } = visit;
+    let Visit { desk, scheme, peer, mut stop, .. } = visit;
     let stopping = stop.clone();
     let service = service_fn(|request| {
         clock.request_began();

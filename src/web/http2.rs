@@ -59,8 +59,8 @@ const PIECE: usize = 16 * 1024;
 
 /// Answers requests until the connection ends, is quiet for too long, costs too much or the server stops.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S) {
-    let Visit { desk, scheme, peer, mut stop } = visit;
-    let session = Session::new(&desk.live.load().options);
+    let Visit { desk, options, scheme, peer, mut stop } = visit;
+    let session = Session::new(&options);
     let service = service_fn(|request| answer(desk.clone(), scheme, peer, request, session.exchange()));
     let connection = http2::Builder::new(OnThisThread)
         .max_concurrent_streams(CONCURRENT)

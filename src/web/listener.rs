@@ -41,7 +41,12 @@ pub(super) fn run(
         }
         drop(alive);
         for accepting in accepting {
-            let _ = accepting.await;
+            // A connection that fails takes nothing else with it; a loop that does would leave a worker that serves nobody.
+            if let Err(error) = accepting.await
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
         }
         let grace = desk.live.load().options.shutdown_grace;
         // It changes, to nothing, when the last connection has ended.

@@ -17,6 +17,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Connections that wait to be accepted; the kernel may allow fewer.
 const BACKLOG: i32 = 4096;
 
+/// So many bytes of an answer may wait in the kernel until they are sent. It takes megabytes otherwise, and then it cannot be seen
+/// for minutes whether somebody reads them.
+const UNSENT: u32 = 128 * 1024;
+
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
@@ -117,6 +121,8 @@ impl Socket {
         match self {
             Self::Tcp(listener) => {
                 listener.set_nonblocking(true)?;
+                // Connections take it over. Where the kernel does not know it, slow readers are noticed later.
+                let _ = socket2::SockRef::from(&listener).set_tcp_notsent_lowat(UNSENT);
                 tokio::net::TcpListener::from_std(listener).map(Listener::Tcp)
             }
             Self::Unix(listener) => {

@@ -70,6 +70,11 @@ impl Log {
         std::panic::set_hook(Box::new(move |panic| {
             say_panic(panic);
             last.flush();
+            // What fails in a worker is one connection's affair. Of the others each does what nobody else does: whoever watches over
+            // the process starts it again, which loses nothing.
+            if !std::thread::current().name().is_some_and(|name| name.starts_with(web::WORKER)) {
+                std::process::abort();
+            }
         }));
         Self { is_json, queue }
     }

@@ -87,7 +87,7 @@ fn a_crowd_with_slow_bodies_is_shed() {
 #[test]
 #[ignore = "needs slowhttptest: scripts/test door"]
 fn a_crowd_that_reads_slowly_is_shed() {
-    slow("slow reading", Duration::from_secs(40), &["-X", "-w", "1", "-y", "64", "-z", "5", "-n", "5"], "/");
+    slow("slow reading", Duration::from_secs(15), &["-X", "-w", "1", "-y", "64", "-z", "5", "-n", "5"], "/");
 }
 
 fn slow(name: &str, bound: Duration, mode: &[&str], path: &str) {
