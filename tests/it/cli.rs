@@ -124,7 +124,7 @@ fn a_symbolic_link_that_leaves_the_site_is_refused() {
         std::os::unix::fs::symlink(leads_to, site.join(link)).expect("a link");
         let (code, out, error) = run(&["check", "site"], folder.path());
         assert_eq!(code, Some(1), "{link}: {out} {error}");
-        assert!((out + &error).contains("the symbolic link leads out of the site's folder"), "{link}");
+        assert!((out + &error).contains("the symbolic link leads out of"), "{link}");
         assert_eq!(
             run(&["serve", "site", "--listen", "127.0.0.1:0", "--ops-listen", "off"], folder.path()).0,
             Some(1)
