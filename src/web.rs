@@ -25,6 +25,7 @@ mod router;
 mod socket;
 mod source;
 pub mod tls;
+mod visit;
 
 use std::io;
 use std::path::PathBuf;

@@ -11,6 +11,7 @@ use super::metrics::Shed;
 use super::protocol::{Protocol, Rewound, tell};
 use super::socket::{Peer, Scheme, Stream};
 use super::source::{Place, is_trusted};
+use super::visit::Visit;
 use super::{Desk, Options, http1, http2, proxy, tls};
 
 /// For so long a trusted proxy's connection may wait for a request: longer than common proxies and balancers keep one.
@@ -62,16 +63,6 @@ pub(super) async fn attend(
             }
         }
     }
-}
-
-/// A connection of which it is known whose it is.
-pub(super) struct Visit<'a> {
-    pub(super) desk: &'a Arc<Desk>,
-    /// As they are when it begins.
-    pub(super) options: Arc<Options>,
-    pub(super) scheme: Scheme,
-    pub(super) peer: Peer,
-    pub(super) stop: watch::Receiver<bool>,
 }
 
 impl Visit<'_> {

@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub(super) use clock::Clock;
 
 use super::connection::{HEADER_LIMIT, keep_watch, last_request};
-use super::door::Visit;
 use super::router;
+use super::visit::Visit;
 
 /// A request may have this many header fields.
 const HEADER_FIELDS: usize = 100;

@@ -31,9 +31,9 @@ use tokio::time::Instant;
 use self::deadlines::Deadlines;
 use self::guard::Guard;
 use super::connection::{HEADER_LIMIT, Observed, Observer, keep_watch};
-use super::door::Visit;
 use super::metrics::Shed;
 use super::socket::{Peer, Scheme};
+use super::visit::Visit;
 use super::{Desk, Options, router};
 
 /// Requests that may be under way at once (`SETTINGS_MAX_CONCURRENT_STREAMS`); further ones are refused.

@@ -1,0 +1,18 @@
+//! What everybody who serves a connection has to know of it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::socket::{Peer, Scheme};
+use super::{Desk, Options};
+
+/// A connection of which it is known whose it is.
+pub(super) struct Visit<'a> {
+    pub(super) desk: &'a Arc<Desk>,
+    /// As they are when it begins.
+    pub(super) options: Arc<Options>,
+    pub(super) scheme: Scheme,
+    pub(super) peer: Peer,
+    pub(super) stop: watch::Receiver<bool>,
+}
