@@ -66,7 +66,7 @@ impl Reloader {
         self.notify.ready(&format!("{} pages at {}", live.site.page_count(), self.config.pages.base_url));
         match reloaded {
             Ok(live) => {
-                let milliseconds = began.elapsed().as_millis();
+                let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let (pages, generation) = (live.site.page_count(), live.generation);
                 tracing::info!(
                     pages,
