@@ -104,16 +104,20 @@ pub(super) fn look(entry: &Entry, options: &Options, findings: &mut Vec<Finding>
         "asks to go on in a messenger".to_owned(),
     ));
     let disguises = scan.disguises();
-    findings.extend(finding(
-        Signal::Disguise,
-        match disguises {
-            0 => 0,
-            1 => 40,
-            2 => 80,
-            _ => 100,
-        },
-        format!("{disguises} disguised word{}", if disguises == 1 { "" } else { "s" }),
-    ));
+    findings.extend(if entry.get("message").is_some_and(name::is_random) {
+        finding(Signal::Disguise, 100, "nothing but letters at random".to_owned())
+    } else {
+        finding(
+            Signal::Disguise,
+            match disguises {
+                0 => 0,
+                1 => 40,
+                2 => 80,
+                _ => 100,
+            },
+            format!("{disguises} disguised word{}", if disguises == 1 { "" } else { "s" }),
+        )
+    });
     let loud = scan.upper >= LOUD && scan.upper >= 2 * scan.lower;
     findings.extend(finding(Signal::Shouting, if loud { 100 } else { 0 }, "written in capitals".to_owned()));
     findings.extend(name::look(entry));
@@ -176,7 +180,8 @@ impl Scan {
             }
             words.end_sentence();
         }
-        scan.disguised = words.disguised;
+        // A model's name may look like a word, but not one after another.
+        scan.disguised = words.disguised + words.doubtful / 3;
         scan.offer = words.weigh();
         scan
     }

@@ -29,6 +29,15 @@ pub(super) const TOPICS: [(&str, &str); 13] = [
     ("goods", "dubious goods"),
 ];
 
+/// The lexicon's part with the words of those who write to a company like this one, which take weight off.
+const OURS: &str = "ours";
+/// How much they can take off: enough for what an enquiry touches in passing, too little to bring a mass offer through.
+const MOST_OF_OURS: u32 = 5;
+/// From how much of them on a topic is taken for the writer's trade, and for [`MOST_OF_A_TRADE`] at most: bookmakers and brokers
+/// write software too.
+const CLEARLY_OURS: u32 = 3;
+const MOST_OF_A_TRADE: u32 = 4;
+
 const MONEY: [&str; 3] = ["money", "loans", "gambling"];
 
 /// A word's number in the lexicon; 0 for all that are not in it.
@@ -37,7 +46,7 @@ const UNKNOWN: Id = 0;
 const BREAK: Id = Id::MAX;
 
 /// How many places the table of words has: enough to be mostly free, few enough to stay in the nearest cache.
-const SLOTS: usize = 4096;
+const SLOTS: usize = 8192;
 
 struct Step {
     /// Whether up to [`GAP`] words may come before it.
@@ -46,7 +55,8 @@ struct Step {
 }
 
 struct Phrase {
-    topic: usize,
+    /// Its place in [`TOPICS`]; none for the words of [`OURS`].
+    topic: Option<usize>,
     weight: u32,
     steps: Vec<Step>,
 }
@@ -87,7 +97,8 @@ impl Lexicon {
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-                topic = TOPICS.iter().position(|(known, _)| *known == name);
+                let known = TOPICS.iter().position(|(known, _)| *known == name);
+                topic = if name == OURS { Some(None) } else { known.map(Some) };
                 continue;
             }
             let (Some(topic), Some((weight, phrase))) = (topic, line.split_once(' ')) else { continue };
@@ -97,7 +108,7 @@ impl Lexicon {
         lexicon
     }
 
-    fn add(&mut self, topic: usize, weight: u32, phrase: &str) {
+    fn add(&mut self, topic: Option<usize>, weight: u32, phrase: &str) {
         let mut steps: Vec<Step> = Vec::new();
         let mut gap = false;
         for part in phrase.split_whitespace() {
@@ -127,7 +138,7 @@ impl Lexicon {
             let near = steps.get(1).map_or(ALWAYS_NEAR, |step| near(0, &step.words));
             for id in step.words.clone() {
                 self.first[usize::from(id)].push(Lead { phrase: number, near });
-                self.telling[usize::from(id)] |= steps.len() == 1 && weight >= 3;
+                self.telling[usize::from(id)] |= steps.len() == 1 && weight >= 3 && topic.is_some();
             }
         }
         self.phrases.push(Phrase { topic, weight, steps });
@@ -180,6 +191,8 @@ pub(super) struct Words {
     spelled: (usize, u64),
     /// How many words of the lexicon were disguised.
     pub disguised: usize,
+    /// How many words of the lexicon that say nothing alone were written with digits or foreign letters: `serv1ces`.
+    pub doubtful: usize,
 }
 
 impl Words {
@@ -194,6 +207,9 @@ impl Words {
             let looks = lexicon.find(word.looks);
             if lexicon.telling[usize::from(looks)] {
                 self.disguised += 1;
+                id = looks;
+            } else if looks != UNKNOWN && word.letters >= 2 && word.letters + word.digits >= 4 {
+                self.doubtful += 1;
                 id = looks;
             }
         }
@@ -245,8 +261,7 @@ impl Words {
                 let phrase = &lexicon.phrases[number];
                 if !found[number] && follows(&phrase.steps[1..], following) {
                     found[number] = true;
-                    let weight = &mut weights.0[phrase.topic];
-                    *weight = (*weight + phrase.weight).min(MOST_OF_A_TOPIC);
+                    weights.add(phrase.topic, phrase.weight);
                 }
             }
         }
@@ -283,18 +298,32 @@ fn lexicon_letter(word: Word) -> Option<char> {
 
 /// What was found, by topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Weights([u32; TOPICS.len()]);
+pub(super) struct Weights {
+    topics: [u32; TOPICS.len()],
+    ours: u32,
+}
 
 impl Weights {
+    fn add(&mut self, topic: Option<usize>, weight: u32) {
+        match topic {
+            Some(topic) => self.topics[topic] = (self.topics[topic] + weight).min(MOST_OF_A_TOPIC),
+            None => self.ours = (self.ours + weight).min(MOST_OF_OURS),
+        }
+    }
+
     /// The weights of all topics, and one more for each topic but the first: an enquiry may be about one, but rarely touches two.
+    /// Words that belong to enquiries are taken off, never to below nothing.
     pub fn sum(&self) -> u32 {
-        let topics = self.0.iter().filter(|weight| **weight > 0).count();
-        self.0.iter().sum::<u32>() + u32::try_from(topics.saturating_sub(1)).unwrap_or_default()
+        let most = if self.ours >= CLEARLY_OURS { MOST_OF_A_TRADE } else { MOST_OF_A_TOPIC };
+        let topics = self.topics.iter().filter(|weight| **weight > 0).count();
+        let weights: u32 = self.topics.iter().map(|weight| (*weight).min(most)).sum();
+        let offer = weights + u32::try_from(topics.saturating_sub(1)).unwrap_or_default();
+        offer.saturating_sub(self.ours)
     }
 
     /// Whether it is about money to be had.
     pub fn money(&self) -> u32 {
-        self.0
+        self.topics
             .iter()
             .zip(TOPICS)
             .filter(|(_, (name, _))| MONEY.contains(name))
@@ -305,7 +334,7 @@ impl Weights {
     /// The topics by weight: `cold pitch 4, search ranking 3`.
     pub fn named(&self) -> String {
         let mut topics: Vec<(u32, &str)> = self
-            .0
+            .topics
             .iter()
             .zip(TOPICS)
             .map(|(weight, (_, title))| (*weight, title))
@@ -330,7 +359,7 @@ mod tests {
         let steps = |phrase: &Phrase| -> Vec<(bool, usize)> {
             phrase.steps.iter().map(|step| (step.gap, step.words.len())).collect()
         };
-        let read = lexicon.phrases.iter().map(|phrase| (phrase.topic, phrase.weight, steps(phrase)));
+        let read = lexicon.phrases.iter().map(|phrase| (phrase.topic.unwrap(), phrase.weight, steps(phrase)));
         assert_eq!(
             read.collect::<Vec<_>>(),
             [
@@ -426,15 +455,49 @@ mod tests {
     fn topics_add_up_and_each_further_one_counts_one_more() {
         let mut weights = Weights::default();
         assert_eq!((weights.sum(), weights.money(), weights.named()), (0, 0, String::new()));
-        weights.0[0] = 3;
+        weights.topics[0] = 3;
         assert_eq!((weights.sum(), weights.money()), (3, 0));
         for (at, (name, _)) in TOPICS.iter().enumerate() {
             if MONEY.contains(name) {
-                weights.0[at] = 4;
+                weights.topics[at] = 4;
             }
         }
         assert_eq!((weights.sum(), weights.money()), (3 + 12 + 3, 12));
         assert_eq!(weights.named(), "quick money 4, loans 4, gambling 4, cold pitch 3");
+    }
+
+    #[test]
+    fn words_of_enquiries_take_off_and_never_below_nothing() {
+        for (text, sum) in [
+            ("casino", 4),
+            ("casino sandbox", 2),
+            ("casino sandbox sandbox", 2),
+            ("sandbox", 0),
+            ("online casino", 10),
+            ("online casino sandbox", 8),
+            ("online casino sandbox Kubernetes", 4 - 3),
+            ("casino. A sandbox, an invoice number, SSO, SCIM, on-prem, an audit log, Kubernetes", 0),
+            (
+                "casino, viagra, backlinks. A sandbox, SSO, on-prem, an audit log, Kubernetes",
+                14 - MOST_OF_OURS,
+            ),
+        ] {
+            assert_eq!(weights(text).sum(), sum, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_that_say_little_are_doubtful_where_they_look_like_others() {
+        for (text, doubtful) in [
+            ("s3rvice", 1),
+            ("service", 0),
+            ("w3b", 0),
+            ("cas1no", 0),
+            ("b1cycle", 0),
+            ("r4nking, s3rvice. w3bsite", 3),
+        ] {
+            assert_eq!(read(text).doubtful, doubtful, "{text}");
+        }
     }
 
     fn read(text: &str) -> Words {

@@ -31,6 +31,12 @@ fn is_address(name: &str) -> bool {
     Reader::new(name).any(|token| matches!(token, Token::Link(_)))
 }
 
+/// Whether a text has nothing but letters at random, with links or without.
+pub(super) fn is_random(text: &str) -> bool {
+    let mut words = text.split_whitespace().filter(|word| !is_address(word)).peekable();
+    words.peek().is_some() && words.all(is_gibberish)
+}
+
 /// Seen from its letters alone, which must be ASCII: hardly a vowel, or capitals all over a word. Names of
 /// Slavic and Germanic languages have long runs of consonants, but not without a vowel for seven letters.
 fn is_gibberish(word: &str) -> bool {
@@ -50,6 +56,21 @@ mod tests {
     use super::*;
     use crate::inbox::form::CONTACT;
     use crate::inbox::parse::parse;
+
+    #[test]
+    fn a_text_is_random_if_all_of_its_words_are() {
+        for (text, expected) in [
+            ("", false),
+            ("https://example.com/", false),
+            ("QwXrTbNmLkPzVd", true),
+            ("QwXrTbNmLkPzVd\nzxcvbnmqw https://example.com/", true),
+            ("QwXrTbNmLkPzVd is my key", false),
+            ("Hello", false),
+            ("Rechtsschutzversicherung", false),
+        ] {
+            assert_eq!(is_random(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn names_are_names_in_many_languages() {

@@ -202,6 +202,9 @@ fn disguised_words_count_by_their_number() {
         ("One h\u{200b}inge is broken", 16),
         ("One \u{200b}hinge is broken", 0),
         ("A B C D E F G", 0),
+        ("Good s3rvice for your w3bsite", 0),
+        ("Good s3rvice for your w3bsite, r4nking", 16),
+        ("QwXrTbNmLkPzVd", 40),
         ("𝐇𝐞𝐥𝐥𝐨", 16),
         ("𝐇𝐞𝐥lo", 16),
         ("𝐇𝐞llo", 0),
@@ -257,10 +260,10 @@ fn reasons_come_by_their_points_and_quote_nobody() {
 /// Whatever is changed, every enquiry that was set aside must pass, and most of the spam be held by its content alone.
 #[test]
 fn no_enquiry_is_held_and_most_spam_is() {
-    for (part, least) in [("tuned", 90), ("held-out", 80)] {
+    for (part, least, texts) in [("tuned", 90, 190), ("held-out", 80, 190), ("other-hand", 90, 80)] {
         let ham = corpus(&format!("{part}-ham"));
         let spam = corpus(&format!("{part}-spam"));
-        assert!(ham.len() >= 190 && spam.len() >= 190, "{part}");
+        assert!(ham.len() >= texts && spam.len() >= texts, "{part}");
         let wrong: Vec<String> = ham
             .iter()
             .filter(|row| row.1.hold)
