@@ -218,6 +218,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_lies_further_ahead_than_a_window_lies_behind() {
+        let paces = sketch(1).paces;
+        for now in [[1, 1], [u64::from(u32::MAX) - 5, 1 << 40], [(1 << 33) - 1, 77]] {
+            let most = paces.each_ref().map(Pace::most);
+            for (beyond, is_owed) in [(0, true), (1, true), (2, false), (1 << 30, false)] {
+                let debts = most.map(|debt| debt + beyond);
+                let expected = if is_owed { debts } else { [0; 2] };
+                assert_eq!(unpack(pack(debts, now), &paces, now), expected, "{now:?} {beyond}");
+            }
+            assert_eq!(unpack(pack([0, 5], now), &paces, now), [0, 5]);
+            assert_eq!(unpack(pack([5, 0], now), &paces, now), [5, 0]);
+        }
+        // In the tick before the count wraps round, zero is taken.
+        assert_eq!(unpack(pack([1, 1], [u32::MAX.into(); 2]), &paces, [u32::MAX.into(); 2]), [2, 2]);
+    }
+
     fn charge(sketch: &mut Sketch, key: u32) {
         let mut account = sketch.account(key);
         sketch.charge(&mut account);
