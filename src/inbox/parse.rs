@@ -584,6 +584,26 @@ mod tests {
     }
 
     #[test]
+    fn an_address_may_be_left_empty_where_it_is_not_required() {
+        let wrong = || Err(vec![Problem::NotAnAddress]);
+        for (required, text, expected) in [
+            (false, "a@b", Ok(Some("a@b".to_owned()))),
+            (false, "", Ok(None)),
+            (false, " ", Ok(None)),
+            (false, "nobody", wrong()),
+            (true, "a@b", Ok(Some("a@b".to_owned()))),
+            (true, " ", wrong()),
+        ] {
+            let field = Box::leak(Box::new(Field { required, ..WAITLIST.fields[0] }));
+            assert_eq!(
+                check_field(field, Some(Given::Text(text.to_owned()))),
+                expected,
+                "{required} {text:?}"
+            );
+        }
+    }
+
+    #[test]
     fn every_field_at_fault_is_named_at_once() {
         rejected(
             &CONTACT,

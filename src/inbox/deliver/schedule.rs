@@ -7,13 +7,12 @@ use uuid::Uuid;
 
 use super::outcome::{Cause, Outcome};
 
-const SECOND: u64 = 1;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
 /// What lies between two attempts, in seconds: about three days in all (Standard Webhooks' schedule).
 const DELAYS: [u64; 9] =
-    [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
+    [5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 
 /// The longest that another side may ask us to stay away, and so the furthest that a delivery may lie ahead.
 pub const LONGEST_DELAY: Duration = Duration::from_hours(27);

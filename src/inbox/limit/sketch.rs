@@ -167,3 +167,82 @@ fn pack(debts: [u32; 2], now: [u64; 2]) -> u64 {
 fn low(ticks: u64) -> u32 {
     u32::try_from(ticks & u64::from(u32::MAX)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Layer;
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn a_keys_places_are_the_first_numbers_of_splitmix64() {
+        // Of the seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec.
+        assert_eq!(sketch(16).places(0), [0xe220, 0x1_6e78, 0x2_06c4, 0x3_f88b]);
+        assert_eq!(sketch(4).places(0), [0xe, 0x16, 0x20, 0x3f]);
+    }
+
+    #[test]
+    fn every_cell_is_looked_at_once_an_hour_and_cleared_if_its_debts_are_over() {
+        let mut sketch = sketch(6);
+        for key in 0..1000 {
+            charge(&mut sketch, key);
+        }
+        let half = sketch.cells.len() / 2;
+        let owed = |cells: &[u64]| cells.iter().filter(|cell| **cell != 0).count();
+        assert_eq!(owed(&sketch.cells), 2 * half);
+        sketch.advance(30 * MINUTE);
+        assert_eq!((owed(&sketch.cells[..half]), owed(&sketch.cells[half..])), (0, half));
+        charge(&mut sketch, 7);
+        let debts = sketch.account(7).debts;
+        assert!(debts.iter().all(|debt| *debt > 0));
+        // What is still owed stays as it is, whether it is looked at or not.
+        sketch.advance(30 * MINUTE);
+        assert_eq!(sketch.account(7).debts, debts);
+        sketch.advance(60 * MINUTE);
+        assert_eq!(owed(&sketch.cells), owed(&sketch.cells[..half]));
+        sketch.advance(90 * MINUTE);
+        assert_eq!(owed(&sketch.cells), 0);
+    }
+
+    #[test]
+    fn what_is_looked_at_while_it_is_owed_is_owed_on() {
+        let mut sketch = sketch(3);
+        charge(&mut sketch, 7);
+        let mut before = sketch.account(7).debts;
+        for seconds in 1..50 {
+            sketch.advance(Duration::from_millis(seconds * 100));
+            let now = sketch.account(7).debts;
+            assert!(now.iter().zip(before).all(|(now, before)| (1..before).contains(now)), "{seconds}");
+            before = now;
+        }
+    }
+
+    #[test]
+    fn what_lies_further_ahead_than_a_window_lies_behind() {
+        let paces = sketch(1).paces;
+        for now in [[1, 1], [u64::from(u32::MAX) - 5, 1 << 40], [(1 << 33) - 1, 77]] {
+            let most = paces.each_ref().map(Pace::most);
+            for (beyond, is_owed) in [(0, true), (1, true), (2, false), (1 << 30, false)] {
+                let debts = most.map(|debt| debt + beyond);
+                let expected = if is_owed { debts } else { [0; 2] };
+                assert_eq!(unpack(pack(debts, now), &paces, now), expected, "{now:?} {beyond}");
+            }
+            assert_eq!(unpack(pack([0, 5], now), &paces, now), [0, 5]);
+            assert_eq!(unpack(pack([5, 0], now), &paces, now), [5, 0]);
+        }
+        // In the tick before the count wraps round, zero is taken.
+        assert_eq!(unpack(pack([1, 1], [u32::MAX.into(); 2]), &paces, [u32::MAX.into(); 2]), [2, 2]);
+    }
+
+    fn charge(sketch: &mut Sketch, key: u32) {
+        let mut account = sketch.account(key);
+        sketch.charge(&mut account);
+    }
+
+    /// Ten a minute, and as many as an hour's quota for ten a minute.
+    fn sketch(bits: u32) -> Sketch {
+        let pace = |quota, window| Pace::new(Layer::Source, "x", quota, window);
+        Sketch::new([pace(10, MINUTE), pace(600, 60 * MINUTE)], bits)
+    }
+}

@@ -77,8 +77,13 @@ mod tests {
 
     #[test]
     fn an_address_is_not_shown() {
-        let shown = format!("{:?}", source("192.0.2.1"));
-        assert!(!shown.contains("192"), "{shown}");
+        assert_eq!(format!("{:?} {:?}", source("192.0.2.1"), source("2001:db8::1")), "V4(…) V6(…)");
+    }
+
+    #[test]
+    fn its_bytes_are_those_of_the_address_or_the_network() {
+        assert_eq!(source("192.0.2.1").as_bytes(), [192, 0, 2, 1]);
+        assert_eq!(source("2001:db8:1:2::3").as_bytes(), [0x20, 0x01, 0x0d, 0xb8, 0, 1, 0, 2]);
     }
 
     fn source(address: &str) -> Source {
