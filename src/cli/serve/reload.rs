@@ -68,12 +68,7 @@ impl Reloader {
             Ok(live) => {
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let (pages, generation) = (live.site.page_count(), live.generation);
-                tracing::info!(
-                    pages,
-                    generation,
-                    milliseconds,
-                    "the site and its configuration are read again"
-                );
+                tracing::info!(pages, generation, took_ms, "the site and its configuration are read again");
                 // What is large is compressed while it is served already.
                 let compress = move || live.site.compress(usize::MAX);
                 if let Err(error) = std::thread::Builder::new().name("compress".into()).spawn(compress) {

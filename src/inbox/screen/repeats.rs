@@ -74,7 +74,7 @@ impl Repeats {
         }
     }
 
-    /// From how many other sources the same came within [`WINDOW`], at most [`MAX_SENDERS`]; from now on from this one as well.
+    /// From how many other sources the same came within a day, of which only a few are counted; from now on from this one as well.
     pub fn observe(&self, entry: &Entry, source: Source, now: Instant) -> u32 {
         let Some(hashes) = entry.get("message").and_then(|text| self.sketch(text)) else { return 0 };
         let sender = self.hash(&(0u8, source)).to_le_bytes();
