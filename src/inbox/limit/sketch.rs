@@ -171,8 +171,8 @@ fn low(ticks: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Layer;
     use super::*;
+    use crate::inbox::limit::Layer;
 
     const MINUTE: Duration = Duration::from_mins(1);
 
