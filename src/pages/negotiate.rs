@@ -400,7 +400,7 @@ mod tests {
             ("a/b, text/markdown;c=\"d\"", Some(Markdown)),
             ("a/b;c=\", text/markdown, d\", text/html", Some(Html)),
             ("a/b;c=\"\\\", text/markdown, d\", text/html", Some(Html)),
-            ("a/b;c=\"d\";e=\", text/markdown, f\", text/html", Some(Html)),
+            ("a/b;c=\"d\", text/markdown, a/b;c=\"d\"", Some(Markdown)),
             ("text/markdown;c=\";q=0;\"", Some(Markdown)),
             ("text/markdown;c=\"\"", Some(Markdown)),
             ("text/plain;x=\"\\\", text/html\", text/markdown", Some(Markdown)),

@@ -133,13 +133,14 @@ impl Sketch {
         self.paces.map(|pace| pace.tick(self.used))
     }
 
-    /// One cell in each row, from one hash: the steps and the finalizer of SplitMix64.
+    /// One cell in each row, from one hash: the steps and the finalizer of SplitMix64, but for its last line, which leaves the high
+    /// bits as they are.
     fn places(&self, hash: u64) -> [usize; ROWS] {
         std::array::from_fn(|row| {
             let z = hash.wrapping_add((row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let column = (z ^ (z >> 31)) >> (64 - self.bits);
+            let column = z >> (64 - self.bits);
             (row << self.bits) + usize::try_from(column).unwrap_or_default()
         })
     }
@@ -170,8 +171,8 @@ fn low(ticks: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Layer;
     use super::*;
+    use crate::inbox::limit::Layer;
 
     const MINUTE: Duration = Duration::from_mins(1);
 
