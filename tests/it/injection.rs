@@ -65,7 +65,8 @@ fn whatever_is_sent_stays_in_its_field_wherever_it_comes_out() {
     for (body, hook) in bodies.iter().zip(&hooks) {
         channels.push(webhook(body, &hook.url("/in"), &format!("body = {body:?}")));
     }
-    let office = Office::open(&channels.concat(), &[]);
+    // Much of it looks like spam, and what is held goes nowhere.
+    let office = Office::open(&channels.concat(), &[("FRONTDESK_SCREENING__ENABLED", "false")]);
 
     let payloads = payloads();
     let (sent, accepted) = send(&office, &payloads);
