@@ -118,13 +118,12 @@ async fn submit(
         tracing::error!(%request, form = form.name, %error, "a submission could not be kept");
         Refusal::NotKept(request)
     })?;
-    if form.sameness == Sameness::Address {
-        let rest = step.rest(began.elapsed());
-        if !rest.is_zero() {
-            tokio::time::sleep(rest).await;
-        }
-    }
+    let rest = step.rest(began.elapsed());
+    // Who only waits is no company: the next one would be answered at once, and alone.
     drop(step);
+    if form.sameness == Sameness::Address && !rest.is_zero() {
+        tokio::time::sleep(rest).await;
+    }
     if confirms {
         confirmed(desk, live, form, accepted.id(), request).await?;
     }
