@@ -86,6 +86,8 @@ pub struct Options {
     pub confirmed_forms: Vec<&'static str>,
     /// For how long it waits; then the answer is 500, and delivery goes on.
     pub confirm_timeout: Duration,
+    /// Whether plain requests over HTTP/1.1 are answered by a loop of our own, and not by hyper. The answers are the same.
+    pub fast_lane: bool,
     /// Whether each request is noted in the log.
     pub log_requests: bool,
     /// The database, for `/metrics` to count in.
@@ -114,6 +116,7 @@ impl Default for Options {
             shutdown_grace: Duration::from_secs(10),
             confirmed_forms: Vec::new(),
             confirm_timeout: Duration::from_secs(15),
+            fast_lane: true,
             log_requests: false,
             inbox: PathBuf::new(),
             channels: Vec::new(),
@@ -156,6 +159,19 @@ impl Desk {
     }
 }
 
+/// What the connections share that one thread serves.
+#[derive(Debug)]
+struct Worker {
+    desk: Arc<Desk>,
+    lane: http1::Lane,
+}
+
+impl Worker {
+    fn new(desk: Desk) -> Self {
+        Self { desk: Arc::new(desk), lane: http1::Lane::new() }
+    }
+}
+
 /// One state of the site and its configuration.
 #[derive(Debug)]
 pub struct Live {
@@ -183,8 +199,8 @@ pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stop: &watch::Receiver<bool
     let mut threads = Vec::new();
     for number in 0..desk.live.load().options.workers.max(1) {
         let (desk, public, stop, connections) =
-            (Arc::new(desk.of_worker()), sockets.public()?, stop.clone(), connections.clone());
-        let run = move || listener::run(desk, public, connections, stop);
+            (desk.of_worker(), sockets.public()?, stop.clone(), connections.clone());
+        let run = move || listener::run(Worker::new(desk), public, connections, stop);
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();

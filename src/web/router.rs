@@ -8,8 +8,10 @@ use http::request::Parts;
 use http::{Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 
+use super::access_log::Exchange;
 use super::answer::{Answer, bad_request, secure};
 use super::metrics::{Class, Seen};
+use super::request_id::{RequestId, names};
 use super::socket::{Peer, Scheme};
 use super::{Desk, Live, access_log, ambiguity, body, get_page, post_form, tls};
 use crate::inbox::form::{CONTACT, WAITLIST};
@@ -30,7 +32,18 @@ pub(super) async fn answer(
     let took = began.elapsed();
     desk.metrics.request(seen, answer.status(), took);
     if live.options.log_requests {
-        access_log::log(&live, peer, &head, seen, &answer, took);
+        let id = RequestId::told_in(answer.headers())
+            .unwrap_or_else(|| RequestId::of(peer, names(&head.headers), &live.options));
+        let exchange = Exchange {
+            id,
+            method: head.method.as_str(),
+            path: head.uri.path(),
+            seen,
+            status: answer.status(),
+            length: answer.body().size_hint().upper().unwrap_or_default(),
+            took,
+        };
+        access_log::log(&live.site, &exchange);
     }
     // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
     // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
