@@ -70,7 +70,7 @@ pub(super) async fn attend(
 impl Visit<'_> {
     /// In the clear, nothing but the first bytes tells which protocol a client means (RFC 9113 §3.3). The deadlines are those of an
     /// HTTP/1 request until it is known: half a preface is no better than half a header.
-    async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
+    pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
         let clock = http1::Clock::new(&self.options);
         let mut stream = Observed::new(stream, clock.clone());
         let told = {

@@ -64,7 +64,6 @@ async fn in_lane<S: AsyncRead + AsyncWrite + Unpin>(
         stop: &stop,
         is_closing: &is_closing,
         begun,
-        pieces: 1,
     };
     let mut lane = std::pin::pin!(visitor.serve(stream));
     let mut watched = std::pin::pin!(keep_watch(|| clock.deadline(), lane.as_mut()));

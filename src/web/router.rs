@@ -14,7 +14,7 @@ use super::metrics::{Class, Seen};
 use super::request_id::{RequestId, names};
 use super::socket::{Peer, Scheme};
 use super::{Desk, Live, access_log, ambiguity, body, get_page, post_form, tls};
-use crate::inbox::form::{CONTACT, WAITLIST};
+use crate::inbox::form::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
 /// Answers one request of the public address.
@@ -86,11 +86,19 @@ async fn route(
         Ok(path) => path,
         Err(error) => return (bad_request(&error.to_string()), NONE),
     };
-    match &*path {
-        "/api/waitlist" => (post_form::answer(desk, live, &WAITLIST, peer, head, body).await, FORM),
-        "/api/contact" => (post_form::answer(desk, live, &CONTACT, peer, head, body).await, FORM),
+    match form_at(&path) {
+        Some(form) => (post_form::answer(desk, live, form, peer, head, body).await, FORM),
         // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
-        path => get_page::answer(&live.site, path, head),
+        None => get_page::answer(&live.site, &path, head),
+    }
+}
+
+/// The form that is sent to a path.
+pub(super) fn form_at(path: &str) -> Option<&'static Form> {
+    match path {
+        "/api/waitlist" => Some(&WAITLIST),
+        "/api/contact" => Some(&CONTACT),
+        _ => None,
     }
 }
 

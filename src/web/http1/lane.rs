@@ -1,6 +1,6 @@
 //! The fast lane: plain requests over HTTP/1.1, answered from bytes that exist already.
 //!
-//! A request is plain if it is a GET or HEAD for something that is in memory, and nothing about it asks for more than a look at
+//! A request is plain if it is a GET or HEAD for something that is in memory, has come in one piece, and asks for no more than a look at
 //! its fields (`lane/plain.rs`). Anything else ends the lane: the connection goes on in hyper's, which begins with the bytes that were read
 //! so far and answers all that follows. What is answered is chosen by the same function in both (`get_page::choose`); a fuzz
 //! target looks for bytes that they answer differently.
@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::head::Heads;
-use self::plain::{MOST_FIELDS, Plain, Read};
+use self::plain::{Lines, MOST_FIELDS, Plain};
 use self::recall::Recall;
 use super::Clock;
 use crate::pages::negotiate::{self, Codings, Media};
@@ -34,14 +34,12 @@ use crate::web::Desk;
 use crate::web::access_log::{self, Exchange};
 use crate::web::connection::{HEADER_LIMIT, Observer as _};
 use crate::web::get_page::{self, Asked, Choice, Form, matches_etag};
-use crate::web::request_id::RequestId;
+use crate::web::request_id::{RequestId, X_REQUEST_ID};
+use crate::web::router::form_at;
 use crate::web::socket::{Peer, Scheme};
 
 /// A body of at most so many bytes is copied behind its header, because handing over two pieces costs the kernel more.
 const COPIED: usize = 4096;
-
-/// A header that comes in more pieces is read by hyper, which does not look at all of it again for each.
-const MOST_PIECES: usize = 2;
 
 /// What the connections of one worker share.
 #[derive(Debug)]
@@ -89,8 +87,6 @@ pub(super) struct Visitor<'a> {
     pub(super) is_closing: &'a Cell<bool>,
     /// What has come of requests that are not answered yet.
     pub(super) begun: Bytes,
-    /// In how many pieces.
-    pub(super) pieces: usize,
 }
 
 /// What ends a round of answering and reading.
@@ -138,10 +134,9 @@ impl Visitor<'_> {
             while answered < length {
                 let unanswered = &buffer[answered..length];
                 let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
-                let request = match plain::read(unanswered, &mut fields) {
-                    Read::Plain(request) if !self.is_told_to_stop() => request,
-                    Read::Partial if self.pieces <= MOST_PIECES && unanswered.len() < HEADER_LIMIT => break,
-                    _ => return Poll::Ready(self.for_hyper(unanswered)),
+                let Some(request) = plain::read(unanswered, &mut fields).filter(|_| !self.is_told_to_stop())
+                else {
+                    return Poll::Ready(self.for_hyper(unanswered));
                 };
                 let answer = &mut *self.lane.answer.borrow_mut();
                 answer.clear();
@@ -150,7 +145,6 @@ impl Visitor<'_> {
                 };
                 now = then;
                 answered += request.length;
-                self.pieces = 1;
                 match write(cx, stream, answer, &body) {
                     Ok(None) => self.clock.answered(now),
                     Ok(Some(rest)) => {
@@ -164,29 +158,17 @@ impl Visitor<'_> {
                     Err(_) => return Poll::Ready(Round::Left(Left::Ended)),
                 }
             }
-            buffer.copy_within(answered..length, 0);
-            length -= answered;
-            if length > 0 {
-                self.clock.request_begins();
-            }
             if self.is_closing.get() {
-                return Poll::Ready(self.for_hyper(&buffer[..length]));
+                return Poll::Ready(Round::Left(Left::Ended));
             }
-            let mut room = ReadBuf::new(&mut buffer[length..]);
-            let read = Pin::new(&mut *stream).poll_read(cx, &mut room);
-            let count = room.filled().len();
-            match read {
-                Poll::Ready(Ok(())) if count > 0 => {
-                    self.pieces = if length > 0 { self.pieces + 1 } else { 1 };
-                    length += count;
+            let mut room = ReadBuf::new(buffer);
+            match Pin::new(&mut *stream).poll_read(cx, &mut room) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) if !room.filled().is_empty() => {
+                    length = room.filled().len();
                     now = Instant::now();
                 }
-                Poll::Ready(Ok(())) => return Poll::Ready(self.for_hyper(&buffer[..length])),
-                Poll::Ready(Err(_)) => return Poll::Ready(Round::Left(Left::Ended)),
-                Poll::Pending => {
-                    self.begun = Bytes::copy_from_slice(&buffer[..length]);
-                    return Poll::Pending;
-                }
+                Poll::Ready(_) => return Poll::Ready(Round::Left(Left::Ended)),
             }
         }
     }
@@ -196,11 +178,8 @@ impl Visitor<'_> {
         self.stop.has_changed().unwrap_or(true)
     }
 
-    /// Hands over what has come, or ends where that is nothing.
+    /// Hands over what has come.
     fn for_hyper(&self, unanswered: &[u8]) -> Round {
-        if unanswered.is_empty() {
-            return Round::Left(Left::Ended);
-        }
         self.clock.request_begins();
         Round::Left(Left::ForHyper(Bytes::copy_from_slice(unanswered)))
     }
@@ -218,6 +197,9 @@ impl Visitor<'_> {
             return None;
         }
         let path = path::decode(request.path).ok()?;
+        if form_at(&path).is_some() {
+            return None;
+        }
         let wishes = Wishes { request, lane: self.lane };
         let (Choice::Send(sent), seen) = get_page::choose(&live.site, &path, true, &wishes) else {
             return None;
@@ -236,7 +218,7 @@ impl Visitor<'_> {
         self.desk.metrics.request(seen, sent.status(), took);
         if live.options.log_requests {
             let exchange = Exchange {
-                id: RequestId::of(self.peer, request.request_id.all(), &live.options),
+                id: RequestId::of(self.peer, request.all(X_REQUEST_ID.as_str()), &live.options),
                 method: if request.is_head { "HEAD" } else { "GET" },
                 path: request.path,
                 seen,
@@ -274,21 +256,27 @@ struct Wishes<'a> {
 
 impl Asked for Wishes<'_> {
     fn media(&self) -> Option<Media> {
-        match self.request.accept.only() {
-            Some(line) => self.lane.accept.borrow_mut().of(line, |line| negotiate::choose([line])),
-            None => negotiate::choose(self.request.accept.all()),
+        match self.request.accept {
+            Lines::None => negotiate::choose([]),
+            Lines::One(line) => self.lane.accept.borrow_mut().of(line, |line| negotiate::choose([line])),
+            Lines::Many => negotiate::choose(self.request.all("accept")),
         }
     }
 
     fn codings(&self) -> Codings {
-        match self.request.accept_encoding.only() {
-            Some(line) => self.lane.accept_encoding.borrow_mut().of(line, |line| Codings::read([line])),
-            None => Codings::read(self.request.accept_encoding.all()),
+        match self.request.accept_encoding {
+            Lines::None => Codings::default(),
+            Lines::One(line) => self.lane.accept_encoding.borrow_mut().of(line, |line| Codings::read([line])),
+            Lines::Many => Codings::read(self.request.all("accept-encoding")),
         }
     }
 
     fn has(&self, etag: &str) -> bool {
-        self.request.if_none_match.all().any(|line| matches_etag(line, etag))
+        match self.request.if_none_match {
+            Lines::None => false,
+            Lines::One(line) => matches_etag(line, etag),
+            Lines::Many => self.request.all("if-none-match").any(|line| matches_etag(line, etag)),
+        }
     }
 }
 

@@ -67,15 +67,15 @@ impl Heads {
     }
 
     fn write_hsts(&mut self, into: &mut Vec<u8>, live: &Live) {
-        let (generation, line) = &mut self.hsts;
+        let (generation, written) = &mut self.hsts;
         if *generation != live.generation {
             *generation = live.generation;
-            line.clear();
+            written.clear();
             if let Some(hsts) = &live.options.tls.hsts {
-                write_field(line, "strict-transport-security", hsts.value().as_bytes());
+                write_field(written, "strict-transport-security", hsts.value().as_bytes());
             }
         }
-        into.extend_from_slice(line);
+        into.extend_from_slice(written);
     }
 
     /// `Date` (RFC 9110 §6.6.1), which stays the same for a second.

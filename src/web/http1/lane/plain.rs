@@ -15,83 +15,51 @@ pub(super) struct Plain<'h, 'b> {
     pub(super) path: &'b str,
     /// Of the header, in bytes.
     pub(super) length: usize,
-    pub(super) accept: Lines<'h, 'b>,
-    pub(super) accept_encoding: Lines<'h, 'b>,
-    pub(super) if_none_match: Lines<'h, 'b>,
-    pub(super) request_id: Lines<'h, 'b>,
-}
-
-/// The values of all fields of one name.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lines<'h, 'b> {
+    pub(super) accept: Lines<'b>,
+    pub(super) accept_encoding: Lines<'b>,
+    pub(super) if_none_match: Lines<'b>,
     fields: &'h [Header<'b>],
-    name: &'static str,
-    count: usize,
-    /// The last one.
-    value: &'b [u8],
 }
 
-impl<'h, 'b> Lines<'h, 'b> {
-    fn none(fields: &'h [Header<'b>], name: &'static str) -> Self {
-        Self { fields, name, count: 0, value: b"" }
-    }
+/// The fields of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines<'b> {
+    None,
+    One(&'b [u8]),
+    /// So many that they are looked for again.
+    Many,
+}
 
+impl<'b> Lines<'b> {
     fn note(&mut self, value: &'b [u8]) {
-        self.count += 1;
-        self.value = value;
-    }
-
-    /// The only one, if there is one and no other.
-    pub(super) fn only(&self) -> Option<&'b [u8]> {
-        (self.count == 1).then_some(self.value)
-    }
-
-    /// All of them, in the order in which they came.
-    pub(super) fn all(&self) -> impl Iterator<Item = &'b [u8]> + use<'h, 'b> {
-        let (name, count) = (self.name, self.count);
-        self.fields
-            .iter()
-            .filter(move |field| field.name.eq_ignore_ascii_case(name))
-            .map(|field| field.value)
-            .take(count)
+        *self = if *self == Self::None { Self::One(value) } else { Self::Many };
     }
 }
 
-/// What has come so far.
-#[derive(Debug)]
-pub(super) enum Read<'h, 'b> {
-    /// A request that can be answered here.
-    Plain(Plain<'h, 'b>),
-    /// The header is not complete.
-    Partial,
-    /// A request, or what is none, for hyper to answer.
-    Other,
+impl<'b> Plain<'_, 'b> {
+    /// The values of all fields of this name, in the order in which they came.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
+        self.fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+    }
 }
 
-/// Reads the request that `bytes` begins with.
+/// Reads the request that `bytes` begins with; none if it is not plain, or not all there.
 pub(super) fn read<'h, 'b>(
     bytes: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>; MOST_FIELDS],
-) -> Read<'h, 'b> {
+) -> Option<Plain<'h, 'b>> {
     let mut request = Request::new(&mut []);
-    let length = match request.parse_with_uninit_headers(bytes, fields) {
-        Ok(Status::Complete(length)) => length,
-        Ok(Status::Partial) => return Read::Partial,
-        Err(_) => return Read::Other,
-    };
+    let Ok(Status::Complete(length)) = request.parse_with_uninit_headers(bytes, fields) else { return None };
     let (Some(method), Some(target), Some(1)) = (request.method, request.path, request.version) else {
-        return Read::Other;
+        return None;
     };
     let is_head = method == "HEAD";
-    let Some(path) = path_of(target) else { return Read::Other };
+    let path = path_of(target)?;
     if !is_head && method != "GET" {
-        return Read::Other;
+        return None;
     }
     let fields: &'h [Header<'b>] = request.headers;
-    let mut accept = Lines::none(fields, "accept");
-    let mut accept_encoding = Lines::none(fields, "accept-encoding");
-    let mut if_none_match = Lines::none(fields, "if-none-match");
-    let mut request_id = Lines::none(fields, "x-request-id");
+    let (mut accept, mut accept_encoding, mut if_none_match) = (Lines::None, Lines::None, Lines::None);
     let mut hosts = 0;
     for Header { name, value } in fields {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
@@ -100,25 +68,24 @@ pub(super) fn read<'h, 'b>(
             4 if is("host") => {
                 hosts += 1;
                 if !is_simple_host(value) {
-                    return Read::Other;
+                    return None;
                 }
             }
             6 if is("accept") => accept.note(value),
-            6 if is("expect") => return Read::Other,
-            7 if is("upgrade") => return Read::Other,
-            10 if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => return Read::Other,
-            12 if is("x-request-id") => request_id.note(value),
+            6 if is("expect") => return None,
+            7 if is("upgrade") => return None,
+            10 if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => return None,
             13 if is("if-none-match") => if_none_match.note(value),
-            14 if is("content-length") => return Read::Other,
+            14 if is("content-length") => return None,
             15 if is("accept-encoding") => accept_encoding.note(value),
-            17 if is("transfer-encoding") => return Read::Other,
+            17 if is("transfer-encoding") => return None,
             _ => {}
         }
     }
     if hosts != 1 {
-        return Read::Other;
+        return None;
     }
-    Read::Plain(Plain { is_head, path, length, accept, accept_encoding, if_none_match, request_id })
+    Some(Plain { is_head, path, length, accept, accept_encoding, if_none_match, fields })
 }
 
 /// The path of a target in origin form, if it has no character but those of RFC 3986 §3.3; the query is cut off.
@@ -166,12 +133,11 @@ mod tests {
         let bytes = lines.iter().map(|line| format!("{line}\r\n")).collect::<String>() + "\r\n";
         let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
         let found = match read(bytes.as_bytes(), &mut fields) {
-            Read::Plain(plain) => {
+            Some(plain) => {
                 assert_eq!(plain.length, bytes.len());
                 format!("{}{}", if plain.is_head { "HEAD " } else { "" }, plain.path)
             }
-            Read::Partial => "partial".to_owned(),
-            Read::Other => "other".to_owned(),
+            None => "other".to_owned(),
         };
         assert_eq!(found, expected, "{lines:?}");
     }
@@ -228,10 +194,10 @@ mod tests {
     fn lines_of_a_name_stay_in_order() {
         let bytes = b"GET / HTTP/1.1\r\nHost: a\r\nAccept: b\r\nX: y\r\nACCEPT: c\r\n\r\nGET";
         let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
-        let Read::Plain(plain) = read(bytes, &mut fields) else { panic!("it is plain") };
-        assert_eq!(plain.accept.only(), None);
-        assert!(plain.accept.all().eq([b"b", b"c"]));
-        assert_eq!(plain.accept_encoding.all().count(), 0);
+        let Some(plain) = read(bytes, &mut fields) else { panic!("it is plain") };
+        assert_eq!(plain.accept, Lines::Many);
+        assert!(plain.all("accept").eq([b"b", b"c"]));
+        assert_eq!(plain.accept_encoding, Lines::None);
         assert_eq!(plain.length, bytes.len() - 3);
     }
 
