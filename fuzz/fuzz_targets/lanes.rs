@@ -8,6 +8,7 @@ use std::cell::LazyCell;
 
 use libfuzzer_sys::fuzz_target;
 
+#[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../../tests/it/support/lanes.rs"]
 mod lanes;
 

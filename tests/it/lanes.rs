@@ -46,7 +46,7 @@ fn what_is_answered_is_what_was_asked_for() {
     assert!(missing.starts_with("Some(1) Some(404)"), "{missing}");
     // A connection that has left the lane is served all the same.
     let form = "POST /api/contact HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
-    let mixed = told(&format!("{}{form}{}", again, again));
+    let mixed = told(&format!("{again}{form}{again}"));
     assert_eq!(mixed.matches("Some(304)").count(), 2, "{mixed}");
     assert_eq!(mixed.matches("Some(400)").count(), 1, "{mixed}");
 }

@@ -68,7 +68,6 @@ impl Lanes {
 
     /// The same to a client that makes room for an answer bit by bit. What hyper says to a broken request then depends on how
     /// far it has come with the answer before, so that only whole ones can be compared.
-    #[cfg_attr(fuzzing, expect(dead_code, reason = "only tests do that"))]
     pub fn answers_slowly(&self, pieces: &[&[u8]]) -> String {
         self.answers(pieces, true)
     }
