@@ -27,6 +27,9 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     if !path.starts_with('/') {
         return Err(PathError::Relative);
     }
+    if is_plain(path.as_bytes()) {
+        return Ok(Cow::Borrowed(path));
+    }
     let decoded: Cow<'_, str> =
         if path.contains('%') { Cow::Owned(unescape(path)?) } else { Cow::Borrowed(path) };
     if decoded.chars().any(|c| c == '\\' || c.is_control()) {
@@ -40,6 +43,17 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
         }
     }
     Ok(decoded)
+}
+
+/// Whether nothing is encoded or ambiguous, as in most requests. No segment begins with a dot, so that none is one.
+fn is_plain(path: &[u8]) -> bool {
+    let mut before = 0;
+    path.iter().all(|byte| {
+        let is_plain = matches!(byte, b'!'..=b'~') && !matches!(byte, b'%' | b'\\');
+        let begins_plainly = before != b'/' || !matches!(byte, b'/' | b'.');
+        before = *byte;
+        is_plain && begins_plainly
+    })
 }
 
 /// Percent-decodes once; an encoded slash is refused, because it would become one that separates.
@@ -221,6 +235,17 @@ mod tests {
             let encoded = encode(&path);
             prop_assert!(encoded.is_ascii());
             prop_assert_eq!(decode(&encoded).map(Cow::into_owned), Ok(path));
+        }
+
+        #[test]
+        fn what_is_plain_is_itself(path in "/[a-z./%0-9A-Z\\\\~! ]{0,24}") {
+            if is_plain(path.as_bytes()) {
+                let segments: Vec<&str> = path[1..].split('/').collect();
+                let (last, others) = segments.split_last().expect("there is one");
+                prop_assert!(others.iter().all(|segment| !segment.is_empty()));
+                prop_assert!(![".", ".."].contains(last) && others.iter().all(|segment| ![".", ".."].contains(segment)));
+                prop_assert_eq!(unescape(&path), Ok(path));
+            }
         }
 
         #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -45,8 +45,33 @@ impl Sending {
 
 /// Returns when the server has been told to stop, and [`LAST_REQUEST`] is over.
 pub(super) async fn last_request(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
+    let observed = stop.clone();
+    let mut told = std::pin::pin!(stop.wait_for(|stop| *stop));
+    let mut asked = Asked::default();
+    std::future::poll_fn(|cx| {
+        // To ask takes a lock that all threads share, for each request that wakes a connection.
+        if !asked.is_new(cx) && observed.has_changed().is_ok_and(|has_changed| !has_changed) {
+            return Poll::Pending;
+        }
+        told.as_mut().poll(cx).map(drop)
+    })
+    .await;
     tokio::time::sleep(LAST_REQUEST).await;
+}
+
+/// Who is to be woken by something that waits for long, and need not be told again each time he is woken by something else.
+#[derive(Debug, Default)]
+struct Asked(Option<Waker>);
+
+impl Asked {
+    /// Whether it is somebody else than the last time.
+    fn is_new(&mut self, cx: &Context<'_>) -> bool {
+        let is_new = !self.0.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if is_new {
+            self.0 = Some(cx.waker().clone());
+        }
+        is_new
+    }
 }
 
 /// Runs `connection` to its end or past its deadline, which may move meanwhile; none if the deadline has passed.
@@ -55,6 +80,7 @@ pub(super) async fn keep_watch<F: Future>(
     connection: Pin<&mut F>,
 ) -> Option<F::Output> {
     let mut connection = connection;
+    let mut asked = Asked::default();
     let mut alarm = std::pin::pin!(tokio::time::sleep_until(deadline()));
     std::future::poll_fn(|cx| {
         if let Poll::Ready(output) = connection.as_mut().poll(cx) {
@@ -65,6 +91,8 @@ pub(super) async fn keep_watch<F: Future>(
         // it stays where it is and is checked when it rings.
         if at < alarm.deadline() {
             alarm.as_mut().reset(at);
+        } else if !asked.is_new(cx) && !alarm.is_elapsed() {
+            return Poll::Pending;
         }
         while alarm.as_mut().poll(cx).is_ready() {
             let at = deadline();

@@ -62,8 +62,8 @@ pub(super) trait Asked {
     /// What `Accept-Encoding` says.
     fn codings(&self) -> Codings;
 
-    /// Whether `If-None-Match` names this validator.
-    fn has(&self, etag: &str) -> bool;
+    /// Whether `If-None-Match` names this body's validator.
+    fn has(&self, body: &Body) -> bool;
 }
 
 /// Chooses what is answered to a request for `path`, which is decoded, and what that is counted as.
@@ -118,7 +118,7 @@ impl<'a> Sent<'a> {
             Encoding::Identity
         };
         let body = file.body(encoding);
-        let form = if form == Form::Whole && asked.has(body.etag()) { Form::Unmodified } else { form };
+        let form = if form == Form::Whole && asked.has(body) { Form::Unmodified } else { form };
         Self { body, file, encoding, form, is_negotiated }
     }
 
@@ -185,8 +185,8 @@ impl Asked for HeaderMap {
         Codings::read(lines(self, &ACCEPT_ENCODING))
     }
 
-    fn has(&self, etag: &str) -> bool {
-        lines(self, &IF_NONE_MATCH).any(|line| matches_etag(line, etag))
+    fn has(&self, body: &Body) -> bool {
+        lines(self, &IF_NONE_MATCH).any(|line| matches_etag(line, body.etag()))
     }
 }
 

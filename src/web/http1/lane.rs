@@ -28,6 +28,7 @@ use self::head::Heads;
 use self::plain::{Lines, MOST_FIELDS, Plain};
 use self::recall::Recall;
 use super::Clock;
+use crate::pages::file::Body;
 use crate::pages::negotiate::{self, Codings, Media};
 use crate::pages::path;
 use crate::web::Desk;
@@ -128,7 +129,8 @@ impl Visitor<'_> {
         };
         beginning.copy_from_slice(&begun);
         let mut length = begun.len();
-        let mut now = Instant::now();
+        // Looking at the clock costs, and a connection that is woken for nothing need not.
+        let mut since = (length > 0).then(Instant::now);
         loop {
             let mut answered = 0;
             while answered < length {
@@ -140,10 +142,11 @@ impl Visitor<'_> {
                 };
                 let answer = &mut *self.lane.answer.borrow_mut();
                 answer.clear();
-                let Some((body, then)) = self.compose(&request, now, answer) else {
+                let since = since.get_or_insert_with(Instant::now);
+                let Some((body, now)) = self.compose(&request, *since, answer) else {
                     return Poll::Ready(self.for_hyper(unanswered));
                 };
-                now = then;
+                *since = now;
                 answered += request.length;
                 match write(cx, stream, answer, &body) {
                     Ok(None) => self.clock.answered(now),
@@ -166,7 +169,7 @@ impl Visitor<'_> {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(())) if !room.filled().is_empty() => {
                     length = room.filled().len();
-                    now = Instant::now();
+                    since = None;
                 }
                 Poll::Ready(_) => return Poll::Ready(Round::Left(Left::Ended)),
             }
@@ -271,11 +274,11 @@ impl Asked for Wishes<'_> {
         }
     }
 
-    fn has(&self, etag: &str) -> bool {
+    fn has(&self, body: &Body) -> bool {
         match self.request.if_none_match {
             Lines::None => false,
-            Lines::One(line) => matches_etag(line, etag),
-            Lines::Many => self.request.all("if-none-match").any(|line| matches_etag(line, etag)),
+            Lines::One(line) => matches_etag(line, body.etag()),
+            Lines::Many => self.request.all("if-none-match").any(|line| matches_etag(line, body.etag())),
         }
     }
 }

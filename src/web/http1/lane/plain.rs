@@ -63,22 +63,24 @@ pub(super) fn read<'h, 'b>(
     let mut hosts = 0;
     for Header { name, value } in fields {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
-        // By length first: most names are none of these.
-        match name.len() {
-            4 if is("host") => {
+        // By length and first letter: most names are none of these.
+        match (name.len(), name.as_bytes().first().map(u8::to_ascii_lowercase)) {
+            (4, Some(b'h')) if is("host") => {
                 hosts += 1;
                 if !is_simple_host(value) {
                     return None;
                 }
             }
-            6 if is("accept") => accept.note(value),
-            6 if is("expect") => return None,
-            7 if is("upgrade") => return None,
-            10 if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => return None,
-            13 if is("if-none-match") => if_none_match.note(value),
-            14 if is("content-length") => return None,
-            15 if is("accept-encoding") => accept_encoding.note(value),
-            17 if is("transfer-encoding") => return None,
+            (6, Some(b'a')) if is("accept") => accept.note(value),
+            (6, Some(b'e')) if is("expect") => return None,
+            (7, Some(b'u')) if is("upgrade") => return None,
+            (10, Some(b'c')) if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
+                return None;
+            }
+            (13, Some(b'i')) if is("if-none-match") => if_none_match.note(value),
+            (14, Some(b'c')) if is("content-length") => return None,
+            (15, Some(b'a')) if is("accept-encoding") => accept_encoding.note(value),
+            (17, Some(b't')) if is("transfer-encoding") => return None,
             _ => {}
         }
     }

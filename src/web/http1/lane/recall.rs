@@ -37,15 +37,12 @@ impl<T: Copy> Recall<T> {
     }
 }
 
-/// Any place will do, as long as it is the same each time.
+/// Any place will do, as long as it is the same each time: values of different clients differ in length, or at one end.
 fn place(value: &[u8]) -> usize {
-    let mut mixed = value.len() as u64;
-    for chunk in value.chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        mixed = (mixed.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-    usize::try_from(mixed >> 58).unwrap_or_default() % PLACES
+    let (first, last) = (value.first_chunk::<8>(), value.last_chunk::<8>());
+    let word = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));
+    let mixed = (word(first).rotate_left(32) ^ word(last)).wrapping_add(value.len() as u64);
+    usize::try_from(mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).unwrap_or_default() % PLACES
 }
 
 #[cfg(test)]
