@@ -70,8 +70,10 @@ pub struct Answer {
     pub head_length: usize,
     /// Names in lower case, in order.
     pub headers: Vec<(String, String)>,
-    /// As it was sent, encoded or not.
+    /// As it was sent, compressed or not.
     pub body: Vec<u8>,
+    /// The same with what is between its chunks, where it was sent in chunks.
+    pub framed: Vec<u8>,
 }
 
 impl Answer {
@@ -110,22 +112,44 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Answer, usize)>> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let mut answer = Answer { status, head_length: end + 4, headers, body: Vec::new() };
-    ensure!(
-        answer.header("transfer-encoding").is_none(),
-        "answers without a Content-Length are not understood here"
-    );
-    let length = match (status, answer.header("content-length")) {
-        (304 | 204, _) => 0,
-        (_, Some(length)) => length.parse().context("the Content-Length is no number")?,
-        (_, None) => bail!("an answer has no Content-Length"),
+    let mut answer = Answer { status, head_length: end + 4, headers, body: Vec::new(), framed: Vec::new() };
+    let behind = &bytes[answer.head_length..];
+    let length = match (status, answer.header("content-length"), answer.header("transfer-encoding")) {
+        (304 | 204, ..) => 0,
+        (_, _, Some("chunked")) => match unchunk(behind)? {
+            Some((body, length)) => {
+                (answer.body, answer.framed) = (body, behind[..length].to_vec());
+                let whole = answer.head_length + length;
+                return Ok(Some((answer, whole)));
+            }
+            None => return Ok(None),
+        },
+        (_, Some(length), None) => length.parse().context("the Content-Length is no number")?,
+        _ => bail!("an answer does not say how long it is"),
     };
+    let Some(body) = behind.get(..length) else { return Ok(None) };
+    (answer.body, answer.framed) = (body.to_vec(), body.to_vec());
     let whole = answer.head_length + length;
-    if bytes.len() < whole {
-        return Ok(None);
-    }
-    answer.body = bytes[answer.head_length..whole].to_vec();
     Ok(Some((answer, whole)))
+}
+
+/// The body that was sent in chunks (RFC 9112 §7.1), and how long it was with what is between them; none while it is incomplete.
+fn unchunk(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
+    let mut body = Vec::new();
+    let mut at = 0;
+    loop {
+        let Some(line) = bytes[at..].windows(2).position(|window| window == b"\r\n") else { return Ok(None) };
+        let size = std::str::from_utf8(&bytes[at..at + line]).context("a chunk's length is no text")?;
+        let size = usize::from_str_radix(size, 16).context("a chunk's length is no number")?;
+        let begin = at + line + 2;
+        let Some(chunk) = bytes.get(begin..begin + size + 2) else { return Ok(None) };
+        ensure!(chunk.ends_with(b"\r\n"), "a chunk is longer than it says");
+        at = begin + size + 2;
+        if size == 0 {
+            return Ok(Some((body, at)));
+        }
+        body.extend_from_slice(&chunk[..size]);
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +169,18 @@ mod tests {
             (200, b"abc".as_slice(), whole.len() - 8)
         );
         assert_eq!(answer.header("x-a"), Some("b: c"));
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let whole =
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n";
+        for length in 0..whole.len() {
+            assert_eq!(parse(&whole[..length]).expect("it is an answer"), None, "{length}");
+        }
+        let (answer, length) = parse(whole).expect("an answer").expect("a whole one");
+        assert_eq!((answer.body.as_slice(), length), (b"abc0123456789".as_slice(), whole.len()));
+        assert_eq!(answer.framed, whole[answer.head_length..]);
     }
 
     #[test]

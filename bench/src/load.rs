@@ -47,6 +47,8 @@ pub struct Expected {
     /// As it was the first time; another length is parsed.
     head_length: usize,
     body: Vec<u8>,
+    /// The body as it was sent the first time, in chunks or not.
+    framed: Vec<u8>,
 }
 
 impl Expected {
@@ -57,16 +59,17 @@ impl Expected {
             status_line: format!("HTTP/1.1 {} ", answer.status).into_bytes(),
             head_length: answer.head_length,
             body: answer.body.clone(),
+            framed: answer.framed.clone(),
         }
     }
 
     /// The length of a right answer at the beginning of `bytes`; none while it is incomplete, an error if it is not right.
     fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
-        let whole = self.head_length + self.body.len();
+        let whole = self.head_length + self.framed.len();
         if bytes.len() >= whole
             && bytes.starts_with(&self.status_line)
             && bytes[..self.head_length].ends_with(b"\r\n\r\n")
-            && bytes[self.head_length..whole] == self.body
+            && bytes[self.head_length..whole] == self.framed
         {
             return Ok(Some(whole));
         }
