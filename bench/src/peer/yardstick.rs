@@ -26,7 +26,7 @@ pub fn start(bench: &Bench, answer: &[u8]) -> Result<Peer> {
     std::fs::write(&file, answer)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("yardstick").arg(&file);
-    Peer::start_and_listen(bench, "yardstick", Cores::Servers, command, own, |line| {
+    Peer::start_and_listen(bench, "yardstick", Cores::Servers, &command, own, |line| {
         Some((line.parse().ok()?, None))
     })
 }
