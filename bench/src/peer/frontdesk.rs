@@ -1,0 +1,84 @@
+//! frontdesk itself.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::{Peer, folder, workers};
+use crate::Bench;
+use crate::cores::Cores;
+
+/// How it is started.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// As it is called in the report.
+    pub name: String,
+    /// The site's folder.
+    pub site: PathBuf,
+    /// Where it runs.
+    pub cores: Cores,
+    /// Settings by their names in the environment, such as `FRONTDESK_LIMITS__ENABLED`.
+    pub environment: Vec<(String, String)>,
+    /// Where submissions are kept; in a folder of its own where nothing is said.
+    pub data: Option<PathBuf>,
+}
+
+impl Options {
+    /// The site in this folder, on the servers' core, as it comes but for how many connections one source may have: all of them
+    /// come from this machine.
+    pub fn new(name: impl Into<String>, site: &Path) -> Self {
+        let many = ["FRONTDESK_SERVER__MAX_CONNECTIONS", "FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE"];
+        Self {
+            name: name.into(),
+            site: site.to_owned(),
+            cores: Cores::Servers,
+            environment: many.map(|name| (name.to_owned(), "19000".to_owned())).to_vec(),
+            data: None,
+        }
+    }
+
+    /// With one more setting, in the place of one of the same name.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.retain(|(known, _)| known != name);
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// On other cores.
+    #[must_use]
+    pub fn on(mut self, cores: Cores) -> Self {
+        self.cores = cores;
+        self
+    }
+}
+
+/// Starts it on ports that it chooses itself.
+pub fn start(bench: &Bench, options: &Options) -> Result<Peer> {
+    let own = folder()?;
+    let mut command = Command::new(&bench.frontdesk);
+    command.arg("serve").arg(&options.site);
+    command.args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir"]);
+    command.arg(options.data.clone().unwrap_or_else(|| own.path().join("data")));
+    command.env("FRONTDESK_SERVER__WORKERS", workers(options.cores).to_string());
+    command.envs(options.environment.iter().map(|(name, value)| (name, value)));
+    let wants_tls = options.environment.iter().any(|(name, _)| name == "FRONTDESK_TLS__LISTEN");
+    let (mut public, mut secure) = (None, None);
+    Peer::start_and_listen(bench, &options.name, options.cores, &command, own, |line| {
+        public = public.or(address(line, "listening on http://"));
+        secure = secure.or(address(line, "listening on https://"));
+        public.filter(|_| secure.is_some() || !wants_tls).map(|public| (public, secure))
+    })
+}
+
+fn address(line: &str, before: &str) -> Option<SocketAddr> {
+    line.strip_prefix(before)?.trim_end_matches('/').parse().ok()
+}
+
+/// Whether this build knows a key, such as `server.fast_lane`.
+pub fn knows(bench: &Bench, site: &Path, key: &str) -> Result<bool> {
+    let output = Command::new(&bench.frontdesk).arg("config").arg(site).output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).contains(key.rsplit('.').next().unwrap_or(key)))
+}
