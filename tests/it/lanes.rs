@@ -89,7 +89,7 @@ fn as_much_may_come_in_both() {
 fn what_is_nearly_a_request_is_answered_alike() {
     let lanes = Lanes::new();
     let cases =
-        std::env::var("FRONTDESK_TEST_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(500);
+        std::env::var("FRONTDESK_TEST_SCRIPTS").ok().and_then(|count| count.parse().ok()).unwrap_or(500);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) };
     proptest!(config, |(script in prop::collection::vec(any::<u8>(), 0..24))| {
         let pieces = compose(&script);
