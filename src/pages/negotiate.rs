@@ -75,6 +75,10 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     let mut readable = false;
     for line in accept {
         for member in members(line) {
+            // Most of what browsers name is never on offer, and then it only matters whether anything could be read.
+            if readable && !matches!(member[0], b't' | b'T' | b'*') {
+                continue;
+            }
             let Some((range, quality)) = media_range(member) else { continue };
             readable = true;
             match range {
@@ -215,6 +219,9 @@ fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
 
 /// The weight among `parameters`, 1000 where there is none; none if it cannot be read.
 fn quality(parameters: &[u8]) -> Option<Quality> {
+    if parameters.is_empty() {
+        return Some(1000);
+    }
     for parameter in split(parameters, b';').map(<[u8]>::trim_ascii) {
         let Some(equals) = parameter.iter().position(|byte| *byte == b'=') else { continue };
         // The grammar allows no space around the sign; whoever writes one means it all the same.
@@ -250,28 +257,27 @@ fn qvalue(value: &[u8]) -> Option<Quality> {
 }
 
 /// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). A quote that is never closed quotes nothing, and neither do
-/// those after it: each byte is looked at twice at the most.
+/// those after it: each byte is looked at a few times at the most.
 fn split(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
-    let mut quotes = true;
+    // Hardly anybody sends one.
+    let mut quotes = bytes.contains(&b'"');
     std::iter::from_fn(move || {
         let current = rest?;
         let mut at = 0;
-        while at < current.len() {
-            if current[at] == b'"' && quotes {
+        while quotes && at < current.len() && current[at] != separator {
+            if current[at] == b'"' {
                 match quoted_length(&current[at..]) {
                     Some(length) => at += length,
                     None => quotes = false,
                 }
-            } else if current[at] == separator {
-                rest = Some(&current[at + 1..]);
-                return Some(&current[..at]);
             } else {
                 at += 1;
             }
         }
-        rest = None;
-        Some(current)
+        let end = current[at..].iter().position(|byte| *byte == separator).map(|further| at + further);
+        rest = end.map(|end| &current[end + 1..]);
+        end.map_or(Some(current), |end| Some(&current[..end]))
     })
 }
 
@@ -290,9 +296,20 @@ fn quoted_length(bytes: &[u8]) -> Option<usize> {
 
 /// Whether `bytes` is a token (RFC 9110 §5.6.2).
 fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty()
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
+    !bytes.is_empty() && bytes.iter().all(|byte| TOKEN[usize::from(*byte)])
 }
+
+/// Whether a byte may stand in a token.
+const TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let token = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut at = 0;
+    while at < token.len() {
+        table[token[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {

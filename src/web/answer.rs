@@ -38,6 +38,7 @@ pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
 /// Adds the headers that every answer carries, unless it says otherwise itself.
 pub(super) fn secure(mut answer: Answer) -> Answer {
     let headers = answer.headers_mut();
+    headers.reserve(SECURITY.len());
     for (name, value) in SECURITY {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }

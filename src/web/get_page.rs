@@ -17,6 +17,9 @@ use crate::pages::file::{Body, File};
 use crate::pages::negotiate::{self, Codings, Encoding, Media};
 use crate::pages::{Entry, Page, Role, Site};
 
+/// The header of an answer with a file has at most so many fields.
+const MOST_FIELDS: usize = 16;
+
 /// What is to be answered to a request for anything but the forms.
 #[derive(Debug)]
 pub(super) enum Choice<'a> {
@@ -151,6 +154,8 @@ impl<'a> Sent<'a> {
         let mut answer = Response::new(Full::new(bytes));
         *answer.status_mut() = self.status();
         let headers = answer.headers_mut();
+        // For those below and what every answer carries: growing step by step would place each of them anew.
+        headers.reserve(MOST_FIELDS);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(self.file.cache().control()));
         if is_whole {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.file.media_type()));
