@@ -3,6 +3,7 @@
 //! In reading order: [`load()`] turns a folder into a [`Site`]; [`negotiate`] chooses a representation; [`mod@file`] holds what is
 //! sent. A page that does not come from Markdown enters by [`Site::insert_page`].
 
+mod content;
 mod document;
 pub mod file;
 pub mod front_matter;
@@ -27,14 +28,14 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 pub use file::File;
-pub use load::{Loaded, load};
+pub use load::{Loaded, Previous, load};
 pub use theme::built_in as built_in_theme;
 pub use twin::bracketed;
 
 use file::Cache;
 
 /// What the operator says about the site as a whole.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// The site's name.
     pub title: String,
@@ -59,7 +60,7 @@ pub struct Options {
 }
 
 /// The company whose website this is.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Operator {
     /// Its name.
     pub name: String,
@@ -70,7 +71,7 @@ pub struct Operator {
 }
 
 /// One group of links in the footer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FooterGroup {
     /// Its heading.
     pub title: String,
@@ -79,7 +80,7 @@ pub struct FooterGroup {
 }
 
 /// A link of the footer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FooterLink {
     /// What it says; a page's own short title if it says nothing.
     pub title: Option<String>,
@@ -88,7 +89,7 @@ pub struct FooterLink {
 }
 
 /// A form as pages show it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Form {
     /// `contact`
     pub name: &'static str,
@@ -102,7 +103,7 @@ pub struct Form {
 }
 
 /// One field of a form as pages show it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Field {
     /// The member's name in JSON.
     pub name: &'static str,
@@ -121,7 +122,7 @@ pub struct Field {
 }
 
 /// A page with its two representations.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Page {
     /// For people.
     pub html: Arc<File>,
@@ -145,7 +146,7 @@ pub enum Role {
 }
 
 /// What is at a path.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Entry {
     /// A page, whose representation is negotiated.
     Page(Page),
@@ -154,6 +155,9 @@ pub enum Entry {
     /// A permanent redirect to this percent-encoded path.
     Redirect(String),
 }
+
+/// How many posts the feed has, newest first.
+pub const FEED_LENGTH: usize = 50;
 
 /// What guides, sitemaps and feeds say of a page.
 #[derive(Debug, Clone)]
@@ -178,7 +182,7 @@ pub struct Summary {
     pub is_post: bool,
     /// Whether it is made from other pages (the blog's index, tags).
     pub is_generated: bool,
-    /// The body as HTML with absolute links, for the feed; posts only.
+    /// The body as HTML with absolute links, for the feed; only of its posts, which are the first [`FEED_LENGTH`] listed ones.
     pub feed_html: String,
 }
 
@@ -280,6 +284,27 @@ impl Site {
     ) {
         let file = || Arc::new(File::new(media_type, Cache::Revalidate, body));
         self.entries.entry(path.into()).or_insert_with(|| Entry::File(file(), role));
+    }
+
+    /// Takes over the files of an earlier site where they are the same and at the same path, with the encodings that they have.
+    pub fn adopt(&mut self, earlier: &Site) {
+        let take = |new: &mut Arc<File>, old: &Arc<File>| {
+            if !Arc::ptr_eq(new, old) && new.is_like(old) {
+                new.clone_from(old);
+            }
+        };
+        let take_both = |new: &mut Page, old: &Page| {
+            take(&mut new.html, &old.html);
+            take(&mut new.markdown, &old.markdown);
+        };
+        take_both(&mut self.not_found, &earlier.not_found);
+        for (path, new) in &mut self.entries {
+            match (new, earlier.entries.get(path)) {
+                (Entry::Page(new), Some(Entry::Page(old))) => take_both(new, old),
+                (Entry::File(new, _), Some(Entry::File(old, _))) => take(new, old),
+                _ => {}
+            }
+        }
     }
 
     /// A fingerprint of everything that is served: two servers with the same one give the same answers. 16 hexadecimal digits,

@@ -57,8 +57,19 @@ impl File {
     /// A file whose encodings are yet to be prepared.
     pub fn new(media_type: &'static str, cache: Cache, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
+        let hash = blake3::hash(&bytes);
+        Self::with_hash(media_type, cache, bytes, hash)
+    }
+
+    /// The same for bytes whose hash is known.
+    pub(super) fn with_hash(
+        media_type: &'static str,
+        cache: Cache,
+        bytes: Bytes,
+        hash: blake3::Hash,
+    ) -> Self {
         let compressible = is_compressible(media_type) && bytes.len() >= WORTH_ENCODING;
-        let etag = format!("\"{}\"", fingerprint(&bytes, 22));
+        let etag = format!("\"{}\"", &hash.to_hex()[..22]);
         Self {
             media_type,
             cache,
@@ -67,6 +78,14 @@ impl File {
             identity: Body { bytes, etag },
             encoded: Default::default(),
         }
+    }
+
+    /// Whether the other file is answered with the same header and the same body.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.identity.etag == other.identity.etag
+            && self.identity.bytes.len() == other.identity.bytes.len()
+            && (self.media_type, self.cache) == (other.media_type, other.cache)
+            && self.link == other.link
     }
 
     /// Adds a `Link` header.
