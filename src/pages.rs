@@ -5,6 +5,7 @@
 
 mod content;
 mod document;
+pub mod encodings;
 pub mod file;
 pub mod front_matter;
 pub mod highlight;
@@ -27,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::civil::Date;
 use serde::Serialize;
 
+pub use encodings::Encodings;
 pub use file::File;
 pub use load::{Loaded, Previous, load};
 pub use theme::built_in as built_in_theme;
@@ -330,18 +332,69 @@ impl Site {
 
     /// Prepares the encodings of the smallest files first, on all cores, until `budget` bytes of bodies have been worked on.
     pub fn compress(&self, budget: usize) {
+        self.compress_with(budget, None);
+    }
+
+    /// The same, with the encodings that are kept where there are any.
+    pub fn compress_with(&self, budget: usize, kept: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
-        files.sort_by_key(|file| file.identity().bytes.len());
+        files.sort_by_key(|file| (file.identity().bytes.len(), *file.hash.as_bytes()));
+        // An asset has two names, and the same bytes at both.
+        let contents: Vec<&[&Arc<File>]> = files.chunk_by(|a, b| a.hash == b.hash).collect();
         let mut sum = 0;
-        let affordable = files
+        let affordable = contents
             .iter()
-            .take_while(|file| {
-                sum += file.identity().bytes.len();
+            .take_while(|files| {
+                sum += files[0].identity().bytes.len();
                 sum <= budget
             })
             .count();
-        in_parallel(&files[..affordable], |file| file.compress());
+        in_parallel(&contents[..affordable], |files| {
+            let [first, others @ ..] = files else { return };
+            match kept.and_then(|kept| kept.read(first.hash)) {
+                Some(strong) => first.supply_strong(strong),
+                None => first.compress(),
+            }
+            others.iter().for_each(|other| other.supply_from(first));
+        });
+    }
+
+    /// The same site with the strong encodings that have been made meanwhile. What is prepared is never replaced in a file: each
+    /// answer is from one file, and so are its bytes and its validator.
+    #[must_use]
+    pub fn strengthened(&self, kept: &Encodings) -> Self {
+        let weak: Vec<&Arc<File>> =
+            self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
+        let strong = in_parallel(&weak, |file| {
+            let strong = file.unencoded();
+            strong.supply_strong(kept.read(file.hash)?);
+            Some(Arc::new(strong))
+        });
+        let stronger: HashMap<*const File, Arc<File>> = weak
+            .into_iter()
+            .zip(strong)
+            .filter_map(|(weak, strong)| Some((Arc::as_ptr(weak), strong?)))
+            .collect();
+        let of = |file: &Arc<File>| stronger.get(&Arc::as_ptr(file)).unwrap_or(file).clone();
+        let of_page =
+            |page: &Page| Page { html: of(&page.html), markdown: of(&page.markdown), ..page.clone() };
+        let entries = self.entries.iter().map(|(path, entry)| {
+            let entry = match entry {
+                Entry::Page(page) => Entry::Page(of_page(page)),
+                Entry::File(file, role) => Entry::File(of(file), *role),
+                Entry::Redirect(to) => Entry::Redirect(to.clone()),
+            };
+            (path.clone(), entry)
+        });
+        Self {
+            entries: entries.collect(),
+            pages: self.pages.clone(),
+            not_found: of_page(&self.not_found),
+            base_url: self.base_url.clone(),
+            page_count: self.page_count,
+            hash: self.hash.clone(),
+        }
     }
 
     /// Every file once, although most are known by several names.
