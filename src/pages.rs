@@ -34,8 +34,6 @@ pub use load::{Loaded, Previous, load};
 pub use theme::built_in as built_in_theme;
 pub use twin::bracketed;
 
-use file::Cache;
-
 /// What the operator says about the site as a whole.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
@@ -273,19 +271,8 @@ impl Site {
     }
 
     /// Puts a resource at a decoded path unless the operator has a file of their own there.
-    pub fn insert_resource(&mut self, path: &str, media_type: &'static str, body: impl Into<bytes::Bytes>) {
-        self.insert_file(path, media_type, body, Role::Resource);
-    }
-
-    fn insert_file(
-        &mut self,
-        path: &str,
-        media_type: &'static str,
-        body: impl Into<bytes::Bytes>,
-        role: Role,
-    ) {
-        let file = || Arc::new(File::new(media_type, Cache::Revalidate, body));
-        self.entries.entry(path.into()).or_insert_with(|| Entry::File(file(), role));
+    pub fn insert_resource(&mut self, path: &str, file: File) {
+        self.entries.entry(path.into()).or_insert_with(|| Entry::File(Arc::new(file), Role::Resource));
     }
 
     /// Takes over the files of an earlier site where they are the same and at the same path, with the encodings that they have.
@@ -356,7 +343,9 @@ impl Site {
                 Some(strong) => first.supply_strong(strong),
                 None => first.compress(),
             }
-            others.iter().for_each(|other| other.supply_from(first));
+            for other in others {
+                other.supply_from(first);
+            }
         });
     }
 
@@ -414,7 +403,7 @@ impl Site {
 }
 
 /// Runs `work` on every item, on all cores, and returns the results in order.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads =
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(items.len().max(1));
     if threads == 1 {

@@ -57,7 +57,7 @@ impl Encodings {
 
     /// The encodings of a content, if they are there and whole.
     pub(super) fn read(&self, content: Hash) -> Option<Encoded> {
-        parse(fs::read(self.file(content)).ok()?.into(), content)
+        parse(&fs::read(self.file(content)).ok()?.into(), content)
     }
 
     /// Makes and keeps the strong encodings of all files of `site` that have none yet, and removes what is of no use to this site.
@@ -156,7 +156,7 @@ fn compose(content: Hash, encoded: &Encoded) -> Vec<u8> {
 }
 
 /// None unless it is exactly what [`compose`] has written for this content.
-fn parse(file: Bytes, content: Hash) -> Option<Encoded> {
+fn parse(file: &Bytes, content: Hash) -> Option<Encoded> {
     let (text, hash) = file.split_last_chunk::<32>()?;
     if blake3::hash(text) != Hash::from_bytes(*hash) {
         return None;
@@ -192,7 +192,10 @@ mod tests {
         let page = Page { html: missing.clone(), markdown: missing, path: "/".into(), twin: "/".into() };
         let mut site = Site::new("https://www.example.com", page);
         for (number, text) in texts.iter().enumerate() {
-            site.insert_resource(&format!("/{number}"), TEXT, (*text).to_owned());
+            site.insert_resource(
+                &format!("/{number}"),
+                File::new(TEXT, Cache::Revalidate, (*text).to_owned()),
+            );
         }
         site
     }
@@ -212,7 +215,7 @@ mod tests {
         names
     }
 
-    const GO: AtomicBool = AtomicBool::new(false);
+    static GO: AtomicBool = AtomicBool::new(false);
 
     #[test]
     fn what_is_kept_is_used_by_the_next_start() {
@@ -258,18 +261,18 @@ mod tests {
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
             flipped[at] ^= 1 << (at % 8);
-            assert!(parse(flipped.into(), content).is_none(), "a bit of byte {at}");
-            assert!(parse(whole[..at].to_vec().into(), content).is_none(), "cut off at {at}");
+            assert!(parse(&flipped.into(), content).is_none(), "a bit of byte {at}");
+            assert!(parse(&whole[..at].to_vec().into(), content).is_none(), "cut off at {at}");
         }
         // The hash is right, and the lengths are not.
         for lengths in [[u32::MAX - 1, 0, 0], [0, 0, 1], [NOT_WORTH_SENDING; 3].map(|length| length - 1)] {
             let mut text = [BEGINNING, content.as_bytes()].concat();
-            lengths.iter().for_each(|length| text.extend(length.to_le_bytes()));
+            text.extend(lengths.iter().flat_map(|length| length.to_le_bytes()));
             let hash = blake3::hash(&text);
             text.extend(hash.as_bytes());
-            assert!(parse(text.into(), content).is_none(), "{lengths:?}");
+            assert!(parse(&text.into(), content).is_none(), "{lengths:?}");
         }
-        assert!(parse(whole.clone().into(), blake3::hash(b"another")).is_none(), "under another's name");
+        assert!(parse(&whole.clone().into(), blake3::hash(b"another")).is_none(), "under another's name");
         // It is made again.
         fs::write(encodings.file(content), &whole[..40]).expect("it can be written");
         assert!(encodings.strengthen(&site, &GO).expect("it can be written"));

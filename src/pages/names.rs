@@ -129,16 +129,19 @@ fn trouble<'a>(
     anchors: &HashMap<&str, &'a HashSet<Box<str>>>,
 ) -> Option<Trouble<'a>> {
     let path = target.path.as_str();
-    if !names.has(path) {
+    let there = anchors.get(path);
+    if there.is_none() && !names.has(path) {
         return Some(Trouble::Nowhere);
     }
     // What follows `:~:` names a passage of text, and the top of a page is always there.
-    let fragment = target.fragment.as_ref()?.split(":~:").next().unwrap_or_default();
+    let fragment = target.fragment.as_deref()?;
+    let passage = fragment.find(':').and_then(|_| fragment.find(":~:"));
+    let fragment = &fragment[..passage.unwrap_or(fragment.len())];
     if fragment.is_empty() || fragment.eq_ignore_ascii_case("top") {
         return None;
     }
-    let with_slash = || format!("{}/", path.trim_end_matches('/'));
-    let anchors = anchors.get(path).or_else(|| anchors.get(with_slash().as_str()))?;
+    let with_slash = || anchors.get(format!("{}/", path.trim_end_matches('/')).as_str());
+    let anchors = there.or_else(with_slash)?;
     (!anchors.contains(fragment)).then_some(Trouble::NoAnchor(fragment, anchors))
 }
 
