@@ -247,7 +247,7 @@ impl Previous {
                 },
                 Err(fault) => Err(fault),
             };
-            let page = match page {
+            let mut page = match page {
                 Ok(page) => page,
                 Err(fault) => {
                     faults.push(fault);
@@ -255,6 +255,9 @@ impl Previous {
                 }
             };
             if let Some(kept) = self.contents.get_mut(&document.file) {
+                // The text is that of the page. What is known of it is of now: the same text may stand on other lines.
+                let Content { html, markdown, .. } = page.document.content;
+                page.document.content = Content { html, markdown, facts: document.content.facts.clone() };
                 kept.content = page.document.content.clone();
             }
             pages.push(page.page.clone());

@@ -259,6 +259,16 @@ proptest! {
 }
 
 #[test]
+fn a_text_that_moves_within_its_file_is_known_where_it_is_now() {
+    let mut bench = Bench::new();
+    for edit in [Edit::Matter(0, 12), Edit::Body(1, 0), Edit::Title(1, 1)] {
+        bench.check(&[]);
+        bench.apply(&edit);
+    }
+    bench.check(&[]);
+}
+
+#[test]
 fn what_has_not_changed_is_neither_read_nor_made_again() {
     let mut bench = Bench::new();
     let mut pages = || {
