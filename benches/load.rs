@@ -1,42 +1,199 @@
-//! How long a site of 2,000 generated pages takes to load, and how long its encodings take: `cargo bench --bench load`.
+//! How long generated sites take to load, to load again and to be encoded, and what they hold: `cargo bench --bench load`.
+//!
+//! `-- --pages 10,100,1000` sets the sizes, `--rounds 3` how often each is measured (the quickest counts), `--json` prints a line of
+//! JSON for each size. Each size runs in a process of its own, whose memory is told. `--encode` adds the quick encodings.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use frontdesk::pages::{self, Options};
+use frontdesk::pages::{Options, Previous, Site};
+use frontdesk::resources;
+use serde_json::{Value, json};
 
-const PAGES: usize = 2_000;
-const ROUNDS: usize = 5;
+const PAGES: &str = "10,100,1000,2000,10000";
+
+/// Time stamps that are younger than two seconds are not trusted, and most sites are older.
+const AGE: Duration = Duration::from_millis(3_100);
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).map(String::as_str)
+    };
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let rounds: usize = value("--rounds").map_or(3, |rounds| rounds.parse().expect("a number"));
+    if let Some(pages) = value("--one") {
+        println!("{}", measure(pages.parse().expect("a number"), rounds, has("--encode")));
+        return;
+    }
+    if !has("--json") {
+        println!(
+            "milliseconds on the wall / of processors, the quickest of {rounds}; memory in MiB, bodies included"
+        );
+        print!("{:>7} {:>7} {:>7}", "pages", "bodies", "memory");
+        for what in WHAT {
+            print!(" {what:>15}");
+        }
+        println!();
+    }
+    for pages in value("--pages").unwrap_or(PAGES).split(',') {
+        let mut one = Command::new(std::env::current_exe().expect("this program"));
+        one.args(["--one", pages, "--rounds", &rounds.to_string()]);
+        if has("--encode") {
+            one.arg("--encode");
+        }
+        let output = one.output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let line = String::from_utf8(output.stdout).expect("text");
+        if has("--json") {
+            print!("{line}");
+            continue;
+        }
+        let figures: Value = serde_json::from_str(&line).expect("figures");
+        let of = |name: &str| figures[name].as_f64().map_or("-".to_owned(), |figure| format!("{figure:.1}"));
+        print!("{pages:>7} {:>7} {:>7}", of("bodies_mib"), of("memory_mib"));
+        for what in WHAT {
+            print!(" {:>15}", format!("{} / {}", of(&format!("{what}_ms")), of(&format!("{what}_cpu_ms"))));
+        }
+        println!();
+    }
+}
+
+/// Loads a site of so many pages and loads it again after edits, as a server does: with its resources, and with the files of the
+/// previous site where they are the same.
+fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
-    generate(folder.path());
+    let folder = folder.path();
+    generate(folder, pages);
+    std::thread::sleep(AGE);
+    let mut quickest = [(f64::INFINITY, f64::INFINITY); 7];
+    let mut end = (0, 0.0);
+    for round in 0..rounds {
+        let mut previous = Previous::default();
+        let mut note = |at: usize, (wall, cpu): (f64, f64)| {
+            quickest[at] = (quickest[at].0.min(wall), quickest[at].1.min(cpu));
+        };
+        let (site, took) = load(folder, &mut previous, None);
+        note(0, took);
+        if encode {
+            let began = Clock::now();
+            site.compress(usize::MAX);
+            note(6, began.elapsed());
+        }
+        let (site, took) = load(folder, &mut previous, Some(site));
+        note(1, took);
+        let page = if pages > 1 { "pages/p1.md" } else { "pages/index.md" };
+        edit(folder, page, |text| {
+            text.replacen("\n## Section 0", &format!("\nEdited {round}.\n\n## Section 0"), 1)
+        });
+        let (site, took) = load(folder, &mut previous, Some(site));
+        note(2, took);
+        edit(folder, page, |text| text.replacen("title: ", "title: New ", 1));
+        let (site, took) = load(folder, &mut previous, Some(site));
+        note(3, took);
+        std::fs::write(
+            folder.join("pages/added.md"),
+            format!("---\ntitle: Added {round}\ndescription: New.\n---\nNew.\n"),
+        )
+        .expect("a file");
+        let (site, took) = load(folder, &mut previous, Some(site));
+        note(4, took);
+        std::fs::remove_file(folder.join("pages/added.md")).expect("it is there");
+        std::fs::create_dir_all(folder.join("theme")).expect("a folder");
+        let template =
+            "{% extends \"base.html\" %}{% block main %}<main>{{ page.html }}</main>{% endblock %}";
+        std::fs::write(folder.join("theme/page.html"), format!("{template}<!-- {round} -->"))
+            .expect("a file");
+        let (site, took) = load(folder, &mut previous, Some(site));
+        note(5, took);
+        std::fs::remove_file(folder.join("theme/page.html")).expect("it is there");
+        let (site, _) = load(folder, &mut previous, Some(site));
+        end = (site.size(), memory());
+    }
+    let mib = |bytes: usize| f64::from(u32::try_from(bytes >> 10).unwrap_or(u32::MAX)) / 1024.0;
+    let mut figures = json!({
+        "bench": "load",
+        "pages": pages,
+        "bodies_mib": mib(end.0),
+        "memory_mib": end.1,
+    });
+    for ((wall, cpu), what) in quickest.into_iter().zip(WHAT) {
+        if wall.is_finite() {
+            figures[format!("{what}_ms")] = json!(wall);
+            figures[format!("{what}_cpu_ms")] = json!(cpu);
+        }
+    }
+    figures
+}
+
+/// What is measured: the first load; the same with nothing changed; with one body changed; with the title of a page that is in the
+/// navigation; with a page more; with another template. And the quick encodings of everything.
+const WHAT: [&str; 7] = ["load", "again", "body", "title", "added", "template", "encode"];
+
+/// The site, and how long it took until it could be put in the place of the last one.
+fn load(folder: &Path, previous: &mut Previous, last: Option<Site>) -> (Site, (f64, f64)) {
     let options = Options {
         title: "Generated".into(),
         language: "en".into(),
         base_url: "https://www.example.com".into(),
         ..Options::default()
     };
-    for round in 1..=ROUNDS {
-        let began = Instant::now();
-        let loaded = pages::load(folder.path(), &options, &[]);
-        let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
-        let load = began.elapsed();
-        site.compress(usize::MAX);
-        let compressed = began.elapsed().saturating_sub(load);
-        println!(
-            "round {round}: {} pages, {} KiB: loaded in {load:.0?}, encoded in {compressed:.0?}",
-            site.page_count(),
-            site.size() / 1024
-        );
+    let began = Clock::now();
+    let loaded = previous.load(folder, &options, &[]);
+    let mut site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    resources::add(&mut site, &resources::Options { base_url: options.base_url, ..Default::default() });
+    if let Some(last) = &last {
+        site.adopt(last);
+    }
+    let took = began.elapsed();
+    drop(last);
+    (site, took)
+}
+
+/// Time on the wall, and the processors' time for this process: on a busy machine only the second means much.
+struct Clock {
+    wall: Instant,
+    cpu: f64,
+}
+
+impl Clock {
+    fn now() -> Self {
+        Self { wall: Instant::now(), cpu: cpu() }
+    }
+
+    /// In milliseconds.
+    fn elapsed(&self) -> (f64, f64) {
+        (self.wall.elapsed().as_secs_f64() * 1_000.0, cpu() - self.cpu)
     }
 }
 
+fn cpu() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default().as_secs_f64() * 1_000.0
+}
+
+/// What the process holds, in MiB.
+fn memory() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let kibibytes: u32 = line.trim().trim_end_matches(" kB").parse().unwrap_or_default();
+    f64::from(kibibytes) / 1024.0
+}
+
+fn edit(folder: &Path, file: &str, change: impl Fn(String) -> String) {
+    let text = std::fs::read_to_string(folder.join(file)).expect("it is there");
+    let changed = change(text.clone());
+    assert_ne!(text, changed, "the edit changes something");
+    std::fs::write(folder.join(file), changed).expect("it can be written");
+}
+
 /// About 8 KB of Markdown a page: headings, prose with links, a table, highlighted code.
-fn generate(folder: &Path) {
+fn generate(folder: &Path, pages: usize) {
     let words =
         ["agent", "policy", "call", "session", "sandbox", "approval", "digest", "ledger", "boundary", "host"];
     let mut state: usize = 7;
@@ -45,16 +202,18 @@ fn generate(folder: &Path) {
         (state >> 33) % most
     };
     std::fs::create_dir(folder.join("pages")).expect("a folder");
-    for page in 0..PAGES {
+    for page in 0..pages {
         let mut text = format!(
-            "---\ntitle: Page {page}\ndescription: Generated page number {page}.\nupdated: 2026-01-01\n---\n"
+            "---\ntitle: Page {page}\ndescription: Generated page number {page}.\nupdated: 2026-01-01\n{}---\n",
+            // What is in the navigation is shown on every page.
+            if page == 1 { "nav: 1\n" } else { "" },
         );
         for section in 0..6 {
             write!(text, "\n## Section {section}\n").expect("a string");
             for _ in 0..4 {
                 let prose: Vec<&str> = (0..45).map(|_| words[next(words.len())]).collect();
-                write!(text, "\n{}, and [more](/p{}/#section-1).\n", prose.join(" "), 1 + next(PAGES - 1))
-                    .expect("a string");
+                let to = 1 + next(pages.saturating_sub(1).max(1));
+                write!(text, "\n{}, and [more](/p{to}/#section-1).\n", prose.join(" ")).expect("a string");
             }
             if section % 2 == 0 {
                 write!(text, "\n```rust\nfn main() {{\n    let answer = {page}; // why\n    println!(\"{{answer}}\");\n}}\n```\n").expect("a string");

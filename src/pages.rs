@@ -3,7 +3,9 @@
 //! In reading order: [`load()`] turns a folder into a [`Site`]; [`negotiate`] chooses a representation; [`mod@file`] holds what is
 //! sent. A page that does not come from Markdown enters by [`Site::insert_page`].
 
+mod content;
 mod document;
+pub mod encodings;
 pub mod file;
 pub mod front_matter;
 pub mod highlight;
@@ -26,15 +28,14 @@ use std::sync::{Arc, OnceLock};
 use jiff::civil::Date;
 use serde::Serialize;
 
+pub use encodings::Encodings;
 pub use file::File;
-pub use load::{Loaded, load};
+pub use load::{Loaded, Previous, load};
 pub use theme::built_in as built_in_theme;
 pub use twin::bracketed;
 
-use file::Cache;
-
 /// What the operator says about the site as a whole.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// The site's name.
     pub title: String,
@@ -59,7 +60,7 @@ pub struct Options {
 }
 
 /// The company whose website this is.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Operator {
     /// Its name.
     pub name: String,
@@ -70,7 +71,7 @@ pub struct Operator {
 }
 
 /// One group of links in the footer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FooterGroup {
     /// Its heading.
     pub title: String,
@@ -79,7 +80,7 @@ pub struct FooterGroup {
 }
 
 /// A link of the footer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FooterLink {
     /// What it says; a page's own short title if it says nothing.
     pub title: Option<String>,
@@ -88,7 +89,7 @@ pub struct FooterLink {
 }
 
 /// A form as pages show it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Form {
     /// `contact`
     pub name: &'static str,
@@ -102,7 +103,7 @@ pub struct Form {
 }
 
 /// One field of a form as pages show it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Field {
     /// The member's name in JSON.
     pub name: &'static str,
@@ -121,7 +122,7 @@ pub struct Field {
 }
 
 /// A page with its two representations.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Page {
     /// For people.
     pub html: Arc<File>,
@@ -145,7 +146,7 @@ pub enum Role {
 }
 
 /// What is at a path.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Entry {
     /// A page, whose representation is negotiated.
     Page(Page),
@@ -154,6 +155,9 @@ pub enum Entry {
     /// A permanent redirect to this percent-encoded path.
     Redirect(String),
 }
+
+/// How many posts the feed has, newest first.
+pub const FEED_LENGTH: usize = 50;
 
 /// What guides, sitemaps and feeds say of a page.
 #[derive(Debug, Clone)]
@@ -178,7 +182,7 @@ pub struct Summary {
     pub is_post: bool,
     /// Whether it is made from other pages (the blog's index, tags).
     pub is_generated: bool,
-    /// The body as HTML with absolute links, for the feed; posts only.
+    /// The body as HTML with absolute links, for the feed; only of its posts, which are the first [`FEED_LENGTH`] listed ones.
     pub feed_html: String,
 }
 
@@ -267,19 +271,29 @@ impl Site {
     }
 
     /// Puts a resource at a decoded path unless the operator has a file of their own there.
-    pub fn insert_resource(&mut self, path: &str, media_type: &'static str, body: impl Into<bytes::Bytes>) {
-        self.insert_file(path, media_type, body, Role::Resource);
+    pub fn insert_resource(&mut self, path: &str, file: File) {
+        self.entries.entry(path.into()).or_insert_with(|| Entry::File(Arc::new(file), Role::Resource));
     }
 
-    fn insert_file(
-        &mut self,
-        path: &str,
-        media_type: &'static str,
-        body: impl Into<bytes::Bytes>,
-        role: Role,
-    ) {
-        let file = || Arc::new(File::new(media_type, Cache::Revalidate, body));
-        self.entries.entry(path.into()).or_insert_with(|| Entry::File(file(), role));
+    /// Takes over the files of an earlier site where they are the same and at the same path, with the encodings that they have.
+    pub fn adopt(&mut self, earlier: &Site) {
+        let take = |new: &mut Arc<File>, old: &Arc<File>| {
+            if !Arc::ptr_eq(new, old) && new.is_like(old) {
+                new.clone_from(old);
+            }
+        };
+        let take_both = |new: &mut Page, old: &Page| {
+            take(&mut new.html, &old.html);
+            take(&mut new.markdown, &old.markdown);
+        };
+        take_both(&mut self.not_found, &earlier.not_found);
+        for (path, new) in &mut self.entries {
+            match (new, earlier.entries.get(path)) {
+                (Entry::Page(new), Some(Entry::Page(old))) => take_both(new, old),
+                (Entry::File(new, _), Some(Entry::File(old, _))) => take(new, old),
+                _ => {}
+            }
+        }
     }
 
     /// A fingerprint of everything that is served: two servers with the same one give the same answers. 16 hexadecimal digits,
@@ -305,18 +319,71 @@ impl Site {
 
     /// Prepares the encodings of the smallest files first, on all cores, until `budget` bytes of bodies have been worked on.
     pub fn compress(&self, budget: usize) {
+        self.compress_with(budget, None);
+    }
+
+    /// The same, with the encodings that are kept where there are any.
+    pub fn compress_with(&self, budget: usize, kept: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
-        files.sort_by_key(|file| file.identity().bytes.len());
+        files.sort_by_key(|file| (file.identity().bytes.len(), *file.hash.as_bytes()));
+        // An asset has two names, and the same bytes at both.
+        let contents: Vec<&[&Arc<File>]> = files.chunk_by(|a, b| a.hash == b.hash).collect();
         let mut sum = 0;
-        let affordable = files
+        let affordable = contents
             .iter()
-            .take_while(|file| {
-                sum += file.identity().bytes.len();
+            .take_while(|files| {
+                sum += files[0].identity().bytes.len();
                 sum <= budget
             })
             .count();
-        in_parallel(&files[..affordable], |file| file.compress());
+        in_parallel(&contents[..affordable], |files| {
+            let [first, others @ ..] = files else { return };
+            match kept.and_then(|kept| kept.read(first.hash)) {
+                Some(strong) => first.supply_strong(strong),
+                None => first.compress(),
+            }
+            for other in others {
+                other.supply_from(first);
+            }
+        });
+    }
+
+    /// The same site with the strong encodings that have been made meanwhile. What is prepared is never replaced in a file: each
+    /// answer is from one file, and so are its bytes and its validator.
+    #[must_use]
+    pub fn strengthened(&self, kept: &Encodings) -> Self {
+        let weak: Vec<&Arc<File>> =
+            self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
+        let strong = in_parallel(&weak, |file| {
+            let strong = file.unencoded();
+            strong.supply_strong(kept.read(file.hash)?);
+            Some(Arc::new(strong))
+        });
+        let stronger: HashMap<*const File, Arc<File>> = weak
+            .into_iter()
+            .zip(strong)
+            .filter_map(|(weak, strong)| Some((Arc::as_ptr(weak), strong?)))
+            .collect();
+        let of = |file: &Arc<File>| stronger.get(&Arc::as_ptr(file)).unwrap_or(file).clone();
+        let of_page =
+            |page: &Page| Page { html: of(&page.html), markdown: of(&page.markdown), ..page.clone() };
+        let entries = self.entries.iter().map(|(path, entry)| {
+            let entry = match entry {
+                Entry::Page(page) => Entry::Page(of_page(page)),
+                Entry::File(file, role) => Entry::File(of(file), *role),
+                Entry::Redirect(to) => Entry::Redirect(to.clone()),
+            };
+            (path.clone(), entry)
+        });
+        Self {
+            entries: entries.collect(),
+            pages: self.pages.clone(),
+            not_found: of_page(&self.not_found),
+            base_url: self.base_url.clone(),
+            page_count: self.page_count,
+            hash: self.hash.clone(),
+        }
     }
 
     /// Every file once, although most are known by several names.
@@ -336,7 +403,7 @@ impl Site {
 }
 
 /// Runs `work` on every item, on all cores, and returns the results in order.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads =
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(items.len().max(1));
     if threads == 1 {

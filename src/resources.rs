@@ -11,7 +11,8 @@ mod robots;
 mod sitemap;
 mod well_known;
 
-use crate::pages::{Operator, Site, Summary, bracketed};
+use crate::pages::file::{Cache, File};
+use crate::pages::{Operator, Site, Summary, bracketed, in_parallel};
 
 pub use forms::page_forms;
 
@@ -97,9 +98,12 @@ pub fn paths() -> Vec<&'static str> {
 
 /// Puts every resource on the site where the operator has no file of their own.
 pub fn add(site: &mut Site, options: &Options) {
-    for (path, media_type, build) in RESOURCES {
-        if let Some(body) = build(site, options) {
-            site.insert_resource(path, media_type, body);
+    let files = in_parallel(&RESOURCES, |(_, media_type, build)| {
+        Some(File::new(media_type, Cache::Revalidate, build(site, options)?))
+    });
+    for ((path, ..), file) in RESOURCES.iter().zip(files) {
+        if let Some(file) = file {
+            site.insert_resource(path, file);
         }
     }
 }

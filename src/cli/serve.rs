@@ -27,7 +27,7 @@ use crate::inbox::deliver::worker::Worker;
 use crate::inbox::limit::Limiter;
 use crate::inbox::screen::Repeats;
 use crate::inbox::store::Store;
-use crate::pages::Site;
+use crate::pages::{Encodings, Previous, Site};
 use crate::web::agent::Agents;
 use crate::web::tls::Tls;
 use crate::web::{self, Address, Desk, Live, Metrics, Socket, Sockets};
@@ -60,7 +60,9 @@ fn serve(
     raise_descriptor_limit(&mut config);
     certificate_is_usable(&config)?;
 
-    let site = load(folder, &config, log)?;
+    let encodings = Arc::new(Encodings::new(reload::encodings_beside(&config.store.path)));
+    let mut previous = Previous::default();
+    let site = load(folder, &config, &mut previous, &encodings, log)?;
     let is_new = !config.store.path.exists();
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot keep submissions in {}", config.store.path.display()))?;
@@ -74,7 +76,6 @@ fn serve(
         options: Arc::new(config.web.clone()),
         generation: 1,
     };
-    let rest = live.site.clone();
     let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot speak TLS")?;
     let desk = Arc::new(Desk {
         store,
@@ -88,7 +89,7 @@ fn serve(
     let notify = Arc::new(Notify::from_environment());
     let (reasons, asked) = mpsc::channel();
     let _watcher = watch.then(|| reload::watch(folder, &config.store.path, reasons.clone())).transpose()?;
-    let stop = heed_signals(reasons, notify.clone())?;
+    let stop = heed_signals(reasons.clone(), notify.clone())?;
     if log.is_json() {
         announce_to_programs(&config, &desk, &addresses, is_new, started.elapsed());
     } else {
@@ -98,7 +99,6 @@ fn serve(
     }
     let _ = addresses.tell();
     notify.ready(&format!("{} pages at {}", desk.live.load().site.page_count(), config.pages.base_url));
-    std::thread::Builder::new().name("compress".into()).spawn(move || rest.compress(usize::MAX))?;
     let reloader = Reloader {
         folder: folder.to_owned(),
         flags: flags.to_vec(),
@@ -107,6 +107,9 @@ fn serve(
         worker: worker.clone(),
         notify,
         config,
+        previous,
+        encodings,
+        reasons,
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
     web::serve(&desk, sockets, &stop)?;
@@ -129,15 +132,21 @@ fn note_pressure(desk: &Desk) {
 }
 
 /// The site, compressed as far as it should be before the first answer. Warnings are counted, errors end it.
-fn load(folder: &Path, config: &Config, log: &Log) -> anyhow::Result<Site> {
+fn load(
+    folder: &Path,
+    config: &Config,
+    previous: &mut Previous,
+    encodings: &Encodings,
+    log: &Log,
+) -> anyhow::Result<Site> {
     let progress = Progress::begin("loading the site", log);
-    let (site, faults) = site::load(folder, config);
+    let (site, faults) = site::load_again(folder, config, previous);
     let Some(site) = site else {
         progress.end();
         log.faults(&faults);
         bail!("the site cannot be served ({})", site::count(&faults));
     };
-    site.compress(COMPRESSED_AT_START);
+    site.compress_with(COMPRESSED_AT_START, Some(encodings));
     progress.end();
     if !faults.is_empty() {
         tracing::warn!("{}: `frontdesk check {}` tells more", site::count(&faults), folder.display());

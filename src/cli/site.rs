@@ -8,7 +8,7 @@ use anyhow::bail;
 use super::style;
 use crate::config::{Config, Flag};
 use crate::fault::{Fault, Severity};
-use crate::pages::{self, Site};
+use crate::pages::{Previous, Site};
 use crate::resources;
 
 /// The configuration; an error in it is printed and ends the command.
@@ -42,8 +42,17 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
 
 /// The whole site with its resources, and every fault; no site if one of them is an error.
 pub(super) fn load(folder: &Path, config: &Config) -> (Option<Site>, Vec<Fault>) {
+    load_again(folder, config, &mut Previous::default())
+}
+
+/// The same, made from what earlier loads have found out as far as that is still right.
+pub(super) fn load_again(
+    folder: &Path,
+    config: &Config,
+    previous: &mut Previous,
+) -> (Option<Site>, Vec<Fault>) {
     let forms = resources::page_forms(&config.pages.base_url);
-    let loaded = pages::load(folder, &config.pages, &forms);
+    let loaded = previous.load(folder, &config.pages, &forms);
     let site = loaded.site.map(|mut site| {
         resources::add(&mut site, &config.resources);
         site

@@ -1,14 +1,16 @@
 //! One page on its way from source to site, and the pages that are made of other pages.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
+use blake3::Hash;
 use jiff::civil::Date;
 use serde::Serialize;
 
+use super::content::Content;
 use super::front_matter::{self, FrontMatter};
-use super::markdown::Rendered;
 use super::path::{self, encode, slug};
-use super::tree::Source;
+use super::tree::{Source, Stale};
 use super::{Options, in_parallel};
 use crate::fault::Fault;
 
@@ -48,8 +50,8 @@ impl Kind {
     }
 }
 
-/// One page on its way from source to site. Where it comes from no longer matters once `rendered` is there.
-#[derive(Debug)]
+/// One page on its way from source to site. Where it comes from no longer matters once `content` is there.
+#[derive(Debug, Clone)]
 pub(super) struct Document {
     /// The source file, relative to the site's folder; empty for generated pages.
     pub file: String,
@@ -57,14 +59,14 @@ pub(super) struct Document {
     pub path: String,
     pub kind: Kind,
     pub front_matter: FrontMatter,
-    /// Markdown, until it is rendered.
-    pub body: String,
+    /// Where the body begins in the source, in bytes.
+    pub body_at: usize,
     /// The line of the file on which the body begins.
     pub body_line: usize,
     /// The lines of the file on which keys of the front matter are set.
-    pub lines: HashMap<&'static str, usize>,
+    pub lines: Arc<HashMap<&'static str, usize>>,
     pub updated: Date,
-    pub rendered: Rendered,
+    pub content: Content,
     /// The preview image's address.
     pub image: Option<String>,
 }
@@ -93,7 +95,7 @@ impl Document {
 
     /// At 220 words a minute, at least one.
     pub fn reading_minutes(&self) -> usize {
-        self.rendered.words.div_ceil(220).max(1)
+        self.content.facts.words.div_ceil(220).max(1)
     }
 
     pub fn generated(path: &str, kind: Kind, title: &str, description: &str, updated: Date) -> Self {
@@ -106,64 +108,95 @@ impl Document {
                 description: Some(description.to_owned()).filter(|text| !text.is_empty()),
                 ..FrontMatter::default()
             },
-            body: String::new(),
+            body_at: 0,
             body_line: 1,
-            lines: HashMap::new(),
+            lines: Arc::default(),
             updated,
-            rendered: Rendered::default(),
+            content: Content::default(),
             image: None,
         }
     }
 }
 
-/// Reads the front matter of all sources. Drafts are left out; the second list has the folders (`posts/secret/`) that hold
-/// nothing but a draft and its files, which are left out as well.
-pub(super) fn read_documents(sources: &[Source], faults: &mut Vec<Fault>) -> (Vec<Document>, Vec<String>) {
-    let read = in_parallel(sources, |Source { file, text, changed }| {
-        let mut faults = Vec::new();
-        let parsed = front_matter::parse(file, text, &mut faults);
-        let draft = parsed.as_ref().filter(|parsed| parsed.front_matter.draft);
-        let draft = draft.and_then(|_| file.strip_suffix("index.md")).map(str::to_owned);
-        let document = parsed.filter(|parsed| !parsed.front_matter.draft).map(|parsed| {
-            let mut front_matter = parsed.front_matter;
-            let (path, kind) = place_of(file, &mut front_matter);
-            if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
-                let message = format!("`{path}` cannot be asked for: it has a backslash, a control character or an empty segment");
-                faults.push(Fault::error(file, None, message).hint("give the file another name, or the page a `slug`"));
-            }
-            if front_matter.description.is_none() {
-                let fault = Fault::warning(file, Some(1), "the page has no `description`");
-                faults
-                    .push(fault.hint("search results, previews and llms.txt show it: one or two sentences"));
-            }
-            Document {
-                file: file.clone(),
-                path,
-                kind,
-                updated: front_matter.updated.or(front_matter.date).unwrap_or(*changed),
-                front_matter,
-                body: parsed.body.to_owned(),
-                body_line: parsed.body_line,
-                lines: parsed.lines,
-                rendered: Rendered::default(),
-                image: None,
-            }
-        });
-        (document, draft, faults)
+/// What the front matter of a source has said.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    hash: Hash,
+    changed: Date,
+    /// None for a draft, and where it cannot be read.
+    document: Option<Document>,
+    /// The folder of a draft.
+    draft: Option<String>,
+    faults: Vec<Fault>,
+}
+
+/// Reads the front matter of all sources, unless it is known. Drafts are left out; the second list has the folders
+/// (`posts/secret/`) that hold nothing but a draft and its files, which are left out as well.
+pub(super) fn read_documents(
+    sources: &[Source],
+    known: &mut HashMap<String, Arc<Parsed>>,
+    faults: &mut Vec<Fault>,
+) -> Result<(Vec<Document>, Vec<String>), Stale> {
+    let read = in_parallel(sources, |source| match known.get(&source.file) {
+        Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
+        _ => source.text().map(|text| Arc::new(parse(source, &text))),
     });
+    let read: Vec<Arc<Parsed>> = read.into_iter().collect::<Result<_, _>>()?;
+    *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
     let mut documents = Vec::with_capacity(read.len());
     let mut drafts = Vec::new();
-    for (document, draft, mut found) in read {
-        faults.append(&mut found);
-        documents.extend(document);
-        drafts.extend(draft);
+    for parsed in read {
+        faults.extend(parsed.faults.iter().cloned());
+        documents.extend(parsed.document.clone());
+        drafts.extend(parsed.draft.clone());
     }
     // What lies beside a draft may belong to a page that is published.
-    drafts.retain(|folder: &String| {
-        folder.matches('/').count() > 1
-            && !documents.iter().any(|document: &Document| document.file.starts_with(folder))
+    let folders: HashSet<&str> =
+        documents.iter().flat_map(|document| folders_above(&document.file)).collect();
+    drafts.retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
+    Ok((documents, drafts))
+}
+
+/// `posts/`, `posts/a/` and so on, down to the one that holds the file.
+pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
+    file.match_indices('/').map(|(at, _)| &file[..=at])
+}
+
+fn parse(source: &Source, text: &str) -> Parsed {
+    let file = &source.file;
+    let mut faults = Vec::new();
+    let parsed = front_matter::parse(file, text, &mut faults);
+    let draft = parsed.as_ref().filter(|parsed| parsed.front_matter.draft);
+    let draft = draft.and_then(|_| file.strip_suffix("index.md")).map(str::to_owned);
+    let document = parsed.filter(|parsed| !parsed.front_matter.draft).map(|parsed| {
+        let mut front_matter = parsed.front_matter;
+        let (path, kind) = place_of(file, &mut front_matter);
+        if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
+            let message = format!(
+                "`{path}` cannot be asked for: it has a backslash, a control character or an empty segment"
+            );
+            faults.push(
+                Fault::error(file, None, message).hint("give the file another name, or the page a `slug`"),
+            );
+        }
+        if front_matter.description.is_none() {
+            let fault = Fault::warning(file, Some(1), "the page has no `description`");
+            faults.push(fault.hint("search results, previews and llms.txt show it: one or two sentences"));
+        }
+        Document {
+            file: file.clone(),
+            path,
+            kind,
+            updated: front_matter.updated.or(front_matter.date).unwrap_or(source.changed),
+            front_matter,
+            body_at: text.len() - parsed.body.len(),
+            body_line: parsed.body_line,
+            lines: Arc::new(parsed.lines),
+            content: Content::default(),
+            image: None,
+        }
     });
-    (documents, drafts)
+    Parsed { hash: source.hash, changed: source.changed, document, draft, faults }
 }
 
 /// The path and the kind of the page that a source file makes. A post takes its date from its name where it has no other.
@@ -211,8 +244,8 @@ pub(super) fn add_blog(documents: &mut Vec<Document>, options: &Options, faults:
     let latest =
         documents.iter().filter(|document| document.kind == Kind::Post).map(|post| post.updated).max();
     let Some(latest) = latest else { return };
-    let has = |documents: &[Document], path: &str| documents.iter().any(|document| document.path == path);
-    if !has(documents, "/blog/") {
+    let paths: HashSet<String> = documents.iter().map(|document| document.path.clone()).collect();
+    if !paths.contains("/blog/") {
         let description = format!("Everything that {} has published, newest first.", options.title);
         documents.push(Document::generated("/blog/", Kind::Blog, "Blog", &description, latest));
     }
@@ -224,25 +257,28 @@ pub(super) fn add_blog(documents: &mut Vec<Document>, options: &Options, faults:
     if tags.is_empty() {
         return;
     }
-    if !has(documents, "/blog/tags/") {
+    if !paths.contains("/blog/tags/") {
         let description = "The subjects of our posts.";
         documents.push(Document::generated("/blog/tags/", Kind::Tags, "Tags", description, latest));
     }
-    for tag in tags {
-        let updated = documents.iter().filter(|document| document.front_matter.tags.contains(&tag.name));
-        let updated = updated.map(|document| document.updated).max().unwrap_or(latest);
-        let path = tag_path(&tag.name);
-        if !has(documents, &path) {
-            let description = format!("What {} has written about {}.", options.title, tag.name);
-            documents.push(Document::generated(
-                &path,
-                Kind::Tag(tag.name.clone()),
-                &tag.name,
-                &description,
-                updated,
-            ));
+    let mut updated: HashMap<&str, Date> = HashMap::new();
+    for document in documents.iter() {
+        for tag in &document.front_matter.tags {
+            let newest = updated.entry(tag).or_insert(document.updated);
+            *newest = document.updated.max(*newest);
         }
     }
+    let mut pages = Vec::new();
+    for tag in tags {
+        let path = tag_path(&tag.name);
+        if !paths.contains(&path) {
+            let updated = updated.get(tag.name.as_str()).copied().unwrap_or(latest);
+            let description = format!("What {} has written about {}.", options.title, tag.name);
+            let kind = Kind::Tag(tag.name.clone());
+            pages.push(Document::generated(&path, kind, &tag.name, &description, updated));
+        }
+    }
+    documents.extend(pages);
 }
 
 /// Gives tags that differ only in case one spelling, the first. Two tags that would share a path for another reason (`C` and

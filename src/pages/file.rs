@@ -2,9 +2,11 @@
 
 use std::io::Write as _;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
+use super::encodings::Encoded;
 use super::negotiate::Encoding;
 
 /// How long a cache may use an answer without asking.
@@ -101,8 +103,12 @@ pub struct File {
     described: Described,
     /// Content types that are compressed already gain nothing from another coding, and then it is not negotiated.
     pub compressible: bool,
+    /// Of the body as it is.
+    pub(super) hash: blake3::Hash,
     identity: Body,
     encoded: [OnceLock<Option<Body>>; 3],
+    /// Whether the encodings are as small as they get.
+    is_strong: AtomicBool,
 }
 
 /// Below this size, in bytes, a coding saves less than its header costs.
@@ -112,11 +118,28 @@ impl File {
     /// A file whose encodings are yet to be prepared.
     pub fn new(media_type: &'static str, cache: Cache, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
+        let hash = blake3::hash(&bytes);
+        Self::with_hash(media_type, cache, bytes, hash)
+    }
+
+    /// The same for bytes whose hash is known.
+    pub(super) fn with_hash(
+        media_type: &'static str,
+        cache: Cache,
+        bytes: Bytes,
+        hash: blake3::Hash,
+    ) -> Self {
         let compressible = is_compressible(media_type) && bytes.len() >= WORTH_ENCODING;
-        let etag = format!("\"{}\"", fingerprint(&bytes, 22));
+        let etag = format!("\"{}\"", &hash.to_hex()[..22]);
         let described = Described { media_type, cache, link: None };
         let identity = Body::new(&described, &etag, Encoding::Identity, bytes);
-        Self { described, compressible, identity, encoded: Default::default() }
+        let encoded = Default::default();
+        Self { described, compressible, hash, identity, encoded, is_strong: AtomicBool::new(false) }
+    }
+
+    /// Whether the other file is answered with the same header and the same body.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.identity.fields == other.identity.fields
     }
 
     /// Adds a `Link` header, unless it could not stand in one. To be called before the encodings are prepared, which carry it as well.
@@ -124,11 +147,14 @@ impl File {
     pub fn with_link(mut self, link: String) -> Self {
         // The characters of RFC 9110 §5.5 but obs-text; a line break would begin another field.
         let may_stand = link.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
-        self.described.link = may_stand.then(|| link.into());
+        self.describe(may_stand.then(|| link.into()));
+        self
+    }
+
+    fn describe(&mut self, link: Option<Bytes>) {
+        self.described.link = link;
         let bytes = std::mem::take(&mut self.identity.bytes);
         self.identity = Body::new(&self.described, self.identity.etag(), Encoding::Identity, bytes);
-        self.encoded = Default::default();
-        self
     }
 
     /// The value of `Content-Type`.
@@ -166,20 +192,59 @@ impl File {
         self.encoded[place].get()?.as_ref()
     }
 
-    /// Prepares every encoding that is smaller than the body itself. Takes milliseconds; any thread may do it, at any time.
+    /// Prepares every encoding that is smaller than the body itself, quickly. Takes milliseconds; any thread may do it, at any time.
     pub fn compress(&self) {
-        if !self.compressible {
-            return;
-        }
-        for (encoding, slot) in Encoding::PREFERENCE.into_iter().zip(&self.encoded) {
-            slot.get_or_init(|| {
-                let bytes = encode(encoding, &self.identity.bytes)?;
-                let suffix = encoding.token().unwrap_or_default();
-                let etag = format!("{}-{suffix}\"", self.identity.etag().trim_end_matches('"'));
-                (bytes.len() < self.identity.bytes.len())
-                    .then(|| Body::new(&self.described, &etag, encoding, bytes.into()))
+        for encoding in Encoding::PREFERENCE {
+            self.supply(encoding, || {
+                let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
+                (bytes.len() < self.identity.bytes.len()).then(|| bytes.into())
             });
         }
+    }
+
+    /// Puts a body into the place of an encoding that is not prepared yet; none where it is not worth sending.
+    fn supply(&self, encoding: Encoding, make: impl FnOnce() -> Option<Bytes>) {
+        let place = Encoding::PREFERENCE.iter().position(|candidate| *candidate == encoding);
+        let Some(slot) = place.map(|place| &self.encoded[place]).filter(|_| self.compressible) else {
+            return;
+        };
+        slot.get_or_init(|| {
+            let bytes = make()?;
+            // Of the encoded bytes: another encoder, or more effort, may give others.
+            let etag = format!("\"{}-{}\"", fingerprint(&bytes, 22), encoding.token().unwrap_or_default());
+            Some(Body::new(&self.described, &etag, encoding, bytes))
+        });
+    }
+
+    /// Takes strong encodings that were made before; where others are prepared already nothing changes.
+    pub(super) fn supply_strong(&self, encoded: Encoded) {
+        if self.encoded.iter().all(|slot| slot.get().is_none()) {
+            self.is_strong.store(true, Ordering::Relaxed);
+        }
+        for (encoding, bytes) in Encoding::PREFERENCE.into_iter().zip(encoded) {
+            self.supply(encoding, || bytes);
+        }
+    }
+
+    /// Takes the encodings of another file with the same body.
+    pub(super) fn supply_from(&self, other: &Self) {
+        self.is_strong.store(other.is_strong(), Ordering::Relaxed);
+        for encoding in Encoding::PREFERENCE {
+            self.supply(encoding, || other.slot(encoding).map(|body| body.bytes.clone()));
+        }
+    }
+
+    /// Whether the encodings are as small as they get.
+    pub(super) fn is_strong(&self) -> bool {
+        self.is_strong.load(Ordering::Relaxed)
+    }
+
+    /// The same file before anything was encoded.
+    pub(super) fn unencoded(&self) -> Self {
+        let Described { media_type, cache, .. } = self.described;
+        let mut file = Self::with_hash(media_type, cache, self.identity.bytes.clone(), self.hash);
+        file.describe(self.link());
+        file
     }
 
     /// Whether [`File::compress`] still has something to do.
@@ -188,14 +253,25 @@ impl File {
     }
 }
 
+/// How much work an encoding is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// Somebody may be waiting.
+    Quick,
+    /// It is done once and kept.
+    Strong,
+}
+
 /// None where a coder fails, which none does on memory; the file is then sent without that encoding.
-fn encode(encoding: Encoding, bytes: &[u8]) -> Option<Vec<u8>> {
-    // For a page of 28 KB gzip and zstd gain next to nothing above these levels. Brotli takes 0.4 ms for 6.7 KB here; at its
-    // highest level it would be 5.9 KB, but for 22 ms, which a start cannot afford for every page.
+pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
+    // For a page of 28 KB gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms for 6.7 KB here; at its
+    // highest level it is 5.9 KB, but for 22 ms, which a start cannot afford for every page.
+    let is_quick = effort == Effort::Quick;
     match encoding {
         Encoding::Identity => None,
         Encoding::Gzip => {
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(7));
+            let level = flate2::Compression::new(if is_quick { 7 } else { 9 });
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
             encoder.write_all(bytes).ok()?;
             encoder.finish().ok()
         }
@@ -203,7 +279,7 @@ fn encode(encoding: Encoding, bytes: &[u8]) -> Option<Vec<u8>> {
             let mut encoded = Vec::new();
             let window = 18;
             let parameters = brotli::enc::BrotliEncoderParams {
-                quality: 6,
+                quality: if is_quick { 6 } else { 11 },
                 lgwin: window,
                 size_hint: bytes.len(),
                 ..Default::default()
@@ -211,7 +287,7 @@ fn encode(encoding: Encoding, bytes: &[u8]) -> Option<Vec<u8>> {
             brotli::BrotliCompress(&mut &bytes[..], &mut encoded, &parameters).ok()?;
             Some(encoded)
         }
-        Encoding::Zstd => zstd::bulk::compress(bytes, 9).ok(),
+        Encoding::Zstd => zstd::bulk::compress(bytes, if is_quick { 9 } else { 19 }).ok(),
     }
 }
 

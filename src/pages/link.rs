@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::path;
 
 /// What links can lead to: pages by their source file, and assets by their path.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,

@@ -1,23 +1,28 @@
 //! Reads a site's folder: sources, assets and theme in, a [`Site`] out, with every fault found on the way.
+//!
+//! What a load finds out is kept in [`Previous`], each result with all that it was made of, so that the next load makes anew only
+//! what would come out differently.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use blake3::Hash;
 use jiff::civil::Date;
 
-use super::document::{Document, Kind, Tag, add_blog, read_documents};
+use super::content::Content;
+use super::document::{Document, Kind, Parsed, Tag, add_blog, folders_above, read_documents};
 use super::file::{Cache, File, media_type};
 use super::highlight::Highlighter;
 use super::html::{ids, rewrite_links};
-use super::layout::Layout;
-use super::link::{Catalog, Place};
+use super::layout::{Layout, Listing, Shared, Sheet, View};
+use super::link::{Catalog, Place, Target};
 use super::markdown::{self, Remark};
 use super::names::{Found, Names, check_links};
 use super::path::{self, encode};
-use super::theme::Theme;
-use super::tree::{Asset, Tree, name_assets};
-use super::{Entry, Form, Options, Page, Role, Site, Summary, in_parallel, twin};
+use super::theme::{Compiled, Theme};
+use super::tree::{Asset, Blob, Known, Source, Stale, Tree, name_assets};
+use super::{Entry, FEED_LENGTH, Form, Options, Page, Role, Site, Summary, in_parallel, twin};
 use crate::fault::{Fault, Severity, closest};
 
 /// A loaded site with what was noticed while loading it.
@@ -34,55 +39,245 @@ pub struct Loaded {
 /// `pages/**.md` become pages, `posts/**.md` the blog, `assets/**` and what lies beside pages become assets with
 /// fingerprinted names, `static/**` is served as it is, `theme/**` replaces files of the built-in theme.
 pub fn load(folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
-    let mut faults = Vec::new();
-    let tree = Tree::read(folder, &mut faults);
-    let theme = Theme::new(tree.theme);
-    let (mut documents, drafts) = read_documents(&tree.sources, &mut faults);
-    let drafts: Vec<String> = drafts.iter().map(|folder| path::published(folder)).collect();
-    let of_a_draft = |path: &str| drafts.iter().any(|folder| path.starts_with(folder));
-    let published = tree.assets.iter().filter(|(path, _)| !of_a_draft(path));
-    let (assets, asset_urls) = name_assets(published, &theme);
-    add_blog(&mut documents, options, &mut faults);
-    check_documents(&mut documents, &theme, options, forms, &mut faults);
-    let names = name_everything(&documents, &tree.verbatim, &assets, options, &mut faults);
-    let catalog = Catalog {
-        base_url: options.base_url.clone(),
-        pages: documents
-            .iter()
-            .filter(|document| !document.file.is_empty())
-            .map(|document| (document.file.clone(), document.path.clone()))
-            .collect(),
-        assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
-    };
-    let mut links = render(&mut documents, &catalog, &mut faults);
-    let missing = missing_page(&mut documents);
-    links.extend(footer_links(options, &catalog));
+    Previous::default().load(folder, options, forms)
+}
 
-    let custom_css = asset_urls.get("custom.css").cloned();
-    let found_before = faults.len();
-    let environment = theme.templates(Arc::new(asset_urls), &mut faults);
-    let compiled = faults.len() == found_before;
-    let layout = Layout::new(options, forms, environment, &documents, custom_css.as_deref());
-    // Pages of a theme that does not compile would only repeat its faults.
-    let pages = compiled.then(|| lay_out_all(&documents, &missing, &layout, &mut faults)).flatten();
-    let anchors = pages.iter().flat_map(|(pages, _)| documents.iter().zip(pages));
-    let anchors = anchors.map(|(document, page)| (document.path.clone(), anchors_of(&page.html))).collect();
-    faults.extend(check_links(&links, &names, &anchors));
-    faults.sort_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
-    faults.dedup();
+/// What earlier loads of a folder have found out, for the next one. It holds little beside the bodies that the last site has, too.
+#[derive(Debug, Default)]
+pub struct Previous {
+    files: Known,
+    parsed: HashMap<String, Arc<Parsed>>,
+    templates: Option<Arc<Compiled>>,
+    catalog: Catalog,
+    /// By source file.
+    contents: HashMap<String, Kept>,
+    shared: Option<Arc<Shared>>,
+    /// By path.
+    pages: HashMap<String, LaidOut>,
+}
 
-    let sound = faults.iter().all(|fault| fault.severity != Severity::Error);
-    let site = pages.filter(|_| sound).map(|(pages, not_found)| {
-        let mut site = Site::new(&options.base_url, not_found);
-        insert_files(&mut site, tree.verbatim, assets);
-        let summaries: Vec<_> = documents.iter().map(|document| summary(document, options)).collect();
-        for ((document, page), summary) in documents.iter().zip(pages).zip(summaries) {
-            site.insert_page(&document.path, page, summary);
+/// A rendered body with what it was made of, beside the catalog.
+#[derive(Debug)]
+struct Kept {
+    hash: Hash,
+    path: String,
+    content: Content,
+}
+
+/// A page with what it was made of.
+#[derive(Debug)]
+struct LaidOut {
+    shared: Arc<Shared>,
+    document: Document,
+    view: View,
+    page: Page,
+    anchors: Arc<HashSet<Box<str>>>,
+}
+
+impl Previous {
+    /// The same as [`load()`] with the same result, but what has not changed since the last time is neither read nor made again.
+    pub fn load(&mut self, folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
+        // A file may change while we look. The second time everything is read at once, and then nothing can be out of date.
+        self.attempt(folder, options, forms).unwrap_or_else(|Stale| {
+            self.files.distrust();
+            self.attempt(folder, options, forms).unwrap_or_else(|Stale| Loaded {
+                site: None,
+                faults: vec![Fault::error("pages/", None, "the files change while they are read")],
+            })
+        })
+    }
+
+    fn attempt(&mut self, folder: &Path, options: &Options, forms: &[Form]) -> Result<Loaded, Stale> {
+        let mut faults = Vec::new();
+        let tree = Tree::read(folder, &mut self.files, &mut faults);
+        let theme = Theme::new(tree.theme);
+        let (mut documents, drafts) = read_documents(&tree.sources, &mut self.parsed, &mut faults)?;
+        let drafts: HashSet<String> = drafts.iter().map(|folder| path::published(folder)).collect();
+        let of_a_draft = |path: &str| folders_above(path).any(|folder| drafts.contains(folder));
+        let published = tree.assets.iter().filter(|(path, _)| !of_a_draft(path));
+        let (assets, asset_urls) = name_assets(published, &theme);
+        add_blog(&mut documents, options, &mut faults);
+        check_documents(&mut documents, &theme, options, forms, &mut faults);
+        let names = name_everything(&documents, &tree.verbatim, &assets, options, &mut faults);
+        let catalog = Catalog {
+            base_url: options.base_url.clone(),
+            pages: documents
+                .iter()
+                .filter(|document| !document.file.is_empty())
+                .map(|document| (document.file.clone(), document.path.clone()))
+                .collect(),
+            assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
+        };
+        self.render(&mut documents, &tree.sources, catalog, &mut faults)?;
+        let links_of_matter: Vec<_> =
+            documents.iter_mut().map(|document| resolve_front_matter(document, &self.catalog)).collect();
+        let links_of_footer = footer_links(options, &self.catalog);
+        let (files, contents): (Vec<String>, Vec<Content>) =
+            documents.iter().map(|document| (document.file.clone(), document.content.clone())).unzip();
+        let links = links(&files, &contents, &links_of_matter, &links_of_footer);
+        let missing = missing_page(&mut documents);
+
+        let custom_css = asset_urls.get("custom.css").cloned();
+        let templates = theme.compiled(asset_urls, self.templates.as_ref());
+        faults.extend(templates.faults.iter().cloned());
+        // Pages of a theme that does not compile would only repeat its faults.
+        let pages = if templates.faults.is_empty() {
+            self.templates = Some(templates.clone());
+            let shared = Shared::new(
+                &documents,
+                options,
+                forms,
+                templates,
+                custom_css.as_deref(),
+                self.shared.as_ref(),
+            );
+            self.shared = Some(shared.clone());
+            self.lay_out(&documents, &missing, &shared, &mut faults)
+        } else {
+            None
+        };
+        let anchors = pages.iter().flat_map(|_| documents.iter()).filter_map(|document| {
+            let laid_out = self.pages.get(&document.path)?;
+            Some((document.path.as_str(), &*laid_out.anchors))
+        });
+        faults.extend(check_links(&links, &names, &anchors.collect()));
+        faults.sort_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
+        faults.dedup();
+
+        let sound = faults.iter().all(|fault| fault.severity != Severity::Error);
+        let site = pages.filter(|_| sound).map(|(pages, not_found)| {
+            let mut site = Site::new(&options.base_url, not_found);
+            site.entries.reserve(8 * pages.len() + tree.verbatim.len() + 2 * assets.len());
+            insert_files(&mut site, tree.verbatim, assets);
+            let mut posts = 0;
+            for (document, page) in documents.iter().zip(pages) {
+                let summary = summary(document, options, &mut posts);
+                site.insert_page(&document.path, page, summary);
+            }
+            insert_aliases(&mut site, &documents);
+            site
+        });
+        Ok(Loaded { site, faults })
+    }
+
+    /// Gives every document its content: rendered now, in parallel, or as it was where source, path and what its links lead to are
+    /// the same.
+    fn render(
+        &mut self,
+        documents: &mut [Document],
+        sources: &[Source],
+        catalog: Catalog,
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), Stale> {
+        let sources: HashMap<&str, &Source> =
+            sources.iter().map(|source| (source.file.as_str(), source)).collect();
+        let highlighter = Highlighter::default();
+        let leads_the_same = catalog == self.catalog;
+        // What else it is asked is told by the links.
+        let has_same_base = catalog.base_url == self.catalog.base_url;
+        let contents = in_parallel(documents, |document| {
+            let Some(source) = sources.get(document.file.as_str()) else { return Ok(Content::default()) };
+            let place = Place { file: &document.file, path: &document.path };
+            let kept = self.contents.get(&document.file);
+            let same = kept.filter(|kept| {
+                kept.hash == source.hash
+                    && kept.path == document.path
+                    && (leads_the_same
+                        || (has_same_base && kept.content.facts.consulted.holds(place, &catalog)))
+            });
+            if let Some(same) = same {
+                return Ok(same.content.clone());
+            }
+            let text = source.text()?;
+            let blocks = kept.map(|kept| kept.content.blocks()).unwrap_or_default();
+            let body = &text[document.body_at..];
+            let rendered = markdown::render(body, document.body_line, place, &catalog, &highlighter, &blocks);
+            Ok(Content::from(rendered))
+        });
+        for (document, content) in documents.iter_mut().zip(contents) {
+            document.content = content?;
+            for Remark { line, message, hint } in &document.content.facts.remarks {
+                faults.push(Fault::warning(&document.file, Some(*line), message).hint(*hint));
+            }
         }
-        insert_aliases(&mut site, &documents);
-        site
-    });
-    Loaded { site, faults }
+        self.catalog = catalog;
+        self.contents = documents
+            .iter()
+            .filter_map(|document| {
+                let kept = Kept {
+                    hash: sources.get(document.file.as_str())?.hash,
+                    path: document.path.clone(),
+                    content: document.content.clone(),
+                };
+                Some((document.file.clone(), kept))
+            })
+            .collect();
+        Ok(())
+    }
+
+    /// All pages and the one for what is missing; none if a template fails. Afterwards these are the previous ones.
+    fn lay_out(
+        &mut self,
+        documents: &[Document],
+        missing: &Document,
+        shared: &Arc<Shared>,
+        faults: &mut Vec<Fault>,
+    ) -> Option<(Vec<Page>, Page)> {
+        let layout = Layout::new(documents, shared);
+        let all: Vec<&Document> = documents.iter().chain([missing]).collect();
+        // None: as it was.
+        let new = in_parallel(&all, |document| {
+            let view = layout.view(document);
+            let same = self.pages.get(&document.path).filter(|before| {
+                Arc::ptr_eq(&before.shared, shared)
+                    && before.view == view
+                    && is_shown_like(document, &before.document)
+            });
+            if same.is_some() { Ok(None) } else { lay_out(document, view, shared).map(Some) }
+        });
+        let mut laid_out = HashMap::with_capacity(all.len());
+        let mut pages = Vec::with_capacity(all.len());
+        for (document, new) in all.iter().zip(new) {
+            let page = match new {
+                Ok(Some(new)) => Ok(new),
+                // Of two that claim one path, which is a fault that has been told, the first has taken what there was.
+                Ok(None) => match self.pages.remove(&document.path) {
+                    Some(same) => Ok(same),
+                    None => lay_out(document, layout.view(document), shared),
+                },
+                Err(fault) => Err(fault),
+            };
+            let mut page = match page {
+                Ok(page) => page,
+                Err(fault) => {
+                    faults.push(fault);
+                    continue;
+                }
+            };
+            if let Some(kept) = self.contents.get_mut(&document.file) {
+                // The text is that of the page. What is known of it is of now: the same text may stand on other lines.
+                let Content { html, markdown, .. } = page.document.content;
+                page.document.content = Content { html, markdown, facts: document.content.facts.clone() };
+                kept.content = page.document.content.clone();
+            }
+            pages.push(page.page.clone());
+            laid_out.insert(document.path.clone(), page);
+        }
+        self.pages = laid_out;
+        let is_whole = pages.len() == all.len();
+        let not_found = pages.pop()?;
+        is_whole.then_some((pages, not_found))
+    }
+}
+
+/// Whether templates see the same of both.
+fn is_shown_like(document: &Document, other: &Document) -> bool {
+    document.content == other.content
+        && document.path == other.path
+        && document.kind == other.kind
+        && document.front_matter == other.front_matter
+        && document.updated == other.updated
+        && document.image == other.image
 }
 
 /// Faults that a document has by itself, or with the theme and the forms. A template that is not there falls back to its kind's.
@@ -158,7 +353,7 @@ fn check_documents(
 /// Every path and whose it is. Two that want the same are a fault.
 fn name_everything(
     documents: &[Document],
-    verbatim: &[(String, Vec<u8>)],
+    verbatim: &[(String, Blob)],
     assets: &[Asset],
     options: &Options,
     faults: &mut Vec<Fault>,
@@ -205,20 +400,38 @@ fn name_everything(
 }
 
 /// The footer's links, which stand in the configuration.
-fn footer_links(options: &Options, catalog: &Catalog) -> Vec<Found> {
+fn footer_links(options: &Options, catalog: &Catalog) -> Vec<Target> {
     let place = Place { file: "", path: "/" };
     let links = options.footer.iter().flat_map(|group| &group.links);
-    links
-        .filter_map(|link| catalog.resolve(place, &link.href).target)
-        .map(|target| Found { place: "frontdesk.toml".to_owned(), line: None, target })
-        .collect()
+    links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
+}
+
+/// All links with the places where they stand.
+fn links<'a>(
+    files: &'a [String],
+    contents: &'a [Content],
+    of_matter: &'a [Vec<(Target, Option<usize>)>],
+    of_footer: &'a [Target],
+) -> Vec<Found<'a>> {
+    let bodies = files.iter().zip(contents).flat_map(|(place, content)| {
+        content.facts.links.iter().map(|(target, line)| Found { place, line: Some(*line), target })
+    });
+    let matter = files
+        .iter()
+        .zip(of_matter)
+        .flat_map(|(place, links)| links.iter().map(|(target, line)| Found { place, line: *line, target }));
+    let footer = of_footer.iter().map(|target| Found { place: "frontdesk.toml", line: None, target });
+    bodies.chain(matter).chain(footer).collect()
 }
 
 /// The operator's own files as they are, and every asset under both its names.
-fn insert_files(site: &mut Site, verbatim: Vec<(String, Vec<u8>)>, assets: Vec<Asset>) {
-    for (name, bytes) in verbatim {
+fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: Vec<Asset>) {
+    let file = |media_type, cache, blob: &Blob| {
+        Arc::new(File::with_hash(media_type, cache, blob.bytes.clone(), blob.hash))
+    };
+    for (name, blob) in verbatim {
         let path = format!("/{name}");
-        let file = Arc::new(File::new(media_type(&name), Cache::Revalidate, bytes));
+        let file = file(media_type(&name), Cache::Revalidate, &blob);
         // A prebuilt page is also what its folder shows, as static servers have it.
         if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
             let to = encode(folder).into_owned();
@@ -227,12 +440,13 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Vec<u8>)>, assets: Vec<A
         }
         site.entries.insert(path.into(), Entry::File(file, Role::Asset));
     }
-    for asset in assets {
-        let media_type = media_type(&asset.path);
-        let named = File::new(media_type, Cache::Immutable, asset.bytes.clone());
-        let name = path::decode(&asset.fingerprinted).map(std::borrow::Cow::into_owned).unwrap_or_default();
-        site.entries.insert(name.into(), Entry::File(Arc::new(named), Role::Asset));
-        site.insert_file(&asset.path, media_type, asset.bytes, Role::Asset);
+    for Asset { path, fingerprinted, blob } in assets {
+        let media_type = media_type(&path);
+        let name = path::decode(&fingerprinted).map(std::borrow::Cow::into_owned).unwrap_or_default();
+        let named = file(media_type, Cache::Immutable, &blob);
+        site.entries.insert(name.into(), Entry::File(named, Role::Asset));
+        let plain = || Entry::File(file(media_type, Cache::Revalidate, &blob), Role::Asset);
+        site.entries.entry(path.into()).or_insert_with(plain);
     }
 }
 
@@ -260,88 +474,47 @@ fn missing_page(documents: &mut Vec<Document>) -> Document {
     Document { kind: Kind::NotFound, ..documents.remove(at) }
 }
 
-/// All pages and the one for what is missing; none if a template fails.
-fn lay_out_all(
-    documents: &[Document],
-    missing: &Document,
-    layout: &Layout<'_>,
-    faults: &mut Vec<Fault>,
-) -> Option<(Vec<Page>, Page)> {
-    let results = in_parallel(documents, |document| lay_out(document, layout));
-    let mut pages = Vec::with_capacity(results.len() + 1);
-    for result in results.into_iter().chain([lay_out(missing, layout)]) {
-        match result {
-            Ok(page) => pages.push(page),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    let not_found = pages.pop()?;
-    (pages.len() == documents.len()).then_some((pages, not_found))
-}
-
-/// Renders all bodies in parallel and resolves the links of front matter. Returns all links.
-fn render(documents: &mut [Document], catalog: &Catalog, faults: &mut Vec<Fault>) -> Vec<Found> {
+/// Resolves the links of a document's front matter, and returns them with the lines on which they stand.
+fn resolve_front_matter(document: &mut Document, catalog: &Catalog) -> Vec<(Target, Option<usize>)> {
     let mut links = Vec::new();
-    let highlighter = Highlighter::default();
-    let rendered = in_parallel(documents, |document| {
-        let place = Place { file: &document.file, path: &document.path };
-        markdown::render(&document.body, document.body_line, place, catalog, &highlighter)
-    });
-    for (document, mut rendered) in documents.iter_mut().zip(rendered) {
-        let file = document.file.clone();
-        for Remark { line, message, hint } in rendered.remarks.drain(..) {
-            faults.push(Fault::warning(&file, Some(line), message).hint(hint));
-        }
-        let mut note = |target, line| links.push(Found { place: file.clone(), line, target });
-        rendered.links.drain(..).for_each(|(target, line)| note(target, Some(line)));
-        document.rendered = rendered;
-        document.body = String::new();
-
-        let (cta, highlights, image) =
-            (document.line("cta"), document.line("highlights"), document.line("image"));
-        let place = Place { file: &document.file, path: &document.path };
-        let matter = &mut document.front_matter;
-        let buttons = matter.cta.iter_mut().map(|button| (&mut button.href, cta));
-        let cards = matter.highlights.iter_mut().filter_map(|card| Some((card.href.as_mut()?, highlights)));
-        for (href, line) in buttons.chain(cards) {
-            let resolved = catalog.resolve(place, href);
-            *href = resolved.href;
-            resolved.target.into_iter().for_each(|target| note(target, line));
-        }
-        if let Some(written) = &matter.image {
-            let resolved = catalog.resolve(place, written);
-            document.image = Some(match resolved.target {
-                Some(_) => format!("{}{}", catalog.base_url, resolved.href),
-                None => resolved.absolute,
-            });
-            resolved.target.into_iter().for_each(|target| note(target, image));
-        }
+    let (cta, highlights, image) =
+        (document.line("cta"), document.line("highlights"), document.line("image"));
+    let place = Place { file: &document.file, path: &document.path };
+    let matter = &mut document.front_matter;
+    let buttons = matter.cta.iter_mut().map(|button| (&mut button.href, cta));
+    let cards = matter.highlights.iter_mut().filter_map(|card| Some((card.href.as_mut()?, highlights)));
+    for (href, line) in buttons.chain(cards) {
+        let resolved = catalog.resolve(place, href);
+        *href = resolved.href;
+        links.extend(resolved.target.map(|target| (target, line)));
+    }
+    if let Some(written) = &matter.image {
+        let resolved = catalog.resolve(place, written);
+        document.image = Some(match resolved.target {
+            Some(_) => format!("{}{}", catalog.base_url, resolved.href),
+            None => resolved.absolute,
+        });
+        links.extend(resolved.target.map(|target| (target, image)));
     }
     links
 }
 
-fn lay_out(document: &Document, layout: &Layout<'_>) -> Result<Page, Fault> {
-    let options = layout.options;
+fn lay_out(document: &Document, view: View, shared: &Arc<Shared>) -> Result<LaidOut, Fault> {
+    let sheet = Sheet { shared, document, view: &view };
+    let options = shared.options();
     let path = encode(&document.path).into_owned();
     let twin_path = encode(&path::twin(&document.path)).into_owned();
     let url = format!("{}{path}", options.base_url);
-    let html = layout.html(document)?;
-    let mut listing = layout.listing(document).unwrap_or_default();
-    if document.kind == Kind::Tags {
-        listing = layout.tags.iter().map(tag_entry).collect();
-    }
-    let form = document
-        .front_matter
-        .form
-        .as_ref()
-        .and_then(|name| layout.forms.iter().find(|form| form.name == name));
-    let help = if document.kind == Kind::NotFound { not_found_help(layout) } else { String::new() };
+    let html = sheet.html()?;
+    let tags: Vec<Listing> =
+        if document.kind == Kind::Tags { shared.tags().iter().map(tag_entry).collect() } else { Vec::new() };
+    let form = document.front_matter.form.as_ref().and_then(|name| shared.form(name));
     let markdown = twin::compose(&twin::Parts {
         document,
-        help: &help,
+        help: &view.help,
         url: &url,
         base_url: &options.base_url,
-        listing: &listing,
+        listing: if document.kind == Kind::Tags { &tags } else { &view.listing },
         form: form.map(|form| form.markdown.as_str()),
         operator: &options.operator,
     });
@@ -352,6 +525,7 @@ fn lay_out(document: &Document, layout: &Layout<'_>) -> Result<Page, Fault> {
             link.push_str(more);
         }
     }
+    let anchors = anchors_of(&html);
     let mut html = File::new("text/html; charset=utf-8", Cache::Revalidate, html);
     let mut markdown = File::new("text/markdown; charset=utf-8", Cache::Revalidate, markdown);
     // What is missing has no address of its own that a link could name.
@@ -359,11 +533,14 @@ fn lay_out(document: &Document, layout: &Layout<'_>) -> Result<Page, Fault> {
         html = html.with_link(link);
         markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));
     }
-    Ok(Page { html: Arc::new(html), markdown: Arc::new(markdown), path, twin: twin_path })
+    let content = document.content.within(&html.identity().bytes, &markdown.identity().bytes);
+    let page = Page { html: Arc::new(html), markdown: Arc::new(markdown), path, twin: twin_path };
+    let document = Document { content, ..document.clone() };
+    Ok(LaidOut { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
 }
 
-fn tag_entry(tag: &Tag) -> super::layout::Listing {
-    super::layout::Listing {
+fn tag_entry(tag: &Tag) -> Listing {
+    Listing {
         title: format!("{} ({})", tag.name, tag.count),
         path: tag.path.clone(),
         description: None,
@@ -375,27 +552,17 @@ fn tag_entry(tag: &Tag) -> super::layout::Listing {
     }
 }
 
-/// What a missing page tells those who read Markdown: where everything is.
-fn not_found_help(layout: &Layout<'_>) -> String {
-    let base = &layout.options.base_url;
-    let mut text = String::from("These are the main pages:\n\n");
-    let home = layout.by_path.get("/").map(|at| &layout.documents[*at]);
-    for page in home.into_iter().chain(layout.navigation.iter().copied().filter(|page| page.path != "/")) {
-        let description = page.front_matter.description.as_deref().unwrap_or_default();
-        text.push_str(&format!("- [{}]({base}{}): {description}\n", page.short_title(), encode(&page.path)));
-    }
-    text
-}
-
 /// The anchors of a page are all ids in it, those of the template included.
-fn anchors_of(html: &File) -> HashSet<String> {
-    ids(&String::from_utf8_lossy(&html.identity().bytes)).map(str::to_owned).collect()
+fn anchors_of(html: &str) -> HashSet<Box<str>> {
+    ids(html).map(Into::into).collect()
 }
 
-/// What guides, sitemaps and the feed say of a page; none if it is not listed.
-fn summary(document: &Document, options: &Options) -> Option<Summary> {
+/// What guides, sitemaps and the feed say of a page; none if it is not listed. `posts` counts those that came before.
+fn summary(document: &Document, options: &Options, posts: &mut usize) -> Option<Summary> {
     let matter = &document.front_matter;
     let is_post = document.kind == Kind::Post;
+    *posts += usize::from(is_post && !matter.unlisted);
+    let is_fed = is_post && *posts <= FEED_LENGTH;
     (!matter.unlisted).then(|| Summary {
         path: encode(&document.path).into_owned(),
         twin: encode(&path::twin(&document.path)).into_owned(),
@@ -407,16 +574,19 @@ fn summary(document: &Document, options: &Options) -> Option<Summary> {
         tags: matter.tags.clone(),
         is_post,
         is_generated: document.file.is_empty(),
-        feed_html: if is_post { absolute_html(document, options) } else { String::new() },
+        feed_html: if is_fed { absolute_html(document, options) } else { String::new() },
     })
 }
 
 /// The body for a feed reader, where a path or an anchor alone would lead nowhere.
 fn absolute_html(document: &Document, options: &Options) -> String {
     let base = &options.base_url;
-    rewrite_links(&document.rendered.html, |url, _| match url.as_bytes().first() {
+    rewrite_links(&document.content.html, |url, _| match url.as_bytes().first() {
         Some(b'/') if !url.starts_with("//") => format!("{base}{url}"),
         Some(b'#') => format!("{base}{}{url}", encode(&document.path)),
         _ => url.to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,11 @@
 //! Renders one Markdown body: to HTML for people, and to Markdown whose links are absolute for everybody else.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Mutex;
 
+use blake3::{Hash, Hasher};
 use comrak::adapters::{HeadingAdapter, HeadingMeta};
 use comrak::nodes::{ListType, Node, NodeList, NodeValue, Sourcepos};
 use comrak::options::{Options, Plugins};
@@ -11,7 +13,7 @@ use comrak::{Anchorizer, Arena};
 
 use super::highlight::Highlighter;
 use super::html::{escape, rewrite_links};
-use super::link::{Catalog, Place, Target};
+use super::link::{Catalog, Place, Resolved, Target};
 
 /// What comes of a body.
 #[derive(Debug, Default)]
@@ -28,6 +30,41 @@ pub struct Rendered {
     pub remarks: Vec<Remark>,
     /// How many words a reader reads.
     pub words: usize,
+    /// What the catalog was asked.
+    pub consulted: Consulted,
+    /// Blocks of code as they stand in the HTML, in order, with what they were made of.
+    pub blocks: Vec<(Hash, String)>,
+}
+
+/// What was looked up in the catalog for a body, and what that said. While it says the same, the same body renders the same.
+#[derive(Debug, Default)]
+pub struct Consulted {
+    links: Vec<Box<str>>,
+    /// Of all answers.
+    answers: Hasher,
+}
+
+impl Consulted {
+    fn resolve(&mut self, catalog: &Catalog, place: Place<'_>, link: &str) -> Resolved {
+        let resolved = catalog.resolve(place, link);
+        // What leads elsewhere does so whatever the catalog says.
+        if let Some(target) = &resolved.target {
+            for part in [&resolved.href, &resolved.absolute, &target.path] {
+                self.answers.update(&part.len().to_le_bytes()).update(part.as_bytes());
+            }
+            self.links.push(link.into());
+        }
+        resolved
+    }
+
+    /// Whether the catalog answers the same now.
+    pub fn holds(&self, place: Place<'_>, catalog: &Catalog) -> bool {
+        let mut now = Self::default();
+        for link in &self.links {
+            now.resolve(catalog, place, link);
+        }
+        now.links.len() == self.links.len() && now.answers.finalize() == self.answers.finalize()
+    }
 }
 
 /// Something that renders, but not as its author will have meant it.
@@ -54,13 +91,15 @@ pub struct Heading {
 
 /// Renders `body`, which begins on line `first_line` of its file.
 ///
-/// GitHub Flavored Markdown with footnotes and alerts; raw HTML passes, because the author is the operator.
-pub fn render(
+/// GitHub Flavored Markdown with footnotes and alerts; raw HTML passes, because the author is the operator. Blocks of code that are
+/// known `earlier`, by what they are made of, are not coloured again.
+pub(super) fn render(
     body: &str,
     first_line: usize,
     place: Place<'_>,
     catalog: &Catalog,
     highlighter: &Highlighter,
+    earlier: &HashMap<Hash, &str>,
 ) -> Rendered {
     let arena = Arena::new();
     let options = options();
@@ -72,6 +111,7 @@ pub fn render(
         place,
         catalog,
         highlighter,
+        earlier,
         edits: Vec::new(),
         verbatim: Vec::new(),
         tables: 0,
@@ -118,6 +158,7 @@ struct Work<'a, 'b> {
     place: Place<'b>,
     catalog: &'b Catalog,
     highlighter: &'b Highlighter,
+    earlier: &'b HashMap<Hash, &'b str>,
     /// Replacements in the source, for the Markdown representation.
     edits: Vec<(Range<usize>, String)>,
     /// The lines of code and HTML blocks, where nothing is a link definition.
@@ -138,11 +179,18 @@ impl<'a> Work<'a, '_> {
                 self.verbatim.push(position.start.line..=position.end.line);
                 let language = block.info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
                 let named = if language.is_empty() { "text" } else { language };
-                let html = format!(
-                    "<pre class=\"code\" tabindex=\"0\" data-lang=\"{}\"><code>{}\n</code></pre>\n",
-                    escape(named),
-                    self.highlighter.highlight(&block.literal, language)
-                );
+                let mut of = Hasher::new();
+                let of =
+                    of.update(named.as_bytes()).update(b"\0").update(block.literal.as_bytes()).finalize();
+                let html = match self.earlier.get(&of) {
+                    Some(html) => (*html).to_owned(),
+                    None => format!(
+                        "<pre class=\"code\" tabindex=\"0\" data-lang=\"{}\"><code>{}\n</code></pre>\n",
+                        escape(named),
+                        self.highlighter.highlight(&block.literal, language)
+                    ),
+                };
+                self.rendered.blocks.push((of, html.clone()));
                 node.data_mut().value = NodeValue::Raw(html);
             }
             NodeValue::Table(_) => {
@@ -278,7 +326,7 @@ impl<'a> Work<'a, '_> {
 
     /// The link for HTML and for Markdown; notes where it leads.
     fn resolve(&mut self, url: &str, line: usize) -> (String, String) {
-        let resolved = self.catalog.resolve(self.place, url);
+        let resolved = self.rendered.consulted.resolve(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
             self.rendered.links.push((target, self.first_line + line - 1));
         }
@@ -333,7 +381,7 @@ impl<'a> Work<'a, '_> {
             };
             if let Some(found) = destination(&line[after..]) {
                 let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
-                let absolute = self.catalog.resolve(self.place, &raw).absolute;
+                let absolute = self.rendered.consulted.resolve(self.catalog, self.place, &raw).absolute;
                 if absolute != raw {
                     self.edits
                         .push((start + after + found.start..start + after + found.end, written(&absolute)));
@@ -592,6 +640,13 @@ mod tests {
     fn go(source: &str) -> Rendered {
         let mut catalog = Catalog { base_url: "https://www.example.com".into(), ..Catalog::default() };
         catalog.assets.insert("/assets/i.svg".into(), "/assets/i.0123456789.svg".into());
-        render(source, 10, Place { file: "pages/here.md", path: "/here/" }, &catalog, &Highlighter::default())
+        render(
+            source,
+            10,
+            Place { file: "pages/here.md", path: "/here/" },
+            &catalog,
+            &Highlighter::default(),
+            &HashMap::new(),
+        )
     }
 }

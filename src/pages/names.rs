@@ -1,7 +1,8 @@
 //! Every path of the site and whose it is, so that nothing displaces anything else in silence, and every link can be checked.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
+use super::in_parallel;
 use super::link::Target;
 use crate::fault::{Fault, closest};
 
@@ -17,7 +18,7 @@ struct Owner {
 /// Decoded paths with their owners.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    owners: BTreeMap<String, Owner>,
+    owners: HashMap<String, Owner>,
     /// Paths that lead somewhere, but that nobody would miss.
     aside: HashSet<String>,
 }
@@ -64,10 +65,10 @@ impl Names {
 
 /// A link of a page, of its front matter or of the configuration.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub place: String,
+pub(super) struct Found<'a> {
+    pub place: &'a str,
     pub line: Option<usize>,
-    pub target: Target,
+    pub target: &'a Target,
 }
 
 /// Comparing with all paths takes its time, and whoever has more broken links than this has another trouble than typing.
@@ -75,40 +76,73 @@ const MOST_SUGGESTIONS: usize = 100;
 
 /// A warning for each link that leads nowhere. `anchors` has those of each page by its path.
 pub(super) fn check_links(
-    found: &[Found],
+    found: &[Found<'_>],
     names: &Names,
-    anchors: &HashMap<String, HashSet<String>>,
+    anchors: &HashMap<&str, &HashSet<Box<str>>>,
 ) -> Vec<Fault> {
+    let chunks: Vec<&[Found<'_>]> = found.chunks(1_000).collect();
+    let broken = in_parallel(&chunks, |links| {
+        let broken = links.iter().filter_map(|link| Some((link, trouble(link.target, names, anchors)?)));
+        broken.collect::<Vec<_>>()
+    });
+    let mut paths: Option<Vec<&str>> = None;
     let mut suggested: HashMap<&str, Option<&str>> = HashMap::new();
     let mut faults = Vec::new();
-    for Found { place, line, target } in found {
+    for (Found { place, line, target }, trouble) in broken.into_iter().flatten() {
         let path = target.path.as_str();
-        if !names.has(path) {
-            let enough = suggested.len() >= MOST_SUGGESTIONS;
-            let suggestion = *suggested.entry(path).or_insert_with(|| {
-                closest(path, names.owners.keys().map(String::as_str).filter(|_| !enough))
-            });
-            faults.push(hinted(
-                Fault::warning(place, *line, format!("the link to `{path}` leads nowhere")),
-                suggestion,
-                "",
-            ));
-            continue;
-        }
-        let Some(fragment) = &target.fragment else { continue };
-        // What follows `:~:` names a passage of text, and the top of a page is always there.
-        let fragment = fragment.split(":~:").next().unwrap_or_default();
-        if fragment.is_empty() || fragment.eq_ignore_ascii_case("top") {
-            continue;
-        }
-        let with_slash = format!("{}/", path.trim_end_matches('/'));
-        let Some(anchors) = anchors.get(path).or_else(|| anchors.get(&with_slash)) else { continue };
-        if !anchors.contains(fragment) {
-            let fault = Fault::warning(place, *line, format!("there is no anchor `#{fragment}` on `{path}`"));
-            faults.push(hinted(fault, closest(fragment, anchors.iter().map(String::as_str)), "#"));
+        match trouble {
+            Trouble::Nowhere => {
+                let enough = suggested.len() >= MOST_SUGGESTIONS;
+                let suggestion = *suggested.entry(path).or_insert_with(|| {
+                    // Of two that are as close the first is suggested.
+                    let paths = paths.get_or_insert_with(|| {
+                        let mut paths: Vec<&str> = names.owners.keys().map(String::as_str).collect();
+                        paths.sort_unstable();
+                        paths
+                    });
+                    closest(path, paths.iter().copied().filter(|_| !enough))
+                });
+                let fault = Fault::warning(*place, *line, format!("the link to `{path}` leads nowhere"));
+                faults.push(hinted(fault, suggestion, ""));
+            }
+            Trouble::NoAnchor(fragment, anchors) => {
+                let message = format!("there is no anchor `#{fragment}` on `{path}`");
+                let mut anchors: Vec<&str> = anchors.iter().map(AsRef::as_ref).collect();
+                anchors.sort_unstable();
+                faults.push(hinted(Fault::warning(*place, *line, message), closest(fragment, anchors), "#"));
+            }
         }
     }
     faults
+}
+
+/// What is wrong with a link.
+enum Trouble<'a> {
+    Nowhere,
+    /// The anchor, and those that there are.
+    NoAnchor(&'a str, &'a HashSet<Box<str>>),
+}
+
+fn trouble<'a>(
+    target: &'a Target,
+    names: &Names,
+    anchors: &HashMap<&str, &'a HashSet<Box<str>>>,
+) -> Option<Trouble<'a>> {
+    let path = target.path.as_str();
+    let there = anchors.get(path);
+    if there.is_none() && !names.has(path) {
+        return Some(Trouble::Nowhere);
+    }
+    // What follows `:~:` names a passage of text, and the top of a page is always there.
+    let fragment = target.fragment.as_deref()?;
+    let passage = fragment.find(':').and_then(|_| fragment.find(":~:"));
+    let fragment = &fragment[..passage.unwrap_or(fragment.len())];
+    if fragment.is_empty() || fragment.eq_ignore_ascii_case("top") {
+        return None;
+    }
+    let with_slash = || anchors.get(format!("{}/", path.trim_end_matches('/')).as_str());
+    let anchors = there.or_else(with_slash)?;
+    (!anchors.contains(fragment)).then_some(Trouble::NoAnchor(fragment, anchors))
 }
 
 fn hinted(fault: Fault, suggestion: Option<&str>, sign: &str) -> Fault {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 use super::html::escape;
+use super::tree::Blob;
 use crate::fault::Fault;
 
 /// The built-in files by their name in the theme's folder.
@@ -47,22 +48,35 @@ pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
 #[derive(Debug)]
 pub struct Theme {
     /// By name; templates and assets alike.
-    files: BTreeMap<String, Vec<u8>>,
+    files: BTreeMap<String, Blob>,
+}
+
+/// Templates that are ready to be filled, with what they were made of.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The templates among the theme's files, by name.
+    files: BTreeMap<String, blake3::Hash>,
+    /// Each asset's URL by the name that templates use.
+    assets: Arc<BTreeMap<String, String>>,
+    pub environment: Environment<'static>,
+    /// What is wrong with them.
+    pub faults: Vec<Fault>,
 }
 
 impl Theme {
     /// The built-in theme with `overrides` (name in the theme's folder, content) laid over it.
-    pub fn new(overrides: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
-        let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
+    pub fn new(overrides: impl IntoIterator<Item = (String, Blob)>) -> Self {
+        let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), Blob::new(text.as_bytes())));
         Self { files: built_in.chain(overrides).collect() }
     }
 
     /// The files that are no templates, with their names.
-    pub fn assets(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.files
-            .iter()
-            .filter(|(name, _)| !is_template(name))
-            .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    pub fn assets(&self) -> impl Iterator<Item = (&str, &Blob)> {
+        self.files.iter().filter(|(name, _)| !is_template(name)).map(|(name, blob)| (name.as_str(), blob))
+    }
+
+    fn templates(&self) -> impl Iterator<Item = (&String, &Blob)> {
+        self.files.iter().filter(|(name, _)| is_template(name))
     }
 
     /// Whether there is a template of this name, which is that of its file without the ending.
@@ -70,8 +84,23 @@ impl Theme {
         self.files.contains_key(&format!("{name}.html"))
     }
 
-    /// Compiles the templates. `assets` gives each asset's URL by the name that templates use.
-    pub fn templates(
+    /// The templates, compiled unless they are the same as `before`. `assets` gives each asset's URL by the name that templates use.
+    pub fn compiled(
+        &self,
+        assets: BTreeMap<String, String>,
+        before: Option<&Arc<Compiled>>,
+    ) -> Arc<Compiled> {
+        let files: BTreeMap<String, blake3::Hash> =
+            self.templates().map(|(name, blob)| (name.clone(), blob.hash)).collect();
+        if let Some(same) = before.filter(|before| before.files == files && *before.assets == assets) {
+            return same.clone();
+        }
+        let (assets, mut faults) = (Arc::new(assets), Vec::new());
+        let environment = self.compile(assets.clone(), &mut faults);
+        Arc::new(Compiled { files, assets, environment, faults })
+    }
+
+    fn compile(
         &self,
         assets: Arc<BTreeMap<String, String>>,
         faults: &mut Vec<Fault>,
@@ -96,8 +125,8 @@ impl Theme {
                 )
             })
         });
-        for (name, bytes) in self.files.iter().filter(|(name, _)| is_template(name)) {
-            let Ok(text) = std::str::from_utf8(bytes) else {
+        for (name, blob) in self.templates() {
+            let Ok(text) = std::str::from_utf8(&blob.bytes) else {
                 faults.push(Fault::error(format!("theme/{name}"), None, "the template is not valid UTF-8"));
                 continue;
             };
@@ -155,9 +184,9 @@ mod tests {
 
     #[test]
     fn a_faulty_template_is_named_with_its_line() {
-        let theme = Theme::new([("page.html".to_owned(), b"a\n{% if %}\n".to_vec())]);
-        let mut faults = Vec::new();
-        theme.templates(Arc::default(), &mut faults);
+        let theme = Theme::new([("page.html".to_owned(), Blob::new("a\n{% if %}\n"))]);
+        let compiled = theme.compiled(BTreeMap::new(), None);
+        let faults = &compiled.faults;
         assert_eq!(faults.len(), 1);
         assert!(faults[0].to_string().starts_with("theme/page.html:2: "), "{}", faults[0]);
     }

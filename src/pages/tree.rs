@@ -1,12 +1,20 @@
-//! Reads the files of a site's folder and gives assets their fingerprinted names.
+//! Reads the files of a site's folder and gives assets their fingerprinted names. What has been read before and has not changed
+//! since is not read again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
+use blake3::Hash;
+use bytes::Bytes;
 use jiff::civil::Date;
 
-use super::file::{fingerprint, media_type};
-use super::path::{encode, published};
+use super::file::media_type;
+use super::in_parallel;
+use super::path::{self, encode};
 use super::theme::Theme;
 use crate::fault::Fault;
 
@@ -15,9 +23,146 @@ use crate::fault::Fault;
 pub(super) struct Source {
     /// Its name, relative to the site's folder.
     pub file: String,
-    pub text: String,
+    /// Of its bytes.
+    pub hash: Hash,
     /// The day on which it was last changed, in UTC.
     pub changed: Date,
+    at: PathBuf,
+    /// None where it has not been read, because it is known.
+    text: Option<String>,
+}
+
+/// A file has changed since it was found to be the same as before.
+#[derive(Debug)]
+pub(super) struct Stale;
+
+impl Source {
+    /// What stands in it; a known file is read for it.
+    pub fn text(&self) -> Result<Cow<'_, str>, Stale> {
+        if let Some(text) = &self.text {
+            return Ok(text.into());
+        }
+        let bytes = std::fs::read(&self.at).map_err(|_| Stale)?;
+        if blake3::hash(&bytes) != self.hash {
+            return Err(Stale);
+        }
+        String::from_utf8(bytes).map(|text| normal(text).into()).map_err(|_| Stale)
+    }
+}
+
+/// Lines end as they do on Unix.
+fn normal(text: String) -> String {
+    if text.contains('\r') { text.replace("\r\n", "\n") } else { text }
+}
+
+/// The content of a file that is sent, or of a template.
+#[derive(Debug, Clone)]
+pub(super) struct Blob {
+    pub bytes: Bytes,
+    pub hash: Hash,
+}
+
+impl Blob {
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { hash: blake3::hash(&bytes), bytes }
+    }
+
+    /// The first `length` hexadecimal digits of its hash.
+    pub fn print(&self, length: usize) -> String {
+        let mut hex = self.hash.to_hex().to_string();
+        hex.truncate(length);
+        hex
+    }
+}
+
+/// What the kernel says of a file; a change of its content changes something of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Signature {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    /// Set by the kernel with every change, and by nobody else.
+    changed: (i64, i64),
+}
+
+/// Time stamps of file systems are coarse, two seconds at the worst: what has changed within this time may change once more without
+/// showing it, and is read again until it is older.
+const COARSEST_STAMP: Duration = Duration::from_secs(2);
+
+impl Signature {
+    fn of(file: &Metadata) -> Self {
+        Self {
+            device: file.dev(),
+            inode: file.ino(),
+            size: file.size(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
+    }
+}
+
+/// Whether a change of the file that comes after `now` will show.
+pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).ok();
+    let since = since.and_then(|since| i64::try_from(since.checked_sub(COARSEST_STAMP)?.as_secs()).ok());
+    since.is_some_and(|since| file.ctime() < since)
+}
+
+/// The files that earlier reading has found, by their name relative to the site's folder.
+#[derive(Debug, Default)]
+pub(super) struct Known(HashMap<String, Seen>);
+
+impl Known {
+    /// Has everything read again.
+    pub fn distrust(&mut self) {
+        self.0.values_mut().for_each(|seen| seen.settled = false);
+    }
+
+    /// As if all of it had been written long ago.
+    #[cfg(test)]
+    pub fn trust(&mut self) {
+        self.0.values_mut().for_each(|seen| seen.settled = true);
+    }
+}
+
+#[derive(Debug)]
+struct Seen {
+    signature: Signature,
+    /// Whether a file with the same signature is the same.
+    settled: bool,
+    content: Content,
+}
+
+/// Of a source only the hash is kept: once it is rendered nobody needs its text.
+#[derive(Debug, Clone)]
+enum Content {
+    Source(Hash),
+    Blob(Blob),
+}
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Source,
+    Asset,
+    Verbatim,
+    Theme,
+    /// Lies beside pages and is not published.
+    None,
+}
+
+impl Purpose {
+    fn of(part: &str, name: &str) -> Self {
+        match part {
+            "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => Self::Source,
+            "pages" | "posts" if !is_beside_pages(name) => Self::None,
+            "pages" | "posts" | "assets" => Self::Asset,
+            "static" => Self::Verbatim,
+            _ => Self::Theme,
+        }
+    }
 }
 
 /// The folders from which files are published.
@@ -28,16 +173,26 @@ const PARTS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 pub(super) struct Tree {
     pub sources: Vec<Source>,
     /// The path at which it is published, and content.
-    pub assets: Vec<(String, Vec<u8>)>,
+    pub assets: Vec<(String, Blob)>,
     /// Name below `static/`, and content.
-    pub verbatim: Vec<(String, Vec<u8>)>,
+    pub verbatim: Vec<(String, Blob)>,
     /// Name in the theme's folder, and content.
-    pub theme: Vec<(String, Vec<u8>)>,
+    pub theme: Vec<(String, Blob)>,
+}
+
+/// A file that was found.
+struct Found {
+    /// Relative to its part.
+    name: String,
+    at: PathBuf,
+    metadata: Metadata,
 }
 
 impl Tree {
-    /// Reads everything; what cannot be read is a fault.
-    pub fn read(folder: &Path, faults: &mut Vec<Fault>) -> Self {
+    /// Reads everything; what cannot be read is a fault. Files that are `known` and look unchanged are not read; afterwards those
+    /// that there are now are known.
+    pub fn read(folder: &Path, known: &mut Known, faults: &mut Vec<Fault>) -> Self {
+        let now = SystemTime::now();
         let mut tree = Self::default();
         if !folder.join("pages").is_dir() {
             faults.push(
@@ -45,45 +200,75 @@ impl Tree {
                     .hint("`frontdesk init DIR` writes a small site to begin with"),
             );
         }
+        let before = std::mem::take(known);
         let published: Vec<PathBuf> =
             PARTS.iter().filter_map(|part| folder.join(part).canonicalize().ok()).collect();
         for part in PARTS {
-            for (name, file) in walk(folder, part, &published, faults) {
-                match std::fs::read(&file) {
-                    Ok(bytes) => tree.sort_in(part, name, bytes, &file, faults),
-                    Err(error) => {
-                        faults.push(Fault::error(format!("{part}/{name}"), None, error.to_string()));
+            let found = walk(folder, part, &published, faults);
+            let read = in_parallel(&found, |file| {
+                let place = format!("{part}/{}", file.name);
+                let purpose = Purpose::of(part, &file.name);
+                let content = (purpose != Purpose::None).then(|| read(file, purpose, before.0.get(&place)));
+                (place, purpose, content)
+            });
+            known.0.reserve(found.len());
+            for (file, (place, purpose, content)) in found.into_iter().zip(read) {
+                let Some(content) = content else {
+                    let fault = Fault::warning(place, None, "is not published");
+                    faults.push(fault.hint("images, audio and video may lie beside pages; anything else goes into assets/ or static/"));
+                    continue;
+                };
+                let (content, text) = match content {
+                    Ok(read) => read,
+                    Err((line, message)) => {
+                        faults.push(Fault::error(place, line, message));
+                        continue;
                     }
+                };
+                let (signature, settled) = (Signature::of(&file.metadata), is_settled(&file.metadata, now));
+                known.0.insert(place.clone(), Seen { signature, settled, content: content.clone() });
+                match content {
+                    Content::Source(hash) => {
+                        let changed = changed(&file.metadata);
+                        tree.sources.push(Source { file: place, hash, changed, at: file.at, text });
+                    }
+                    Content::Blob(blob) => match purpose {
+                        Purpose::Verbatim => tree.verbatim.push((file.name, blob)),
+                        Purpose::Theme => tree.theme.push((file.name, blob)),
+                        _ => tree.assets.push((path::published(&place), blob)),
+                    },
                 }
             }
         }
         tree
     }
+}
 
-    fn sort_in(&mut self, part: &str, name: String, bytes: Vec<u8>, file: &Path, faults: &mut Vec<Fault>) {
-        match part {
-            "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => {
-                let place = format!("{part}/{name}");
-                match String::from_utf8(bytes) {
-                    Ok(text) => self.sources.push(Source {
-                        file: place,
-                        text: text.replace("\r\n", "\n"),
-                        changed: changed(file),
-                    }),
-                    Err(error) => {
-                        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-                        let line = valid.split(|byte| *byte == b'\n').count();
-                        faults.push(Fault::error(place, Some(line), "the file is not valid UTF-8"));
-                    }
-                }
-            }
-            "pages" | "posts" if !is_beside_pages(&name) => {
-                let fault = Fault::warning(format!("{part}/{name}"), None, "is not published");
-                faults.push(fault.hint("images, audio and video may lie beside pages; anything else goes into assets/ or static/"));
-            }
-            "pages" | "posts" | "assets" => self.assets.push((published(&format!("{part}/{name}")), bytes)),
-            "static" => self.verbatim.push((name, bytes)),
-            _ => self.theme.push((name, bytes)),
+/// The content of a file, with the text of a source that had to be read; or the line and what is wrong.
+fn read(
+    file: &Found,
+    purpose: Purpose,
+    before: Option<&Seen>,
+) -> Result<(Content, Option<String>), (Option<usize>, String)> {
+    let is_same = |seen: &&Seen| seen.settled && seen.signature == Signature::of(&file.metadata);
+    if let Some(seen) = before.filter(is_same) {
+        return Ok((seen.content.clone(), None));
+    }
+    let bytes = std::fs::read(&file.at).map_err(|error| (None, error.to_string()))?;
+    if purpose != Purpose::Source {
+        let unchanged = before.and_then(|seen| match &seen.content {
+            Content::Blob(blob) if blob.bytes == bytes => Some(blob.clone()),
+            _ => None,
+        });
+        return Ok((Content::Blob(unchanged.unwrap_or_else(|| Blob::new(bytes))), None));
+    }
+    let hash = blake3::hash(&bytes);
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok((Content::Source(hash), Some(normal(text)))),
+        Err(error) => {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = valid.split(|byte| *byte == b'\n').count();
+            Err((Some(line), "the file is not valid UTF-8".to_owned()))
         }
     }
 }
@@ -100,7 +285,7 @@ const LARGEST_FILE: u64 = 512 << 20;
 /// The files below a folder, sorted by name. Hidden ones are left out, except `.well-known`. The folder must not be a symbolic link
 /// out of the site's folder, and one in it must lead below what is published anyway: beside that are the configuration, the
 /// inbox and perhaps the certificate's key.
-fn walk(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>) -> Vec<(String, PathBuf)> {
+fn walk(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>) -> Vec<Found> {
     let top = root.join(part);
     let boundary = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let mut found = Vec::new();
@@ -132,7 +317,8 @@ fn walk(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>)
             if is_left_out(name) {
                 continue;
             }
-            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let kind = entry.file_type().ok();
+            let is_link = kind.is_some_and(|kind| kind.is_symlink());
             let leads_to = is_link.then(|| file.canonicalize());
             let is_inside = |real: &Path| published.iter().any(|part| real.starts_with(part));
             if let Some(Err(_)) = &leads_to {
@@ -141,17 +327,22 @@ fn walk(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>)
                 .is_some_and(|real| !real.is_ok_and(|real| is_inside(&real) && !is_hidden(&real, published)))
             {
                 faults.push(leads_out(&display(root, &file), "the folders that are published"));
-            } else if file.is_dir() {
+            } else if kind.is_some_and(|kind| kind.is_dir()) || (is_link && file.is_dir()) {
                 folders.push(file);
-            } else if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST_FILE) {
+            } else if let Some(metadata) =
+                file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LARGEST_FILE)
+            {
+                if let Ok(relative) = file.strip_prefix(&top) {
+                    let name = relative.to_string_lossy().into_owned();
+                    found.push(Found { name, at: file, metadata });
+                }
+            } else {
                 let message = format!("is no regular file of at most {} MiB", LARGEST_FILE >> 20);
                 faults.push(Fault::error(display(root, &file), None, message));
-            } else if let Ok(relative) = file.strip_prefix(&top) {
-                found.push((relative.to_string_lossy().into_owned(), file));
             }
         }
     }
-    found.sort();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }
 
@@ -174,9 +365,9 @@ fn display(root: &Path, file: &Path) -> String {
 }
 
 /// The day on which a file was last changed, in UTC.
-fn changed(file: &Path) -> Date {
-    let modified = file.metadata().and_then(|meta| meta.modified()).ok();
-    modified
+fn changed(file: &Metadata) -> Date {
+    file.modified()
+        .ok()
         .and_then(|time| jiff::Timestamp::try_from(time).ok())
         .map(|at| at.to_zoned(jiff::tz::TimeZone::UTC).date())
         .unwrap_or_default()
@@ -189,29 +380,29 @@ pub(super) struct Asset {
     pub path: String,
     /// Percent-encoded, `/assets/diagram.0a1b2c3d4e.svg`.
     pub fingerprinted: String,
-    pub bytes: bytes::Bytes,
+    pub blob: Blob,
 }
 
 /// Gives every asset its fingerprinted name; also returns the URLs by the names that templates use.
 pub(super) fn name_assets<'a>(
-    files: impl Iterator<Item = &'a (String, Vec<u8>)>,
+    files: impl Iterator<Item = &'a (String, Blob)>,
     theme: &'a Theme,
 ) -> (Vec<Asset>, BTreeMap<String, String>) {
-    let themed = theme.assets().map(|(name, bytes)| (published(&format!("assets/{name}")), bytes));
-    let own = files.map(|(path, bytes)| (path.clone(), bytes.as_slice()));
+    let themed = theme.assets().map(|(name, blob)| (path::published(&format!("assets/{name}")), blob));
+    let own = files.map(|(path, blob)| (path.clone(), blob));
     // The operator's come last and win.
-    let all: BTreeMap<String, &[u8]> = themed.chain(own).collect();
+    let all: BTreeMap<String, &Blob> = themed.chain(own).collect();
     let assets: Vec<Asset> = all
         .into_iter()
-        .map(|(path, bytes)| {
-            let print = fingerprint(bytes, 10);
+        .map(|(path, blob)| {
+            let print = blob.print(10);
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
             let fingerprinted = match name.rsplit_once('.') {
                 Some((stem, ending)) => format!("{folder}/{stem}.{print}.{ending}"),
                 None => format!("{folder}/{name}.{print}"),
             };
             let fingerprinted = encode(&fingerprinted).into_owned();
-            Asset { path, fingerprinted, bytes: bytes.to_vec().into() }
+            Asset { path, fingerprinted, blob: blob.clone() }
         })
         .collect();
     let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();
@@ -242,7 +433,7 @@ mod tests {
         let target = target.replace("OUTSIDE", outside.path().to_str().expect("a name"));
         symlink(&target, root.join("static/link")).expect("a link");
         let mut faults = Vec::new();
-        let tree = Tree::read(root, &mut faults);
+        let tree = Tree::read(root, &mut Known::default(), &mut faults);
         let names: Vec<&str> = tree.verbatim.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, found, "{target}");
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -282,7 +473,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("pages")).expect("a folder");
         symlink(outside.path(), folder.path().join("static")).expect("a link");
         let mut faults = Vec::new();
-        assert!(Tree::read(folder.path(), &mut faults).verbatim.is_empty());
+        assert!(Tree::read(folder.path(), &mut Known::default(), &mut faults).verbatim.is_empty());
         assert_eq!(faults.len(), 1);
         assert!(faults[0].to_string().contains("static: the symbolic link leads out of the site's folder"));
     }

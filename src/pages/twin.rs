@@ -25,7 +25,7 @@ pub(super) struct Parts<'a> {
 /// The page as Markdown with YAML front matter (`title`, `description`, `last_updated`, `url`).
 pub(super) fn compose(parts: &Parts<'_>) -> String {
     let matter = &parts.document.front_matter;
-    let mut text = String::with_capacity(parts.document.rendered.markdown.len() + 1024);
+    let mut text = String::with_capacity(parts.document.content.markdown.len() + 1024);
     // A JSON string is a YAML string too.
     let quoted = |value: &str| serde_json::Value::from(value).to_string();
     let _ = writeln!(text, "---\ntitle: {}", quoted(&matter.title));
@@ -58,7 +58,7 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
             .collect();
         let _ = write!(text, "\n{}\n", links.join(" · "));
     }
-    let body = parts.document.rendered.markdown.trim();
+    let body = parts.document.content.markdown.trim();
     let body = if body.is_empty() { String::new() } else { format!("\n{body}\n") };
     // In the order in which the templates show them.
     if parts.document.template() == "home" {

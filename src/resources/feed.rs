@@ -3,15 +3,12 @@
 use std::fmt::Write as _;
 
 use super::{Options, has, xml};
-use crate::pages::Summary;
-
-/// The newest this many posts.
-const LENGTH: usize = 50;
+use crate::pages::{FEED_LENGTH, Summary};
 
 /// The feed, newest post first.
 pub(super) fn build(pages: &[Summary], options: &Options) -> String {
     let base = &options.base_url;
-    let posts: Vec<&Summary> = pages.iter().filter(|page| page.is_post).take(LENGTH).collect();
+    let posts: Vec<&Summary> = pages.iter().filter(|page| page.is_post).take(FEED_LENGTH).collect();
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <rss version=\"2.0\" xmlns:atom=\"http://www.w3.org/2005/Atom\" xmlns:content=\"http://purl.org/rss/1.0/modules/content/\" \

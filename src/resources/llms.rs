@@ -27,11 +27,17 @@ pub(super) fn guide(pages: &[Summary], options: &Options) -> String {
 
 /// Every page's Markdown, one after the other.
 pub(super) fn full(site: &Site, options: &Options) -> String {
+    let pages = site.pages().iter().filter(|page| !page.is_generated);
+    let bodies: Vec<&[u8]> =
+        pages.filter_map(|page| Some(&site.markdown(&page.path)?.identity().bytes[..])).collect();
     let mut text = format!("# {}\n\n> {}\n", options.title, options.description);
-    for page in site.pages().iter().filter(|page| !page.is_generated) {
-        if let Some(markdown) = site.markdown(&page.path) {
-            text.push_str("\n\n");
-            text.push_str(&String::from_utf8_lossy(&markdown.identity().bytes));
+    text.reserve(bodies.iter().map(|body| body.len() + 2).sum());
+    for body in bodies {
+        text.push_str("\n\n");
+        // Which it is; the search for what is not takes its time.
+        match std::str::from_utf8(body) {
+            Ok(body) => text.push_str(body),
+            Err(_) => text.push_str(&String::from_utf8_lossy(body)),
         }
     }
     text

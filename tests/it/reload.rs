@@ -239,3 +239,62 @@ fn no_request_fails_while_the_site_is_read_again_and_again() {
     assert!(answered >= requests, "only {answered}");
     desk.expect_anything();
 }
+
+/// The page's Brotli encoding: its validator and its length. What it unpacks to is what is sent as it is.
+fn brotli(desk: &Desk) -> (String, usize) {
+    let encoded = desk.get("/news/", &[("Accept-Encoding", "br")]);
+    assert_eq!(encoded.header("content-encoding"), Some("br"));
+    let mut unpacked = Vec::new();
+    brotli::BrotliDecompress(&mut &encoded.body[..], &mut unpacked).expect("it is whole");
+    assert_eq!(unpacked, desk.get("/news/", &[]).body);
+    (encoded.header("etag").expect("a validator").to_owned(), encoded.body.len())
+}
+
+#[test]
+fn strong_encodings_are_made_once_and_never_trusted_blindly() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = site(folder.path());
+    write(
+        &site.join("pages/news.md"),
+        &page(&"Some words that say the same, and some that do not. ".repeat(20)),
+    );
+    let data = folder.path().join("data");
+    // Where a file is, no folder can be made: encodings stay what they are at first.
+    std::fs::create_dir(&data).expect("a folder");
+    std::fs::write(data.join("encodings"), "none").expect("it can be written");
+    // Pages name the address at which they are, and the port is another after each start.
+    let mut desk = Desk::at(&site, &data, &[("FRONTDESK_BASE_URL", "https://www.example.com")]);
+    until("the warning", || desk.log().contains("strong encodings cannot be kept"));
+    let quick = brotli(&desk);
+
+    std::fs::remove_file(data.join("encodings")).expect("it is there");
+    desk.restart();
+    until("the strong ones", || brotli(&desk).0 != quick.0);
+    let strong = brotli(&desk);
+    assert!(strong.1 < quick.1, "{strong:?} {quick:?}");
+    let again = desk.get("/news/", &[("Accept-Encoding", "br"), ("If-None-Match", &quick.0)]);
+    assert_eq!(again.status, 200, "the validator of other bytes");
+    desk.restart();
+    assert_eq!(brotli(&desk), strong, "they are there from the first answer on");
+
+    let kept = || -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(data.join("encodings")).expect("a folder").flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let before = kept().len();
+    assert!(before > 3);
+    desk.kill();
+    for file in kept() {
+        let mut bytes = std::fs::read(&file).expect("it can be read");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&file, bytes).expect("it can be written");
+    }
+    desk.restart();
+    until("the strong ones again", || brotli(&desk) == strong);
+    assert_eq!(kept().len(), before);
+    // What the site no longer has goes.
+    std::fs::remove_file(site.join("pages/news.md")).expect("it is there");
+    hang_up(&desk);
+    until("the removal", || kept().len() < before);
+}

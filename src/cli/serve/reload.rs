@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::config::{Config, Flag};
 use crate::fault::{Fault, Severity};
 use crate::inbox::deliver::worker::{self, Worker};
 use crate::inbox::limit::Limiter;
+use crate::pages::{Encodings, Previous};
 use crate::web::agent::Agents;
 use crate::web::{Desk, Live};
 
@@ -31,7 +33,19 @@ pub(super) enum Reason {
     Asked,
     /// Something in its folder has changed.
     Changed,
+    /// What is served can be served in fewer bytes.
+    Encoded,
 }
+
+/// Bodies of this many bytes are compressed before a new site is served. It is less than at the start: what is compressed already
+/// is taken over, and an edit should be seen at once.
+const COMPRESSED_AT_RELOAD: usize = 128 << 10;
+
+/// How often is looked whether the last request has done with a site that is served no longer.
+const RETIREMENT: Duration = Duration::from_secs(1);
+
+/// How little background work counts beside everything else, as `nice` has it.
+const LOWEST_PRIORITY: i32 = 19;
 
 /// What is needed to do it.
 pub(super) struct Reloader {
@@ -44,36 +58,111 @@ pub(super) struct Reloader {
     pub(super) notify: Arc<Notify>,
     /// What is served now.
     pub(super) config: Config,
+    /// What loading it has found out.
+    pub(super) previous: Previous,
+    pub(super) encodings: Arc<Encodings>,
+    /// For reasons of our own.
+    pub(super) reasons: Sender<Reason>,
 }
 
+/// States that are served no longer. A large site takes its time to be freed, which should not be that of a request: so we keep
+/// each until nobody else does.
+type Retired = Vec<Arc<Live>>;
+
 impl Reloader {
-    /// Does it whenever there is a reason, until nobody can give one any more.
+    /// Does it whenever there is a reason, for as long as the process lives.
     pub(super) fn run(mut self, reasons: &Receiver<Reason>) {
-        while let Ok(reason) = reasons.recv() {
-            if reason == Reason::Changed {
-                settle(reasons);
+        let mut retired = Retired::new();
+        let mut encoding = self.encode();
+        loop {
+            let reason = if retired.is_empty() {
+                reasons.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                reasons.recv_timeout(RETIREMENT)
+            };
+            let before = self.desk.live.load_full();
+            match reason {
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Reason::Encoded) => self.take_encodings(),
+                Ok(reason) => {
+                    if reason == Reason::Changed {
+                        settle(reasons);
+                    }
+                    if self.reload() {
+                        encoding.store(true, Ordering::Relaxed);
+                        encoding = self.encode();
+                    }
+                }
             }
-            self.reload();
+            retired.push(before);
+            retired.retain(|state| Arc::strong_count(state) > 1 && !self.is_served(state));
         }
     }
 
-    fn reload(&mut self) {
+    fn is_served(&self, state: &Arc<Live>) -> bool {
+        Arc::ptr_eq(state, &self.desk.live.load())
+    }
+
+    /// Compresses what is not compressed yet, and then all of it as strongly as it can be, beside everything else and while it is
+    /// served already. Returns what ends it.
+    fn encode(&self) -> Arc<AtomicBool> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (site, encodings) = (self.desk.live.load().site.clone(), self.encodings.clone());
+        let (stopped, reasons) = (stop.clone(), self.reasons.clone());
+        let work = move || {
+            site.compress_with(usize::MAX, Some(&encodings));
+            // On Linux it is the thread's alone, elsewhere the whole process would step back.
+            if cfg!(target_os = "linux") {
+                let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
+            }
+            match encodings.strengthen(&site, &stopped) {
+                Ok(true) if !stopped.load(Ordering::Relaxed) => {
+                    // Nobody listens any more when the server ends.
+                    let _ = reasons.send(Reason::Encoded);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let folder = encodings.folder().display();
+                    tracing::warn!(%error, "strong encodings cannot be kept in {folder}, and quick ones are sent");
+                }
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("encode".into()).spawn(work) {
+            tracing::warn!(%error, "large files are sent uncompressed");
+        }
+        stop
+    }
+
+    /// Serves the same site in fewer bytes.
+    fn take_encodings(&self) {
+        let live = self.desk.live.load_full();
+        let site = Arc::new(live.site.strengthened(&self.encodings));
+        self.desk.live.store(Arc::new(Live {
+            site,
+            confirmations: live.confirmations.clone(),
+            limiter: live.limiter.clone(),
+            screening: live.screening.clone(),
+            agents: live.agents.clone(),
+            options: live.options.clone(),
+            generation: live.generation,
+        }));
+    }
+
+    /// Whether there is something new.
+    fn reload(&mut self) -> bool {
         let began = Instant::now();
         self.notify.reloading();
         let reloaded = self.try_reload();
         self.desk.metrics.reloaded(reloaded.is_ok(), jiff::Timestamp::now());
         let live = self.desk.live.load_full();
         self.notify.ready(&format!("{} pages at {}", live.site.page_count(), self.config.pages.base_url));
+        let is_new = reloaded.is_ok();
         match reloaded {
             Ok(live) => {
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let (pages, generation) = (live.site.page_count(), live.generation);
                 tracing::info!(pages, generation, took_ms, "the site and its configuration are read again");
-                // What is large is compressed while it is served already.
-                let compress = move || live.site.compress(usize::MAX);
-                if let Err(error) = std::thread::Builder::new().name("compress".into()).spawn(compress) {
-                    tracing::warn!(%error, "large files are sent uncompressed");
-                }
             }
             Err(faults) => {
                 for fault in &faults {
@@ -86,6 +175,7 @@ impl Reloader {
                 tracing::error!("nothing is changed, and what was served before is served on ({count})");
             }
         }
+        is_new
     }
 
     /// The new state, which is served already; or what is wrong with it, and then nothing has changed.
@@ -101,17 +191,18 @@ impl Reloader {
         }
         let waiting = self.what_waits(&config);
         let mut config = self.without_what_waits(config).at(self.address);
-        let (site, found) = site::load(&self.folder, &config);
+        let (site, found) = site::load_again(&self.folder, &config, &mut self.previous);
         faults.extend(found);
-        let Some(site) = site else { return Err(faults) };
-        site.compress(super::COMPRESSED_AT_START);
+        let Some(mut site) = site else { return Err(faults) };
+        let before = self.desk.live.load_full();
+        site.adopt(&before.site);
+        site.compress_with(COMPRESSED_AT_RELOAD, Some(&self.encodings));
 
         // From here on nothing can go wrong any more.
         for key in waiting {
             tracing::warn!("`{key}` takes effect when the server is started again");
         }
         super::raise_descriptor_limit(&mut config);
-        let before = self.desk.live.load_full();
         let limiter = if config.limits == self.config.limits {
             before.limiter.clone()
         } else {
@@ -205,6 +296,11 @@ fn settle(reasons: &Receiver<Reason>) {
     }
 }
 
+/// Where strong encodings are kept.
+pub(super) fn encodings_beside(database: &Path) -> PathBuf {
+    database.with_file_name("encodings")
+}
+
 /// Gives a reason whenever something in `folder` changes, but not for what is in the data folder, where `database` is. It does so
 /// until it is dropped.
 pub(super) fn watch(
@@ -217,12 +313,15 @@ pub(super) fn watch(
     let data = real(database.parent().unwrap_or(folder));
     let root_is_data = root.starts_with(&data);
     let name = database.file_name().unwrap_or_default().to_owned();
+    let encodings = encodings_beside(&data.join(&name));
     let concerns = move |path: &PathBuf| {
-        // Where it is the site's own folder, the database is told by its name, and what SQLite keeps beside it as well.
+        // Where it is the site's own folder, the database is told by its name, and what SQLite keeps beside it as well; and the
+        // encodings are.
+        let of_encodings = path.starts_with(&encodings);
         let of_database = path.file_name().is_some_and(|file| {
             file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)
         });
-        !of_database && (root_is_data || !path.starts_with(&data))
+        !of_database && !of_encodings && (root_is_data || !path.starts_with(&data))
     };
     let tell = move |event: notify::Result<notify::Event>| {
         // Looking at a file changes nothing; where the kernel has lost count something may have changed.

@@ -1,0 +1,333 @@
+//! Whatever is edited, a load that remembers gives what a load that remembers nothing gives.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File as Disk};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::pages::{FooterGroup, FooterLink};
+
+/// One thing that somebody does to a site.
+#[derive(Debug, Clone)]
+enum Edit {
+    Body(usize, usize),
+    Title(usize, u8),
+    Matter(usize, usize),
+    Rename(usize, usize),
+    Remove(usize),
+    Asset(usize, u8),
+    Static(usize, u8),
+    Theme(usize, usize),
+    Options(usize),
+    /// Everything looks as if it had last been changed long ago, as on most sites it has.
+    Age,
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let (file, asset) = (0..FILES.len(), 0..ASSETS.len());
+    prop_oneof![
+        5 => (file.clone(), 0..BODIES.len()).prop_map(|(file, body)| Edit::Body(file, body)),
+        2 => (file.clone(), any::<u8>()).prop_map(|(file, title)| Edit::Title(file, title % 4)),
+        4 => (file.clone(), 0..MATTERS.len()).prop_map(|(file, matter)| Edit::Matter(file, matter)),
+        2 => (file.clone(), file.clone()).prop_map(|(from, to)| Edit::Rename(from, to)),
+        1 => file.prop_map(Edit::Remove),
+        2 => (asset.clone(), any::<u8>()).prop_map(|(asset, byte)| Edit::Asset(asset, byte % 3)),
+        1 => (0..STATICS.len(), any::<u8>()).prop_map(|(file, byte)| Edit::Static(file, byte % 3)),
+        2 => (0..THEMES.len(), 0..THEMES.len()).prop_map(|(file, text)| Edit::Theme(file, text)),
+        1 => (0_usize..6).prop_map(Edit::Options),
+        3 => Just(Edit::Age),
+    ]
+}
+
+const FILES: [&str; 12] = [
+    "pages/index.md",
+    "pages/about.md",
+    "pages/about/team.md",
+    "pages/docs/index.md",
+    "pages/docs/first.md",
+    "pages/404.md",
+    "posts/2026-01-01-one.md",
+    "posts/2026-02-02-two.md",
+    "posts/three/index.md",
+    "posts/2026-01-03-four.markdown",
+    "posts/_index.md",
+    "pages/blog/tags/rust.md",
+];
+
+const ASSETS: [&str; 5] =
+    ["assets/a.svg", "assets/custom.css", "posts/three/pic.png", "pages/docs/x.png", "pages/note.txt"];
+
+const STATICS: [&str; 3] = ["static/llms.txt", "static/old/index.html", "static/about.md"];
+
+const BODIES: [&str; 9] = [
+    "Some words.\n",
+    "## One\n\nTo [two](/blog/two/#one), [team](team.md), [first](../docs/first.md) and [here](#one).\n",
+    "## One\n\n```rust\nfn main() {}\n```\n\n```text\nplain\n```\n\n```rust\nfn main() {}\n```\n",
+    "![a](/assets/a.svg) and ![pic](pic.png) and <img src=\"x.png\">\n",
+    "[a]: /docs/first/\n\nSee [a], [@](@/about.md#none), [gone](/gone/).\n",
+    "# A second title\n\n{{ shortcode }}\n\n| a |\n| --- |\n| b |\n",
+    "## One {#chosen}\n\n## Two {#chosen}\n\n[x](/about/#chosen) [y](/blog/tags/rust/)\n",
+    "<h2 id=\"raw\">Raw</h2>\n<script>1</script> [raw](/docs/#raw)\n",
+    "",
+];
+
+const MATTERS: [&str; 16] = [
+    "",
+    "nav: 1\nnav_title: Short\n",
+    "nav: 2\n",
+    "draft: true\n",
+    "unlisted: true\n",
+    "tags: [rust, Go]\n",
+    "tags: [Rust, c, \"C++\"]\n",
+    "updated: 2026-03-03\ndate: 2025-01-01\n",
+    "aliases: [/old/, /docs/]\n",
+    "slug: moved\n",
+    "cta:\n  - { label: Go, href: first.md }\n  - { label: No, href: /nowhere/#x }\n",
+    "image: /assets/a.svg\ntoc: true\n",
+    "template: own\n",
+    "form: contact\n",
+    "highlights:\n  - { title: A, text: B, href: ../about.md }\n",
+    "title: [\n",
+];
+
+const THEMES: [(&str, &str); 6] = [
+    (
+        "theme/page.html",
+        "{% extends \"base.html\" %}{% block main %}<i>{{ page.html }}</i>{{ tags|length }}{% endblock %}",
+    ),
+    ("theme/page.html", "{{ page.html|upper }}{{ asset(\"a.svg\") }}"),
+    ("theme/post.html", "{% if %}"),
+    (
+        "theme/own.html",
+        "<p id=\"own\">{{ page.title }} {{ page.next.title }}{% for p in site.nav %}{{ p.title }}{% endfor %}</p>{{ page.html }}",
+    ),
+    ("theme/style.css", "p { color: red }"),
+    ("theme/404.html", "{{ page.html }}{{ nothing.at.all }}"),
+];
+
+/// A site in a folder of its own, with what has been done to it.
+struct Bench {
+    folder: tempfile::TempDir,
+    /// Title, further front matter and body by file.
+    pages: BTreeMap<usize, (u8, usize, usize)>,
+    options: Options,
+    previous: Previous,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let options = Options {
+            title: "Site".into(),
+            language: "en".into(),
+            base_url: "https://www.example.com".into(),
+            reserved: vec!["/llms.txt"],
+            today: jiff::civil::date(2026, 11, 20),
+            ..Options::default()
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut bench = Self { folder, pages: BTreeMap::new(), options, previous: Previous::default() };
+        for file in [0, 1, 3, 6, 7, 8] {
+            bench.pages.insert(file, (0, 0, 1));
+            bench.write_page(file);
+        }
+        bench.write("assets/a.svg", "<svg/>");
+        bench
+    }
+
+    fn at(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let at = self.at(file);
+        fs::create_dir_all(at.parent().expect("a folder")).expect("it can be made");
+        // As editors do it: what comes within the same tick of the file system's clock is another file, and shows.
+        let draft = self.folder.path().join("draft");
+        fs::write(&draft, text).expect("it can be written");
+        fs::rename(draft, at).expect("it can be renamed");
+    }
+
+    fn write_page(&self, file: usize) {
+        let Some((title, matter, body)) = self.pages.get(&file) else {
+            let _ = fs::remove_file(self.at(FILES[file]));
+            return;
+        };
+        let (matter, body) = (MATTERS[*matter], BODIES[*body]);
+        let text = format!("---\ntitle: Title {title}\ndescription: About it.\n{matter}---\n{body}");
+        self.write(FILES[file], &text);
+    }
+
+    fn apply(&mut self, edit: &Edit) {
+        match *edit {
+            Edit::Body(file, body) => self.pages.entry(file).or_default().2 = body,
+            Edit::Title(file, title) => self.pages.entry(file).or_default().0 = title,
+            Edit::Matter(file, matter) => self.pages.entry(file).or_default().1 = matter,
+            Edit::Rename(from, to) => {
+                if let Some(page) = self.pages.remove(&from) {
+                    self.pages.insert(to, page);
+                }
+                self.write_page(to);
+            }
+            Edit::Remove(file) => {
+                self.pages.remove(&file);
+            }
+            Edit::Asset(asset, byte) => self.put(ASSETS[asset], byte, "content"),
+            Edit::Static(file, byte) => self.put(STATICS[file], byte, "<p>static</p>"),
+            Edit::Theme(file, text) => {
+                let (name, own) = THEMES[file];
+                self.put(name, u8::from(file == text), own);
+            }
+            Edit::Options(0) => self.options.title.push('x'),
+            Edit::Options(1) => self.options.base_url = "https://example.com".into(),
+            Edit::Options(2) => self.options.today = jiff::civil::date(2025, 12, 31),
+            Edit::Options(3) => self.options.operator.email = "desk@example.com".into(),
+            Edit::Options(_) => {
+                let link = |href: &str| FooterLink { title: None, href: href.into() };
+                let links = vec![link("/about/"), link("/nowhere/")];
+                self.options.footer = vec![FooterGroup { title: "More".into(), links }];
+            }
+            Edit::Age => {}
+        }
+        if let Edit::Body(file, _)
+        | Edit::Title(file, _)
+        | Edit::Matter(file, _)
+        | Edit::Rename(file, _)
+        | Edit::Remove(file) = *edit
+        {
+            self.write_page(file);
+        }
+        if matches!(edit, Edit::Age) {
+            self.previous.files.trust();
+        }
+    }
+
+    /// Writes a file, or takes it away.
+    fn put(&self, file: &str, byte: u8, text: &str) {
+        if byte == 0 {
+            let _ = fs::remove_file(self.at(file));
+        } else {
+            self.write(file, &format!("{text}{}", if byte > 1 { "!" } else { "" }));
+        }
+    }
+
+    fn check(&mut self, forms: &[Form]) {
+        let again = self.previous.load(self.folder.path(), &self.options, forms);
+        let fresh = load(self.folder.path(), &self.options, forms);
+        assert_eq!(again.faults, fresh.faults);
+        assert_eq!(again.site.as_ref().map(state), fresh.site.as_ref().map(state));
+    }
+}
+
+/// All that a site answers, and what it says of its pages.
+fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
+    let file = |file: &File| {
+        let text = String::from_utf8_lossy(&file.identity().bytes);
+        format!("{} {text}", file.identity().fields().escape_ascii())
+    };
+    let page =
+        |page: &Page| format!("{} {} {} {}", page.path, page.twin, file(&page.html), file(&page.markdown));
+    let entries = site.entries.iter().map(|(path, entry)| {
+        let entry = match entry {
+            Entry::Page(both) => page(both),
+            Entry::File(one, role) => format!("{role:?} {}", file(one)),
+            Entry::Redirect(to) => format!("to {to}"),
+        };
+        (&**path, entry)
+    });
+    (entries.collect(), format!("{} {:?}", page(site.not_found()), site.pages()), site.hash().to_owned())
+}
+
+fn form() -> Form {
+    Form { name: "contact", action: "/api/contact", fields: Vec::new(), markdown: "Send it.".into() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn a_load_that_remembers_gives_what_a_fresh_one_gives(edits in prop::collection::vec(edit(), 1..14)) {
+        let mut bench = Bench::new();
+        bench.check(&[form()]);
+        for edit in &edits {
+            bench.apply(edit);
+            bench.check(&[form()]);
+        }
+    }
+}
+
+#[test]
+fn a_text_that_moves_within_its_file_is_known_where_it_is_now() {
+    let mut bench = Bench::new();
+    for edit in [Edit::Matter(0, 12), Edit::Body(1, 0), Edit::Title(1, 1)] {
+        bench.check(&[]);
+        bench.apply(&edit);
+    }
+    bench.check(&[]);
+}
+
+#[test]
+fn what_has_not_changed_is_neither_read_nor_made_again() {
+    let mut bench = Bench::new();
+    let mut pages = || {
+        bench.previous.files.trust();
+        let loaded = bench.previous.load(bench.folder.path(), &bench.options, &[]);
+        let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+        let file = |path: &str| match site.get(path) {
+            Some(Entry::Page(page)) => page.html.clone(),
+            other => panic!("{path}: {other:?}"),
+        };
+        [file("/"), file("/about/"), file("/blog/two/")]
+    };
+    let before = pages();
+    let same = pages();
+    assert!(before.iter().zip(&same).all(|(before, same)| Arc::ptr_eq(before, same)));
+
+    // With another text of the same length, and the time stamps that it had before.
+    let at = bench.folder.path().join("pages/about.md");
+    let modified = fs::metadata(&at).and_then(|meta| meta.modified()).expect("a time");
+    let changed = |at: &Path| fs::metadata(at).map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("a time");
+    let (written, probe) = (changed(&at), bench.folder.path().join("probe"));
+    while {
+        fs::write(&probe, "tick").expect("it can be written");
+        changed(&probe) <= written
+    } {}
+    let text = fs::read_to_string(&at).expect("it is there").replace("here", "HERE");
+    fs::write(&at, text).expect("it can be written");
+    Disk::options()
+        .write(true)
+        .open(&at)
+        .and_then(|file| file.set_modified(modified))
+        .expect("it can be set");
+    let after = pages();
+    assert!(Arc::ptr_eq(&before[0], &after[0]) && Arc::ptr_eq(&before[2], &after[2]));
+    assert!(!Arc::ptr_eq(&before[1], &after[1]), "the kernel tells that it has changed");
+    assert!(String::from_utf8_lossy(&after[1].identity().bytes).contains("HERE"));
+}
+
+#[test]
+fn what_was_written_a_moment_ago_is_read_again() {
+    let bench = Bench::new();
+    let at = bench.folder.path().join("pages/about.md");
+    let written = fs::metadata(&at).expect("it is there");
+    for (later, settled) in [(0, false), (1, false), (4, true), (3_600, true)] {
+        let now = SystemTime::now() + Duration::from_secs(later);
+        assert_eq!(crate::pages::tree::is_settled(&written, now), settled, "{later}");
+    }
+    assert!(!crate::pages::tree::is_settled(&written, SystemTime::UNIX_EPOCH), "a clock that was set back");
+}
+
+#[test]
+fn bodies_are_kept_once() {
+    let mut bench = Bench::new();
+    let loaded = bench.previous.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.expect("it can be served");
+    let Some(Entry::Page(page)) = site.get("/about/") else { panic!("no page") };
+    let html = page.html.identity().bytes.as_ptr_range();
+    let markdown = page.markdown.identity().bytes.as_ptr_range();
+    let kept = &bench.previous.contents["pages/about.md"].content;
+    assert!(html.contains(&kept.html.as_ptr()) && markdown.contains(&kept.markdown.as_ptr()));
+    assert!(html.contains(&bench.previous.pages["/about/"].document.content.html.as_ptr()));
+}
