@@ -16,6 +16,7 @@ mod http2;
 mod inbox;
 mod injection;
 mod mail;
+mod memory;
 mod ops;
 mod pages;
 mod power;

@@ -53,7 +53,7 @@ impl Reloader {
             if reason == Reason::Changed {
                 settle(reasons);
             }
-            self.reload();
+            super::on_a_thread_of_its_own(|| self.reload());
         }
     }
 
