@@ -168,6 +168,7 @@ impl Config {
             idle_timeout: r.get("server.idle_timeout", "10s", value::duration(seconds(1))),
             exchange_timeout: r.get("server.exchange_timeout", "30s", value::duration(seconds(1))),
             shutdown_grace: r.get("server.shutdown_grace", "10s", value::duration(seconds(0))),
+            fast_lane: r.get("server.fast_lane", "true", value::flag),
             confirmed_forms: Vec::new(),
             confirm_timeout: r.get("forms.confirm_timeout", "15s", value::duration(seconds(1))),
             log_requests: r.get("log.requests", "false", value::flag),

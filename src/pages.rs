@@ -287,13 +287,13 @@ impl Site {
     pub fn hash(&self) -> &str {
         self.hash.get_or_init(|| {
             let page =
-                |page: &Page| [page.html.identity().etag.clone(), page.markdown.identity().etag.clone()];
+                |page: &Page| [&page.html, &page.markdown].map(|file| file.identity().etag().to_owned());
             let mut lines: Vec<String> = self
                 .entries
                 .iter()
                 .map(|(path, entry)| match entry {
                     Entry::Page(both) => format!("{path:?} {:?}", page(both)),
-                    Entry::File(file, _) => format!("{path:?} {}", file.identity().etag),
+                    Entry::File(file, _) => format!("{path:?} {}", file.identity().etag()),
                     Entry::Redirect(to) => format!("{path:?} to {to:?}"),
                 })
                 .collect();

@@ -28,18 +28,21 @@ pub mod tls;
 mod visit;
 
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use self::agent::Agents;
+use self::agent::{Agents, Origin};
+use self::visit::Visit;
 use crate::inbox::Pressure;
 use crate::inbox::deliver::worker::Confirmations;
-use crate::inbox::limit::Limiter;
+use crate::inbox::limit::{self, Limiter};
 use crate::inbox::pace::Pace;
 use crate::inbox::screen::{self, Repeats};
 use crate::inbox::store::Store;
@@ -86,6 +89,8 @@ pub struct Options {
     pub confirmed_forms: Vec<&'static str>,
     /// For how long it waits; then the answer is 500, and delivery goes on.
     pub confirm_timeout: Duration,
+    /// Whether plain requests over HTTP/1.1 are answered by a loop of our own, and not by hyper. The answers are the same.
+    pub fast_lane: bool,
     /// Whether each request is noted in the log.
     pub log_requests: bool,
     /// The database, for `/metrics` to count in.
@@ -114,6 +119,7 @@ impl Default for Options {
             shutdown_grace: Duration::from_secs(10),
             confirmed_forms: Vec::new(),
             confirm_timeout: Duration::from_secs(15),
+            fast_lane: true,
             log_requests: false,
             inbox: PathBuf::new(),
             channels: Vec::new(),
@@ -142,6 +148,37 @@ pub struct Desk {
 }
 
 impl Desk {
+    /// A desk that answers from `site` and keeps what is sent in `store`; everything but `options` is as it is where nobody
+    /// configures anything, and nobody is limited.
+    pub fn new(site: Site, store: Store, options: Options) -> Self {
+        let agents = agent::Options {
+            directories: Vec::new(),
+            allow_private: false,
+            extra_roots: None,
+            origin: Origin::of(site.base_url()),
+            deadlines: agent::DEADLINES,
+            patience: agent::PATIENCE,
+        };
+        let live = Live {
+            site: Arc::new(site),
+            confirmations: Confirmations::default(),
+            limiter: Arc::new(Limiter::new(&limit::Options { enabled: false, ..limit::Options::default() })),
+            screening: Arc::default(),
+            agents: Arc::new(Agents::new(&agents)),
+            options: Arc::new(options),
+            generation: 1,
+        };
+        Self {
+            store,
+            repeats: Arc::new(Repeats::new(Instant::now())),
+            pace: Arc::default(),
+            pressure: Arc::default(),
+            live: Arc::new(ArcSwap::from_pointee(live)),
+            tls: None,
+            metrics: Metrics::new(Arc::default()),
+        }
+    }
+
     /// The same desk for another worker, which counts in memory of its own.
     fn of_worker(&self) -> Self {
         Self {
@@ -153,6 +190,34 @@ impl Desk {
             tls: self.tls.clone(),
             metrics: self.metrics.of_worker(),
         }
+    }
+}
+
+/// What the connections share that one thread serves.
+#[derive(Debug)]
+pub struct Worker {
+    desk: Arc<Desk>,
+    lane: http1::Lane,
+}
+
+impl Worker {
+    /// Another worker of `desk`.
+    pub fn new(desk: &Desk) -> Self {
+        Self { desk: Arc::new(desk.of_worker()), lane: http1::Lane::new() }
+    }
+
+    /// Answers the requests that come by `stream` in the clear, as if it were a connection from one of our sockets, until it ends, a
+    /// deadline has passed or the server stops. Runs on a tokio runtime of one thread that has a clock.
+    pub async fn attend(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        peer: IpAddr,
+        stop: watch::Receiver<bool>,
+    ) {
+        let peer = socket::Peer { address: peer, is_local: false };
+        let options = self.desk.live.load().options.clone();
+        let visit = Visit { worker: self, options, scheme: socket::Scheme::Http, peer, stop };
+        visit.serve_cleartext(stream).await;
     }
 }
 
@@ -183,8 +248,8 @@ pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stop: &watch::Receiver<bool
     let mut threads = Vec::new();
     for number in 0..desk.live.load().options.workers.max(1) {
         let (desk, public, stop, connections) =
-            (Arc::new(desk.of_worker()), sockets.public()?, stop.clone(), connections.clone());
-        let run = move || listener::run(desk, public, connections, stop);
+            (desk.clone(), sockets.public()?, stop.clone(), connections.clone());
+        let run = move || listener::run(Worker::new(&desk), public, connections, stop);
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();

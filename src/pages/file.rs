@@ -26,24 +26,79 @@ impl Cache {
     }
 }
 
-/// A body in one encoding, with the strong validator that belongs to exactly these bytes (RFC 9110 §8.8.3).
+/// A body in one encoding, with the header fields that belong to exactly these bytes.
 #[derive(Debug)]
 pub struct Body {
     /// What is sent.
     pub bytes: Bytes,
-    /// Quoted, as it stands in the header.
-    pub etag: String,
+    /// The fields as HTTP/1.1 writes them: `etag`, then what 304 says as well, then what only goes with the body.
+    fields: Bytes,
+    /// Where the validator ends, its field, and what 304 says.
+    ends: [usize; 3],
+}
+
+/// Before the validator.
+const ETAG: &str = "etag: ";
+
+impl Body {
+    /// `etag` is quoted, as it stands in the header.
+    fn new(of: &Described, etag: &str, encoding: Encoding, bytes: Bytes) -> Self {
+        let mut fields = format!("{ETAG}{etag}");
+        let validator = fields.len();
+        fields.push_str("\r\n");
+        let field = fields.len();
+        fields.push_str(&format!("cache-control: {}\r\n", of.cache.control()));
+        if let Some(link) = &of.link {
+            fields.push_str(&format!("link: {}\r\n", String::from_utf8_lossy(link)));
+        }
+        let unmodified = fields.len();
+        fields.push_str(&format!("content-type: {}\r\n", of.media_type));
+        if let Some(token) = encoding.token() {
+            fields.push_str(&format!("content-encoding: {token}\r\n"));
+        }
+        fields.push_str(&format!("content-length: {}\r\n", bytes.len()));
+        Self { bytes, fields: fields.into(), ends: [validator, field, unmodified] }
+    }
+
+    /// The strong validator (RFC 9110 §8.8.3), quoted, as it stands in the header.
+    pub fn etag(&self) -> &str {
+        std::str::from_utf8(&self.fields[ETAG.len()..self.ends[0]]).unwrap_or_default()
+    }
+
+    /// The same bytes, without a copy.
+    pub fn shared_etag(&self) -> Bytes {
+        self.fields.slice(ETAG.len()..self.ends[0])
+    }
+
+    /// `etag`, `cache-control`, `link`, `content-type`, `content-encoding` and `content-length`, those that there are, as lines of a
+    /// header (RFC 9112 §5).
+    pub fn fields(&self) -> &[u8] {
+        &self.fields
+    }
+
+    /// Those of them that an answer has which says that nothing has changed (RFC 9110 §15.4.5).
+    pub fn fields_unmodified(&self) -> &[u8] {
+        &self.fields[..self.ends[2]]
+    }
+
+    /// All of them but the validator.
+    pub fn fields_unvalidated(&self) -> &[u8] {
+        &self.fields[self.ends[1]..]
+    }
+}
+
+/// What is the same of a file in whatever encoding.
+#[derive(Debug)]
+struct Described {
+    media_type: &'static str,
+    cache: Cache,
+    link: Option<Bytes>,
 }
 
 /// Something to send: a representation, a resource or an asset.
 #[derive(Debug)]
 pub struct File {
-    /// The value of `Content-Type`.
-    pub media_type: &'static str,
-    /// What caches may do.
-    pub cache: Cache,
-    /// The value of `Link` (RFC 8288), if there is one.
-    pub link: Option<String>,
+    described: Described,
     /// Content types that are compressed already gain nothing from another coding, and then it is not negotiated.
     pub compressible: bool,
     identity: Body,
@@ -59,21 +114,36 @@ impl File {
         let bytes = bytes.into();
         let compressible = is_compressible(media_type) && bytes.len() >= WORTH_ENCODING;
         let etag = format!("\"{}\"", fingerprint(&bytes, 22));
-        Self {
-            media_type,
-            cache,
-            link: None,
-            compressible,
-            identity: Body { bytes, etag },
-            encoded: Default::default(),
-        }
+        let described = Described { media_type, cache, link: None };
+        let identity = Body::new(&described, &etag, Encoding::Identity, bytes);
+        Self { described, compressible, identity, encoded: Default::default() }
     }
 
-    /// Adds a `Link` header.
+    /// Adds a `Link` header, unless it could not stand in one. To be called before the encodings are prepared, which carry it as well.
     #[must_use]
     pub fn with_link(mut self, link: String) -> Self {
-        self.link = Some(link);
+        // The characters of RFC 9110 §5.5 but obs-text; a line break would begin another field.
+        let may_stand = link.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
+        self.described.link = may_stand.then(|| link.into());
+        let bytes = std::mem::take(&mut self.identity.bytes);
+        self.identity = Body::new(&self.described, self.identity.etag(), Encoding::Identity, bytes);
+        self.encoded = Default::default();
         self
+    }
+
+    /// The value of `Content-Type`.
+    pub fn media_type(&self) -> &'static str {
+        self.described.media_type
+    }
+
+    /// What caches may do.
+    pub fn cache(&self) -> Cache {
+        self.described.cache
+    }
+
+    /// The value of `Link` (RFC 8288), if there is one.
+    pub fn link(&self) -> Option<Bytes> {
+        self.described.link.clone()
     }
 
     /// The body as it is.
@@ -105,8 +175,9 @@ impl File {
             slot.get_or_init(|| {
                 let bytes = encode(encoding, &self.identity.bytes)?;
                 let suffix = encoding.token().unwrap_or_default();
-                let etag = format!("{}-{suffix}\"", self.identity.etag.trim_end_matches('"'));
-                (bytes.len() < self.identity.bytes.len()).then(|| Body { bytes: bytes.into(), etag })
+                let etag = format!("{}-{suffix}\"", self.identity.etag().trim_end_matches('"'));
+                (bytes.len() < self.identity.bytes.len())
+                    .then(|| Body::new(&self.described, &etag, encoding, bytes.into()))
             });
         }
     }
@@ -238,7 +309,7 @@ mod tests {
         assert_eq!(unpacked, text.as_bytes());
 
         let mut etags: Vec<&str> = [Encoding::Identity, Encoding::Gzip, Encoding::Brotli, Encoding::Zstd]
-            .map(|encoding| file.body(encoding).etag.as_str())
+            .map(|encoding| file.body(encoding).etag())
             .to_vec();
         etags.sort_unstable();
         etags.dedup();

@@ -139,47 +139,66 @@ fn media_range(member: &[u8]) -> Option<(Range, Quality)> {
     Some((range, quality))
 }
 
-/// Chooses the encoding of an answer from the lines of `Accept-Encoding`, among those that `available` says are prepared.
-///
-/// Identity is what remains: a client that refuses it together with all that is prepared still gets it, because a
-/// readable answer serves better than a 406 (RFC 9110 §12.5.3 leaves it to the server).
+/// What a client says of content codings (RFC 9110 §12.5.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Codings {
+    /// Of identity, gzip, Brotli and zstd as they are declared; none where it says nothing of them.
+    said: [Option<Quality>; 4],
+    /// Of `*`.
+    of_others: Option<Quality>,
+}
+
+impl Codings {
+    /// Reads the lines of `Accept-Encoding`.
+    pub fn read<'a>(accept_encoding: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut codings = Self::default();
+        for line in accept_encoding {
+            for member in members(line) {
+                let (coding, parameters) = split_parameters(member);
+                let Some(quality) = quality(parameters) else { continue };
+                let slot = if coding == b"*" {
+                    &mut codings.of_others
+                } else if coding.eq_ignore_ascii_case(b"identity") {
+                    &mut codings.said[Encoding::Identity as usize]
+                } else if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") {
+                    &mut codings.said[Encoding::Gzip as usize]
+                } else if coding.eq_ignore_ascii_case(b"br") {
+                    &mut codings.said[Encoding::Brotli as usize]
+                } else if coding.eq_ignore_ascii_case(b"zstd") {
+                    &mut codings.said[Encoding::Zstd as usize]
+                } else {
+                    continue;
+                };
+                *slot = Some(slot.map_or(quality, |earlier| earlier.max(quality)));
+            }
+        }
+        codings
+    }
+
+    /// The encoding that the client likes best among those that `available` says are prepared.
+    ///
+    /// Identity is what remains: a client that refuses it together with all that is prepared still gets it, because a
+    /// readable answer serves better than a 406 (RFC 9110 §12.5.3 leaves it to the server).
+    pub fn choose(self, available: impl Fn(Encoding) -> bool) -> Encoding {
+        // Identity that is not named is acceptable, but less than any coding that is asked for.
+        let mut best = (Encoding::Identity, self.said[Encoding::Identity as usize].unwrap_or(0));
+        for encoding in Encoding::PREFERENCE {
+            let quality = self.said[encoding as usize].or(self.of_others).unwrap_or(0);
+            let better = quality > best.1 || (quality == best.1 && best.0 == Encoding::Identity);
+            if quality > 0 && better && available(encoding) {
+                best = (encoding, quality);
+            }
+        }
+        best.0
+    }
+}
+
+/// Chooses the encoding of an answer from the lines of `Accept-Encoding`, as [`Codings`] has it.
 pub fn choose_encoding<'a>(
     accept_encoding: impl IntoIterator<Item = &'a [u8]>,
     available: impl Fn(Encoding) -> bool,
 ) -> Encoding {
-    // Index 0 is identity, then gzip, brotli, zstd as they are declared; the last is `*`.
-    let mut said: [Option<Quality>; 5] = [None; 5];
-    for line in accept_encoding {
-        for member in members(line) {
-            let (coding, parameters) = split_parameters(member);
-            let Some(quality) = quality(parameters) else { continue };
-            let slot = if coding == b"*" {
-                4
-            } else if coding.eq_ignore_ascii_case(b"identity") {
-                Encoding::Identity as usize
-            } else if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") {
-                Encoding::Gzip as usize
-            } else if coding.eq_ignore_ascii_case(b"br") {
-                Encoding::Brotli as usize
-            } else if coding.eq_ignore_ascii_case(b"zstd") {
-                Encoding::Zstd as usize
-            } else {
-                continue;
-            };
-            said[slot] = Some(said[slot].map_or(quality, |earlier| earlier.max(quality)));
-        }
-    }
-    let of = |encoding: Encoding| said[encoding as usize].or(said[4]);
-    // Identity that is not named is acceptable, but less than any coding that is asked for.
-    let mut best = (Encoding::Identity, said[Encoding::Identity as usize].unwrap_or(0));
-    for encoding in Encoding::PREFERENCE {
-        let quality = of(encoding).unwrap_or(0);
-        let better = quality > best.1 || (quality == best.1 && best.0 == Encoding::Identity);
-        if quality > 0 && better && available(encoding) {
-            best = (encoding, quality);
-        }
-    }
-    best.0
+    Codings::read(accept_encoding).choose(available)
 }
 
 /// The members of a comma-separated list, trimmed, the empty ones left out; commas inside quoted strings don't separate.

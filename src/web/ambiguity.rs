@@ -46,7 +46,7 @@ fn is_understood(headers: &HeaderMap) -> bool {
 }
 
 /// Whether it is a host with or without a port, as RFC 9110 §7.2 has it: no user, no path, no list.
-fn names_host(value: &[u8]) -> bool {
+pub(super) fn names_host(value: &[u8]) -> bool {
     let Ok(authority) = Authority::try_from(value) else { return false };
     let (text, host) = (authority.as_str(), authority.host());
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());

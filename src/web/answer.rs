@@ -15,7 +15,7 @@ use crate::inbox::form::MAX_BODY_BYTES;
 pub(super) type Answer = Response<Full<Bytes>>;
 
 /// What browsers are told with every answer. The policy allows no inline script or style and nothing from elsewhere.
-const SECURITY: [(HeaderName, &str); 6] = [
+pub(super) const SECURITY: [(HeaderName, &str); 6] = [
     (
         HeaderName::from_static("content-security-policy"),
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; media-src 'self'; \

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -12,20 +13,21 @@ use super::protocol::{Protocol, Rewound, tell};
 use super::socket::{Peer, Scheme, Stream};
 use super::source::{Place, is_trusted};
 use super::visit::Visit;
-use super::{Desk, Options, http1, http2, proxy, tls};
+use super::{Options, Worker, http1, http2, proxy, tls};
 
 /// For so long a trusted proxy's connection may wait for a request: longer than common proxies and balancers keep one.
 const PROXY_IDLE: Duration = Duration::from_secs(75);
 
 /// Answers one connection's requests until it ends, is idle for too long or the server stops.
 pub(super) async fn attend(
-    desk: &Arc<Desk>,
+    worker: &Worker,
     scheme: Scheme,
     mut stream: Stream,
     mut peer: Peer,
     mut place: Place,
     stop: watch::Receiver<bool>,
 ) {
+    let desk = &worker.desk;
     let _open = desk.metrics.connection();
     let options = desk.live.load().options.clone();
     if options.proxy_protocol && is_trusted(&options, peer) {
@@ -48,7 +50,7 @@ pub(super) async fn attend(
     } else {
         options
     };
-    let visit = Visit { desk, options: options.clone(), scheme, peer, stop };
+    let visit = Visit { worker, options: options.clone(), scheme, peer, stop };
     match scheme {
         Scheme::Http => visit.serve_cleartext(stream).await,
         Scheme::Https => {
@@ -68,7 +70,7 @@ pub(super) async fn attend(
 impl Visit<'_> {
     /// In the clear, nothing but the first bytes tells which protocol a client means (RFC 9113 §3.3). The deadlines are those of an
     /// HTTP/1 request until it is known: half a preface is no better than half a header.
-    async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
+    pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
         let clock = http1::Clock::new(&self.options);
         let mut stream = Observed::new(stream, clock.clone());
         let told = {
@@ -79,14 +81,14 @@ impl Visit<'_> {
             }
         };
         match told {
-            Ok(Ok((Protocol::Http1, read))) => http1::serve(self, Rewound::new(read, stream), clock).await,
+            Ok(Ok((Protocol::Http1, read))) => http1::serve(self, read, stream.into_inner(), clock).await,
             Ok(Ok((Protocol::Http2, read))) => {
-                http2::serve(self, Rewound::new(read, stream.into_inner())).await;
+                Box::pin(http2::serve(self, Rewound::new(read, stream.into_inner()))).await;
             }
             // The peer is gone.
             Ok(Err(_)) => {}
             // Nothing was said, or too slowly.
-            Err(reason) => self.desk.metrics.shed(reason),
+            Err(reason) => self.worker.desk.metrics.shed(reason),
         }
     }
 
@@ -95,9 +97,9 @@ impl Visit<'_> {
         match protocol {
             Protocol::Http1 => {
                 let clock = http1::Clock::new(&self.options);
-                http1::serve(self, Observed::new(stream, clock.clone()), clock).await;
+                http1::serve(self, Bytes::new(), stream, clock).await;
             }
-            Protocol::Http2 => http2::serve(self, stream).await,
+            Protocol::Http2 => Box::pin(http2::serve(self, stream)).await,
         }
     }
 }

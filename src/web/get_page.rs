@@ -2,6 +2,7 @@
 //!
 //! Whatever chooses here also writes the headers that say so: no answer at a negotiated URL can lack its `Vary`.
 
+use bytes::Bytes;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
     HeaderValue, IF_NONE_MATCH, LINK, LOCATION, VARY,
@@ -12,34 +13,195 @@ use http_body_util::Full;
 
 use super::answer::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, method_not_allowed, text};
 use super::metrics::{Class, Representation, Seen};
-use crate::pages::file::File;
-use crate::pages::negotiate::{Encoding, Media, choose, choose_encoding};
+use crate::pages::file::{Body, File};
+use crate::pages::negotiate::{self, Codings, Encoding, Media};
 use crate::pages::{Entry, Page, Role, Site};
 
-/// Answers a request for anything but the forms, and says what it is counted as; `path` is decoded.
-pub(super) fn answer(site: &Site, path: &str, head: &Parts) -> (Answer, Seen) {
-    let headers = &head.headers;
-    let media = || choose(lines(headers, &ACCEPT));
+/// What is to be answered to a request for anything but the forms.
+#[derive(Debug)]
+pub(super) enum Choice<'a> {
+    /// Something that is in memory.
+    Send(Sent<'a>),
+    /// There is nothing, and the client takes neither HTML nor Markdown.
+    NothingAtAll,
+    /// There is a page, in no representation that the client takes.
+    NotAcceptable(&'a Page),
+    /// It has another address.
+    Elsewhere(&'a str),
+    /// It can only be read.
+    ReadOnly,
+}
+
+/// A file as it is sent, or spoken of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent<'a> {
+    pub(super) body: &'a Body,
+    pub(super) file: &'a File,
+    pub(super) encoding: Encoding,
+    pub(super) form: Form,
+    /// Whether another `Accept` could have led to something else.
+    pub(super) is_negotiated: bool,
+}
+
+/// What an answer with a file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Here it is: 200.
+    Whole,
+    /// You have it: 304 (RFC 9110 §15.4.5).
+    Unmodified,
+    /// This stands in for what is missing: 404.
+    Missing,
+}
+
+/// What a request says that decides about its answer. Each is asked for only where it matters.
+pub(super) trait Asked {
+    /// What `Accept` comes to.
+    fn media(&self) -> Option<Media>;
+
+    /// What `Accept-Encoding` says.
+    fn codings(&self) -> Codings;
+
+    /// Whether `If-None-Match` names this validator.
+    fn has(&self, etag: &str) -> bool;
+}
+
+/// Chooses what is answered to a request for `path`, which is decoded, and what that is counted as.
+pub(super) fn choose<'a>(
+    site: &'a Site,
+    path: &str,
+    is_read: bool,
+    asked: &impl Asked,
+) -> (Choice<'a>, Seen) {
     let entry = site.get(path);
     let class = class(entry);
     match entry {
         None => {
-            let media = media();
-            (not_found(site.not_found(), media, headers), Seen { class, representation: media.into() })
+            let media = asked.media();
+            let choice = match representation_of(site.not_found(), media) {
+                // A validator would let a cache keep answering 304 for a page that has come into being since.
+                Some(file) => Choice::Send(Sent::new(file, Form::Missing, true, asked)),
+                None => Choice::NothingAtAll,
+            };
+            (choice, Seen { class, representation: media.into() })
         }
-        Some(_) if head.method != Method::GET && head.method != Method::HEAD => {
-            (method_not_allowed("GET, HEAD"), Seen::other(class))
-        }
+        Some(_) if !is_read => (Choice::ReadOnly, Seen::other(class)),
         Some(Entry::Page(page)) => {
-            let media = media();
-            (negotiated(site, page, media, headers), Seen { class, representation: media.into() })
+            let media = asked.media();
+            let choice = match representation_of(page, media) {
+                Some(file) => Choice::Send(Sent::new(file, Form::Whole, true, asked)),
+                None => Choice::NotAcceptable(page),
+            };
+            (choice, Seen { class, representation: media.into() })
         }
         Some(Entry::File(file, _)) => {
             let seen = Seen { class, representation: representation(file) };
-            (embeddable(conditional(file, false, headers)), seen)
+            (Choice::Send(Sent::new(file, Form::Whole, false, asked)), seen)
         }
-        Some(Entry::Redirect(to)) => (redirect(to, head.uri.query()), Seen::other(class)),
+        Some(Entry::Redirect(to)) => (Choice::Elsewhere(to), Seen::other(class)),
     }
+}
+
+fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
+    match media? {
+        Media::Html => Some(&page.html),
+        Media::Markdown => Some(&page.markdown),
+    }
+}
+
+impl<'a> Sent<'a> {
+    /// The file in the encoding that the client likes best, unless it has it already (RFC 9110 §13.1.2).
+    fn new(file: &'a File, form: Form, is_negotiated: bool, asked: &impl Asked) -> Self {
+        let encoding = if file.compressible {
+            asked.codings().choose(|encoding| file.has(encoding))
+        } else {
+            Encoding::Identity
+        };
+        let body = file.body(encoding);
+        let form = if form == Form::Whole && asked.has(body.etag()) { Form::Unmodified } else { form };
+        Self { body, file, encoding, form, is_negotiated }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        match self.form {
+            Form::Whole => StatusCode::OK,
+            Form::Unmodified => StatusCode::NOT_MODIFIED,
+            Form::Missing => StatusCode::NOT_FOUND,
+        }
+    }
+
+    /// The value of `Vary`: which of the request's fields have decided (RFC 9110 §12.5.5).
+    pub(super) fn vary(&self) -> Option<&'static str> {
+        match (self.is_negotiated, self.file.compressible) {
+            (true, true) => Some("Accept, Accept-Encoding"),
+            (true, false) => Some("Accept"),
+            (false, true) => Some("Accept-Encoding"),
+            (false, false) => None,
+        }
+    }
+
+    /// Whether other sites may show it. Images, feeds and guides they may, in a feed reader for one; pages not.
+    pub(super) fn is_embeddable(&self) -> bool {
+        !self.is_negotiated
+    }
+
+    fn answer(&self) -> Answer {
+        let is_whole = self.form != Form::Unmodified;
+        let bytes = if is_whole { self.body.bytes.clone() } else { Bytes::new() };
+        let mut answer = Response::new(Full::new(bytes));
+        *answer.status_mut() = self.status();
+        let headers = answer.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(self.file.cache().control()));
+        if is_whole {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.file.media_type()));
+            if let Some(token) = self.encoding.token() {
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static(token));
+            }
+        }
+        if self.form != Form::Missing
+            && let Ok(etag) = HeaderValue::from_maybe_shared(self.body.shared_etag())
+        {
+            headers.insert(ETAG, etag);
+        }
+        if let Some(link) = self.file.link().and_then(|link| HeaderValue::from_maybe_shared(link).ok()) {
+            headers.insert(LINK, link);
+        }
+        if let Some(vary) = self.vary() {
+            headers.insert(VARY, HeaderValue::from_static(vary));
+        }
+        if self.is_embeddable() {
+            headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+        }
+        answer
+    }
+}
+
+impl Asked for HeaderMap {
+    fn media(&self) -> Option<Media> {
+        negotiate::choose(lines(self, &ACCEPT))
+    }
+
+    fn codings(&self) -> Codings {
+        Codings::read(lines(self, &ACCEPT_ENCODING))
+    }
+
+    fn has(&self, etag: &str) -> bool {
+        lines(self, &IF_NONE_MATCH).any(|line| matches_etag(line, etag))
+    }
+}
+
+/// Answers a request for anything but the forms, and says what it is counted as; `path` is decoded.
+pub(super) fn answer(site: &Site, path: &str, head: &Parts) -> (Answer, Seen) {
+    let is_read = head.method == Method::GET || head.method == Method::HEAD;
+    let (choice, seen) = choose(site, path, is_read, &head.headers);
+    let answer = match choice {
+        Choice::Send(sent) => sent.answer(),
+        Choice::NothingAtAll => nothing_at_all(),
+        Choice::NotAcceptable(page) => not_acceptable(site, page),
+        Choice::Elsewhere(to) => redirect(to, head.uri.query()),
+        Choice::ReadOnly => method_not_allowed("GET, HEAD"),
+    };
+    (answer, seen)
 }
 
 fn class(entry: Option<&Entry>) -> Class {
@@ -55,7 +217,7 @@ fn class(entry: Option<&Entry>) -> Class {
 
 /// What a file counts as that has a single representation.
 fn representation(file: &File) -> Representation {
-    match file.media_type.split(';').next() {
+    match file.media_type().split(';').next() {
         Some("text/html") => Representation::Html,
         Some("text/markdown") => Representation::Markdown,
         _ => Representation::Other,
@@ -72,84 +234,11 @@ impl From<Option<Media>> for Representation {
     }
 }
 
-/// Images, feeds and guides may be shown elsewhere, in a feed reader for one; pages may not.
-fn embeddable(mut answer: Answer) -> Answer {
-    answer.headers_mut().insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
-    answer
-}
-
-/// The representation of a page that the client asked for, or 406.
-fn negotiated(site: &Site, page: &Page, media: Option<Media>, headers: &HeaderMap) -> Answer {
-    match media {
-        Some(Media::Html) => conditional(&page.html, true, headers),
-        Some(Media::Markdown) => conditional(&page.markdown, true, headers),
-        None => not_acceptable(site, page),
-    }
-}
-
-/// A file, or 304 where the client has it already (RFC 9110 §13.1.2).
-fn conditional(file: &File, negotiated: bool, headers: &HeaderMap) -> Answer {
-    let (mut answer, etag) = whole(file, negotiated, headers);
-    if lines(headers, &IF_NONE_MATCH).any(|line| matches_etag(line, etag)) {
-        *answer.status_mut() = StatusCode::NOT_MODIFIED;
-        *answer.body_mut() = Full::default();
-        answer.headers_mut().remove(CONTENT_TYPE);
-        answer.headers_mut().remove(CONTENT_ENCODING);
-    }
-    answer
-}
-
-/// A file in the encoding that the client likes best, with its validator.
-fn whole<'a>(file: &'a File, negotiated: bool, request: &HeaderMap) -> (Answer, &'a str) {
-    let encoding = if file.compressible {
-        choose_encoding(lines(request, &ACCEPT_ENCODING), |encoding| file.has(encoding))
-    } else {
-        Encoding::Identity
-    };
-    let body = file.body(encoding);
-    let mut answer = Response::new(Full::new(body.bytes.clone()));
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(file.media_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static(file.cache.control()));
-    if let Ok(etag) = HeaderValue::from_str(&body.etag) {
-        headers.insert(ETAG, etag);
-    }
-    if let Some(token) = encoding.token() {
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(token));
-    }
-    if let Some(link) = file.link.as_deref().and_then(|link| HeaderValue::from_str(link).ok()) {
-        headers.insert(LINK, link);
-    }
-    if let Some(vary) = vary(negotiated, file.compressible) {
-        headers.insert(VARY, HeaderValue::from_static(vary));
-    }
-    (answer, &body.etag)
-}
-
-fn vary(representation: bool, encoding: bool) -> Option<&'static str> {
-    match (representation, encoding) {
-        (true, true) => Some("Accept, Accept-Encoding"),
-        (true, false) => Some("Accept"),
-        (false, true) => Some("Accept-Encoding"),
-        (false, false) => None,
-    }
-}
-
-/// 404, in the representation that was asked for; in plain text where neither is acceptable.
-fn not_found(page: &Page, media: Option<Media>, headers: &HeaderMap) -> Answer {
-    let mut answer = match media {
-        Some(Media::Html) => whole(&page.html, true, headers).0,
-        Some(Media::Markdown) => whole(&page.markdown, true, headers).0,
-        None => {
-            let mut answer =
-                text(StatusCode::NOT_FOUND, "There is nothing at this address. All pages: /sitemap.md\n");
-            answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
-            answer
-        }
-    };
-    *answer.status_mut() = StatusCode::NOT_FOUND;
-    // A validator would let a cache keep answering 304 for a page that has come into being since.
-    answer.headers_mut().remove(ETAG);
+/// 404 to who takes neither HTML nor Markdown.
+fn nothing_at_all() -> Answer {
+    let mut answer =
+        text(StatusCode::NOT_FOUND, "There is nothing at this address. All pages: /sitemap.md\n");
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
     answer
 }
 
@@ -198,7 +287,7 @@ fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = 
 }
 
 /// Whether a line of `If-None-Match` names `etag`, by weak comparison (RFC 9110 §8.8.3.2).
-fn matches_etag(line: &[u8], etag: &str) -> bool {
+pub(super) fn matches_etag(line: &[u8], etag: &str) -> bool {
     if line.trim_ascii() == b"*" {
         return true;
     }
@@ -238,7 +327,7 @@ mod tests {
                     HeaderValue::from_static(encoding.token().unwrap_or("identity")),
                 );
                 let file = if accept == "text/html" { &page.html } else { &page.markdown };
-                let answer = conditional(file, true, &headers);
+                let answer = Sent::new(file, Form::Whole, true, &headers).answer();
                 let sent = answer.into_body().collect().await.expect("it is in memory").to_bytes();
                 assert_eq!(sent.as_ptr(), file.body(encoding).bytes.as_ptr(), "{accept} {encoding:?}");
             }

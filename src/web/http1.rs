@@ -1,9 +1,12 @@
 //! HTTP/1.0 and HTTP/1.1 (RFC 9112) on one connection.
 
 mod clock;
+mod lane;
 
+use std::cell::Cell;
 use std::convert::Infallible;
 
+use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
 use http_body::Body as _;
 use hyper::server::conn::http1;
@@ -12,17 +15,75 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(super) use clock::Clock;
+pub(super) use lane::Lane;
 
-use super::connection::{HEADER_LIMIT, keep_watch, last_request};
-use super::router;
+use self::lane::{Left, Visitor};
+use super::connection::{HEADER_LIMIT, Observed, keep_watch, last_request};
+use super::protocol::Rewound;
 use super::visit::Visit;
+use super::{Worker, router};
 
 /// A request may have this many header fields.
 const HEADER_FIELDS: usize = 100;
 
-/// Answers one request after the other. `clock` observes the stream already; it may have seen its first bytes.
-pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S, clock: Clock) {
-    let Visit { desk, scheme, peer, mut stop, .. } = visit;
+/// Answers one request after the other. `clock` has seen what was read of the stream already, which is `begun`.
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    mut visit: Visit<'_>,
+    begun: Bytes,
+    mut stream: S,
+    clock: Clock,
+) {
+    let begun = if visit.options.fast_lane {
+        match in_lane(&mut visit, begun, &mut stream, &clock).await {
+            Left::ForHyper(begun) => begun,
+            Left::Ended => return,
+        }
+    } else {
+        begun
+    };
+    let stream = Rewound::new(begun, Observed::new(stream, clock.clone()));
+    // Boxed, because most connections never need it, and it is large.
+    Box::pin(in_hyper(visit, stream, clock)).await;
+}
+
+/// As long as requests are plain.
+async fn in_lane<S: AsyncRead + AsyncWrite + Unpin>(
+    visit: &mut Visit<'_>,
+    begun: Bytes,
+    stream: &mut S,
+    clock: &Clock,
+) -> Left {
+    let is_closing = Cell::new(false);
+    let stop = visit.stop.clone();
+    let visitor = Visitor {
+        desk: &visit.worker.desk,
+        lane: &visit.worker.lane,
+        scheme: visit.scheme,
+        peer: visit.peer,
+        clock,
+        stop: &stop,
+        is_closing: &is_closing,
+        begun,
+    };
+    let mut lane = std::pin::pin!(visitor.serve(stream));
+    let mut watched = std::pin::pin!(keep_watch(|| clock.deadline(), lane.as_mut()));
+    let left = tokio::select! {
+        biased;
+        left = watched.as_mut() => left,
+        () = last_request(&mut visit.stop) => {
+            is_closing.set(true);
+            watched.await
+        }
+    };
+    left.unwrap_or_else(|| {
+        visit.worker.desk.metrics.shed(clock.overdue());
+        Left::Ended
+    })
+}
+
+/// Whatever comes.
+async fn in_hyper<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S, clock: Clock) {
+    let Visit { worker: Worker { desk, .. }, scheme, peer, mut stop, .. } = visit;
     let stopping = stop.clone();
     let service = service_fn(|request| {
         clock.request_began();

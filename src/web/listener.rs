@@ -13,30 +13,31 @@ use tokio::task::LocalSet;
 use super::metrics::Shed;
 use super::socket::{Listener, Scheme, Socket};
 use super::source::Connections;
-use super::{Desk, door};
+use super::{Worker, door};
 
 /// Without memory accepting fails at once, again and again; this long it is left alone.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Runs one worker until `stop` becomes true and its connections have ended or the grace is over.
 pub(super) fn run(
-    desk: Arc<Desk>,
+    worker: Worker,
     sockets: Vec<(Scheme, Socket)>,
     connections: Arc<Connections>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async move {
+        let worker = Rc::new(worker);
         let (alive, mut ended) = watch::channel(());
         let alive = Rc::new(alive);
         let mut accepting = Vec::new();
         for (scheme, socket) in sockets {
             let listener = socket.into_listener()?;
-            let (desk, connections, stop, alive) =
-                (desk.clone(), connections.clone(), stop.clone(), alive.clone());
+            let (worker, connections, stop, alive) =
+                (worker.clone(), connections.clone(), stop.clone(), alive.clone());
             accepting.push(tokio::task::spawn_local(async move {
                 // The socket closes with the loop, so that the balancer or the kernel sends nobody here any more.
-                accept(&desk, scheme, &listener, &connections, &stop, &alive).await;
+                accept(&worker, scheme, &listener, &connections, &stop, &alive).await;
             }));
         }
         drop(alive);
@@ -48,7 +49,7 @@ pub(super) fn run(
                 std::panic::resume_unwind(error.into_panic());
             }
         }
-        let grace = desk.live.load().options.shutdown_grace;
+        let grace = worker.desk.live.load().options.shutdown_grace;
         // It changes, to nothing, when the last connection has ended.
         let _ = tokio::time::timeout(grace, async { while ended.changed().await.is_ok() {} }).await;
         Ok(())
@@ -57,13 +58,14 @@ pub(super) fn run(
 
 /// Accepts until told to stop. Each connection holds `alive` for as long as it lasts.
 async fn accept(
-    desk: &Arc<Desk>,
+    worker: &Rc<Worker>,
     scheme: Scheme,
     listener: &Listener,
     connections: &Arc<Connections>,
     stop: &watch::Receiver<bool>,
     alive: &Rc<watch::Sender<()>>,
 ) {
+    let desk = &worker.desk;
     let mut reserve = Reserve::new();
     let mut stopping = stop.clone();
     let mut failing = false;
@@ -85,9 +87,9 @@ async fn accept(
                         continue;
                     }
                 };
-                let (desk, stop, alive) = (desk.clone(), stop.clone(), alive.clone());
+                let (worker, stop, alive) = (worker.clone(), stop.clone(), alive.clone());
                 tokio::task::spawn_local(async move {
-                    door::attend(&desk, scheme, stream, peer, place, stop).await;
+                    door::attend(&worker, scheme, stream, peer, place, stop).await;
                     drop(alive);
                 });
             }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::answer::{Answer, Refusal, accepted};
 use super::client::client_of;
 use super::metrics::Verdict;
-use super::request_id::RequestId;
+use super::request_id::{RequestId, names};
 use super::socket::Peer;
 use super::{Desk, Live, body};
 use crate::inbox::form::{Form, Sameness};
@@ -112,7 +112,7 @@ async fn submit(
     let agent = standing.agent().map(str::to_owned);
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, verdict, agent };
     let (step, began) = (desk.pace.enter(), Instant::now());
-    let request = || RequestId::of(sender.peer, &head.headers, &live.options);
+    let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
     let accepted = desk.store.accept(arrival).await.map_err(|error| {
         let request = request();
         tracing::error!(%request, form = form.name, %error, "a submission could not be kept");

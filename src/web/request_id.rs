@@ -20,10 +20,10 @@ const LONGEST: usize = 64;
 pub(super) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// What a trusted proxy calls the request, or else a name of our own. What anybody else calls it counts for nothing: it could
+    /// What a trusted proxy calls the request in the lines of [`X_REQUEST_ID`], or else a name of our own. What anybody else calls it counts for nothing: it could
     /// be anything of his.
-    pub(super) fn of(peer: Peer, headers: &HeaderMap, options: &Options) -> Self {
-        let told = if is_trusted(options, peer) { told(headers) } else { None };
+    pub(super) fn of<'a>(peer: Peer, names: impl IntoIterator<Item = &'a [u8]>, options: &Options) -> Self {
+        let told = if is_trusted(options, peer) { told(names) } else { None };
         Self(told.unwrap_or_else(|| {
             let own = Uuid::now_v7().hyphenated().to_string();
             HeaderValue::try_from(own).unwrap_or(HeaderValue::from_static("-"))
@@ -49,12 +49,17 @@ impl fmt::Display for RequestId {
 }
 
 /// The one name that is given, if it is one that may stand in a log.
-fn told(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut lines = headers.get_all(X_REQUEST_ID).iter();
+fn told<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Option<HeaderValue> {
+    let mut lines = names.into_iter();
     let name = lines.next()?;
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
-    let may_be_told = (1..=LONGEST).contains(&name.len()) && name.as_bytes().iter().all(is_plain);
-    (lines.next().is_none() && may_be_told).then(|| name.clone())
+    let may_be_told = (1..=LONGEST).contains(&name.len()) && name.iter().all(is_plain);
+    if lines.next().is_none() && may_be_told { HeaderValue::from_bytes(name).ok() } else { None }
+}
+
+/// The lines in which a request may have been given a name.
+pub(super) fn names(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    headers.get_all(X_REQUEST_ID).iter().map(HeaderValue::as_bytes)
 }
 
 #[cfg(test)]
@@ -64,11 +69,7 @@ mod tests {
     fn id(peer: &str, names: &[&str]) -> String {
         let options = Options { trusted_proxies: vec!["192.0.2.1".parse().unwrap()], ..Options::default() };
         let peer = Peer { address: peer.parse().unwrap(), is_local: false };
-        let mut headers = HeaderMap::new();
-        for name in names {
-            headers.append(X_REQUEST_ID, HeaderValue::from_str(name).unwrap());
-        }
-        RequestId::of(peer, &headers, &options).to_string()
+        RequestId::of(peer, names.iter().map(|name| name.as_bytes()), &options).to_string()
     }
 
     #[test]

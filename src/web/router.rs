@@ -8,11 +8,13 @@ use http::request::Parts;
 use http::{Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 
+use super::access_log::Exchange;
 use super::answer::{Answer, bad_request, secure};
 use super::metrics::{Class, Seen};
+use super::request_id::{RequestId, names};
 use super::socket::{Peer, Scheme};
 use super::{Desk, Live, access_log, ambiguity, body, get_page, post_form, tls};
-use crate::inbox::form::{CONTACT, WAITLIST};
+use crate::inbox::form::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
 /// Answers one request of the public address.
@@ -30,7 +32,18 @@ pub(super) async fn answer(
     let took = began.elapsed();
     desk.metrics.request(seen, answer.status(), took);
     if live.options.log_requests {
-        access_log::log(&live, peer, &head, seen, &answer, took);
+        let id = RequestId::told_in(answer.headers())
+            .unwrap_or_else(|| RequestId::of(peer, names(&head.headers), &live.options));
+        let exchange = Exchange {
+            id,
+            method: head.method.as_str(),
+            path: head.uri.path(),
+            seen,
+            status: answer.status(),
+            length: answer.body().size_hint().upper().unwrap_or_default(),
+            took,
+        };
+        access_log::log(&live.site, &exchange);
     }
     // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
     // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
@@ -73,11 +86,19 @@ async fn route(
         Ok(path) => path,
         Err(error) => return (bad_request(&error.to_string()), NONE),
     };
-    match &*path {
-        "/api/waitlist" => (post_form::answer(desk, live, &WAITLIST, peer, head, body).await, FORM),
-        "/api/contact" => (post_form::answer(desk, live, &CONTACT, peer, head, body).await, FORM),
+    match form_at(&path) {
+        Some(form) => (post_form::answer(desk, live, form, peer, head, body).await, FORM),
         // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
-        path => get_page::answer(&live.site, path, head),
+        None => get_page::answer(&live.site, &path, head),
+    }
+}
+
+/// The form that is sent to a path.
+pub(super) fn form_at(path: &str) -> Option<&'static Form> {
+    match path {
+        "/api/waitlist" => Some(&WAITLIST),
+        "/api/contact" => Some(&CONTACT),
+        _ => None,
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::socket::{Peer, Scheme};
-use super::{Desk, Options};
+use super::{Options, Worker};
 
 /// A connection of which it is known whose it is.
 pub(super) struct Visit<'a> {
-    pub(super) desk: &'a Arc<Desk>,
+    pub(super) worker: &'a Worker,
     /// As they are when it begins.
     pub(super) options: Arc<Options>,
     pub(super) scheme: Scheme,

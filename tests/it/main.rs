@@ -15,6 +15,7 @@ mod hostile;
 mod http2;
 mod inbox;
 mod injection;
+mod lanes;
 mod mail;
 mod memory;
 mod ops;

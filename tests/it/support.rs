@@ -4,6 +4,7 @@ mod client;
 mod desk;
 pub mod http2;
 pub mod http_peer;
+pub mod lanes;
 pub mod load;
 pub mod office;
 pub mod opensmtpd;

@@ -72,6 +72,23 @@ impl Clock {
         self.0.deadline.set(deadline);
     }
 
+    /// Something has come of a request.
+    pub(super) fn request_begins(&self) {
+        if self.0.phase.get() == Phase::Waiting {
+            let deadline = Instant::now() + self.0.header_timeout;
+            // A pipelined request must not cut short the answer before it.
+            let unsent = self.0.answer.get().unsent() > 0;
+            self.set(Phase::Header, if unsent { deadline.max(self.0.deadline.get()) } else { deadline });
+        }
+    }
+
+    /// A request that had come whole has been answered at `now`, and the answer is sent.
+    pub(super) fn answered(&self, now: Instant) {
+        self.0.has_asked.set(true);
+        self.0.answer.set(Sending::new(now, 0));
+        self.set(Phase::Waiting, now + self.0.idle_timeout);
+    }
+
     /// A request's header is complete.
     pub(super) fn request_began(&self) {
         self.0.has_asked.set(true);
@@ -88,12 +105,7 @@ impl Clock {
 
 impl Observer for Clock {
     fn bytes_arrived(&self, _: &[u8]) -> io::Result<()> {
-        if self.0.phase.get() == Phase::Waiting {
-            let deadline = Instant::now() + self.0.header_timeout;
-            // A pipelined request must not cut short the answer before it.
-            let unsent = self.0.answer.get().unsent() > 0;
-            self.set(Phase::Header, if unsent { deadline.max(self.0.deadline.get()) } else { deadline });
-        }
+        self.request_begins();
         Ok(())
     }
 

@@ -258,6 +258,7 @@ fn spawn(
         } else {
             &["--listen", "127.0.0.1:0"]
         })
+        .envs(std::env::var("FRONTDESK_TEST_FAST_LANE").map(|lane| ("FRONTDESK_SERVER__FAST_LANE", lane)))
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

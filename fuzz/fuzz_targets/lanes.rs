@@ -1,0 +1,28 @@
+//! Connections over HTTP/1.1: both lanes give the same answers to the same bytes, wait for more or close alike, and none panics.
+//!
+//! The input is a script for requests that are nearly right (`compose`), or, after a first byte of zero, what is sent itself.
+
+#![no_main]
+
+use std::cell::LazyCell;
+
+use libfuzzer_sys::fuzz_target;
+
+#[expect(dead_code, reason = "the tests use more of it")]
+#[path = "../../tests/it/support/lanes.rs"]
+mod lanes;
+
+use lanes::{Lanes, compose};
+
+thread_local! {
+    static LANES: LazyCell<Lanes> = LazyCell::new(Lanes::new);
+}
+
+fuzz_target!(|input: &[u8]| {
+    let pieces = match input {
+        [0, bytes @ ..] => vec![bytes.to_vec()],
+        script => compose(script),
+    };
+    let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+    LANES.with(|lanes| lanes.answers_to(&pieces));
+});
