@@ -53,7 +53,8 @@ fn load_the_example_site(bencher: Bencher) {
     let config = config.at(None);
     let forms = resources::page_forms(&config.pages.base_url);
     bencher.bench_local(|| {
-        let mut site = frontdesk::pages::load(example_site(), &config.pages, &forms).site.expect("it is sound");
+        let mut site =
+            frontdesk::pages::load(example_site(), &config.pages, &forms).site.expect("it is sound");
         resources::add(&mut site, &config.resources);
         site
     });

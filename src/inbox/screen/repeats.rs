@@ -68,11 +68,7 @@ impl fmt::Debug for Repeats {
 impl Repeats {
     /// Nothing seen yet. `now` is when time begins: nothing may be observed before it.
     pub fn new(now: Instant) -> Repeats {
-        Repeats {
-            key: RandomState::new(),
-            start: now,
-            places: Mutex::default(),
-        }
+        Repeats { key: RandomState::new(), start: now, places: Mutex::default() }
     }
 
     /// From how many other sources the same came within a day, of which only a few are counted; from now on from this one as well.
