@@ -62,7 +62,7 @@ fn serve(
 
     let encodings = Arc::new(Encodings::new(reload::encodings_beside(&config.store.path)));
     let mut previous = Previous::default();
-    let site = load(folder, &config, &mut previous, &encodings, log)?;
+    let site = on_a_thread_of_its_own(|| load(folder, &config, &mut previous, &encodings, log))?;
     let is_new = !config.store.path.exists();
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot keep submissions in {}", config.store.path.display()))?;
@@ -129,6 +129,13 @@ fn note_pressure(desk: &Desk) {
         // It is as good as gone if it cannot be written now.
         let _ = runtime.block_on(desk.store.pressed(refused, jiff::Timestamp::now()));
     }
+}
+
+/// Runs what takes much memory for a short time. A thread keeps some of what it has freed for its own next use, and gives it back
+/// when it ends.
+fn on_a_thread_of_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let result = std::thread::scope(|scope| scope.spawn(work).join());
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The site, compressed as far as it should be before the first answer. Warnings are counted, errors end it.

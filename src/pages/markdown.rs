@@ -89,17 +89,20 @@ pub struct Heading {
     pub title: String,
 }
 
+/// Blocks of code that were coloured before, by what they are made of.
+pub type Coloured<'a> = HashMap<Hash, &'a str>;
+
 /// Renders `body`, which begins on line `first_line` of its file.
 ///
 /// GitHub Flavored Markdown with footnotes and alerts; raw HTML passes, because the author is the operator. Blocks of code that are
 /// known `earlier`, by what they are made of, are not coloured again.
-pub(super) fn render(
+pub fn render(
     body: &str,
     first_line: usize,
     place: Place<'_>,
     catalog: &Catalog,
     highlighter: &Highlighter,
-    earlier: &HashMap<Hash, &str>,
+    earlier: &Coloured<'_>,
 ) -> Rendered {
     let arena = Arena::new();
     let options = options();

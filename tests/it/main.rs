@@ -17,6 +17,7 @@ mod inbox;
 mod injection;
 mod lanes;
 mod mail;
+mod memory;
 mod ops;
 mod pages;
 mod power;

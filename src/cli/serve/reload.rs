@@ -89,7 +89,7 @@ impl Reloader {
                     if reason == Reason::Changed {
                         settle(reasons);
                     }
-                    if self.reload() {
+                    if super::on_a_thread_of_its_own(|| self.reload()) {
                         encoding.store(true, Ordering::Relaxed);
                         encoding = self.encode();
                     }

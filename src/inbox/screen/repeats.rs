@@ -55,6 +55,7 @@ impl Place {
 pub struct Repeats {
     key: RandomState,
     start: Instant,
+    /// A megabyte; empty until the first text comes.
     places: Mutex<Vec<[Place; WAYS]>>,
 }
 
@@ -67,11 +68,7 @@ impl fmt::Debug for Repeats {
 impl Repeats {
     /// Nothing seen yet. `now` is when time begins: nothing may be observed before it.
     pub fn new(now: Instant) -> Repeats {
-        Repeats {
-            key: RandomState::new(),
-            start: now,
-            places: Mutex::new(vec![[Place::default(); WAYS]; SETS]),
-        }
+        Repeats { key: RandomState::new(), start: now, places: Mutex::default() }
     }
 
     /// From how many other sources the same came within a day, of which only a few are counted; from now on from this one as well.
@@ -83,6 +80,7 @@ impl Repeats {
         let seconds = now.saturating_duration_since(self.start).as_secs().saturating_add(1);
         let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.resize(SETS, [Place::default(); WAYS]);
         let mut others = hashes.map(|hash| {
             let set = usize::try_from(hash % SETS as u64).unwrap_or_default();
             observe_hash(&mut places[set], hash, sender, seconds)

@@ -1,0 +1,217 @@
+//! What one request needs, piece by piece, prepared to be run again and again: `micro.rs` takes its time, `instructions.rs` counts its
+//! instructions.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use frontdesk::inbox::form::{CONTACT, Form, WAITLIST};
+use frontdesk::inbox::limit::{self, Limiter, MAX_QUOTA, Quota, Source};
+use frontdesk::inbox::parse::{Parsed, parse_with_extras};
+use frontdesk::inbox::screen::{self, Signals, screen};
+use frontdesk::inbox::store::{self, Store};
+use frontdesk::pages::negotiate::{Encoding, choose, choose_encoding};
+use frontdesk::pages::{self, Site, path};
+use frontdesk::web::{self, Desk, Worker};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+/// Does one thing once.
+pub type Run = Box<dyn FnMut()>;
+
+/// One thing that is done for a request, under a name that stays.
+#[derive(Debug)]
+pub struct Case {
+    /// How it is called.
+    pub name: &'static str,
+    /// Prepares it, which does not count.
+    pub prepare: fn() -> Run,
+}
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// All that are prepared quickly, even under valgrind.
+pub const CASES: [Case; 14] = [
+    Case { name: "negotiation_browser", prepare: || negotiation(BROWSER.to_owned()) },
+    Case { name: "negotiation_agent", prepare: || negotiation(AGENT.to_owned()) },
+    Case { name: "negotiation_450_ranges", prepare: || negotiation(many_ranges()) },
+    Case { name: "encoding_browser", prepare: encoding },
+    Case { name: "path_lookup", prepare: || lookup(generated_site(10)) },
+    Case { name: "validation_waitlist", prepare: || validation(&WAITLIST, WAITLIST_BODY) },
+    Case { name: "validation_contact", prepare: || validation(&CONTACT, CONTACT_BODY) },
+    Case { name: "screening_waitlist", prepare: || screening(&WAITLIST, WAITLIST_BODY) },
+    Case { name: "screening_contact", prepare: || screening(&CONTACT, CONTACT_BODY) },
+    Case { name: "limiter_allows", prepare: || limiter(MAX_QUOTA, 1_000) },
+    Case { name: "limiter_refuses", prepare: || limiter(1, 1) },
+    Case { name: "answer_in_the_fast_lane", prepare: || answer(true, "") },
+    Case { name: "answer_304_in_the_fast_lane", prepare: || answer(true, "if-none-match: *\r\n") },
+    Case { name: "answer_by_hyper", prepare: || answer(false, "") },
+];
+
+/// What Chrome sends.
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,\
+                       application/signed-exchange;v=b3;q=0.7";
+
+/// The longest that a coding agent is known to send.
+const AGENT: &str = "text/markdown, text/plain;q=0.9, application/json;q=0.9, text/html;q=0.8, application/pdf;q=0.7, video/*;q=0.7, */*;q=0.5";
+
+const WAITLIST_BODY: &str = r#"{"email": "ada.lovelace@analytical.example.com", "desk_ms": 8300}"#;
+
+const CONTACT_BODY: &str = r#"{"name": "Ada Lovelace", "email": "ada.lovelace@analytical.example.com", "desk_ms": 48300, "message": "Good morning,\n\nwe run about forty coding agents for our engineers, and would like to know what they do on our hosts before we let them write to production. Two questions. Does the gateway work where outgoing traffic passes a proxy with its own certificate authority? And can decisions be exported to the log store that we have, or only be looked at in the console?\n\nA short call next week would be fine as well: Tuesday or Thursday, after ten. What we have written about our own rules so far is at https://engineering.example.com/agents.\n\nKind regards\nAda Lovelace"}"#;
+
+/// About 13 KB, and nothing that is on offer until its end.
+fn many_ranges() -> String {
+    let mut header = String::new();
+    for n in 0..450 {
+        write!(header, "application/x-{n:03};q=0.{n:03}, ").expect("a string");
+    }
+    header + "text/html"
+}
+
+fn negotiation(header: String) -> Run {
+    assert!(choose([header.as_bytes()]).is_some());
+    Box::new(move || {
+        black_box(choose([black_box(header.as_bytes())]));
+    })
+}
+
+fn encoding() -> Run {
+    Box::new(|| {
+        let all_but_brotli = |encoding| encoding != Encoding::Brotli;
+        black_box(choose_encoding([black_box(&b"gzip, deflate, br, zstd"[..])], all_but_brotli));
+    })
+}
+
+/// Decodes and looks up a page, its twin, and one that is not there; the site is one of [`generated_site`].
+pub fn lookup(site: Site) -> Run {
+    let paths = ["/p5/", "/p5.md", "/p5-which-is-not-there/"];
+    assert_eq!(paths.map(|path| site.get(path).is_some()), [true, true, false]);
+    Box::new(move || {
+        for path in paths {
+            let path = path::decode(black_box(path)).expect("it can be decoded");
+            black_box(site.get(&path));
+        }
+    })
+}
+
+fn validation(form: &'static Form, body: &'static str) -> Run {
+    Box::new(move || {
+        black_box(parse_with_extras(form, black_box(body.as_bytes())).expect("it is acceptable"));
+    })
+}
+
+fn screening(form: &'static Form, body: &'static str) -> Run {
+    let Parsed { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("it is acceptable");
+    let (signals, options) = (Signals::default(), screen::Options::default());
+    assert!(!screen(&entry, &extras, &signals, &options).hold);
+    Box::new(move || {
+        black_box(screen(black_box(&entry), &extras, &signals, &options));
+    })
+}
+
+/// One check each millisecond, of so many sources in turn, each of which has sent already. Nothing else is limited.
+pub fn limiter(quota: u32, sources: u32) -> Run {
+    let all = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
+    let source = Quota { per_minute: quota, per_hour: quota };
+    let limiter = Limiter::new(&limit::Options { enabled: true, source, network: all, form: all });
+    let mut now = Instant::now();
+    let mut turn = 0_u32;
+    let mut check = move || {
+        turn = (turn + 1) % sources;
+        now += Duration::from_millis(1);
+        // Scattered, so that hardly any two are neighbours.
+        let source = Source::V4(turn.wrapping_mul(0x9e37_79b1).to_be_bytes());
+        black_box(limiter.take(source, &CONTACT, now));
+    };
+    (0..sources).for_each(|_| check());
+    Box::new(check)
+}
+
+/// A browser asks for a page again and again, on one connection that is only memory. What the client does of its own is counted
+/// along, and is always the same.
+fn answer(fast_lane: bool, more: &str) -> Run {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = generated_site(10);
+    site.compress(usize::MAX);
+    let store = Store::open(&store::Options::at(folder.path().join("inbox.sqlite"))).expect("a store");
+    let desk = Desk::new(site, store, web::Options { fast_lane, ..web::Options::default() });
+    let worker = Rc::new(Worker::new(&desk));
+    let (mut client, server) = tokio::io::duplex(1 << 16);
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let local = tokio::task::LocalSet::new();
+    let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    local.spawn_local(async move { worker.attend(server, peer, stopped).await });
+    let request = format!(
+        "GET /p5/ HTTP/1.1\r\nhost: www.example.com\r\nconnection: keep-alive\r\naccept: {BROWSER}\r\n\
+         user-agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36\r\n\
+         accept-encoding: gzip, deflate, br, zstd\r\naccept-language: en\r\n{more}\r\n"
+    );
+    let mut answer = local.block_on(&runtime, first_answer(&mut client, request.as_bytes()));
+    let status: &[u8] = if more.is_empty() { b"HTTP/1.1 200 " } else { b"HTTP/1.1 304 " };
+    assert!(answer.starts_with(status), "{}", answer.escape_ascii());
+    Box::new(move || {
+        // They are to live as long as the connection.
+        let _ = (&folder, &stop, &desk);
+        local.block_on(&runtime, async {
+            client.write_all(black_box(request.as_bytes())).await.expect("it listens");
+            client.read_exact(&mut answer).await.expect("it answers");
+        });
+    })
+}
+
+/// The whole of it, by which its length is known.
+async fn first_answer(client: &mut DuplexStream, request: &[u8]) -> Vec<u8> {
+    client.write_all(request).await.expect("it listens");
+    let mut answer = Vec::new();
+    let header = loop {
+        client.read_buf(&mut answer).await.expect("it answers");
+        if let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let text = std::str::from_utf8(&answer[..header]).expect("text").to_ascii_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length = length.filter(|_| !text.starts_with("http/1.1 304 "));
+    let length: usize = length.map_or(0, |length| length.parse().expect("a number"));
+    let read = answer.len();
+    answer.resize(header + length, 0);
+    client.read_exact(&mut answer[read..]).await.expect("the rest");
+    answer
+}
+
+/// A site with so many pages, `/`, `/p1/` and so on, without code.
+pub fn generated_site(pages: usize) -> Site {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("pages")).expect("a folder");
+    for page in 0..pages {
+        let text = format!(
+            "---\ntitle: Page {page}\ndescription: Generated page number {page}.\nupdated: 2026-01-01\n---\n\n{}",
+            PARAGRAPH.repeat(10)
+        );
+        let name = if page == 0 { "index.md".to_owned() } else { format!("p{page}.md") };
+        std::fs::write(folder.path().join("pages").join(name), text).expect("a file");
+    }
+    let options = pages::Options {
+        title: "Generated".into(),
+        language: "en".into(),
+        base_url: "https://www.example.com".into(),
+        ..pages::Options::default()
+    };
+    load(folder.path(), &options)
+}
+
+/// Loads the site in `folder`.
+pub fn load(folder: &Path, options: &pages::Options) -> Site {
+    let loaded = pages::load(folder, options, &[]);
+    loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults))
+}
+
+const PARAGRAPH: &str = "Each decision is *written down* before the call goes on, with its reasons and the rule that led to it, so that \
+                         [a page](/) can say later who allowed what, and when.\n\n";

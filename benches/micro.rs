@@ -1,0 +1,67 @@
+//! How long the pieces of a request take, and those of a start: `cargo bench --bench micro`, or `-- NAME` for some of them.
+
+mod cases;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use divan::{Bencher, black_box};
+use frontdesk::config::Config;
+use frontdesk::inbox::limit::MAX_QUOTA;
+use frontdesk::pages::highlight::Highlighter;
+use frontdesk::pages::link::{Catalog, Place};
+use frontdesk::pages::markdown;
+use frontdesk::resources;
+
+use cases::{CASES, Case, generated_site, limiter, lookup};
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench(args = CASES)]
+fn request(bencher: Bencher, case: &Case) {
+    let run = (case.prepare)();
+    bencher.bench_local(run);
+}
+
+#[divan::bench]
+fn path_lookup_among_2_000_pages(bencher: Bencher) {
+    let run = lookup(generated_site(2_000));
+    bencher.bench_local(run);
+}
+
+#[divan::bench]
+fn limiter_allows_among_a_million_sources(bencher: Bencher) {
+    let run = limiter(MAX_QUOTA, 1_000_000);
+    bencher.bench_local(run);
+}
+
+/// A page of 12 KB with code, whose grammars are unpacked before.
+#[divan::bench]
+fn render_a_page_of_markdown(bencher: Bencher) {
+    let source = std::fs::read_to_string(example_site().join("pages/developers.md")).expect("it is there");
+    let (_, body) = source.trim_start_matches("---").split_once("\n---\n").expect("front matter");
+    let (catalog, highlighter) = (Catalog::default(), Highlighter::default());
+    let place = Place { file: "pages/developers.md", path: "/developers/" };
+    let earlier = HashMap::new();
+    bencher.bench_local(|| markdown::render(black_box(body), 1, place, &catalog, &highlighter, &earlier));
+}
+
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn load_the_example_site(bencher: Bencher) {
+    let (config, faults) = Config::load(example_site(), std::iter::empty(), &[]);
+    assert!(faults.is_empty(), "{faults:?}");
+    let config = config.at(None);
+    let forms = resources::page_forms(&config.pages.base_url);
+    bencher.bench_local(|| {
+        let mut site =
+            frontdesk::pages::load(example_site(), &config.pages, &forms).site.expect("it is sound");
+        resources::add(&mut site, &config.resources);
+        site
+    });
+}
+
+fn example_site() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/site"))
+}
