@@ -139,11 +139,6 @@ impl Files {
         Ok(Self { root: root.to_owned(), headers })
     }
 
-    /// Where they are.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
     /// What the right body is of an answer for this file.
     pub fn body(&self, file: &str, encoding: Option<&str>) -> Result<Vec<u8>> {
         let suffix = match encoding {

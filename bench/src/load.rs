@@ -205,7 +205,8 @@ pub fn run<S: Script>(
     })
 }
 
-fn sample(
+/// A sample of a window of this length, in which the server was looked at for `observed`.
+pub fn sample(
     answers: u64,
     length: Duration,
     observed: Duration,
@@ -293,6 +294,7 @@ impl<S: Script> Worker<S> {
         let mut latencies = Latencies::default();
         let mut busy_at_start = None;
         for number in 0..self.connections.len() {
+            self.connections[number].sent = Instant::now();
             self.send(number)?;
         }
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };

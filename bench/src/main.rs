@@ -10,8 +10,11 @@ mod load;
 mod machine;
 mod peer;
 mod process;
+mod report;
 mod rounds;
 mod suites;
+mod svg;
+mod tls;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -40,6 +43,8 @@ pub struct Bench {
     pub warm_up: Duration,
     /// How long a round is.
     pub length: Duration,
+    /// Where peers are installed that no package of the system has.
+    pub tools: PathBuf,
     /// Where every single round is kept.
     pub out: PathBuf,
     /// The project's folder.
@@ -68,8 +73,14 @@ fn main() -> ExitCode {
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
+    /// These suites, all of them where none is named.
     Measure(Vec<String>),
+    /// A short look whether it works.
     Smoke,
+    /// Nothing: whether the arguments are right was asked.
+    Known,
+    /// Writes the report, or only compares it with its figures.
+    Report { check: bool },
 }
 
 fn run() -> Result<()> {
@@ -84,8 +95,11 @@ fn run() -> Result<()> {
     raise_descriptor_limit();
     machine.keep_to(Cores::Generator)?;
     match task {
+        Task::Known => Ok(()),
         Task::Smoke => suites::smoke::run(&bench),
         Task::Measure(names) => measure(&bench, &names),
+        Task::Report { check: false } => report::write(&bench),
+        Task::Report { check: true } => report::check(&bench),
     }
 }
 
@@ -97,18 +111,20 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
         rounds: 5,
         warm_up: Duration::from_millis(300),
         length: Duration::from_secs(2),
+        tools: "target/test-tools".into(),
         out: "target/bench".into(),
         repository: ".".into(),
         long: false,
     };
     let mut suites = Vec::new();
-    let mut smoke = false;
+    let (mut smoke, mut known, mut report, mut check) = (false, false, false, false);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
         match argument.as_str() {
             "--frontdesk" => bench.frontdesk = value()?.into(),
             "--static-web-server" => bench.static_web_server = value()?.into(),
+            "--tools" => bench.tools = value()?.into(),
             "--out" => bench.out = value()?.into(),
             "--repository" => bench.repository = value()?.into(),
             "--rounds" => bench.rounds = value()?.parse().context("--rounds wants a number")?,
@@ -117,6 +133,9 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
             }
             "--long" => bench.long = true,
             "--smoke" => smoke = true,
+            "--known" => known = true,
+            "--check" => check = true,
+            "report" => report = true,
             name if suites::ALL.iter().any(|suite| suite.name == name) => suites.push(name.to_owned()),
             other => {
                 let known: Vec<&str> = suites::ALL.iter().map(|suite| suite.name).collect();
@@ -131,7 +150,12 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
         (bench.warm_up, bench.length) = (Duration::from_millis(50), Duration::from_millis(300));
         return Ok((bench, Task::Smoke));
     }
-    Ok((bench, Task::Measure(suites)))
+    let task = match (known, report) {
+        (true, _) => Task::Known,
+        (_, true) => Task::Report { check },
+        _ => Task::Measure(suites),
+    };
+    Ok((bench, task))
 }
 
 /// As far as it goes: thousands of connections are two descriptors each, one here and one in a server, which inherits the limit.

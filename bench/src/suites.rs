@@ -6,8 +6,11 @@ use serde::Serialize;
 use crate::Bench;
 use crate::figures::{Bar, Curve, Table};
 
+pub mod connections;
+pub mod memory;
 pub mod pages;
 pub mod smoke;
+pub mod tls;
 
 /// A suite.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +24,12 @@ pub struct Suite {
 }
 
 /// All of them, in the order of the report.
-pub const ALL: [Suite; 1] = [Suite { name: "pages", title: "Pages", run: pages::run }];
+pub const ALL: &[Suite] = &[
+    Suite { name: "pages", title: "Pages", run: pages::run },
+    Suite { name: "connections", title: "Connections", run: connections::run },
+    Suite { name: "tls", title: "HTTPS", run: tls::run },
+    Suite { name: "memory", title: "Memory", run: memory::run },
+];
 
 /// What a suite has measured.
 #[derive(Debug, Default)]

@@ -1,0 +1,264 @@
+//! Plots as SVG: bars with their spread, and lines over a logarithmic axis. Legible on light and on dark ground.
+
+use std::fmt::Write as _;
+
+use crate::figures::{Column, Curve, Line, Table};
+use crate::rounds::Spread;
+
+const WIDTH: f64 = 760.0;
+/// Of a letter at the size of the labels, about.
+const LETTER: f64 = 7.1;
+const STYLE: &str = "
+  text { font: 13px system-ui, 'DejaVu Sans', sans-serif; fill: #1d2420; }
+  .title { font-weight: 600; font-size: 15px; }
+  .quiet { fill: #5a655f; }
+  .ground { fill: #ffffff; }
+  .grid { stroke: #d9dfdb; stroke-width: 1; }
+  .spread { stroke: #1d2420; stroke-width: 1.5; }
+  .c0 { fill: #0b7a4b; stroke: #0b7a4b; }
+  .c1 { fill: #5c9f7f; stroke: #5c9f7f; }
+  .c2 { fill: #2f5fa8; stroke: #2f5fa8; }
+  .c3 { fill: #b5641b; stroke: #b5641b; }
+  .c4 { fill: #7c4d9e; stroke: #7c4d9e; }
+  .c5 { fill: #6b7570; stroke: #6b7570; }
+  .line { fill: none; stroke-width: 2; }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6ece8; }
+    .quiet { fill: #a3afa8; }
+    .ground { fill: #101512; }
+    .grid { stroke: #2c3530; }
+    .spread { stroke: #e6ece8; }
+    .c0 { fill: #3ecf8e; stroke: #3ecf8e; }
+    .c1 { fill: #7fb79b; stroke: #7fb79b; }
+    .c2 { fill: #7aa5ea; stroke: #7aa5ea; }
+    .c3 { fill: #e39a56; stroke: #e39a56; }
+    .c4 { fill: #bd93dd; stroke: #bd93dd; }
+    .c5 { fill: #94a099; stroke: #94a099; }
+    .line { fill: none; }
+  }
+";
+
+/// One bar a row, as long as the median in `column`, and a line from the least to the most. None where nothing is to be drawn.
+pub fn bars(table: &Table, column: usize) -> Option<String> {
+    let of = table.columns.get(column)?;
+    let rows: Vec<(&str, Spread)> =
+        table.rows.iter().filter_map(|row| Some((row.label.as_str(), (*row.cells.get(column)?)?))).collect();
+    let most = rows.iter().map(|(_, spread)| spread.most).fold(0.0, f64::max);
+    if rows.is_empty() || most <= 0.0 {
+        return None;
+    }
+    let left = 24.0 + rows.iter().map(|(label, _)| width(label)).fold(0.0, f64::max);
+    let values: Vec<String> = rows.iter().map(|(_, spread)| of.unit.write(spread.median)).collect();
+    let right = 24.0 + values.iter().map(|value| width(value)).fold(0.0, f64::max);
+    let scale = (WIDTH - left - right - 12.0) / most;
+    let (top, step) = (62.0, 30.0);
+    let height = top + step * rows.len() as f64 + 10.0;
+    let mut svg = begin(&table.title, height, &of.title);
+    for (place, ((label, spread), value)) in rows.iter().zip(&values).enumerate() {
+        let y = top + step * place as f64;
+        let middle = y + 9.0;
+        let length = spread.median * scale;
+        let class = class(label, place);
+        text(&mut svg, "", "end", left - 10.0, middle + 4.5, label);
+        let _ = writeln!(
+            svg,
+            "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"18\" stroke=\"none\"/>"
+        );
+        if spread.least < spread.most {
+            let (from, to) = (left + spread.least * scale, left + spread.most * scale);
+            segment(&mut svg, "spread", (from, middle), (to, middle));
+            for end in [from, to] {
+                segment(&mut svg, "spread", (end, middle - 4.0), (end, middle + 4.0));
+            }
+        }
+        text(&mut svg, "", "start", left + spread.most.max(spread.median) * scale + 8.0, middle + 4.5, value);
+    }
+    svg += "</svg>\n";
+    Some(svg)
+}
+
+/// Lines over powers of ten, each with its spread. None where nothing is to be drawn.
+pub fn lines(curve: &Curve) -> Option<String> {
+    let points = || curve.lines.iter().flat_map(|line| &line.points);
+    let xs: Vec<f64> = points().map(|(x, _)| *x).collect();
+    let (least_x, most_x) =
+        (xs.iter().copied().fold(f64::MAX, f64::min), xs.iter().copied().fold(0.0, f64::max));
+    let most_y = points().map(|(_, y)| y.most).fold(0.0, f64::max);
+    if xs.is_empty() || most_y <= 0.0 {
+        return None;
+    }
+    let least_y = points().map(|(_, y)| y.least).filter(|least| *least > 0.0).fold(most_y, f64::min);
+    let (height, top, bottom, right) = (420.0, 92.0, 360.0, WIDTH - 24.0);
+    let ticks_y = if curve.log_y { powers(least_y, most_y) } else { round_steps(most_y) };
+    let left = 24.0 + ticks_y.iter().map(|tick| width(&curve.y.unit.write(*tick))).fold(0.0, f64::max);
+    let (low, high) = (ticks_y.first().copied()?, ticks_y.last().copied()?);
+    let x_at = |x: f64| {
+        left + (ordinate(x) - ordinate(least_x)) / span(ordinate(most_x) - ordinate(least_x)) * (right - left)
+    };
+    let y_at = |y: f64| {
+        let share = if curve.log_y {
+            (y.max(low).log10() - low.log10()) / span(high.log10() - low.log10())
+        } else {
+            y / high
+        };
+        bottom - share * (bottom - top)
+    };
+    let mut svg = begin(&curve.title, height, &subtitle(&curve.y));
+    for tick in &ticks_y {
+        segment(&mut svg, "grid", (left, y_at(*tick)), (right, y_at(*tick)));
+        text(&mut svg, "quiet", "end", left - 8.0, y_at(*tick) + 4.5, &curve.y.unit.write(*tick));
+    }
+    let mut seen = xs;
+    seen.sort_by(f64::total_cmp);
+    seen.dedup();
+    for x in &seen {
+        let label = crate::figures::Unit::Count.write(*x);
+        let anchor = if *x >= most_x { "end" } else { "middle" };
+        segment(&mut svg, "grid", (x_at(*x), bottom), (x_at(*x), bottom + 5.0));
+        text(&mut svg, "quiet", anchor, x_at(*x), bottom + 20.0, &label);
+    }
+    text(&mut svg, "quiet", "middle", f64::midpoint(left, right), bottom + 42.0, &curve.x);
+    for (place, line) in curve.lines.iter().enumerate() {
+        draw(&mut svg, line, class(&line.label, place), x_at, y_at);
+    }
+    legend(&mut svg, &curve.lines, left);
+    svg += "</svg>\n";
+    Some(svg)
+}
+
+fn draw(svg: &mut String, line: &Line, class: &str, x_at: impl Fn(f64) -> f64, y_at: impl Fn(f64) -> f64) {
+    let points: Vec<String> =
+        line.points.iter().map(|(x, y)| format!("{:.1},{:.1}", x_at(*x), y_at(y.median))).collect();
+    let _ = writeln!(svg, "<polyline class=\"{class} line\" fill=\"none\" points=\"{}\"/>", points.join(" "));
+    for (x, y) in &line.points {
+        let (x, middle) = (x_at(*x), y_at(y.median));
+        segment(svg, class, (x, y_at(y.least)), (x, y_at(y.most)));
+        let _ = writeln!(svg, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"3\"/>");
+    }
+}
+
+fn legend(svg: &mut String, lines: &[Line], left: f64) {
+    let mut x = left;
+    for (place, line) in lines.iter().enumerate() {
+        let _ = writeln!(
+            svg,
+            "<rect class=\"{}\" x=\"{x:.1}\" y=\"62\" width=\"12\" height=\"12\"/>",
+            class(&line.label, place)
+        );
+        text(svg, "", "start", x + 18.0, 73.0, &line.label);
+        x += 42.0 + width(&line.label);
+    }
+}
+
+/// A logarithmic place that has room for nothing at all.
+fn ordinate(x: f64) -> f64 {
+    (x + 1.0).log10()
+}
+
+fn span(width: f64) -> f64 {
+    if width <= 0.0 { 1.0 } else { width }
+}
+
+fn subtitle(column: &Column) -> String {
+    format!("{}: median, least and most", column.title)
+}
+
+/// Servers look the same in each plot.
+fn class(label: &str, place: usize) -> &'static str {
+    match label {
+        "frontdesk" => "c0",
+        label if label.starts_with("frontdesk") => "c1",
+        label if label.starts_with("nginx") => "c2",
+        "Caddy" | "Directus" => "c3",
+        "yardstick" => "c5",
+        "static-web-server" => "c4",
+        _ => ["c0", "c2", "c3", "c4", "c1", "c5"][place % 6],
+    }
+}
+
+/// The powers of ten around a range.
+fn powers(least: f64, most: f64) -> Vec<f64> {
+    let (from, to) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+    (from..=to.max(from + 1)).map(|power| 10_f64.powi(power)).collect()
+}
+
+/// About five round steps from nothing to past `most`.
+fn round_steps(most: f64) -> Vec<f64> {
+    let power = 10_f64.powf((most / 5.0).log10().floor());
+    let factor =
+        [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power * 5.0 >= most).unwrap_or(10.0);
+    (0..=5).map(|step| f64::from(step) * factor * power).collect()
+}
+
+fn begin(title: &str, height: f64, subtitle: &str) -> String {
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \
+         aria-label=\"{}\">\n<style>{STYLE}</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
+        escape(title)
+    );
+    text(&mut svg, "title", "start", 12.0, 26.0, title);
+    text(&mut svg, "quiet", "start", 12.0, 46.0, subtitle);
+    svg
+}
+
+fn text(svg: &mut String, class: &str, anchor: &str, x: f64, y: f64, words: &str) {
+    let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+    let _ = writeln!(
+        svg,
+        "<text{class} text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+        escape(words)
+    );
+}
+
+fn segment(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
+    let _ = writeln!(
+        svg,
+        "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
+        from.0, from.1, to.0, to.1
+    );
+}
+
+fn width(words: &str) -> f64 {
+    words.chars().count() as f64 * LETTER
+}
+
+fn escape(words: &str) -> String {
+    words.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::{Row, Unit};
+
+    #[test]
+    fn a_bar_is_as_long_as_its_figure() {
+        let row = |label: &str, value| Row::new(label, [Spread::exactly(value)]);
+        let table = Table {
+            title: "a < b".into(),
+            columns: vec![Column::new("c", Unit::Count)],
+            rows: vec![row("frontdesk", 200.0), row("nginx", 100.0)],
+            ..Table::default()
+        };
+        let svg = bars(&table, 0).expect("there is something to draw");
+        let lengths: Vec<f64> = svg
+            .split("<rect class=\"c")
+            .skip(1)
+            .filter_map(|rect| rect.split("width=\"").nth(1)?.split('"').next()?.parse().ok())
+            .collect();
+        assert!((lengths[0] - 2.0 * lengths[1]).abs() < 0.2, "{lengths:?}");
+        assert!(svg.contains("a &lt; b") && !svg.contains("a < b"));
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_nothing() {
+        assert_eq!(bars(&Table::default(), 0), None);
+    }
+
+    #[test]
+    fn steps_are_round_and_reach_beyond() {
+        assert_eq!(round_steps(93.0), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
+        assert_eq!(round_steps(260_000.0).last(), Some(&500_000.0));
+        assert_eq!(powers(0.3, 40.0), [0.1, 1.0, 10.0, 100.0]);
+    }
+}
