@@ -12,6 +12,7 @@ mod peer;
 mod process;
 mod report;
 mod rounds;
+mod submission;
 mod suites;
 mod svg;
 mod tls;
@@ -89,6 +90,11 @@ fn run() -> Result<()> {
         && command == "yardstick"
     {
         return peer::yardstick::serve(Path::new(file));
+    }
+    if let [command, growth, answer, log] = arguments.as_slice()
+        && command == "log"
+    {
+        return peer::log::serve(growth, Path::new(answer), Path::new(log));
     }
     let machine = Machine::of_this_process()?;
     let (bench, task) = parse(&arguments, machine)?;

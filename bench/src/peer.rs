@@ -17,7 +17,9 @@ use crate::cores::Cores;
 use crate::process::{self, Memory, Usage};
 
 pub mod caddy;
+pub mod forms;
 pub mod frontdesk;
+pub mod log;
 pub mod nginx;
 pub mod static_web_server;
 pub mod yardstick;

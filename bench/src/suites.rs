@@ -10,6 +10,7 @@ pub mod connections;
 pub mod memory;
 pub mod pages;
 pub mod smoke;
+pub mod submissions;
 pub mod tls;
 
 /// A suite.
@@ -29,6 +30,7 @@ pub const ALL: &[Suite] = &[
     Suite { name: "connections", title: "Connections", run: connections::run },
     Suite { name: "tls", title: "HTTPS", run: tls::run },
     Suite { name: "memory", title: "Memory", run: memory::run },
+    Suite { name: "submissions", title: "Submissions", run: submissions::run },
 ];
 
 /// What a suite has measured.

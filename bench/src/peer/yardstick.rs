@@ -52,8 +52,9 @@ pub fn serve(file: &Path) -> Result<()> {
     run(&listener, &answer)
 }
 
+/// Says where it listens.
 #[expect(clippy::print_stdout, reason = "the address is read from there")]
-fn say(address: SocketAddr) -> Result<()> {
+pub fn say(address: SocketAddr) -> Result<()> {
     println!("{address}");
     Ok(std::io::stdout().flush()?)
 }
