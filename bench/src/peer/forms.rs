@@ -32,7 +32,7 @@ pub fn kept(folder: &Path) -> Result<u64> {
 
 /// Runs statements with SQLite's own shell.
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
-    let output = Command::new("sqlite3").arg(database).arg(statements).output().context("sqlite3 cannot be run")?;
+    let output = Command::new("sqlite3").args(["-cmd", ".timeout 10000"]).arg(database).arg(statements).output().context("sqlite3 cannot be run")?;
     ensure!(output.status.success(), "sqlite3: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?)
 }
