@@ -153,6 +153,11 @@ impl Sample {
         self.server * 1e6 / self.answers as f64
     }
 
+    /// Of how much of a core the server has used.
+    pub fn busy(&self) -> f64 {
+        self.server / self.seconds
+    }
+
     /// Puts the latencies in.
     pub fn with(mut self, latencies: &Latencies) -> Self {
         let micros = |share| latencies.percentile(share) as f64 / 1e3;
@@ -299,7 +304,7 @@ impl<S: Script> Worker<S> {
         }
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; 512];
-        let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
         loop {
             let count = match epoll::wait(&self.epoll, &mut events, Some(&patience)) {
                 Ok(0) => bail!("nobody was answered for {PATIENCE:?}"),
@@ -349,16 +354,12 @@ impl<S: Script> Worker<S> {
         };
         let expected = self.script.expected(number);
         if connection.pieces.is_empty() {
-            return match expected.check(&self.buffer[..count])? {
-                Some(length) => {
-                    ensure!(length == count, "there is something behind an answer");
-                    Ok(true)
-                }
-                None => {
-                    connection.pieces.extend_from_slice(&self.buffer[..count]);
-                    Ok(false)
-                }
+            let Some(length) = expected.check(&self.buffer[..count])? else {
+                connection.pieces.extend_from_slice(&self.buffer[..count]);
+                return Ok(false);
             };
+            ensure!(length == count, "there is something behind an answer");
+            return Ok(true);
         }
         connection.pieces.extend_from_slice(&self.buffer[..count]);
         ensure!(connection.pieces.len() <= LARGEST, "an answer is longer than {LARGEST} bytes");

@@ -192,6 +192,11 @@ fn measure_one(bench: &Bench, suite: &Suite) -> Result<Section> {
         ),
     )];
     conditions.extend(outcome.conditions);
+    if !outcome.disturbed.is_empty() {
+        let disturbed = outcome.disturbed.join("; ");
+        bench.say(&format!("something else has used the machine meanwhile: {disturbed}"));
+        conditions.push(("disturbed by something else on the machine".to_owned(), disturbed));
+    }
     Ok(Section {
         suite: suite.name.into(),
         measured: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),

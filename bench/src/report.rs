@@ -90,21 +90,20 @@ fn compose(figures: &Figures) -> Result<BTreeMap<String, String>> {
 /// Once, where all suites were measured on the same one with the same programs.
 fn machine(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n## The machine\n");
-    let mut described: Vec<(&[(String, String)], Vec<&str>)> = Vec::new();
+    let mut machines: Vec<&[(String, String)]> = Vec::new();
     for section in &figures.sections {
-        let suite = section.suite.as_str();
-        match described.iter_mut().find(|(known, _)| *known == section.machine) {
-            Some((_, suites)) => suites.push(suite),
-            None => described.push((&section.machine, vec![suite])),
+        if !machines.contains(&section.machine.as_slice()) {
+            machines.push(&section.machine);
         }
     }
-    let is_one = described.len() == 1;
-    for (pairs, suites) in described {
-        if !is_one {
+    for pairs in &machines {
+        if machines.len() > 1 {
+            let suites = figures.sections.iter().filter(|section| section.machine == **pairs);
+            let suites: Vec<&str> = suites.map(|section| section.suite.as_str()).collect();
             writeln!(text, "\nFor {}:", suites.join(", "))?;
         }
         text.push_str("\n| | |\n| --- | --- |\n");
-        for (what, which) in pairs {
+        for (what, which) in *pairs {
             writeln!(text, "| {what} | {which} |")?;
         }
     }
