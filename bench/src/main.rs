@@ -172,6 +172,8 @@ fn measure(bench: &Bench, names: &[String]) -> Result<()> {
     {
         bench.say(&format!("suite {}", suite.name));
         let section = measure_one(bench, suite).with_context(|| format!("suite {}", suite.name))?;
+        let text = report::brief(&section)?;
+        std::io::stdout().write_all(text.as_bytes())?;
         let path = bench.out.join(format!("{}.json", suite.name));
         std::fs::write(&path, Figures { sections: vec![section] }.to_json()?)?;
     }

@@ -79,7 +79,7 @@ fn run(listener: &TcpListener, answer: &[u8]) -> Result<()> {
                     stream.set_nodelay(true)?;
                     let place = free.pop().unwrap_or(connections.len());
                     let data = epoll::EventData::new_u64(place as u64);
-                    epoll::add(&epoll, &stream, data, epoll::EventFlags::IN)?;
+                    epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
                     if place == connections.len() {
                         connections.push(Some(stream));
                     } else {
