@@ -25,7 +25,7 @@ pub mod static_web_server;
 pub mod yardstick;
 
 /// A server must answer within this time of its start, and end within it of being told to.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One server, running.
 #[derive(Debug)]
@@ -48,14 +48,14 @@ impl Peer {
         bench: &Bench,
         name: impl Into<String>,
         cores: Cores,
-        mut command: Command,
+        command: &Command,
         address: SocketAddr,
         folder: TempDir,
     ) -> Result<Self> {
         let name = name.into();
         let log = File::create(folder.path().join("said.log"))?;
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let child = spawn(bench, cores, &mut command).with_context(|| format!("{name} cannot be started"))?;
+        let child = spawn(bench, cores, command, [log.try_clone()?.into(), log.into()])
+            .with_context(|| format!("{name} cannot be started"))?;
         let mut peer = Self { name, address, secure: None, child, folder };
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
@@ -76,15 +76,15 @@ impl Peer {
         bench: &Bench,
         name: impl Into<String>,
         cores: Cores,
-        mut command: Command,
+        command: &Command,
         folder: TempDir,
         mut read: impl FnMut(&str) -> Option<(SocketAddr, Option<SocketAddr>)>,
     ) -> Result<Self> {
         let name = name.into();
         let log = File::create(folder.path().join("said.log"))?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let said = [Stdio::piped(), log.into()];
         let mut child =
-            spawn(bench, cores, &mut command).with_context(|| format!("{name} cannot be started"))?;
+            spawn(bench, cores, command, said).with_context(|| format!("{name} cannot be started"))?;
         let said = child.stdout.take().context("its standard output is piped")?;
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut peer = Self { name, address: unknown, secure: None, child, folder };
@@ -145,10 +145,16 @@ impl Drop for Peer {
     }
 }
 
-/// A child inherits its cores from the thread that starts it.
-fn spawn(bench: &Bench, cores: Cores, command: &mut Command) -> Result<Child> {
+/// A child inherits its cores from the thread that starts it. It is told to end should this process be killed, which only `setpriv` can
+/// arrange for without unsafe code.
+fn spawn(bench: &Bench, cores: Cores, command: &Command, said: [Stdio; 2]) -> Result<Child> {
+    let [stdout, stderr] = said;
+    let mut with_end = Command::new("setpriv");
+    with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
+    with_end.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    with_end.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
     bench.machine.keep_to(cores)?;
-    let child = command.process_group(0).spawn();
+    let child = with_end.spawn();
     bench.machine.keep_to(Cores::Generator)?;
     child.with_context(|| format!("{} cannot be run", command.get_program().display()))
 }

@@ -69,7 +69,7 @@ http://:{} {{
     for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
         command.env(name, own.path());
     }
-    let mut peer = Peer::start(bench, NAME, options.cores, command, address, own)?;
+    let mut peer = Peer::start(bench, NAME, options.cores, &command, address, own)?;
     peer.secure = secure;
     Ok(peer)
 }

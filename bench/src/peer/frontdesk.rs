@@ -66,7 +66,7 @@ pub fn start(bench: &Bench, options: &Options) -> Result<Peer> {
     command.envs(options.environment.iter().map(|(name, value)| (name, value)));
     let wants_tls = options.environment.iter().any(|(name, _)| name == "FRONTDESK_TLS__LISTEN");
     let (mut public, mut secure) = (None, None);
-    Peer::start_and_listen(bench, &options.name, options.cores, command, own, |line| {
+    Peer::start_and_listen(bench, &options.name, options.cores, &command, own, |line| {
         public = public.or(address(line, "listening on http://"));
         secure = secure.or(address(line, "listening on https://"));
         public.filter(|_| secure.is_some() || !wants_tls).map(|public| (public, secure))

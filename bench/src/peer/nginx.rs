@@ -106,7 +106,7 @@ http {{
     std::fs::write(&file, configuration)?;
     let mut command = Command::new("nginx");
     command.arg("-p").arg(own.path()).arg("-c").arg(&file);
-    let mut peer = Peer::start(bench, options.name, options.cores, command, address, own)?;
+    let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
     peer.secure = secure;
     Ok(peer)
 }

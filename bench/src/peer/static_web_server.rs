@@ -51,5 +51,5 @@ source = \"**\"
     std::fs::write(&file, configuration)?;
     let mut command = Command::new(&bench.static_web_server);
     command.arg("--config-file").arg(&file);
-    Peer::start(bench, "static-web-server", cores, command, address, own)
+    Peer::start(bench, "static-web-server", cores, &command, address, own)
 }

@@ -26,7 +26,7 @@ pub fn start(bench: &Bench, answer: &[u8]) -> Result<Peer> {
     std::fs::write(&file, answer)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("yardstick").arg(&file);
-    Peer::start_and_listen(bench, "yardstick", Cores::Servers, command, own, |line| {
+    Peer::start_and_listen(bench, "yardstick", Cores::Servers, &command, own, |line| {
         Some((line.parse().ok()?, None))
     })
 }
@@ -80,7 +80,7 @@ fn run(listener: &TcpListener, answer: &[u8]) -> Result<()> {
                     stream.set_nodelay(true)?;
                     let place = free.pop().unwrap_or(connections.len());
                     let data = epoll::EventData::new_u64(place as u64);
-                    epoll::add(&epoll, &stream, data, epoll::EventFlags::IN)?;
+                    epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
                     if place == connections.len() {
                         connections.push(Some(stream));
                     } else {
