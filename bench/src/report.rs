@@ -197,6 +197,7 @@ fn about(suite: &str) -> &'static str {
         "connections" => include_str!("report/connections.md"),
         "tls" => include_str!("report/tls.md"),
         "memory" => include_str!("report/memory.md"),
+        "submissions" => include_str!("report/submissions.md"),
         _ => "",
     }
 }

@@ -107,8 +107,11 @@ pub fn one(form: Form) -> Vec<u8> {
         r#"{"email":"first@example.com"}"#
     };
     let length = body.len();
-    format!("POST {} HTTP/1.1\r\n{HEAD}X-Forwarded-For: 10.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}", form.path)
-        .into_bytes()
+    format!(
+        "POST {} HTTP/1.1\r\n{HEAD}X-Forwarded-For: 10.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}",
+        form.path
+    )
+    .into_bytes()
 }
 
 /// One visitor after the other.
@@ -152,7 +155,10 @@ impl<'a> Visitors<'a> {
         let number = self.number;
         self.body.clear();
         if self.form.has_message {
-            let _ = write!(self.body, r#"{{"name":"Ada Lovelace","email":"ada.{number:x}@example.com","message":"Hello,"#);
+            let _ = write!(
+                self.body,
+                r#"{{"name":"Ada Lovelace","email":"ada.{number:x}@example.com","message":"Hello,"#
+            );
             for _ in 0..LENGTH {
                 let word = WORDS[(self.draw() % WORDS.len() as u64) as usize];
                 self.body.push(b' ');
@@ -206,7 +212,8 @@ mod tests {
     #[test]
     fn each_visitor_sends_something_else_with_ten_headers() {
         let form = Form { path: "/api/contact", has_message: true };
-        let answer = Answer { status: 200, head_length: 0, headers: Vec::new(), body: Vec::new() };
+        let answer =
+            Answer { status: 200, head_length: 0, headers: Vec::new(), body: Vec::new(), framed: Vec::new() };
         let (expected, acknowledged) = (Expected::like(&answer), AtomicU64::new(0));
         let mut visitors = Visitors::new(form, &expected, &acknowledged, 1, 0);
         let mut bodies = std::collections::HashSet::new();

@@ -32,7 +32,12 @@ pub fn kept(folder: &Path) -> Result<u64> {
 
 /// Runs statements with SQLite's own shell.
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
-    let output = Command::new("sqlite3").args(["-cmd", ".timeout 10000"]).arg(database).arg(statements).output().context("sqlite3 cannot be run")?;
+    let output = Command::new("sqlite3")
+        .args(["-cmd", ".timeout 10000"])
+        .arg(database)
+        .arg(statements)
+        .output()
+        .context("sqlite3 cannot be run")?;
     ensure!(output.status.success(), "sqlite3: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?)
 }
@@ -44,7 +49,7 @@ pub fn node(bench: &Bench, own: TempDir) -> Result<Peer> {
     std::fs::write(&script, include_str!("forms/form.mjs"))?;
     let mut command = Command::new(absolute(&bench.tools.join(NODE))?);
     command.arg("--no-warnings").arg(&script).arg(address.port().to_string()).arg(database(own.path()));
-    Peer::start(bench, "Node, own handler", Cores::Servers, command, address, own)
+    Peer::start(bench, "Node, own handler", Cores::Servers, &command, address, own)
 }
 
 /// A handler on PHP's FPM, with as many processes as help on one core, behind nginx, which keeps the connections.
@@ -83,8 +88,11 @@ pub fn php(bench: &Bench, own: TempDir) -> Result<Peer> {
     )?;
     // One process with two children, so that both end with it.
     let mut command = Command::new("sh");
-    command.arg("-c").arg("php-fpm8.2 -R -y fpm.conf & exec nginx -p . -c \"$PWD/nginx.conf\"").current_dir(own.path());
-    let peer = Peer::start(bench, "PHP-FPM, own handler", Cores::Servers, command, address, own)?;
+    command
+        .arg("-c")
+        .arg("php-fpm8.2 -R -y fpm.conf & exec nginx -p . -c \"$PWD/nginx.conf\"")
+        .current_dir(own.path());
+    let peer = Peer::start(bench, "PHP-FPM, own handler", Cores::Servers, &command, address, own)?;
     // nginx is there before PHP is.
     for _ in 0..100 {
         if peer.folder().join("php.sock").exists() {
@@ -124,8 +132,9 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let prepared = directus("bootstrap", own.path()).output().context("Directus cannot be run")?;
     ensure!(prepared.status.success(), "Directus: {}", String::from_utf8_lossy(&prepared.stderr));
     let command = directus("start", own.path());
-    let peer = Peer::start(bench, "Directus", Cores::Servers, command, address, own)?;
-    let token = post(&peer, "/auth/login", "", &json!({ "email": "admin@example.com", "password": "password" }))?;
+    let peer = Peer::start(bench, "Directus", Cores::Servers, &command, address, own)?;
+    let token =
+        post(&peer, "/auth/login", "", &json!({ "email": "admin@example.com", "password": "password" }))?;
     let token = token["data"]["access_token"].as_str().context("Directus lets nobody in")?.to_owned();
     let field = |name: &str, kind: &str| json!({ "field": name, "type": kind });
     let key = json!({ "field": "id", "type": "integer", "schema": { "is_primary_key": true, "has_auto_increment": true } });
@@ -142,7 +151,8 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
 
 fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
     let body = value.to_string();
-    let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    let authorization =
+        if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
     let request = format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{authorization}Content-Length: {}\r\n\r\n{body}",
         body.len()
@@ -154,5 +164,6 @@ fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
 
 /// A program that is started in another folder.
 fn absolute(path: &Path) -> Result<PathBuf> {
-    std::fs::canonicalize(path).with_context(|| format!("{} is missing: scripts/bench installs it", path.display()))
+    std::fs::canonicalize(path)
+        .with_context(|| format!("{} is missing: scripts/bench installs it", path.display()))
 }

@@ -51,7 +51,9 @@ pub fn start(bench: &Bench, name: &str, growth: Growth, answer: &[u8], own: Temp
     std::fs::write(&file, answer)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("log").arg(growth.name()).arg(&file).arg(path(own.path()));
-    Peer::start_and_listen(bench, name, Cores::Servers, command, own, |line| Some((line.parse().ok()?, None)))
+    Peer::start_and_listen(bench, name, Cores::Servers, &command, own, |line| {
+        Some((line.parse().ok()?, None))
+    })
 }
 
 /// Where bodies are kept.
@@ -62,7 +64,7 @@ fn path(folder: &Path) -> PathBuf {
 /// How many bodies, each of one line, are in the file of a log that is [`Growth::Appended`].
 pub fn kept(folder: &Path) -> Result<u64> {
     let bytes = std::fs::read(path(folder))?;
-    Ok(bytes.iter().filter(|byte| **byte == b'\n').count() as u64)
+    Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 
 /// Answers until it is killed, with the bytes in the file `answer`, and says where on standard output.

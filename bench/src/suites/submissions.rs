@@ -63,8 +63,11 @@ impl Channel {
 /// One server, new in each round unless it takes long to start.
 struct Server {
     name: &'static str,
-    start: Box<dyn Fn(&Bench) -> Result<Running>>,
+    start: Start,
 }
+
+/// Starts a server.
+type Start = Box<dyn Fn(&Bench) -> Result<Running>>;
 
 /// Counts what a server has kept.
 type Count = Box<dyn Fn(&Bench, &Peer) -> Result<u64>>;
@@ -85,7 +88,11 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
     let like = {
         let running = start_frontdesk(bench, &site, FRONTDESK, Channel::Dead)?;
         let answer = http::ask(running.peer.address, &one(CONTACT))?;
-        ensure!(answer.status == 200 && answer.body == b"{\"ok\":true}", "a submission is answered with {}", answer.status);
+        ensure!(
+            answer.status == 200 && answer.body == b"{\"ok\":true}",
+            "a submission is answered with {}",
+            answer.status
+        );
         yardstick::bytes_like(&answer)
     };
     outcome.condition("where", "the servers keep everything on one core, in a folder on the same disk");
@@ -123,17 +130,22 @@ fn contact(bench: &Bench, site: &Site, like: &[u8], connections: usize, outcome:
     // It takes half a minute to be ready.
     let directus = start_handler(bench, forms::directus)?;
     let (mut number, mut syncs) = (0, Vec::new());
-    let samples = interleave(bench.rounds, &servers, |server| server.name.into(), |server| {
-        number += 1;
-        bench.say(&format!("{connections} connections, {}", server.name));
-        if server.name == FRONTDESK {
-            syncs.push(one_sync(bench)?);
-        }
-        if server.name == DIRECTUS {
-            return measure(bench, &directus, ITEMS, connections, number);
-        }
-        measure(bench, &(server.start)(bench)?, CONTACT, connections, number)
-    })?;
+    let samples = interleave(
+        bench.rounds,
+        &servers,
+        |server| server.name.into(),
+        |server| {
+            number += 1;
+            bench.say(&format!("{connections} connections, {}", server.name));
+            if server.name == FRONTDESK {
+                syncs.push(one_sync(bench)?);
+            }
+            if server.name == DIRECTUS {
+                return measure(bench, &directus, ITEMS, connections, number);
+            }
+            measure(bench, &(server.start)(bench)?, CONTACT, connections, number)
+        },
+    )?;
     let rounds: Vec<Rounds> = servers
         .iter()
         .zip(samples)
@@ -162,7 +174,10 @@ fn contact(bench: &Bench, site: &Site, like: &[u8], connections: usize, outcome:
     let sync = Spread::of(syncs);
     let batch = frontdesk.spread(Sample::cost).median * connections as f64;
     outcome.bars.push(Bar::at_most(
-        format!("p99, {connections} connections: three syncs of {} and a batch", Unit::Micros.write(sync.median)),
+        format!(
+            "p99, {connections} connections: three syncs of {} and a batch",
+            Unit::Micros.write(sync.median)
+        ),
         3.0 * sync.median + batch,
         frontdesk.spread(|sample| sample.p99).median,
         Unit::Micros,
@@ -336,11 +351,15 @@ impl Site {
         let site = Self { folder: folder.into() };
         for channel in [Channel::Dead, Channel::Maildir] {
             let path = site.of(channel);
-            let copied = Command::new("cp").arg("-r").arg(bench.repository.join("starter")).arg(&path).status()?;
+            let copied =
+                Command::new("cp").arg("-r").arg(bench.repository.join("starter")).arg(&path).status()?;
             ensure!(copied.success(), "the starter site cannot be copied");
             let file = path.join("frontdesk.toml");
             let text = std::fs::read_to_string(&file)?;
-            std::fs::write(&file, format!("{text}\n[[channel]]\nname = \"team\"\n{}", channel.configuration()))?;
+            std::fs::write(
+                &file,
+                format!("{text}\n[[channel]]\nname = \"team\"\n{}", channel.configuration()),
+            )?;
         }
         Ok(site)
     }
@@ -366,8 +385,16 @@ fn start_frontdesk_in(
     folder: Option<TempDir>,
 ) -> Result<Running> {
     let site = site.of(channel);
-    let mut options = frontdesk::Options::new(name, &site).set("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
-    for window in ["PER_MINUTE", "PER_HOUR", "NETWORK_PER_MINUTE", "NETWORK_PER_HOUR", "FORM_PER_MINUTE", "FORM_PER_HOUR"] {
+    let mut options =
+        frontdesk::Options::new(name, &site).set("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
+    for window in [
+        "PER_MINUTE",
+        "PER_HOUR",
+        "NETWORK_PER_MINUTE",
+        "NETWORK_PER_HOUR",
+        "FORM_PER_MINUTE",
+        "FORM_PER_HOUR",
+    ] {
         options = options.set(&format!("FRONTDESK_LIMITS__{window}"), QUOTA);
     }
     options.data = Some(data.clone());
