@@ -128,9 +128,10 @@ impl Repeats {
 
     /// The same for a run of words, of which a text has as many as it has words: multiplied in pairs with secret keys, which is quicker.
     fn hash_of_run(&self, run: [u64; RUN]) -> u64 {
-        let [a, b, c, d, e, f] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
-        let all = [fold(a, b), fold(c, d).rotate_left(21), fold(e, f).rotate_left(42)];
-        fold(all[0] ^ all[1] ^ self.keys[RUN], all[1].wrapping_add(all[2]) ^ self.keys[RUN + 1])
+        let keyed: [u64; RUN] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
+        let [first, second, third] = [0, 2, 4].map(|at| fold(keyed[at], keyed[at + 1]));
+        let (second, third) = (second.rotate_left(21), third.rotate_left(42));
+        fold(first ^ second ^ self.keys[RUN], second.wrapping_add(third) ^ self.keys[RUN + 1])
     }
 }
 

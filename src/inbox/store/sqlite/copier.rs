@@ -41,13 +41,13 @@ impl Copier {
     }
 
     fn after(many: u64, path: &Path) -> Copier {
-        let (begin, begun) = sync_channel(1);
+        let (begin, orders) = sync_channel(1);
         let (end, ended) = sync_channel(1);
         let stop = Arc::new(AtomicBool::new(false));
         let thread = thread::Builder::new().name("inbox-copier".to_owned()).spawn({
             let (path, stop) = (PathBuf::from(path), stop.clone());
             move || {
-                while begun.recv().is_ok() {
+                while orders.recv().is_ok() {
                     // What fails here fails for the writer as well, who says so.
                     let _ = copy(&path, &stop);
                     if end.send(()).is_err() {
@@ -127,7 +127,7 @@ mod tests {
         let (mut pages, mut ends) = (0, 0);
         let began = Instant::now();
         while ends < 3 {
-            assert!(began.elapsed() < Duration::from_secs(60), "{ends} {pages}");
+            assert!(began.elapsed() < Duration::from_mins(1), "{ends} {pages}");
             let before = writer.total_changes();
             writer.execute("INSERT INTO t VALUES (zeroblob(4000))", []).unwrap();
             if copier.is_due(writer.total_changes() - before) {
