@@ -7,6 +7,9 @@ use crate::rounds::Spread;
 /// From this share of its core on, the load generator may be what limits a server.
 pub const SATURATED: f64 = 0.97;
 
+/// Somebody who always has something to do has his core for at least this share of the time.
+const UNDISTURBED: f64 = 0.9;
+
 /// One server's rounds.
 #[derive(Debug, Clone)]
 pub struct Rounds {
@@ -30,6 +33,12 @@ impl Rounds {
     /// The middle of one of a sample's figures, and how far they are apart.
     pub fn spread(&self, figure: impl Fn(&Sample) -> f64) -> Spread {
         Spread::of(self.samples.iter().map(figure))
+    }
+
+    /// Whether neither server nor load generator was busy all the time although there was always something to do: something else
+    /// has used their cores.
+    pub fn were_disturbed(&self) -> bool {
+        self.spread(|sample| sample.busy().max(sample.generator)).median < UNDISTURBED
     }
 
     /// Whether the load generator had nothing left in half of the rounds.
@@ -57,6 +66,7 @@ pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference:
         Column::new("p50", Unit::Micros),
         Column::new("p99", Unit::Micros),
         Column::new("p99.9", Unit::Micros),
+        Column::new("server busy", Unit::Share),
         Column::new("generator busy", Unit::Share),
     ];
     if base.is_some() {
@@ -70,6 +80,7 @@ pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference:
             rounds.spread(|sample| sample.p50),
             rounds.spread(|sample| sample.p99),
             rounds.spread(|sample| sample.p999),
+            Spread::exactly(rounds.spread(Sample::busy).median),
             Spread::exactly(rounds.spread(|sample| sample.generator).median),
         ];
         if let Some(base) = base {
@@ -110,9 +121,16 @@ mod tests {
     }
 
     #[test]
+    fn a_disturbance_is_noticed() {
+        assert!(rounds(100, 0.5, 0.6).were_disturbed());
+        assert!(!rounds(100, 0.95, 0.6).were_disturbed());
+        assert!(!rounds(100, 0.6, 0.95).were_disturbed());
+    }
+
+    #[test]
     fn each_server_has_a_cell_in_every_column() {
         let table = table("a", "b", "", &[rounds(200, 1.0, 0.9), rounds(100, 1.0, 0.5)], "100");
-        assert_eq!(table.columns.len(), 8);
-        assert!(table.rows.iter().all(|row| row.cells.len() == 8));
+        assert_eq!(table.columns.len(), 9);
+        assert!(table.rows.iter().all(|row| row.cells.len() == 9));
     }
 }

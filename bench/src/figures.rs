@@ -190,6 +190,29 @@ impl Unit {
     }
 }
 
+/// Puts each array that holds nothing but numbers on one line.
+fn flatten(json: &str) -> String {
+    let mut flat = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(open) = rest.find('[') {
+        let (before, from) = rest.split_at(open);
+        flat.push_str(before);
+        let inside = from.split_once(']').map_or("", |(inside, _)| &inside[1..]);
+        // As `serde_json` writes it: a line break behind the bracket, which no text has in it.
+        if inside.starts_with('\n')
+            && inside.chars().all(|letter| letter.is_whitespace() || ".,-+e0123456789".contains(letter))
+        {
+            let numbers: Vec<&str> = inside.split(',').map(str::trim).collect();
+            flat += &format!("[{}]", numbers.join(", "));
+            rest = &from[inside.len() + 2..];
+        } else {
+            flat.push('[');
+            rest = &from[1..];
+        }
+    }
+    flat + rest
+}
+
 /// Three significant digits, none after the point from 100 on.
 fn digits(value: f64) -> String {
     match value.abs() {
@@ -239,7 +262,7 @@ impl Figures {
 
     /// As they are stored, one line a figure.
     pub fn to_json(&self) -> Result<String> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
+        Ok(flatten(&serde_json::to_string_pretty(self)?) + "\n")
     }
 }
 
@@ -277,6 +300,14 @@ mod tests {
         assert!(!Bar::at_least("a", 1.6, 1.59, Unit::Ratio).holds());
         assert!(Bar::at_most("a", 15.0, 15.0, Unit::Bytes).holds());
         assert!(!Bar::at_most("a", 15.0, 15.1, Unit::Bytes).holds());
+    }
+
+    #[test]
+    fn what_is_stored_has_a_line_a_figure_and_is_the_same_when_read() {
+        let value = serde_json::json!({ "a": [[1.0, 2.5, 3.0], []], "b": "[1,\n 2]", "c": [null, "x"] });
+        let flat = flatten(&serde_json::to_string_pretty(&value).expect("it is JSON"));
+        assert!(flat.contains("[1.0, 2.5, 3.0]"), "{flat}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&flat).expect("it is JSON"), value);
     }
 
     #[test]

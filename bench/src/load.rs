@@ -153,6 +153,11 @@ impl Sample {
         self.server * 1e6 / self.answers as f64
     }
 
+    /// Of how much of a core the server has used.
+    pub fn busy(&self) -> f64 {
+        self.server / self.seconds
+    }
+
     /// Puts the latencies in.
     pub fn with(mut self, latencies: &Latencies) -> Self {
         let micros = |share| latencies.percentile(share) as f64 / 1e3;
@@ -284,7 +289,12 @@ impl<S: Script> Worker<S> {
         for number in 0..count {
             let stream = connect_from(number % SOURCES, address)
                 .with_context(|| format!("connection {} to {address}", number + 1))?;
-            epoll::add(&epoll, &stream, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
+            epoll::add(
+                &epoll,
+                &stream,
+                epoll::EventData::new_u64(number as u64),
+                epoll::EventFlags::IN | epoll::EventFlags::ET,
+            )?;
             connections.push(Connection { stream, sent: Instant::now(), pieces: Vec::new() });
         }
         Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
@@ -299,7 +309,7 @@ impl<S: Script> Worker<S> {
         }
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; 512];
-        let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
         loop {
             let count = match epoll::wait(&self.epoll, &mut events, Some(&patience)) {
                 Ok(0) => bail!("nobody was answered for {PATIENCE:?}"),
@@ -338,37 +348,43 @@ impl<S: Script> Worker<S> {
 
     /// Reads what has arrived; whether an answer is complete and right.
     fn receive(&mut self, number: usize) -> Result<bool> {
+        loop {
+            let (is_right, count) = self.receive_once(number)?;
+            // What does not fill the buffer is all there was, and of more the kernel will tell.
+            if is_right || count < self.buffer.len() {
+                return Ok(is_right);
+            }
+        }
+    }
+
+    /// Likewise for what can be read at a time, and how much that was.
+    fn receive_once(&mut self, number: usize) -> Result<(bool, usize)> {
         let connection = &mut self.connections[number];
         let count = match connection.stream.read(&mut self.buffer) {
             Ok(0) => bail!("the server has closed a connection"),
             Ok(count) => count,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                return Ok(false);
-            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok((false, 0)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok((false, self.buffer.len())),
             Err(error) => return Err(error).context("an answer cannot be read"),
         };
         let expected = self.script.expected(number);
         if connection.pieces.is_empty() {
-            return match expected.check(&self.buffer[..count])? {
-                Some(length) => {
-                    ensure!(length == count, "there is something behind an answer");
-                    Ok(true)
-                }
-                None => {
-                    connection.pieces.extend_from_slice(&self.buffer[..count]);
-                    Ok(false)
-                }
+            let Some(length) = expected.check(&self.buffer[..count])? else {
+                connection.pieces.extend_from_slice(&self.buffer[..count]);
+                return Ok((false, count));
             };
+            ensure!(length == count, "there is something behind an answer");
+            return Ok((true, count));
         }
         connection.pieces.extend_from_slice(&self.buffer[..count]);
         ensure!(connection.pieces.len() <= LARGEST, "an answer is longer than {LARGEST} bytes");
         if connection.pieces.len() < expected.head_length.min(LARGEST) {
-            return Ok(false);
+            return Ok((false, count));
         }
-        let Some(length) = expected.check(&connection.pieces)? else { return Ok(false) };
+        let Some(length) = expected.check(&connection.pieces)? else { return Ok((false, count)) };
         ensure!(length == connection.pieces.len(), "there is something behind an answer");
         connection.pieces.clear();
-        Ok(true)
+        Ok((true, count))
     }
 }
 

@@ -12,6 +12,7 @@ mod peer;
 mod process;
 mod report;
 mod rounds;
+mod submission;
 mod suites;
 mod svg;
 mod tls;
@@ -89,6 +90,11 @@ fn run() -> Result<()> {
         && command == "yardstick"
     {
         return peer::yardstick::serve(Path::new(file));
+    }
+    if let [command, growth, answer, log] = arguments.as_slice()
+        && command == "log"
+    {
+        return peer::log::serve(growth, Path::new(answer), Path::new(log));
     }
     let machine = Machine::of_this_process()?;
     let (bench, task) = parse(&arguments, machine)?;
@@ -172,6 +178,8 @@ fn measure(bench: &Bench, names: &[String]) -> Result<()> {
     {
         bench.say(&format!("suite {}", suite.name));
         let section = measure_one(bench, suite).with_context(|| format!("suite {}", suite.name))?;
+        let text = report::brief(&section)?;
+        std::io::stdout().write_all(text.as_bytes())?;
         let path = bench.out.join(format!("{}.json", suite.name));
         std::fs::write(&path, Figures { sections: vec![section] }.to_json()?)?;
     }
@@ -192,6 +200,11 @@ fn measure_one(bench: &Bench, suite: &Suite) -> Result<Section> {
         ),
     )];
     conditions.extend(outcome.conditions);
+    if !outcome.disturbed.is_empty() {
+        let disturbed = outcome.disturbed.join("; ");
+        bench.say(&format!("something else has used the machine meanwhile: {disturbed}"));
+        conditions.push(("disturbed by something else on the machine".to_owned(), disturbed));
+    }
     Ok(Section {
         suite: suite.name.into(),
         measured: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),

@@ -17,13 +17,15 @@ use crate::cores::Cores;
 use crate::process::{self, Memory, Usage};
 
 pub mod caddy;
+pub mod forms;
 pub mod frontdesk;
+pub mod log;
 pub mod nginx;
 pub mod static_web_server;
 pub mod yardstick;
 
 /// A server must answer within this time of its start, and end within it of being told to.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One server, running.
 #[derive(Debug)]
@@ -150,6 +152,9 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, said: [Stdio; 2]) -> Re
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
     with_end.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        with_end.current_dir(folder);
+    }
     with_end.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
     bench.machine.keep_to(cores)?;
     let child = with_end.spawn();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::Bench;
-use crate::figures::{Figures, Section, Table};
+use crate::figures::{Bar, Figures, Section, Table};
 use crate::suites::ALL;
 use crate::svg;
 
@@ -90,21 +90,20 @@ fn compose(figures: &Figures) -> Result<BTreeMap<String, String>> {
 /// Once, where all suites were measured on the same one with the same programs.
 fn machine(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n## The machine\n");
-    let mut described: Vec<(&[(String, String)], Vec<&str>)> = Vec::new();
+    let mut machines: Vec<&[(String, String)]> = Vec::new();
     for section in &figures.sections {
-        let suite = section.suite.as_str();
-        match described.iter_mut().find(|(known, _)| *known == section.machine) {
-            Some((_, suites)) => suites.push(suite),
-            None => described.push((&section.machine, vec![suite])),
+        if !machines.contains(&section.machine.as_slice()) {
+            machines.push(&section.machine);
         }
     }
-    let is_one = described.len() == 1;
-    for (pairs, suites) in described {
-        if !is_one {
+    for pairs in &machines {
+        if machines.len() > 1 {
+            let suites = figures.sections.iter().filter(|section| section.machine == **pairs);
+            let suites: Vec<&str> = suites.map(|section| section.suite.as_str()).collect();
             writeln!(text, "\nFor {}:", suites.join(", "))?;
         }
         text.push_str("\n| | |\n| --- | --- |\n");
-        for (what, which) in pairs {
+        for (what, which) in *pairs {
             writeln!(text, "| {what} | {which} |")?;
         }
     }
@@ -116,12 +115,16 @@ fn bars(text: &mut String, figures: &Figures) -> Result<()> {
         "\n## What was to be reached\n\n| | bar | measured | reached |\n| --- | ---: | ---: | --- |\n",
     );
     for bar in figures.sections.iter().flat_map(|section| &section.bars) {
-        let sign = if bar.at_least { "≥" } else { "≤" };
+        let sign = sign(bar);
         let reached = if bar.holds() { "yes" } else { "**no**" };
         let (wanted, measured) = (bar.unit.write(bar.wanted), bar.unit.write(bar.measured));
         writeln!(text, "| {} | {sign} {wanted} | {measured} | {reached} |", bar.what)?;
     }
     Ok(())
+}
+
+fn sign(bar: &Bar) -> &'static str {
+    if bar.at_least { "≥" } else { "≤" }
 }
 
 fn describe(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
@@ -172,6 +175,21 @@ fn tabulate(text: &mut String, table: &Table) -> Result<()> {
     Ok(())
 }
 
+/// A suite's tables and bars as text, for whoever waits for them.
+pub fn brief(section: &Section) -> Result<String> {
+    let mut text = String::new();
+    for table in &section.tables {
+        tabulate(&mut text, table)?;
+    }
+    text.push('\n');
+    for bar in &section.bars {
+        let (sign, reached) = (sign(bar), if bar.holds() { "reached" } else { "MISSED " });
+        let (wanted, measured) = (bar.unit.write(bar.wanted), bar.unit.write(bar.measured));
+        writeln!(text, "{reached}  {}: {measured}, wanted {sign} {wanted}", bar.what)?;
+    }
+    Ok(text)
+}
+
 /// What is to be said of a suite beside its figures.
 fn about(suite: &str) -> &'static str {
     match suite {
@@ -179,6 +197,7 @@ fn about(suite: &str) -> &'static str {
         "connections" => include_str!("report/connections.md"),
         "tls" => include_str!("report/tls.md"),
         "memory" => include_str!("report/memory.md"),
+        "submissions" => include_str!("report/submissions.md"),
         _ => "",
     }
 }
@@ -186,7 +205,7 @@ fn about(suite: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Bar, Column, Row, Unit};
+    use crate::figures::{Column, Row, Unit};
     use crate::rounds::Spread;
 
     fn figures(wanted: f64) -> Figures {

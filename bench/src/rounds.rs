@@ -4,7 +4,10 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 /// The middle of what several rounds showed, and how far they were apart.
+///
+/// Stored as an array of the three, to six significant digits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[f64; 3]", into = "[f64; 3]")]
 pub struct Spread {
     /// The median.
     pub median: f64,
@@ -42,6 +45,18 @@ impl Spread {
     }
 }
 
+impl From<[f64; 3]> for Spread {
+    fn from([median, least, most]: [f64; 3]) -> Self {
+        Self { median, least, most }
+    }
+}
+
+impl From<Spread> for [f64; 3] {
+    fn from(Spread { median, least, most }: Spread) -> Self {
+        [median, least, most].map(|value| format!("{value:.5e}").parse().unwrap_or(value))
+    }
+}
+
 /// Measures each of `peers` in turn, `rounds` times. What each of them has shown is in the order of the rounds.
 pub fn interleave<P, T>(
     rounds: usize,
@@ -66,7 +81,14 @@ mod tests {
     #[test]
     fn the_median_is_in_the_middle() {
         assert_eq!(Spread::of([3.0, 1.0, 2.0]), Spread { median: 2.0, least: 1.0, most: 3.0 });
-        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]).median, 2.5);
+        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]), Spread { median: 2.5, least: 1.0, most: 4.0 });
+    }
+
+    #[test]
+    fn a_spread_is_stored_with_six_digits() {
+        let spread = Spread { median: 123_456.789, least: 0.0, most: 1.5e9 };
+        let stored = Spread::from(<[f64; 3]>::from(spread));
+        assert_eq!(stored, Spread { median: 123_457.0, ..spread });
     }
 
     #[test]

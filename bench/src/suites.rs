@@ -4,12 +4,14 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::Bench;
+use crate::compare::Rounds;
 use crate::figures::{Bar, Curve, Table};
 
 pub mod connections;
 pub mod memory;
 pub mod pages;
 pub mod smoke;
+pub mod submissions;
 pub mod tls;
 
 /// A suite.
@@ -29,6 +31,7 @@ pub const ALL: &[Suite] = &[
     Suite { name: "connections", title: "Connections", run: connections::run },
     Suite { name: "tls", title: "HTTPS", run: tls::run },
     Suite { name: "memory", title: "Memory", run: memory::run },
+    Suite { name: "submissions", title: "Submissions", run: submissions::run },
 ];
 
 /// What a suite has measured.
@@ -42,6 +45,8 @@ pub struct Outcome {
     pub curves: Vec<Curve>,
     /// What was to be reached.
     pub bars: Vec<Bar>,
+    /// What was measured while something else used the machine.
+    pub disturbed: Vec<String>,
     /// Every single round, for `target/bench/`.
     pub raw: Vec<Raw>,
 }
@@ -65,6 +70,17 @@ impl Outcome {
             self.raw.push(Raw { case: case.into(), server: server.into(), seen });
         }
         Ok(())
+    }
+
+    /// Notes which of these servers, all of which had always something to do, did not have their core to themselves.
+    pub fn look_for_disturbance(&mut self, case: &str, servers: &[Rounds]) {
+        let disturbed: Vec<&str> =
+            servers.iter().filter(|rounds| rounds.were_disturbed()).map(|rounds| &*rounds.label).collect();
+        if disturbed.len() == servers.len() {
+            self.disturbed.push(format!("{case} (all)"));
+        } else if !disturbed.is_empty() {
+            self.disturbed.push(format!("{case} ({})", disturbed.join(", ")));
+        }
     }
 
     /// One more of the suite's own conditions.

@@ -1,8 +1,10 @@
 //! POST: one form, from the bytes on the wire to the row on the disk.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use http::Method;
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use http::request::Parts;
@@ -17,7 +19,7 @@ use super::request_id::{RequestId, names};
 use super::socket::Peer;
 use super::{Desk, Live, body};
 use crate::inbox::form::{Form, Sameness};
-use crate::inbox::limit::{Admission, Source, Standings};
+use crate::inbox::limit::{Admission, Source, Standing, Standings};
 use crate::inbox::parse::{Parsed, parse_with_extras};
 use crate::inbox::screen::{Origin, Rate, Signals, screen};
 use crate::inbox::store::{Accepted, Arrival};
@@ -203,10 +205,17 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC 9651).
 fn describe_limits(standings: &Standings, headers: &mut HeaderMap) {
-    let policy = standings.map(|s| format!("\"{}\";q={};w={}", s.name, s.quota, s.window_seconds));
-    let state = standings.map(|s| format!("\"{}\";r={};t={}", s.name, s.remaining, s.reset_seconds));
-    for (name, members) in [("ratelimit-policy", policy), ("ratelimit", state)] {
-        if let Ok(value) = HeaderValue::from_str(&members.join(", ")) {
+    // Each as long as it becomes nearly always, since every answer carries them.
+    let (mut policy, mut state) = (BytesMut::with_capacity(128), BytesMut::with_capacity(128));
+    for (at, standing) in standings.iter().enumerate() {
+        let Standing { name, quota, window_seconds, remaining, reset_seconds, .. } = standing;
+        let comma = if at == 0 { "" } else { ", " };
+        // Writing into memory does not fail.
+        let _ = write!(policy, "{comma}\"{name}\";q={quota};w={window_seconds}");
+        let _ = write!(state, "{comma}\"{name}\";r={remaining};t={reset_seconds}");
+    }
+    for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
+        if let Ok(value) = HeaderValue::from_maybe_shared(value.freeze()) {
             headers.insert(HeaderName::from_static(name), value);
         }
     }

@@ -52,8 +52,9 @@ pub fn serve(file: &Path) -> Result<()> {
     run(&listener, &answer)
 }
 
+/// Says where it listens.
 #[expect(clippy::print_stdout, reason = "the address is read from there")]
-fn say(address: SocketAddr) -> Result<()> {
+pub fn say(address: SocketAddr) -> Result<()> {
     println!("{address}");
     Ok(std::io::stdout().flush()?)
 }
@@ -79,7 +80,7 @@ fn run(listener: &TcpListener, answer: &[u8]) -> Result<()> {
                     stream.set_nodelay(true)?;
                     let place = free.pop().unwrap_or(connections.len());
                     let data = epoll::EventData::new_u64(place as u64);
-                    epoll::add(&epoll, &stream, data, epoll::EventFlags::IN)?;
+                    epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
                     if place == connections.len() {
                         connections.push(Some(stream));
                     } else {

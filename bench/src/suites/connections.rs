@@ -62,6 +62,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
             rounds.push(of);
         }
         if connections >= BUSY {
+            outcome.look_for_disturbance(&format!("{connections} connections"), &rounds);
             let p99 = |name: &str| -> Result<f64> {
                 let of = rounds.iter().find(|rounds| rounds.label == name).context("it was measured")?;
                 Ok(of.spread(|sample| sample.p99).median)

@@ -108,7 +108,7 @@ fn settled(peer: &Peer) -> Result<Memory> {
     let (mut memory, mut since) = (peer.memory()?, Instant::now());
     while since.elapsed() < SETTLED {
         ensure!(
-            began.elapsed() < Duration::from_secs(60),
+            began.elapsed() < Duration::from_mins(1),
             "the memory of {} does not come to rest",
             peer.name
         );

@@ -212,6 +212,7 @@ fn measure(bench: &Bench, servers: &Servers, case: &Case, outcome: &mut Outcome)
     for rounds in &rounds {
         outcome.keep(case.name, &rounds.label, &rounds.samples)?;
     }
+    outcome.look_for_disturbance(case.title, &rounds);
     let note = format!(
         "{} bytes of head and {} bytes of body from frontdesk.{}",
         ours.head_length,

@@ -27,7 +27,7 @@ const STREAMS: usize = 10;
 /// Requests before anything is counted.
 const FEW: u64 = 3_000;
 /// h2load must have come to its end.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Clients that shake hands at a time.
 const CLIENTS: usize = 16;
 
@@ -135,6 +135,7 @@ fn conclude(
         outcome.keep(name, &peer.name, &samples)?;
         rounds.push(Rounds { label: peer.name.clone(), samples });
     }
+    outcome.look_for_disturbance(title, &rounds);
     let (ratio, by) = compare::ratio(&rounds[0], &rounds[1]);
     outcome.bars.push(Bar::at_least(
         format!("{title}: frontdesk beside nginx, {by}"),

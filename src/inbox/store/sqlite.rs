@@ -5,6 +5,7 @@
 
 pub(super) mod abuse;
 pub(super) mod backup;
+pub(super) mod copier;
 mod deliver;
 mod edit;
 pub(super) mod editor;
@@ -48,8 +49,8 @@ const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many statements stay prepared: more than there are.
 pub(super) const STATEMENTS: usize = 64;
-/// How large the log grows before it is copied into the database, in pages of 4 KiB.
-const CHECKPOINT_PAGES: i64 = 8192;
+/// How large the log grows before the writer copies it into the database himself, in pages of 4 KiB: `copier.rs` should be earlier.
+const CHECKPOINT_PAGES: i64 = 16_384;
 /// How much of the log's file is kept between checkpoints after it once had to grow.
 const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
 
@@ -59,6 +60,8 @@ pub(super) struct Database {
     files: Files,
     secret: Secret,
     path: PathBuf,
+    /// How many rows the last commit changed.
+    changed: u64,
 }
 
 /// Something else than an arrival that is to be written. It may be applied more than once, where the database had to be opened
@@ -167,7 +170,7 @@ impl Database {
         }
         let secret = read_secret(&connection)?;
         let files = Files::of(path)?;
-        Ok(Database { connection, files, secret, path: path.to_owned() })
+        Ok(Database { connection, files, secret, path: path.to_owned(), changed: 0 })
     }
 
     /// Commits all of them in one transaction, or none, with ids from `ids`. Writes something even if there are none, so that it
@@ -228,11 +231,22 @@ impl Database {
         // A file that was taken away meanwhile has our rows, and nobody will ever read them.
         self.files.are_in_place()?;
         doubtful.clear();
+        self.changed = self.connection.total_changes() - changes_before;
         // Who looks for something to do and finds nothing wakes nobody, and himself least of all.
-        if self.connection.total_changes() != changes_before {
+        if self.changed > 0 {
             bell::ring(&self.path);
         }
         Ok(accepted)
+    }
+
+    /// How many rows the last commit changed.
+    pub(super) fn changed(&self) -> u64 {
+        self.changed
+    }
+
+    /// Copies what is left in the log into the database. Where that fails, the next commit says why.
+    pub(super) fn copy_log(&self) {
+        let _ = copier::copy_once(&self.connection);
     }
 }
 
@@ -423,11 +437,16 @@ fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreErro
     }
 }
 
-fn make_durable(connection: &Connection) -> Result<(), StoreError> {
+/// Has everything synced that is written, down to the medium.
+fn sync_all_of_it(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "full")?;
     // Where fsync stops at the drive's own cache, as on macOS.
     connection.pragma_update(None, "fullfsync", "on")?;
-    connection.pragma_update(None, "checkpoint_fullfsync", "on")?;
+    connection.pragma_update(None, "checkpoint_fullfsync", "on")
+}
+
+fn make_durable(connection: &Connection) -> Result<(), StoreError> {
+    sync_all_of_it(connection)?;
     connection.pragma_update(None, "foreign_keys", "on")?;
     let journal = log_ahead(connection)?;
     if journal != "wal" {

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot};
 use uuid::{ContextV7, Uuid};
 
-use super::sqlite::{Change, Changing, Database};
+use super::sqlite::{Change, Changing, Database, copier::Copier};
 use super::{Accepted, Arrival, Job, Options, StoreError};
 
 /// How many submissions may wait, and so the most that one transaction holds.
@@ -64,7 +64,8 @@ impl Writer {
             let (queue, path) = (Arc::clone(&queue), options.path.clone());
             move || {
                 let _end = End(&queue);
-                Work { path, ids: ContextV7::new(), doubtful: Vec::new(), database }.work(&queue);
+                let copier = Copier::start(&path);
+                Work { path, ids: ContextV7::new(), doubtful: Vec::new(), copier, database }.work(&queue);
             }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
@@ -288,6 +289,8 @@ struct Work {
     ids: ContextV7,
     /// What a failed commit may have left behind.
     doubtful: Vec<Uuid>,
+    /// Before the database, so that it has let go of it when that is closed.
+    copier: Copier,
     database: Option<Database>,
 }
 
@@ -317,6 +320,11 @@ impl Work {
                     for (answer, accepted) in batch.answers.into_iter().zip(accepted) {
                         // Whoever has stopped waiting has no use for the answer.
                         let _ = answer.send(Ok(accepted));
+                    }
+                    if let Some(database) = &self.database
+                        && self.copier.is_due(database.changed())
+                    {
+                        database.copy_log();
                     }
                 }
                 Err(error) => {

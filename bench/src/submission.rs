@@ -1,0 +1,231 @@
+//! What visitors send in the forms: each one another address and another message, as different as people's are.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::load::{Expected, Script};
+
+/// What a browser sends with a form that a page's script sends. With the client's address, as a proxy adds it, and
+/// `Content-Length` there are ten headers.
+const HEAD: &str = "Host: www.example.com\r\n\
+    Connection: keep-alive\r\n\
+    User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36\r\n\
+    Content-Type: application/json\r\n\
+    Accept: */*\r\n\
+    Accept-Language: en-GB,en;q=0.9,de;q=0.8\r\n\
+    Sec-Fetch-Site: same-origin\r\n\
+    Sec-Fetch-Mode: cors\r\n";
+
+/// Words that no screening minds, of which messages are made.
+const WORDS: [&str; 64] = [
+    "about",
+    "after",
+    "again",
+    "agents",
+    "answer",
+    "before",
+    "between",
+    "both",
+    "build",
+    "change",
+    "checks",
+    "colleagues",
+    "company",
+    "could",
+    "data",
+    "day",
+    "deploy",
+    "developers",
+    "different",
+    "during",
+    "each",
+    "engineers",
+    "evaluate",
+    "every",
+    "first",
+    "from",
+    "have",
+    "hosted",
+    "how",
+    "integration",
+    "keep",
+    "know",
+    "laptops",
+    "later",
+    "like",
+    "many",
+    "meeting",
+    "month",
+    "need",
+    "next",
+    "office",
+    "other",
+    "our",
+    "people",
+    "plan",
+    "policy",
+    "question",
+    "records",
+    "region",
+    "review",
+    "rollout",
+    "rules",
+    "second",
+    "security",
+    "several",
+    "should",
+    "still",
+    "team",
+    "their",
+    "tools",
+    "under",
+    "week",
+    "which",
+    "would",
+];
+
+/// Words of a message: about 500 characters.
+const LENGTH: usize = 72;
+
+/// How many sources there are, in 300 networks.
+const SOURCES: u64 = 20_000;
+
+/// Which form is sent, and to where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// Where it is sent to.
+    pub path: &'static str,
+    /// Whether it has name and message, or an address alone.
+    pub has_message: bool,
+}
+
+/// The request of one visitor more, who is always the same.
+pub fn one(form: Form) -> Vec<u8> {
+    let body = if form.has_message {
+        r#"{"name":"Ada Lovelace","email":"first@example.com","message":"Hello"}"#
+    } else {
+        r#"{"email":"first@example.com"}"#
+    };
+    let length = body.len();
+    format!(
+        "POST {} HTTP/1.1\r\n{HEAD}X-Forwarded-For: 10.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}",
+        form.path
+    )
+    .into_bytes()
+}
+
+/// One visitor after the other.
+#[derive(Debug)]
+pub struct Visitors<'a> {
+    form: Form,
+    expected: &'a Expected,
+    /// How many are acknowledged, by all threads.
+    acknowledged: &'a AtomicU64,
+    random: u64,
+    /// Tells each visitor from all others.
+    number: u64,
+    body: Vec<u8>,
+    request: Vec<u8>,
+}
+
+impl<'a> Visitors<'a> {
+    /// Those of one thread of the load generator, whose first connection has the number `first`, in one of many rounds.
+    pub fn new(
+        form: Form,
+        expected: &'a Expected,
+        acknowledged: &'a AtomicU64,
+        round: u64,
+        first: usize,
+    ) -> Self {
+        let number = (round << 48) | (first as u64) << 32;
+        Self {
+            form,
+            expected,
+            acknowledged,
+            random: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            number,
+            body: Vec::with_capacity(2048),
+            request: Vec::with_capacity(4096),
+        }
+    }
+
+    /// The next visitor's request, made anew each time.
+    fn compose(&mut self) -> &[u8] {
+        self.number += 1;
+        let number = self.number;
+        self.body.clear();
+        if self.form.has_message {
+            let _ = write!(
+                self.body,
+                r#"{{"name":"Ada Lovelace","email":"ada.{number:x}@example.com","message":"Hello,"#
+            );
+            for _ in 0..LENGTH {
+                let word = WORDS[(self.draw() % WORDS.len() as u64) as usize];
+                self.body.push(b' ');
+                self.body.extend_from_slice(word.as_bytes());
+            }
+            let _ = write!(self.body, r#" {number:x}."}}"#);
+        } else {
+            let _ = write!(self.body, r#"{{"email":"ada.{number:x}@example.com"}}"#);
+        }
+        let source = self.draw() % SOURCES;
+        self.request.clear();
+        let _ = write!(
+            self.request,
+            "POST {} HTTP/1.1\r\n{HEAD}X-Forwarded-For: 10.{}.{}.{}\r\nContent-Length: {}\r\n\r\n",
+            self.form.path,
+            source % 3,
+            source / 3 % 100,
+            source / 300 + 1,
+            self.body.len()
+        );
+        self.request.extend_from_slice(&self.body);
+        &self.request
+    }
+
+    /// The high bits of a linear congruential generator.
+    fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        self.random >> 33
+    }
+}
+
+impl Script for Visitors<'_> {
+    fn next(&mut self, _: usize) -> &[u8] {
+        self.compose()
+    }
+
+    fn expected(&self, _: usize) -> &Expected {
+        self.expected
+    }
+
+    fn answered(&mut self, _: usize) {
+        self.acknowledged.fetch_add(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Answer;
+
+    #[test]
+    fn each_visitor_sends_something_else_with_ten_headers() {
+        let form = Form { path: "/api/contact", has_message: true };
+        let answer =
+            Answer { status: 200, head_length: 0, headers: Vec::new(), body: Vec::new(), framed: Vec::new() };
+        let (expected, acknowledged) = (Expected::like(&answer), AtomicU64::new(0));
+        let mut visitors = Visitors::new(form, &expected, &acknowledged, 1, 0);
+        let mut bodies = std::collections::HashSet::new();
+        for _ in 0..100 {
+            let request = String::from_utf8(visitors.compose().to_vec()).expect("a text");
+            let (head, body) = request.split_once("\r\n\r\n").expect("a head and a body");
+            assert_eq!(head.lines().count(), 11, "{head}");
+            assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");
+            let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+            let message = body["message"].as_str().expect("a message");
+            assert!((350..650).contains(&message.len()), "{message}");
+            assert!(bodies.insert(message.to_owned()));
+        }
+    }
+}

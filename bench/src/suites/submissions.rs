@@ -1,0 +1,447 @@
+//! Submissions: how many a second are kept for good, beside a log that does nothing else and beside what people keep forms with.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+
+use super::Outcome;
+use crate::Bench;
+use crate::compare::{self, Rounds};
+use crate::cores::Cores;
+use crate::figures::{Bar, Column, Curve, Line, Row, Table, Unit};
+use crate::http::{self, Answer};
+use crate::load::{self, Expected, Load, Sample};
+use crate::peer::log::Growth;
+use crate::peer::{Peer, forms, frontdesk, log, yardstick};
+use crate::rounds::{Spread, interleave};
+use crate::submission::{Form, Visitors, one};
+
+const CONTACT: Form = Form { path: "/api/contact", has_message: true };
+/// The same, where Directus has it.
+const ITEMS: Form = Form { path: "/items/contact", has_message: true };
+const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
+
+/// How many visitors send at the same time.
+const CONNECTIONS: [usize; 2] = [64, 256];
+/// How many rows there are before each point of the curve; the last one only in a long run.
+const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// So many requests fit into every quota, but each is counted.
+const QUOTA: &str = "1000000";
+
+/// The rows' names.
+const YARDSTICK: &str = "yardstick (log, append)";
+const PREPARED: &str = "yardstick (log, written before)";
+const FRONTDESK: &str = "frontdesk";
+const DELIVERING: &str = "frontdesk, delivering";
+const DIRECTUS: &str = "Directus";
+
+/// Where submissions of frontdesk go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Channel {
+    /// To a webhook behind which nobody is: each has its delivery, which waits.
+    Dead,
+    /// Into a Maildir.
+    Maildir,
+}
+
+impl Channel {
+    const fn configuration(self) -> &'static str {
+        match self {
+            Self::Dead => "kind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\nallow_private = true\n",
+            Self::Maildir => "kind = \"maildir\"\npath = \"mail\"\nto = [\"team@example.com\"]\n",
+        }
+    }
+}
+
+/// One server, new in each round unless it takes long to start.
+struct Server {
+    name: &'static str,
+    start: Start,
+}
+
+/// Starts a server.
+type Start = Box<dyn Fn(&Bench) -> Result<Running>>;
+
+/// Counts what a server has kept.
+type Count = Box<dyn Fn(&Bench, &Peer) -> Result<u64>>;
+
+/// A server and where it keeps what it is sent.
+struct Running {
+    peer: Peer,
+    /// None for what begins again where it is full.
+    kept: Option<Count>,
+    /// Goes with the server.
+    _data: Option<TempDir>,
+}
+
+/// Measures all of it.
+pub fn run(bench: &Bench) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let site = Site::new(bench)?;
+    let like = {
+        let running = start_frontdesk(bench, &site, FRONTDESK, Channel::Dead)?;
+        let answer = http::ask(running.peer.address, &one(CONTACT))?;
+        ensure!(
+            answer.status == 200 && answer.body == b"{\"ok\":true}",
+            "a submission is answered with {}",
+            answer.status
+        );
+        yardstick::bytes_like(&answer)
+    };
+    outcome.condition("where", "the servers keep everything on one core, in a folder on the same disk");
+    for connections in CONNECTIONS {
+        contact(bench, &site, &like, connections, &mut outcome)?;
+    }
+    waitlist(bench, &site, &mut outcome)?;
+    growth(bench, &site, &like, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// The contact form, all servers in turn.
+fn contact(bench: &Bench, site: &Site, like: &[u8], connections: usize, outcome: &mut Outcome) -> Result<()> {
+    let log = |name: &'static str, growth: Growth| {
+        let like = like.to_vec();
+        Server { name, start: Box::new(move |bench| start_log(bench, name, growth, &like)) }
+    };
+    let ours = |name: &'static str, channel: Channel| {
+        let site = site.clone();
+        Server { name, start: Box::new(move |bench| start_frontdesk(bench, &site, name, channel)) }
+    };
+    let handler = |name: &'static str, start: fn(&Bench, TempDir) -> Result<Peer>| Server {
+        name,
+        start: Box::new(move |bench| start_handler(bench, start)),
+    };
+    let servers = [
+        log(YARDSTICK, Growth::Appended),
+        ours(FRONTDESK, Channel::Dead),
+        log(PREPARED, Growth::Prepared),
+        ours(DELIVERING, Channel::Maildir),
+        handler("Node, own handler", forms::node),
+        handler("PHP-FPM, own handler", forms::php),
+        handler(DIRECTUS, forms::directus),
+    ];
+    // It takes half a minute to be ready.
+    let directus = start_handler(bench, forms::directus)?;
+    let (mut number, mut syncs) = (0, Vec::new());
+    let samples = interleave(
+        bench.rounds,
+        &servers,
+        |server| server.name.into(),
+        |server| {
+            number += 1;
+            bench.say(&format!("{connections} connections, {}", server.name));
+            if server.name == FRONTDESK {
+                syncs.push(one_sync(bench)?);
+            }
+            if server.name == DIRECTUS {
+                return measure(bench, &directus, ITEMS, connections, number);
+            }
+            measure(bench, &(server.start)(bench)?, CONTACT, connections, number)
+        },
+    )?;
+    let rounds: Vec<Rounds> = servers
+        .iter()
+        .zip(samples)
+        .map(|(server, samples)| Rounds { label: server.name.into(), samples })
+        .collect();
+    let case = format!("submissions-{connections}");
+    for rounds in &rounds {
+        outcome.keep(&case, &rounds.label, &rounds.samples)?;
+    }
+    let of = |name: &str| rounds.iter().find(|rounds| rounds.label == name).context("it was measured");
+    let (frontdesk, yardstick, directus) = (of(FRONTDESK)?, of(YARDSTICK)?, of(DIRECTUS)?);
+    let ratio = |other: &Rounds| Spread::of_ratios(&frontdesk.rates(), &other.rates()).median;
+    outcome.bars.push(Bar::at_least(
+        format!("kept in the same time, × the yardstick, {connections} connections"),
+        0.85,
+        ratio(yardstick),
+        Unit::Ratio,
+    ));
+    outcome.bars.push(Bar::at_least(
+        format!("kept in the same time, × Directus, {connections} connections"),
+        20.0,
+        ratio(directus),
+        Unit::Ratio,
+    ));
+    // What a batch takes is what all who wait for it cost.
+    let sync = Spread::of(syncs);
+    let batch = frontdesk.spread(Sample::cost).median * connections as f64;
+    outcome.bars.push(Bar::at_most(
+        format!(
+            "p99, {connections} connections: three syncs of {} and a batch",
+            Unit::Micros.write(sync.median)
+        ),
+        3.0 * sync.median + batch,
+        frontdesk.spread(|sample| sample.p99).median,
+        Unit::Micros,
+    ));
+    outcome.condition(
+        &format!("one sync, {connections} connections"),
+        format!("{} for 64 KiB that are overwritten", Unit::Micros.write_spread(&sync)),
+    );
+    let title = format!("The contact form, {connections} visitors at a time");
+    outcome.tables.push(compare::table(&case, &title, "", &rounds, YARDSTICK));
+    Ok(())
+}
+
+/// The waitlist: what leaves together needs no pace, what comes alone is answered at a steady one.
+fn waitlist(bench: &Bench, site: &Site, outcome: &mut Outcome) -> Result<()> {
+    let mut all = Vec::new();
+    for (number, connections) in [16, 64, 256].into_iter().enumerate() {
+        let mut samples = Vec::new();
+        for round in 0..bench.rounds {
+            let running = start_frontdesk(bench, site, FRONTDESK, Channel::Dead)?;
+            let number = 1 + (number * bench.rounds + round) as u64;
+            samples.push(measure(bench, &running, WAITLIST, connections, number)?);
+        }
+        all.push(Rounds { label: format!("frontdesk, {connections} visitors"), samples });
+    }
+    for rounds in &all {
+        outcome.keep("waitlist", &rounds.label, &rounds.samples)?;
+    }
+    let note = "Who is nearly alone waits for a moment that is the same for addresses which are known and which are not.";
+    outcome.tables.push(compare::table("submissions-waitlist", "The waitlist", note, &all, ""));
+    Ok(())
+}
+
+/// What an inbox that has grown costs.
+fn growth(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Result<()> {
+    const CONNECTIONS: usize = 64;
+    let folder = tempfile::tempdir_in(&bench.out)?;
+    let data = folder.path().join("data");
+    let (mut rates, mut delays, mut log) = (Vec::new(), Vec::new(), Vec::new());
+    let mut number = 0;
+    let points = if bench.long { GROWTH.len() } else { GROWTH.len() - 1 };
+    let mut rows = 0;
+    for wanted in &GROWTH[..points] {
+        bench.say(&format!("an inbox of {wanted} submissions"));
+        if *wanted > 0 {
+            fill(&data, rows, *wanted)?;
+        }
+        rows = *wanted;
+        let (mut ours, mut yardstick) = (Vec::new(), Vec::new());
+        for _ in 0..bench.rounds {
+            number += 1;
+            let running = start_frontdesk_in(bench, site, FRONTDESK, Channel::Dead, data.clone(), None)?;
+            ours.push(measure(bench, &running, CONTACT, CONNECTIONS, number)?);
+            drop(running);
+            let running = start_log(bench, YARDSTICK, Growth::Appended, like)?;
+            yardstick.push(measure(bench, &running, CONTACT, CONNECTIONS, number)?);
+        }
+        outcome.keep(&format!("growth-{wanted}"), FRONTDESK, &ours)?;
+        outcome.keep(&format!("growth-{wanted}"), YARDSTICK, &yardstick)?;
+        // An axis of powers of ten has no zero.
+        let at = (*wanted).max(1000) as f64;
+        rates.push((at, Spread::of(ours.iter().map(Sample::rate))));
+        delays.push((at, Spread::of(ours.iter().map(|sample| sample.p99))));
+        log.push((at, Spread::of(yardstick.iter().map(Sample::rate))));
+    }
+    let rows = GROWTH[..points].iter().zip(rates.iter().zip(delays.iter().zip(&log)));
+    outcome.tables.push(Table {
+        name: "submissions-growth".into(),
+        title: "The contact form, by what is in the inbox already".into(),
+        note: "64 visitors at a time. All of them have fingerprints that still count and a delivery that was made.".into(),
+        columns: vec![
+            Column::new("kept a second", Unit::Count),
+            Column::new("p99", Unit::Micros),
+            Column::new("the yardstick meanwhile", Unit::Count),
+        ],
+        rows: rows
+            .map(|(rows, ((_, rate), ((_, delay), (_, log))))| Row::new(Unit::Count.write(*rows as f64), [*rate, *delay, *log]))
+            .collect(),
+        plotted: None,
+    });
+    outcome.curves.push(Curve {
+        name: "submissions-growth-rate".into(),
+        title: "Kept a second, by what is in the inbox already (1,000 stands for none)".into(),
+        x: "submissions in the inbox".into(),
+        y: Column::new("kept a second", Unit::Count),
+        log_y: true,
+        lines: vec![
+            Line { label: FRONTDESK.into(), points: rates },
+            Line { label: "yardstick meanwhile".into(), points: log },
+        ],
+    });
+    outcome.curves.push(Curve {
+        name: "submissions-growth-p99".into(),
+        title: "p99, by what is in the inbox already (1,000 stands for none)".into(),
+        x: "submissions in the inbox".into(),
+        y: Column::new("p99", Unit::Micros),
+        log_y: true,
+        lines: vec![Line { label: FRONTDESK.into(), points: delays }],
+    });
+    Ok(())
+}
+
+/// One round. What was acknowledged must be there afterwards.
+fn measure(bench: &Bench, running: &Running, form: Form, connections: usize, number: u64) -> Result<Sample> {
+    let Running { peer, kept, .. } = running;
+    let count = || kept.as_ref().map(|kept| kept(bench, peer)).transpose();
+    let before = count()?;
+    let answer = http::ask(peer.address, &one(form))?;
+    ensure!(is_right(&answer), "{} answers a submission with {}", peer.name, answer.status);
+    let (expected, acknowledged) = (Expected::like(&answer), AtomicU64::new(0));
+    let load = Load {
+        machine: bench.machine,
+        cores: Cores::Generator,
+        connections,
+        warm_up: bench.warm_up,
+        length: bench.length,
+    };
+    let sample = load::run(&load, peer.address, peer.process(), |first, _| {
+        Visitors::new(form, &expected, &acknowledged, number, first)
+    })?;
+    // The last ones were sent, and nobody has waited for their answers.
+    std::thread::sleep(Duration::from_millis(500));
+    if let (Some(before), Some(after)) = (before, count()?) {
+        let (acknowledged, kept) = (acknowledged.load(Relaxed), after - before);
+        let most = acknowledged + connections as u64 + 1;
+        ensure!(
+            (acknowledged..=most).contains(&kept),
+            "{} has acknowledged {acknowledged} submissions and kept {kept}",
+            peer.name
+        );
+    }
+    Ok(sample)
+}
+
+/// Directus says nothing at all; everybody else says the same.
+fn is_right(answer: &Answer) -> bool {
+    answer.status == 204 || (answer.status == 200 && answer.body == b"{\"ok\":true}")
+}
+
+/// How long it takes to sync 64 KiB that are overwritten, in microseconds: the median of 50.
+fn one_sync(bench: &Bench) -> Result<f64> {
+    const LENGTH: usize = 64 * 1024;
+    const PLACES: u64 = 64;
+    let path = bench.out.join("sync.tmp");
+    let file = OpenOptions::new().create(true).write(true).truncate(true).open(&path)?;
+    let bytes = vec![1; LENGTH];
+    for place in 0..PLACES {
+        file.write_all_at(&bytes, place * LENGTH as u64)?;
+    }
+    file.sync_all()?;
+    let mut took = Vec::new();
+    for number in 0..50 {
+        file.write_all_at(&bytes, (number % PLACES) * LENGTH as u64)?;
+        let began = Instant::now();
+        file.sync_data()?;
+        took.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    std::fs::remove_file(&path)?;
+    Ok(Spread::of(took).median)
+}
+
+/// The starter site, once for each channel.
+#[derive(Clone)]
+struct Site {
+    folder: std::rc::Rc<TempDir>,
+}
+
+impl Site {
+    fn new(bench: &Bench) -> Result<Self> {
+        let folder = tempfile::tempdir_in(&bench.out)?;
+        let site = Self { folder: folder.into() };
+        for channel in [Channel::Dead, Channel::Maildir] {
+            let path = site.of(channel);
+            let copied =
+                Command::new("cp").arg("-r").arg(bench.repository.join("starter")).arg(&path).status()?;
+            ensure!(copied.success(), "the starter site cannot be copied");
+            let file = path.join("frontdesk.toml");
+            let text = std::fs::read_to_string(&file)?;
+            std::fs::write(
+                &file,
+                format!("{text}\n[[channel]]\nname = \"team\"\n{}", channel.configuration()),
+            )?;
+        }
+        Ok(site)
+    }
+
+    fn of(&self, channel: Channel) -> PathBuf {
+        self.folder.path().join(if channel == Channel::Dead { "dead" } else { "maildir" })
+    }
+}
+
+fn start_frontdesk(bench: &Bench, site: &Site, name: &'static str, channel: Channel) -> Result<Running> {
+    let folder = tempfile::tempdir_in(&bench.out)?;
+    let data = folder.path().join("data");
+    start_frontdesk_in(bench, site, name, channel, data, Some(folder))
+}
+
+/// With limits that count and refuse nobody, and with sources that a proxy names.
+fn start_frontdesk_in(
+    bench: &Bench,
+    site: &Site,
+    name: &'static str,
+    channel: Channel,
+    data: PathBuf,
+    folder: Option<TempDir>,
+) -> Result<Running> {
+    let site = site.of(channel);
+    let mut options =
+        frontdesk::Options::new(name, &site).set("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
+    for window in [
+        "PER_MINUTE",
+        "PER_HOUR",
+        "NETWORK_PER_MINUTE",
+        "NETWORK_PER_HOUR",
+        "FORM_PER_MINUTE",
+        "FORM_PER_HOUR",
+    ] {
+        options = options.set(&format!("FRONTDESK_LIMITS__{window}"), QUOTA);
+    }
+    options.data = Some(data.clone());
+    let peer = frontdesk::start(bench, &options)?;
+    let kept = move |bench: &Bench, _: &Peer| kept_by_frontdesk(bench, &site, &data);
+    Ok(Running { peer, kept: Some(Box::new(kept)), _data: folder })
+}
+
+/// As the operator is told.
+fn kept_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
+    let mut command = Command::new(&bench.frontdesk);
+    command.args(["inbox", "stats", "--json", "--site"]).arg(site).arg("--data-dir").arg(data);
+    let output = command.output().context("frontdesk inbox cannot be run")?;
+    ensure!(output.status.success(), "frontdesk inbox: {}", String::from_utf8_lossy(&output.stderr));
+    let stats: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let by_status = stats["by_status"].as_object().context("the inbox is not counted by status")?;
+    Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
+}
+
+fn start_log(bench: &Bench, name: &'static str, growth: Growth, like: &[u8]) -> Result<Running> {
+    let peer = log::start(bench, name, growth, like, tempfile::tempdir_in(&bench.out)?)?;
+    let kept: Count = Box::new(|_, peer| log::kept(peer.folder()));
+    Ok(Running { peer, kept: (growth == Growth::Appended).then_some(kept), _data: None })
+}
+
+fn start_handler(bench: &Bench, start: fn(&Bench, TempDir) -> Result<Peer>) -> Result<Running> {
+    let peer = start(bench, tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?)?;
+    Ok(Running { peer, kept: Some(Box::new(|_, peer| forms::kept(peer.folder()))), _data: None })
+}
+
+/// Puts submissions into an inbox that is closed, from as many as it has been given to as many as there shall be.
+fn fill(data: &Path, from: u64, to: u64) -> Result<()> {
+    let message = "word ".repeat(100);
+    let now = jiff::Timestamp::now().as_millisecond();
+    let (first, tomorrow) = (now - 60 * 24 * 3_600_000, now + 24 * 3_600_000);
+    let statements = format!(
+        "PRAGMA synchronous = off; PRAGMA foreign_keys = off; PRAGMA cache_size = -262144; BEGIN;
+         CREATE TEMP TABLE new AS
+           WITH RECURSIVE n (i) AS (SELECT {from} + 1 UNION ALL SELECT i + 1 FROM n WHERE i < {to})
+           SELECT i, CAST(char(1) || printf('%015d', i) AS BLOB) AS id FROM n;
+         INSERT INTO submission (id, form, received_at, fields, source, sender, score)
+           SELECT id, 'contact', {first} + i, '{{\"name\":\"Ada\",\"email\":\"a' || i || '@example.com\",\"message\":\"{message}' || i || '\"}}',
+             randomblob(16), randomblob(16), 0 FROM new;
+         INSERT INTO delivery (submission, channel, state, attempts) SELECT id, 'team', 'delivered', 1 FROM new;
+         INSERT INTO fingerprint (key, submission, expires_at)
+           SELECT randomblob(16) AS key, id, {tomorrow} + i / 1000 FROM new ORDER BY key;
+         COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
+    );
+    forms::sqlite(&data.join("inbox.sqlite"), &statements).map(drop)
+}
