@@ -111,10 +111,19 @@ fn the_files_that_the_documents_name_are_there() {
     for document in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md"] {
         let text = std::fs::read_to_string(root().join(document)).expect("it is there");
         for name in text.split('`').skip(1).step_by(2) {
-            let is_ours =
-                ["src/", "tests/", "theme/", "site/", "starter/", "scripts/", "migrations/", "fuzz/", "bench/"]
-                    .iter()
-                    .any(|folder| name.starts_with(folder));
+            let is_ours = [
+                "src/",
+                "tests/",
+                "theme/",
+                "site/",
+                "starter/",
+                "scripts/",
+                "migrations/",
+                "fuzz/",
+                "bench/",
+            ]
+            .iter()
+            .any(|folder| name.starts_with(folder));
             if is_ours && !name.contains(['*', '{', ' ', '<']) {
                 assert!(root().join(name).exists(), "{document} names {name}");
             }
