@@ -77,7 +77,7 @@ const RESOURCES: [(&str, &str, Build); 11] = [
     ("/agents.md", MARKDOWN, |site, options| Some(agents::build(site.pages(), options))),
     ("/openapi.json", "application/json", |site, options| Some(openapi::build(site.pages(), options))),
     ("/sitemap-index.xml", XML, |site, options| Some(sitemap::index(site.pages(), options))),
-    ("/sitemap.xml", XML, |site, options| Some(sitemap::urls(site.pages(), options))),
+    ("/sitemap.xml", XML, |site, options| Some(sitemap::urls(sitemap::parts(site.pages())[0].1, options))),
     ("/sitemap.md", MARKDOWN, |site, options| Some(sitemap::markdown(site.pages(), options))),
     ("/robots.txt", TEXT, |_, options| Some(robots::build(options))),
     ("/blog/rss.xml", "application/rss+xml", |site, options| Some(feed::build(site.pages(), options))),
@@ -105,6 +105,14 @@ pub fn add(site: &mut Site, options: &Options) {
         if let Some(file) = file {
             site.insert_resource(path, file);
         }
+    }
+    let further: Vec<(String, File)> = sitemap::parts(site.pages())
+        .into_iter()
+        .skip(1)
+        .map(|(path, pages)| (path, File::new(XML, Cache::Revalidate, sitemap::urls(pages, options))))
+        .collect();
+    for (path, file) in further {
+        site.insert_resource(&path, file);
     }
 }
 

@@ -41,10 +41,28 @@ pub struct Rendered {
 pub struct Consulted {
     links: Vec<Box<str>>,
     /// Of all answers.
-    answers: Hasher,
+    answers: Option<Hash>,
 }
 
 impl Consulted {
+    /// Whether the catalog answers the same now.
+    pub fn holds(&self, place: Place<'_>, catalog: &Catalog) -> bool {
+        let mut now = Consultation::default();
+        for link in &self.links {
+            now.resolve(catalog, place, link);
+        }
+        now.end().answers == self.answers
+    }
+}
+
+/// The catalog is asked, and what is said is noted.
+#[derive(Default)]
+struct Consultation {
+    links: Vec<Box<str>>,
+    answers: Hasher,
+}
+
+impl Consultation {
     fn resolve(&mut self, catalog: &Catalog, place: Place<'_>, link: &str) -> Resolved {
         let resolved = catalog.resolve(place, link);
         // What leads elsewhere does so whatever the catalog says.
@@ -57,13 +75,8 @@ impl Consulted {
         resolved
     }
 
-    /// Whether the catalog answers the same now.
-    pub fn holds(&self, place: Place<'_>, catalog: &Catalog) -> bool {
-        let mut now = Self::default();
-        for link in &self.links {
-            now.resolve(catalog, place, link);
-        }
-        now.links.len() == self.links.len() && now.answers.finalize() == self.answers.finalize()
+    fn end(self) -> Consulted {
+        Consulted { links: self.links, answers: Some(self.answers.finalize()) }
     }
 }
 
@@ -119,6 +132,7 @@ pub fn render(
         verbatim: Vec::new(),
         tables: 0,
         anchorizer: Anchorizer::new(),
+        consultation: Consultation::default(),
         rendered: Rendered::default(),
     };
     let nodes: Vec<Node<'_>> = root.descendants().collect();
@@ -127,6 +141,7 @@ pub fn render(
     }
     work.reference_definitions();
     let mut rendered = std::mem::take(&mut work.rendered);
+    rendered.consulted = std::mem::take(&mut work.consultation).end();
     rendered.markdown = work.source.edited(std::mem::take(&mut work.edits));
     let headings = Headings(Mutex::new(rendered.headings.clone().into_iter()));
     let mut plugins = Plugins::default();
@@ -169,6 +184,7 @@ struct Work<'a, 'b> {
     /// How many tables there were so far: each is a region with a name of its own.
     tables: usize,
     anchorizer: Anchorizer,
+    consultation: Consultation,
     rendered: Rendered,
 }
 
@@ -329,7 +345,7 @@ impl<'a> Work<'a, '_> {
 
     /// The link for HTML and for Markdown; notes where it leads.
     fn resolve(&mut self, url: &str, line: usize) -> (String, String) {
-        let resolved = self.rendered.consulted.resolve(self.catalog, self.place, url);
+        let resolved = self.consultation.resolve(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
             self.rendered.links.push((target, self.first_line + line - 1));
         }
@@ -384,7 +400,7 @@ impl<'a> Work<'a, '_> {
             };
             if let Some(found) = destination(&line[after..]) {
                 let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
-                let absolute = self.rendered.consulted.resolve(self.catalog, self.place, &raw).absolute;
+                let absolute = self.consultation.resolve(self.catalog, self.place, &raw).absolute;
                 if absolute != raw {
                     self.edits
                         .push((start + after + found.start..start + after + found.end, written(&absolute)));

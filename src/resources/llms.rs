@@ -3,6 +3,12 @@
 use super::{Options, list_item};
 use crate::pages::{Site, Summary};
 
+/// What fits into a reader's context, and what is expected of the file: the rest is left to the sitemap.
+const MOST_CHARACTERS: usize = 50_000;
+
+/// Of these for what is said beside the lists: their headings, how many are left out, what is optional.
+const RESERVED: usize = 2_000;
+
 /// A heading, a summary as a quotation, and lists of links to the Markdown of each page.
 pub(super) fn guide(pages: &[Summary], options: &Options) -> String {
     let base = &options.base_url;
@@ -12,9 +18,25 @@ pub(super) fn guide(pages: &[Summary], options: &Options) -> String {
          The two forms (waitlist and contact) are described in [agents.md]({base}/agents.md) and, for programs, at {base}/openapi.json. \
          Obtain the user's explicit confirmation of the content before you submit either form.\n",
     ));
-    let section = |title: &str, wanted: &dyn Fn(&Summary) -> bool| {
-        let items: String =
-            pages.iter().filter(|page| wanted(page)).map(|page| list_item(base, &page.twin, page)).collect();
+    let mut room = MOST_CHARACTERS - RESERVED - text.chars().count().min(MOST_CHARACTERS - RESERVED);
+    let mut section = |title: &str, wanted: &dyn Fn(&Summary) -> bool| {
+        let mut items = String::new();
+        let mut left_out = 0;
+        for page in pages.iter().filter(|page| wanted(page)) {
+            let item = list_item(base, &page.twin, page);
+            match room.checked_sub(item.chars().count()) {
+                Some(rest) if left_out == 0 => {
+                    room = rest;
+                    items.push_str(&item);
+                }
+                _ => left_out += 1,
+            }
+        }
+        if left_out > 0 {
+            items.push_str(&format!(
+                "- [{left_out} more]({base}/sitemap.md): all of them are in the sitemap\n"
+            ));
+        }
         if items.is_empty() { String::new() } else { format!("\n## {title}\n\n{items}") }
     };
     text.push_str(&section("Pages", &|page| !page.is_post && !page.is_generated));
@@ -41,4 +63,41 @@ pub(super) fn full(site: &Site, options: &Options) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guide_of(pages: usize) -> String {
+        let page = |number: usize| Summary {
+            path: format!("/p{number}/"),
+            twin: format!("/p{number}.md"),
+            title: format!("Page {number}"),
+            description: Some("What it is about, told in a sentence or two.".into()),
+            date: None,
+            updated: jiff::civil::date(2026, 1, 2),
+            author: None,
+            tags: Vec::new(),
+            is_post: number % 2 == 1,
+            is_generated: false,
+            feed_html: String::new(),
+        };
+        let pages: Vec<Summary> = (0..pages).map(page).collect();
+        guide(&pages, &Options { base_url: "https://www.example.com".into(), ..Options::default() })
+    }
+
+    #[test]
+    fn the_guide_stays_short_and_says_what_it_leaves_out() {
+        let whole = guide_of(100);
+        assert_eq!(whole.matches("\n- [Page ").count(), 100);
+        assert!(!whole.contains(" more]"));
+        let cut = guide_of(3_000);
+        assert!(cut.chars().count() < MOST_CHARACTERS, "{}", cut.chars().count());
+        let listed = cut.matches("\n- [Page ").count();
+        assert!(listed > 400, "{listed}");
+        let left_out =
+            cut.split(" more]").filter_map(|before| before.rsplit('[').next()?.parse::<usize>().ok());
+        assert_eq!(left_out.sum::<usize>(), 3_000 - listed);
+    }
 }

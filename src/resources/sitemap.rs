@@ -10,21 +10,44 @@ type Section = fn(&Summary) -> bool;
 
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
-/// The index: one sitemap, changed when its newest page was.
-pub(super) fn index(pages: &[Summary], options: &Options) -> String {
-    let latest = pages.iter().map(|page| page.updated).max().unwrap_or(options.today);
-    let location = xml(&format!("{}/sitemap.xml", options.base_url));
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n  <sitemap>\n    <loc>{location}</loc>\n    <lastmod>{latest}</lastmod>\n  </sitemap>\n</sitemapindex>\n"
-    )
+/// How many addresses one file may have (sitemaps.org, "Using Sitemap index files").
+const MOST_ADDRESSES: usize = 50_000;
+
+/// Where the sitemaps are, the first one included, and the pages of each.
+pub(super) fn parts(pages: &[Summary]) -> Vec<(String, &[Summary])> {
+    let parts = pages.len().div_ceil(MOST_ADDRESSES).max(1);
+    (0..parts)
+        .map(|part| {
+            let path =
+                if part == 0 { "/sitemap.xml".to_owned() } else { format!("/sitemap-{}.xml", part + 1) };
+            let end = pages.len().min((part + 1) * MOST_ADDRESSES);
+            (path, &pages[part * MOST_ADDRESSES..end])
+        })
+        .collect()
 }
 
-/// Every page with the date of its last change.
+/// The index: every sitemap, changed when its newest page was.
+pub(super) fn index(pages: &[Summary], options: &Options) -> String {
+    let mut text =
+        format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
+    for (path, pages) in parts(pages) {
+        let latest = pages.iter().map(|page| page.updated).max().unwrap_or(options.today);
+        let location = xml(&format!("{}{path}", options.base_url));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "  <sitemap>\n    <loc>{location}</loc>\n    <lastmod>{latest}</lastmod>\n  </sitemap>"
+        );
+    }
+    text.push_str("</sitemapindex>\n");
+    text
+}
+
+/// These pages with the date of their last change; [`parts`] says which belong together.
 pub(super) fn urls(pages: &[Summary], options: &Options) -> String {
     let mut text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n");
     for page in pages {
         let location = xml(&format!("{}{}", options.base_url, page.path));
-        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "  <url>\n    <loc>{location}</loc>\n    <lastmod>{}</lastmod>\n  </url>",
@@ -55,4 +78,38 @@ pub(super) fn markdown(pages: &[Summary], options: &Options) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sitemap_has_more_addresses_than_it_may() {
+        let page = Summary {
+            path: "/x/".into(),
+            twin: "/x.md".into(),
+            title: "X".into(),
+            description: None,
+            date: None,
+            updated: jiff::civil::date(2026, 1, 2),
+            author: None,
+            tags: Vec::new(),
+            is_post: false,
+            is_generated: false,
+            feed_html: String::new(),
+        };
+        let options = Options { base_url: "https://www.example.com".into(), ..Options::default() };
+        for (pages, expected) in
+            [(0, vec![0]), (1, vec![1]), (50_000, vec![50_000]), (50_001, vec![50_000, 1])]
+        {
+            let pages = vec![page.clone(); pages];
+            let sizes: Vec<usize> = parts(&pages).iter().map(|(_, pages)| pages.len()).collect();
+            assert_eq!(sizes, expected);
+            let index = index(&pages, &options);
+            assert_eq!(index.matches("<sitemap>").count(), expected.len());
+            let second = "https://www.example.com/sitemap-2.xml";
+            assert_eq!(index.contains(second), expected.len() > 1, "{index}");
+        }
+    }
 }
