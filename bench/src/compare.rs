@@ -48,9 +48,11 @@ impl Rounds {
 }
 
 /// How many times as many answers `one` gives as `other`, on one core: a second where both were at their limit, or for a second
-/// of processor time where the load generator was at its own. The second value says which.
+/// of processor time where the load generator was at its own, or something else took the core. The second value says which.
 pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
-    if one.is_limited_by_the_generator() || other.is_limited_by_the_generator() {
+    let was_at_its_limit =
+        |rounds: &Rounds| !rounds.is_limited_by_the_generator() && !rounds.were_disturbed();
+    if !was_at_its_limit(one) || !was_at_its_limit(other) {
         (Spread::of_ratios(&one.capacities(), &other.capacities()), "for the same processor time")
     } else {
         (Spread::of_ratios(&one.rates(), &other.rates()), "in the same time")
@@ -112,6 +114,12 @@ mod tests {
     fn servers_at_their_limit_are_compared_by_the_clock() {
         let (ratio, by) = ratio(&rounds(200, 1.0, 0.9), &rounds(100, 1.0, 0.5));
         assert_eq!((ratio.median, by), (2.0, "in the same time"));
+    }
+
+    #[test]
+    fn where_the_core_was_shared_processor_time_decides() {
+        let (ratio, by) = ratio(&rounds(200, 0.5, 0.6), &rounds(100, 1.0, 0.5));
+        assert_eq!((ratio.median, by), (4.0, "for the same processor time"));
     }
 
     #[test]
