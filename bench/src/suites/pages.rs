@@ -314,26 +314,29 @@ fn keep_the_faster_nginx(bench: &Bench, entrants: &mut Vec<Entrant<'_>>) -> Resu
     Ok(Some(faster))
 }
 
-/// frontdesk on one core and on both. The load generator has a core of its own in neither case, so that what is compared is answers for
-/// processor time, of the busiest thread: it would be the first at its limit.
+/// frontdesk on one core and on both, with as many connections for each core. The load generator has a core of its own in neither case,
+/// so that what is compared is answers for processor time, of the busiest thread: it would be the first at its limit.
 fn both_cores(bench: &Bench, site: &std::path::Path, files: &Files, outcome: &mut Outcome) -> Result<()> {
     let request = get(Asker::Browser, SMALL.path, "identity", None);
-    let load = Load { cores: Cores::Both, ..load(bench) };
-    let start = |label: &str, cores| frontdesk::start(bench, &frontdesk::Options::new(label, site).on(cores));
+    let start = |label: &str, cores| -> Result<(Peer, Load)> {
+        let peer = frontdesk::start(bench, &frontdesk::Options::new(label, site).on(cores))?;
+        let connections = CONNECTIONS * bench.machine.numbers(cores).len();
+        Ok((peer, Load { cores: Cores::Both, connections, ..load(bench) }))
+    };
     let peers = [start("one core", Cores::Servers)?, start("both cores", Cores::Both)?];
     let mut rounds = Vec::new();
     let seen = interleave(
         bench.rounds,
         &peers,
-        |peer| peer.name.clone(),
-        |peer| {
+        |(peer, _)| peer.name.clone(),
+        |(peer, load)| {
             let answer = ask(peer.address, &request)?;
             ensure!(answer.body == files.body(SMALL.file, None)?, "frontdesk answers with another body");
             let exchange = [(request.clone(), Expected::like(&answer))];
-            load::run(&load, peer.address, peer.process(), |_, count| Cycle::new(&exchange, count))
+            load::run(load, peer.address, peer.process(), |_, count| Cycle::new(&exchange, count))
         },
     )?;
-    for (peer, samples) in peers.iter().zip(seen) {
+    for ((peer, _), samples) in peers.iter().zip(seen) {
         outcome.keep("both-cores", &peer.name, &samples)?;
         rounds.push(Rounds { label: peer.name.clone(), samples });
     }
@@ -357,7 +360,7 @@ fn both_cores(bench: &Bench, site: &std::path::Path, files: &Files, outcome: &mu
     outcome.tables.push(Table {
         name: "pages-both-cores".into(),
         title: "HTML, 1 KB, one core and both".into(),
-        note: "The load generator shares both cores with the server, so that answers a second do not say what the server could do. What its \
+        note: "With 64 connections for each core. The load generator shares both cores with the server, so that answers a second do not say what the server could do. What its \
                busiest thread used of its core does: at that rate it would be at its limit."
             .into(),
         columns: vec![
