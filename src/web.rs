@@ -22,6 +22,7 @@ mod protocol;
 mod proxy;
 mod request_id;
 mod router;
+mod share;
 mod socket;
 mod source;
 pub mod tls;
@@ -246,10 +247,11 @@ pub struct Live {
 pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stop: &watch::Receiver<bool>) -> io::Result<()> {
     let connections = Arc::new(source::Connections::default());
     let mut threads = Vec::new();
-    for number in 0..desk.live.load().options.workers.max(1) {
+    let shares = share::among(desk.live.load().options.workers.max(1));
+    for (number, share) in shares.into_iter().enumerate() {
         let (desk, public, stop, connections) =
             (desk.clone(), sockets.public()?, stop.clone(), connections.clone());
-        let run = move || listener::run(Worker::new(&desk), public, connections, stop);
+        let run = move || listener::run(Worker::new(&desk), public, connections, share, stop);
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();

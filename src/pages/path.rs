@@ -47,14 +47,20 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
 
 /// Whether nothing is encoded or ambiguous, as in most requests. No segment begins with a dot, so that none is one.
 fn is_plain(path: &[u8]) -> bool {
-    let mut before = 0;
-    path.iter().all(|byte| {
-        let is_plain = matches!(byte, b'!'..=b'~') && !matches!(byte, b'%' | b'\\');
-        let begins_plainly = before != b'/' || !matches!(byte, b'/' | b'.');
-        before = *byte;
-        is_plain && begins_plainly
-    })
+    path.iter().all(|byte| PLAIN[usize::from(*byte)])
+        && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))
 }
+
+/// Whether a byte stands for itself and nothing else.
+const PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        table[byte as usize] = byte != b'%' && byte != b'\\';
+        byte += 1;
+    }
+    table
+};
 
 /// Percent-decodes once; an encoded slash is refused, because it would become one that separates.
 pub(super) fn unescape(path: &str) -> Result<String, PathError> {

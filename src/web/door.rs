@@ -10,8 +10,9 @@ use tokio::sync::watch;
 use super::connection::{Observed, keep_watch, last_request};
 use super::metrics::Shed;
 use super::protocol::{Protocol, Rewound, tell};
-use super::socket::{Peer, Scheme, Stream};
-use super::source::{Place, is_trusted};
+use super::share::Accepted;
+use super::socket::{Peer, Scheme};
+use super::source::is_trusted;
 use super::visit::Visit;
 use super::{Options, Worker, http1, http2, proxy, tls};
 
@@ -21,10 +22,7 @@ const PROXY_IDLE: Duration = Duration::from_secs(75);
 /// Answers one connection's requests until it ends, is idle for too long or the server stops.
 pub(super) async fn attend(
     worker: &Worker,
-    scheme: Scheme,
-    mut stream: Stream,
-    mut peer: Peer,
-    mut place: Place,
+    Accepted { scheme, mut stream, mut peer, mut place }: Accepted,
     stop: watch::Receiver<bool>,
 ) {
     let desk = &worker.desk;

@@ -7,13 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use tokio::runtime::LocalOptions;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
-use tokio::task::LocalSet;
 
 use super::metrics::Shed;
+use super::share::{Accepted, Handed, Seat, Share};
 use super::socket::{Listener, Scheme, Socket};
 use super::source::Connections;
 use super::{Worker, door};
+
+/// So many connections get their turn before the kernel is asked which others are ready: to ask costs as much as a third of an
+/// answer, and they are answered in microseconds.
+const TURNS: u32 = 256;
 
 /// Without memory accepting fails at once, again and again; this long it is left alone.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
@@ -23,24 +29,35 @@ pub(super) fn run(
     worker: Worker,
     sockets: Vec<(Scheme, Socket)>,
     connections: Arc<Connections>,
+    (share, mut handed): (Share, UnboundedReceiver<Handed>),
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    LocalSet::new().block_on(&runtime, async move {
-        let worker = Rc::new(worker);
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().event_interval(TURNS).build_local(LocalOptions::default())?;
+    runtime.block_on(async move {
         let (alive, mut ended) = watch::channel(());
-        let alive = Rc::new(alive);
+        let crew = Rc::new(Crew { worker, stop, _alive: alive });
         let mut accepting = Vec::new();
         for (scheme, socket) in sockets {
             let listener = socket.into_listener()?;
-            let (worker, connections, stop, alive) =
-                (worker.clone(), connections.clone(), stop.clone(), alive.clone());
+            let (crew, connections, share) = (crew.clone(), connections.clone(), share.clone());
             accepting.push(tokio::task::spawn_local(async move {
                 // The socket closes with the loop, so that the balancer or the kernel sends nobody here any more.
-                accept(&worker, scheme, &listener, &connections, &stop, &alive).await;
+                accept(&crew, scheme, &listener, &connections, &share).await;
             }));
         }
-        drop(alive);
+        drop(share);
+        let taking = crew.clone();
+        accepting.push(tokio::task::spawn_local(async move {
+            // Ends when no worker accepts any more: whoever was handed over before is served.
+            while let Some(handed) = handed.recv().await {
+                if let Ok((accepted, seat)) = handed.take() {
+                    taking.attend(accepted, seat);
+                }
+            }
+        }));
+        let desk = crew.worker.desk.clone();
+        drop(crew);
         for accepting in accepting {
             // A connection that fails takes nothing else with it; a loop that does would leave a worker that serves nobody.
             if let Err(error) = accepting.await
@@ -49,25 +66,43 @@ pub(super) fn run(
                 std::panic::resume_unwind(error.into_panic());
             }
         }
-        let grace = worker.desk.live.load().options.shutdown_grace;
+        let grace = desk.live.load().options.shutdown_grace;
         // It changes, to nothing, when the last connection has ended.
         let _ = tokio::time::timeout(grace, async { while ended.changed().await.is_ok() {} }).await;
         Ok(())
     })
 }
 
-/// Accepts until told to stop. Each connection holds `alive` for as long as it lasts.
+/// What this thread's connections have in common.
+struct Crew {
+    worker: Worker,
+    stop: watch::Receiver<bool>,
+    /// Each connection holds this as long as it lasts.
+    _alive: watch::Sender<()>,
+}
+
+impl Crew {
+    /// Serves a connection until it ends.
+    fn attend(self: &Rc<Self>, accepted: Accepted, seat: Seat) {
+        let crew = self.clone();
+        tokio::task::spawn_local(async move {
+            door::attend(&crew.worker, accepted, crew.stop.clone()).await;
+            drop(seat);
+        });
+    }
+}
+
+/// Accepts until told to stop.
 async fn accept(
-    worker: &Rc<Worker>,
+    crew: &Rc<Crew>,
     scheme: Scheme,
     listener: &Listener,
     connections: &Arc<Connections>,
-    stop: &watch::Receiver<bool>,
-    alive: &Rc<watch::Sender<()>>,
+    share: &Share,
 ) {
-    let desk = &worker.desk;
+    let desk = &crew.worker.desk;
     let mut reserve = Reserve::new();
-    let mut stopping = stop.clone();
+    let mut stopping = crew.stop.clone();
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
@@ -87,11 +122,9 @@ async fn accept(
                         continue;
                     }
                 };
-                let (worker, stop, alive) = (worker.clone(), stop.clone(), alive.clone());
-                tokio::task::spawn_local(async move {
-                    door::attend(&worker, scheme, stream, peer, place, stop).await;
-                    drop(alive);
-                });
+                if let Some((accepted, seat)) = share.keep(Accepted { scheme, stream, peer, place }) {
+                    crew.attend(accepted, seat);
+                }
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {

@@ -87,7 +87,8 @@ async fn route(
         Err(error) => return (bad_request(&error.to_string()), NONE),
     };
     match form_at(&path) {
-        Some(form) => (post_form::answer(desk, live, form, peer, head, body).await, FORM),
+        // Boxed, because it is large, and every request's future would be.
+        Some(form) => (Box::pin(post_form::answer(desk, live, form, peer, head, body)).await, FORM),
         // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
         None => get_page::answer(&live.site, &path, head),
     }

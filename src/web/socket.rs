@@ -254,7 +254,32 @@ pub(super) enum Stream {
     Unix(tokio::net::UnixStream),
 }
 
+/// A connection that no thread waits for.
+#[derive(Debug)]
+pub(super) enum IdleStream {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl IdleStream {
+    /// For the runtime that is entered.
+    pub(super) fn into_stream(self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(stream) => tokio::net::TcpStream::from_std(stream).map(Stream::Tcp),
+            Self::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Stream::Unix),
+        }
+    }
+}
+
 impl Stream {
+    /// Takes it away from its runtime.
+    pub(super) fn into_idle(self) -> io::Result<IdleStream> {
+        match self {
+            Self::Tcp(stream) => stream.into_std().map(IdleStream::Tcp),
+            Self::Unix(stream) => stream.into_std().map(IdleStream::Unix),
+        }
+    }
+
     /// Waits for the first byte and leaves it to be read. None on a Unix socket, which cannot be asked, and at the end.
     pub(super) async fn first_byte(&self) -> io::Result<Option<u8>> {
         match self {

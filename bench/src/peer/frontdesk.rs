@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Result;
 
 use super::{Peer, folder, workers};
 use crate::Bench;
 use crate::cores::Cores;
+use crate::process;
 
 /// How it is started.
 #[derive(Debug, Clone)]
@@ -66,11 +68,27 @@ pub fn start(bench: &Bench, options: &Options) -> Result<Peer> {
     command.envs(options.environment.iter().map(|(name, value)| (name, value)));
     let wants_tls = options.environment.iter().any(|(name, _)| name == "FRONTDESK_TLS__LISTEN");
     let (mut public, mut secure) = (None, None);
-    Peer::start_and_listen(bench, &options.name, options.cores, &command, own, |line| {
+    let peer = Peer::start_and_listen(bench, &options.name, options.cores, &command, own, |line| {
         public = public.or(address(line, "listening on http://"));
         secure = secure.or(address(line, "listening on https://"));
         public.filter(|_| secure.is_some() || !wants_tls).map(|public| (public, secure))
-    })
+    })?;
+    settle(&peer);
+    Ok(peer)
+}
+
+/// Waits until strong encodings are made, which take the place of quick ones: a page's compressed bytes change with them.
+fn settle(peer: &Peer) {
+    let spent = || process::usage(peer.process()).total();
+    let mut before = spent();
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(300));
+        let now = spent();
+        if now.saturating_sub(before) < 6_000_000 {
+            return;
+        }
+        before = now;
+    }
 }
 
 fn address(line: &str, before: &str) -> Option<SocketAddr> {
