@@ -11,7 +11,7 @@ use super::connection::{Observed, keep_watch, last_request};
 use super::metrics::Shed;
 use super::protocol::{Protocol, Rewound, tell};
 use super::share::Accepted;
-use super::socket::{Peer, Scheme};
+use super::socket::{Peer, Scheme, Stream};
 use super::source::is_trusted;
 use super::visit::Visit;
 use super::{Options, Worker, http1, http2, proxy, tls};
@@ -29,7 +29,8 @@ pub(super) async fn attend(
     let _open = desk.metrics.connection();
     let options = desk.live.load().options.clone();
     if options.proxy_protocol && is_trusted(&options, peer) {
-        let header = tokio::time::timeout(options.first_byte_timeout, proxy::read(&mut stream)).await;
+        let header = Box::pin(proxy::read(&mut stream));
+        let header = tokio::time::timeout(options.first_byte_timeout, header).await;
         if header.is_err() {
             desk.metrics.shed(Shed::FirstByte);
         }
@@ -48,20 +49,11 @@ pub(super) async fn attend(
     } else {
         options
     };
-    let visit = Visit { worker, options: options.clone(), scheme, peer, stop };
+    let visit = Visit { worker, options, scheme, peer, stop };
     match scheme {
         Scheme::Http => visit.serve_cleartext(stream).await,
-        Scheme::Https => {
-            let Some(tls) = &desk.tls else { return };
-            match tls.accept(stream, &options).await {
-                Ok(Some(stream)) => {
-                    let protocol = tls::protocol(&stream);
-                    visit.serve(stream, protocol).await;
-                }
-                Ok(None) => {}
-                Err(reason) => desk.metrics.shed(reason),
-            }
-        }
+        // Boxed, as is what seldom comes below: a connection that waits takes as much memory as the largest of its states.
+        Scheme::Https => Box::pin(visit.serve_tls(stream)).await,
     }
 }
 
@@ -86,6 +78,18 @@ impl Visit<'_> {
             // The peer is gone.
             Ok(Err(_)) => {}
             // Nothing was said, or too slowly.
+            Err(reason) => self.worker.desk.metrics.shed(reason),
+        }
+    }
+
+    async fn serve_tls(self, stream: Stream) {
+        let Some(tls) = &self.worker.desk.tls else { return };
+        match tls.accept(stream, &self.options).await {
+            Ok(Some(stream)) => {
+                let protocol = tls::protocol(&stream);
+                self.serve(stream, protocol).await;
+            }
+            Ok(None) => {}
             Err(reason) => self.worker.desk.metrics.shed(reason),
         }
     }

@@ -358,9 +358,10 @@ fn forget_kept(data: &Path) {
     }
 }
 
-/// Names and contents of all files.
+/// Names and contents of all files. The folder beside them has encodings of pages, which a server makes when it likes.
 fn listing(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let files = std::fs::read_dir(data).expect("a folder").map(|entry| entry.expect("a file").path());
+    let entries = std::fs::read_dir(data).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let files = entries.filter(|entry| !entry.is_dir());
     let mut files: Vec<_> =
         files.map(|file| (file.clone(), std::fs::read(file).expect("it can be read"))).collect();
     files.sort();

@@ -101,3 +101,10 @@ fn what_is_nearly_a_request_is_answered_alike() {
 fn check(lanes: &Lanes, request: &str) {
     lanes.answers_to(&[request.as_bytes()]);
 }
+
+#[test]
+fn a_connection_that_waits_is_small() {
+    let lanes = Lanes::new();
+    let size = lanes.size_of_a_connection();
+    assert!(size <= 3 * 1024, "{size} bytes");
+}

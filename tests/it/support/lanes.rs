@@ -72,6 +72,12 @@ impl Lanes {
         self.answers(pieces, true)
     }
 
+    /// How many bytes of state a connection has.
+    pub fn size_of_a_connection(&self) -> usize {
+        let stream = Shared(Rc::default());
+        std::mem::size_of_val(&self.fast.attend(stream, IpAddr::V4(Ipv4Addr::LOCALHOST), self.stop.1.clone()))
+    }
+
     fn answers(&self, pieces: &[&[u8]], is_slow: bool) -> String {
         let fast = self.transcript(&self.fast, pieces, is_slow);
         let full = self.transcript(&self.full, pieces, is_slow);
