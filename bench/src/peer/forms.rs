@@ -120,6 +120,8 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
             ("HOST", "127.0.0.1"),
             ("TELEMETRY", "false"),
             ("RATE_LIMITER_ENABLED", "false"),
+            // It would turn requests away while it is busy, which it is all the time here.
+            ("PRESSURE_LIMITER_ENABLED", "false"),
             ("CACHE_ENABLED", "false"),
             ("LOG_LEVEL", "warn"),
             ("NODE_ENV", "production"),
