@@ -72,10 +72,15 @@ impl Encodings {
             if stop.load(Ordering::Relaxed) {
                 return Ok(is_new);
             }
-            if file.is_strong() || self.read(file.hash).is_some() {
+            if file.is_strong() {
                 continue;
             }
             let bytes = &file.identity().bytes;
+            if self.read(file.hash).is_some() {
+                // Somebody has made them since, another process or an earlier run whose word was lost.
+                is_new |= bytes.len() <= LONGEST;
+                continue;
+            }
             let encoded = if bytes.len() > LONGEST {
                 file.compress();
                 Encoding::PREFERENCE
@@ -230,7 +235,15 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
         assert_eq!(mode(encodings.folder()), 0o700);
         assert_eq!(mode(&encodings.folder().join(&names(&encodings)[0])), 0o600);
-        assert!(!encodings.strengthen(&first, &GO).expect("it can be read"), "nothing is left to be done");
+        assert!(
+            encodings.strengthen(&first, &GO).expect("it can be read"),
+            "this site does not have them yet"
+        );
+        let with_them = first.strengthened(&encodings);
+        assert!(
+            !encodings.strengthen(&with_them, &GO).expect("it can be read"),
+            "nothing is left to be done"
+        );
 
         let second = site(&[&text]);
         second.compress_with(usize::MAX, Some(&encodings));

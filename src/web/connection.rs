@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
+use tokio::task::unconstrained;
 use tokio::time::Instant;
 
 /// A request's header may be this long, in bytes.
@@ -46,7 +47,8 @@ impl Sending {
 /// Returns when the server has been told to stop, and [`LAST_REQUEST`] is over.
 pub(super) async fn last_request(stop: &mut watch::Receiver<bool>) {
     let observed = stop.clone();
-    let mut told = std::pin::pin!(stop.wait_for(|stop| *stop));
+    // It must have been asked once, even where others have used up the task's turn.
+    let mut told = std::pin::pin!(unconstrained(stop.wait_for(|stop| *stop)));
     let mut asked = Asked::default();
     std::future::poll_fn(|cx| {
         // To ask takes a lock that all threads share, for each request that wakes a connection.
@@ -94,7 +96,8 @@ pub(super) async fn keep_watch<F: Future>(
         } else if !asked.is_new(cx) && !alarm.is_elapsed() {
             return Poll::Pending;
         }
-        while alarm.as_mut().poll(cx).is_ready() {
+        // Likewise: an alarm that puts off being set because the task has had its turn would never ring.
+        while Pin::new(&mut unconstrained(alarm.as_mut())).poll(cx).is_ready() {
             let at = deadline();
             if at <= Instant::now() {
                 return Poll::Ready(None);

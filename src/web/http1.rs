@@ -33,7 +33,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     clock: Clock,
 ) {
-    let begun = if visit.options.fast_lane {
+    // Once the server stops, each answer says that it is the last, which hyper does.
+    let begun = if visit.options.fast_lane && !*visit.stop.borrow() {
         match in_lane(&mut visit, begun, &mut stream, &clock).await {
             Left::ForHyper(begun) => begun,
             Left::Ended => return,

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::socket::{IdleStream, Peer, Scheme, Stream};
@@ -68,22 +69,29 @@ impl Share {
     /// The connection with its seat, if it stays with this worker. Otherwise it goes to the one that has the fewest.
     pub(super) fn keep(&self, accepted: Accepted) -> Option<(Accepted, Seat)> {
         let worker = self.choose();
-        self.open[worker].fetch_add(1, Relaxed);
-        let seat = Seat { worker, open: self.open.clone() };
         if worker == self.own {
-            return Some((accepted, seat));
+            return Some((accepted, self.seat(self.own)));
         }
         let Accepted { scheme, stream, peer, place } = accepted;
         // It fails where the descriptor is not valid, and then there is no connection.
-        if let Ok(stream) = stream.into_idle() {
-            let _ = self.others[worker].send(Handed { scheme, stream, peer, place, seat });
-        }
-        None
+        let stream = stream.into_idle().ok()?;
+        let handed = Handed { scheme, stream, peer, place, seat: self.seat(worker) };
+        let SendError(handed) = self.others[worker].send(handed).err()?;
+        // That worker has just ended.
+        let (accepted, _) = handed.take().ok()?;
+        Some((accepted, self.seat(self.own)))
+    }
+
+    fn seat(&self, worker: usize) -> Seat {
+        self.open[worker].fetch_add(1, Relaxed);
+        Seat { worker, open: self.open.clone() }
     }
 
     fn choose(&self) -> usize {
         let open = |worker: &AtomicUsize| worker.load(Relaxed);
-        let fewest = (0..self.open.len()).min_by_key(|worker| open(&self.open[*worker])).unwrap_or(self.own);
+        // One that has ended would have the fewest for ever.
+        let workers = (0..self.open.len()).filter(|worker| !self.others[*worker].is_closed());
+        let fewest = workers.min_by_key(|worker| open(&self.open[*worker])).unwrap_or(self.own);
         if open(&self.open[self.own]) > open(&self.open[fewest]) + SLACK { fewest } else { self.own }
     }
 }
@@ -102,13 +110,11 @@ mod tests {
 
     #[test]
     fn nobody_has_many_more_than_another() {
-        let shares: Vec<Share> = among(3).into_iter().map(|(share, _)| share).collect();
+        let (shares, mut workers): (Vec<_>, Vec<_>) = among(3).into_iter().unzip();
         let mut seats = Vec::new();
         for _ in 0..30 {
             // All of them come to the first worker.
-            let worker = shares[0].choose();
-            shares[0].open[worker].fetch_add(1, Relaxed);
-            seats.push(Seat { worker, open: shares[0].open.clone() });
+            seats.push(shares[0].seat(shares[0].choose()));
         }
         let counts: Vec<usize> = shares[1].open.iter().map(|open| open.load(Relaxed)).collect();
         assert!(
@@ -118,6 +124,8 @@ mod tests {
         seats.retain(|seat| seat.worker == 0);
         assert_eq!(shares[2].choose(), 2, "it has none any more");
         assert_ne!(shares[0].choose(), 0);
+        workers.truncate(1);
+        assert_eq!(shares[0].choose(), 0, "the others have ended");
         drop(seats);
         assert!(shares[0].open.iter().all(|open| open.load(Relaxed) == 0));
         assert_eq!(shares[0].choose(), 0, "one that comes alone stays");

@@ -241,3 +241,37 @@ fn told_to_stop_it_finishes_what_it_has_begun() {
     assert!(took < Duration::from_secs(8), "{took:?}");
     desk.expect(1);
 }
+
+#[test]
+fn who_asks_while_it_stops_is_told_that_it_was_the_last_time() {
+    let mut desk = Desk::start();
+    let mut asked = desk.connect();
+    assert_eq!(asked.request("GET", "/", &[], b"").expect("an answer").header("connection"), None);
+    let mut silent = desk.connect();
+    std::thread::sleep(Duration::from_millis(200));
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        [&mut asked, &mut silent].map(|connection| {
+            let answer = connection.request("GET", "/", &[], b"").expect("an answer");
+            (answer.status, answer.header("connection").map(str::to_owned))
+        })
+    });
+    let (code, _) = desk.terminate();
+    let last = (200, Some("close".to_owned()));
+    assert_eq!(late.join().expect("it ends"), [last.clone(), last]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn who_asks_much_at_once_and_then_nothing_is_closed_like_anybody_else() {
+    let desk = Desk::with(&example_site(), &QUICK);
+    for count in [100, 150, 300] {
+        let mut connection = desk.connect();
+        connection.send("HEAD / HTTP/1.1\r\nHost:a\r\n\r\n".repeat(count).as_bytes()).expect("sent");
+        for _ in 0..count {
+            assert_eq!(connection.answer(true).expect("an answer").status, 200);
+        }
+        let took = closed_after(&mut connection);
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+}

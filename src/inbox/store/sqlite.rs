@@ -244,6 +244,11 @@ impl Database {
         self.changed
     }
 
+    /// The files that are open.
+    pub(super) fn files(&self) -> Files {
+        self.files.clone()
+    }
+
     /// Copies what is left in the log into the database. Where that fails, the next commit says why.
     pub(super) fn copy_log(&self) {
         let _ = copier::copy_once(&self.connection);

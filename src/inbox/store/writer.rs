@@ -322,7 +322,7 @@ impl Work {
                         let _ = answer.send(Ok(accepted));
                     }
                     if let Some(database) = &self.database
-                        && self.copier.is_due(database.changed())
+                        && self.copier.is_due(database.changed(), || Some(database.files()))
                     {
                         database.copy_log();
                     }

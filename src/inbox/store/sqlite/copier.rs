@@ -12,9 +12,11 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::files::Files;
 use super::{StoreError, connect, sync_all_of_it};
 
-/// After so many changed rows the log is copied. Each has about a page in it, 4 KiB.
+/// After so many changed rows the log is copied. Each has about a page in it, 4 KiB; where long messages have more, SQLite may be
+/// earlier (`CHECKPOINT_PAGES`).
 const MANY: u64 = 6144;
 /// The writer is left so many pages to copy, if that can be reached.
 const FEW: i64 = 512;
@@ -28,7 +30,7 @@ pub(in crate::inbox::store) struct Copier {
     /// Rows that were changed since the log was last copied.
     changes: u64,
     is_copying: bool,
-    begin: Option<SyncSender<()>>,
+    begin: Option<SyncSender<Option<Files>>>,
     ended: Receiver<()>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -47,9 +49,9 @@ impl Copier {
         let thread = thread::Builder::new().name("inbox-copier".to_owned()).spawn({
             let (path, stop) = (PathBuf::from(path), stop.clone());
             move || {
-                while orders.recv().is_ok() {
+                while let Ok(files) = orders.recv() {
                     // What fails here fails for the writer as well, who says so.
-                    let _ = copy(&path, &stop);
+                    let _ = copy(&path, files, &stop);
                     if end.send(()).is_err() {
                         return;
                     }
@@ -59,8 +61,12 @@ impl Copier {
         Copier { many, changes: 0, is_copying: false, begin: Some(begin), ended, stop, thread: thread.ok() }
     }
 
-    /// To be told of each commit, and how many rows it changed. Whether the writer is to copy now what is left.
-    pub(in crate::inbox::store) fn is_due(&mut self, changes: u64) -> bool {
+    /// To be told of each commit, how many rows it changed, and in which files. Whether the writer is to copy now what is left.
+    pub(in crate::inbox::store) fn is_due(
+        &mut self,
+        changes: u64,
+        files: impl FnOnce() -> Option<Files>,
+    ) -> bool {
         if self.is_copying {
             if self.ended.try_recv() == Err(TryRecvError::Empty) {
                 return false;
@@ -70,7 +76,7 @@ impl Copier {
         }
         self.changes += changes;
         if self.changes >= self.many {
-            self.is_copying = self.begin.as_ref().is_some_and(|begin| begin.try_send(()).is_ok());
+            self.is_copying = self.begin.as_ref().is_some_and(|begin| begin.try_send(files()).is_ok());
         }
         false
     }
@@ -87,7 +93,11 @@ impl Drop for Copier {
 }
 
 /// Copies what is in the log, and what has come meanwhile, until that is little.
-fn copy(path: &Path, stop: &AtomicBool) -> Result<(), StoreError> {
+fn copy(path: &Path, files: Option<Files>, stop: &AtomicBool) -> Result<(), StoreError> {
+    // Whoever closes a database last removes its log. If others have been put in their place, that would be the one the writer has open.
+    if let Some(mut files) = files {
+        files.are_in_place()?;
+    }
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_all_of_it(&connection)?;
     let mut before = 0;
@@ -130,7 +140,7 @@ mod tests {
             assert!(began.elapsed() < Duration::from_mins(1), "{ends} {pages}");
             let before = writer.total_changes();
             writer.execute("INSERT INTO t VALUES (zeroblob(4000))", []).unwrap();
-            if copier.is_due(writer.total_changes() - before) {
+            if copier.is_due(writer.total_changes() - before, || None) {
                 pages = copy_once(&writer).unwrap();
                 ends += 1;
             }
@@ -145,8 +155,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("inbox.db");
         let mut copier = Copier::after(1, &path);
-        assert!(!copier.is_due(1));
-        while !copier.is_due(0) {
+        assert!(!copier.is_due(1, || None));
+        while !copier.is_due(0, || None) {
             thread::yield_now();
         }
         drop(copier);

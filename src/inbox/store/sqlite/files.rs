@@ -53,7 +53,8 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// The database, its log and its shared memory, as they were when they were opened.
-pub(super) struct Files {
+#[derive(Clone)]
+pub(in crate::inbox::store) struct Files {
     files: [(PathBuf, Identity); 3],
     /// The database's own length when it was last looked at, in bytes. We never let it shrink.
     length: u64,
@@ -91,7 +92,7 @@ impl Files {
     }
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Identity {
     device: u64,
     inode: u64,
