@@ -198,6 +198,7 @@ fn about(suite: &str) -> &'static str {
         "tls" => include_str!("report/tls.md"),
         "memory" => include_str!("report/memory.md"),
         "submissions" => include_str!("report/submissions.md"),
+        "loading" => include_str!("report/loading.md"),
         _ => "",
     }
 }

@@ -8,6 +8,7 @@ use crate::compare::Rounds;
 use crate::figures::{Bar, Curve, Table};
 
 pub mod connections;
+pub mod loading;
 pub mod memory;
 pub mod pages;
 pub mod smoke;
@@ -32,6 +33,7 @@ pub const ALL: &[Suite] = &[
     Suite { name: "tls", title: "HTTPS", run: tls::run },
     Suite { name: "memory", title: "Memory", run: memory::run },
     Suite { name: "submissions", title: "Submissions", run: submissions::run },
+    Suite { name: "loading", title: "Loading a site", run: loading::run },
 ];
 
 /// What a suite has measured.
