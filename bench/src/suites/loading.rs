@@ -18,16 +18,19 @@ const MEASURED: u64 = 2_000;
 /// What is told of each size, by its name in the benchmark.
 const WHAT: [(&str, &str); 5] = [
     ("load", "first load"),
-    ("again", "again, nothing changed"),
-    ("body", "one body changed"),
-    ("title", "a title in the navigation changed"),
+    ("again", "nothing changed"),
+    ("body", "one text changed"),
+    ("title", "a title changed"),
     ("template", "the template changed"),
 ];
 
 /// Has the benchmark of the repository measure it, which loads sites as a server does.
 pub fn run(bench: &Bench) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    outcome.condition("pages", "generated, 8 KB of Markdown each; all of them link to others, and a few are in the navigation");
+    outcome.condition(
+        "pages",
+        "generated, 8 KB of Markdown each; all of them link to others, and a few are in the navigation",
+    );
     let count = if bench.long { PAGES.len() } else { PAGES.len() - 1 };
     let mut rows = Vec::new();
     let mut lines = WHAT.map(|(_, label)| Line { label: label.into(), points: Vec::new() });
@@ -50,7 +53,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
             let last = |line: &Line| line.points.last().map_or(f64::NAN, |(_, took)| took.median);
             outcome.bars = vec![
                 Bar::at_most("2,000 pages: first load", 1_000.0, last(load), Unit::Millis),
-                Bar::at_most("2,000 pages: again, one body changed", 50.0, last(body), Unit::Millis),
+                Bar::at_most("2,000 pages: again, one text changed", 50.0, last(body), Unit::Millis),
             ];
         }
         rows.push(Row::new(format!("{pages} pages"), cells));
