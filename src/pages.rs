@@ -3,6 +3,7 @@
 //! In reading order: [`load()`] turns a folder into a [`Site`]; [`negotiate`] chooses a representation; [`mod@file`] holds what is
 //! sent. A page that does not come from Markdown enters by [`Site::insert_page`].
 
+mod blob;
 mod content;
 mod document;
 pub mod encodings;

@@ -16,11 +16,8 @@ use blake3::Hash;
 use bytes::Bytes;
 
 use super::Site;
-use super::file::{Effort, File, encode};
+use super::file::{Effort, Encoded, File, encode};
 use super::negotiate::Encoding;
-
-/// The bodies of one content in the order of [`Encoding::PREFERENCE`]; none where that one is not worth sending.
-pub(super) type Encoded = [Option<Bytes>; 3];
 
 /// Where strong encodings are kept.
 #[derive(Debug)]

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
-use super::encodings::Encoded;
 use super::negotiate::Encoding;
 
 /// How long a cache may use an answer without asking.
@@ -252,6 +251,9 @@ impl File {
         self.compressible && self.encoded.iter().any(|slot| slot.get().is_none())
     }
 }
+
+/// The bodies of one content in the order of [`Encoding::PREFERENCE`]; none where that one is not worth sending.
+pub(super) type Encoded = [Option<Bytes>; 3];
 
 /// How much work an encoding is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use blake3::Hash;
 use jiff::civil::Date;
 
+use super::blob::Blob;
 use super::content::Content;
 use super::document::{Document, Kind, Parsed, Tag, add_blog, folders_above, read_documents};
 use super::file::{Cache, File, media_type};
@@ -21,7 +22,7 @@ use super::markdown::{self, Remark};
 use super::names::{Found, Names, check_links};
 use super::path::{self, encode};
 use super::theme::{Compiled, Theme};
-use super::tree::{Asset, Blob, Known, Source, Stale, Tree, name_assets};
+use super::tree::{Asset, Known, Source, Stale, Tree, name_assets};
 use super::{Entry, FEED_LENGTH, Form, Options, Page, Role, Site, Summary, in_parallel, twin};
 use crate::fault::{Fault, Severity, closest};
 

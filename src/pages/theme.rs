@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
+use super::blob::Blob;
 use super::html::escape;
-use super::tree::Blob;
 use crate::fault::Fault;
 
 /// The built-in files by their name in the theme's folder.

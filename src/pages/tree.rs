@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use blake3::Hash;
-use bytes::Bytes;
 use jiff::civil::Date;
 
+use super::blob::Blob;
 use super::file::media_type;
 use super::in_parallel;
 use super::path::{self, encode};
@@ -53,27 +53,6 @@ impl Source {
 /// Lines end as they do on Unix.
 fn normal(text: String) -> String {
     if text.contains('\r') { text.replace("\r\n", "\n") } else { text }
-}
-
-/// The content of a file that is sent, or of a template.
-#[derive(Debug, Clone)]
-pub(super) struct Blob {
-    pub bytes: Bytes,
-    pub hash: Hash,
-}
-
-impl Blob {
-    pub fn new(bytes: impl Into<Bytes>) -> Self {
-        let bytes = bytes.into();
-        Self { hash: blake3::hash(&bytes), bytes }
-    }
-
-    /// The first `length` hexadecimal digits of its hash.
-    pub fn print(&self, length: usize) -> String {
-        let mut hex = self.hash.to_hex().to_string();
-        hex.truncate(length);
-        hex
-    }
 }
 
 /// What the kernel says of a file; a change of its content changes something of it.
