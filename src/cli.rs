@@ -21,6 +21,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::config::Flag;
+use crate::inbox::store;
 use crate::web::Address;
 
 /// A company's front desk on the web: serves the website to people and agents, and keeps every form submission.
@@ -162,10 +163,10 @@ struct Place {
 }
 
 impl Place {
-    /// The path of the database.
-    fn database(self) -> anyhow::Result<PathBuf> {
+    /// The database.
+    fn database(self) -> anyhow::Result<store::Place> {
         let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir: self.data_dir };
-        Ok(site::configuration(&self.site, &overrides.flags())?.store.path)
+        Ok(site::configuration(&self.site, &overrides.flags())?.store.place)
     }
 }
 

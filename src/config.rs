@@ -20,7 +20,8 @@ use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::form::FORMS;
 use crate::inbox::limit::{self, Quota};
 use crate::inbox::screen::{self, Signal};
-use crate::inbox::{email::Mailbox, store};
+use crate::inbox::store::{self, Place};
+use crate::inbox::email::Mailbox;
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
 use crate::web::{Address, agent};
 use crate::{resources, web};
@@ -48,6 +49,8 @@ pub struct Config {
     pub pages: pages::Options,
     /// What goes into the resources; likewise.
     pub resources: resources::Options,
+    /// The folder for what the server keeps beside the inbox, and for the inbox where that is a file.
+    pub data_dir: PathBuf,
     /// Where submissions are kept.
     pub store: store::Options,
     /// What is to be done in the inbox from time to time.
@@ -172,7 +175,7 @@ impl Config {
             confirmed_forms: Vec::new(),
             confirm_timeout: r.get("forms.confirm_timeout", "15s", value::duration(seconds(1))),
             log_requests: r.get("log.requests", "false", value::flag),
-            inbox: PathBuf::new(),
+            inbox: Place::Sqlite(PathBuf::new()),
             channels: Vec::new(),
             tls: web::tls::Options::default(),
         };
@@ -194,18 +197,21 @@ impl Config {
         );
         let data_dir: PathBuf = r.get("store.data_dir", "data", value::path);
         let data_dir = folder.join(data_dir);
-        let path = data_dir.join(r.get("store.url", "sqlite:inbox.sqlite", value::sqlite));
+        let place = match r.get("store.url", "sqlite:inbox.sqlite", value::place) {
+            Place::Sqlite(path) => Place::Sqlite(data_dir.join(path)),
+            place @ Place::Postgres(_) => place,
+        };
         web.tls = tls::read(r, folder, &data_dir, !tls_listen.is_empty());
         let published = ["pages", "posts", "assets", "static", "theme"].map(|part| real(&folder.join(part)));
         r.refuse_if(
-            published.iter().any(|part| real(&path).starts_with(part)),
+            published.iter().any(|part| real(place.file().unwrap_or(&data_dir)).starts_with(part)),
             "store.data_dir",
             "must not be inside a folder that is published",
         );
         let window = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
         let retention = Duration::from_hours(24)..=Duration::from_hours(24 * 36_500);
         let mut store = store::Options {
-            path,
+            place,
             duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)),
             channels: Vec::new(),
             recipient: r.get("store.recipient", "", value::recipient),
@@ -273,7 +279,7 @@ impl Config {
         );
         let defaults = channel::Defaults { folder, email: &operator.email, title: &title };
         store.channels = channel::read(r, &defaults);
-        web.inbox.clone_from(&store.path);
+        web.inbox.clone_from(&store.place);
         web.channels = store.channels.iter().map(|channel| channel.name.clone()).collect();
         for channel in &store.channels {
             if let Kind::Maildir(maildir) = &channel.kind {
@@ -326,6 +332,7 @@ impl Config {
             today,
         };
         Self {
+            data_dir,
             base_url: Some(base_url).filter(|url| !url.is_empty()),
             listen,
             tls_listen,

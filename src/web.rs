@@ -46,7 +46,7 @@ use crate::inbox::deliver::worker::Confirmations;
 use crate::inbox::limit::{self, Limiter};
 use crate::inbox::pace::Pace;
 use crate::inbox::screen::{self, Repeats};
-use crate::inbox::store::Store;
+use crate::inbox::store::{Place, Store};
 use crate::pages::Site;
 
 pub use access_log::TARGET as REQUESTS;
@@ -95,7 +95,7 @@ pub struct Options {
     /// Whether each request is noted in the log.
     pub log_requests: bool,
     /// The database, for `/metrics` to count in.
-    pub inbox: PathBuf,
+    pub inbox: Place,
     /// The channels' names, likewise.
     pub channels: Vec<String>,
     /// How TLS is spoken.
@@ -122,7 +122,7 @@ impl Default for Options {
             confirm_timeout: Duration::from_secs(15),
             fast_lane: true,
             log_requests: false,
-            inbox: PathBuf::new(),
+            inbox: Place::Sqlite(PathBuf::new()),
             channels: Vec::new(),
             tls: tls::Options::default(),
         }

@@ -8,15 +8,25 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 
 use crate::inbox::StoreError;
-use crate::inbox::store::{self, Backup, BackupError};
+use crate::inbox::store::{self, Backup, BackupError, Place};
 
 /// Writes a verified copy of the inbox, while a server works with it or not, and says what it holds.
-pub(super) fn run(database: &Path, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(place: &Place, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
+    let database = file_of(place)?;
     let began = Instant::now();
     let backup = store::backup(database, to, force).map_err(|error| explain(&error, hint(&error)))?;
     let mut stderr = anstream::stderr().lock();
     writeln!(stderr, "Backed up {} to {}.", describe(&backup, began.elapsed()), to.display())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The inbox's file; with a server there is none, and the server has tools of its own.
+pub(super) fn file_of(place: &Place) -> anyhow::Result<&Path> {
+    place.file().ok_or_else(|| {
+        anyhow!(
+            "the inbox is in {place}, and not in a file\nhint: `pg_dump` and `pg_restore` copy it; `frontdesk store move` carries it over into a file"
+        )
+    })
 }
 
 fn hint(error: &BackupError) -> Option<&'static str> {

@@ -113,7 +113,7 @@ async fn canary(channel: &Options) -> Outcome {
 
 /// What waits for the operator in the inbox.
 fn attention<W: Write>(report: &mut Report<W>, config: &Config) -> anyhow::Result<()> {
-    let digest = match Reader::open(&config.store.path) {
+    let digest = match Reader::open(&config.store.place) {
         Ok(inbox) => Digest::read(&inbox, Timestamp::now())?,
         Err(StoreError::Missing(_)) => return report.note("inbox", "nothing has been received yet"),
         Err(error) => return report.finding("inbox", &Finding::Bad(error.to_string())),

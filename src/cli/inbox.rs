@@ -18,11 +18,12 @@ mod watch;
 mod width;
 
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
 
+use crate::inbox::store::Place;
 use crate::inbox::{FORMS, Reader, StoreError};
 pub use filter::{Again, Key, Which};
 
@@ -155,7 +156,7 @@ struct Console<'a> {
 }
 
 /// Does it, with data on standard output and everything else on standard error.
-pub fn run(command: &InboxCommand, database: &Path) -> anyhow::Result<ExitCode> {
+pub fn run(command: &InboxCommand, place: &Place) -> anyhow::Result<ExitCode> {
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let mut answers = stdin.lock();
     let is_terminal = stdout.is_terminal();
@@ -176,7 +177,7 @@ pub fn run(command: &InboxCommand, database: &Path) -> anyhow::Result<ExitCode> 
         out: &mut out,
         err: &mut io::stderr().lock(),
     };
-    let code = execute(command, database, &mut console)?;
+    let code = execute(command, place, &mut console)?;
     out.flush()?;
     Ok(code)
 }
@@ -194,15 +195,14 @@ fn says_utf_8(locale: &str) -> bool {
     locale.to_ascii_lowercase().replace('-', "").contains("utf8")
 }
 
-fn execute(command: &InboxCommand, database: &Path, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let inbox = match Reader::open(database) {
+fn execute(command: &InboxCommand, place: &Place, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let inbox = match Reader::open(place) {
         Ok(inbox) => Some(inbox),
         Err(StoreError::Missing(_)) => None,
         Err(error) => return Err(error.into()),
     };
     if inbox.is_none() {
-        let database = database.display();
-        writeln!(console.err, "Nothing has been received yet: there is no inbox at {database}.")?;
+        writeln!(console.err, "Nothing has been received yet: there is no inbox at {place}.")?;
     }
     let reader = inbox.as_ref();
     match command {
@@ -216,17 +216,17 @@ fn execute(command: &InboxCommand, database: &Path, console: &mut Console<'_>) -
         InboxCommand::Watch { json, form, key } => {
             // It may be replaced while it is watched.
             drop(inbox);
-            watch::run(database, *json, form.as_deref(), key, console)
+            watch::run(place, *json, form.as_deref(), key, console)
         }
         InboxCommand::Stats { abuse: true, days, json } => abuse::run(reader, *days, *json, console),
         InboxCommand::Stats { abuse: false, days, json } => stats::run(reader, *days, *json, console),
         InboxCommand::Digest => digest::run(reader, console),
-        InboxCommand::Retry { again } => change::retry(reader, database, again, console),
+        InboxCommand::Retry { again } => change::retry(reader, place, again, console),
         InboxCommand::Hold { ids, because } => {
-            change::hold(reader, database, ids, because.as_deref(), console)
+            change::hold(reader, place, ids, because.as_deref(), console)
         }
-        InboxCommand::Release { ids, all: _ } => change::release(reader, database, ids, console),
-        InboxCommand::Erase { email, yes } => erase::run(reader.is_some(), database, email, *yes, console),
+        InboxCommand::Release { ids, all: _ } => change::release(reader, place, ids, console),
+        InboxCommand::Erase { email, yes } => erase::run(reader.is_some(), place, email, *yes, console),
     }
 }
 

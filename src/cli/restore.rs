@@ -7,12 +7,13 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::backup::{describe, explain};
+use super::backup::{describe, explain, file_of};
 use crate::inbox::StoreError;
-use crate::inbox::store::{self, BackupError};
+use crate::inbox::store::{self, BackupError, Place};
 
 /// Verifies the backup, puts a copy of it where the inbox is, and says what is in it.
-pub(super) fn run(from: &Path, database: &Path, force: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(from: &Path, place: &Place, force: bool) -> anyhow::Result<ExitCode> {
+    let database = file_of(place)?;
     let began = Instant::now();
     let restored = store::restore(from, database, force, Timestamp::now())
         .map_err(|error| explain(&error, hint(&error)))?;

@@ -60,12 +60,12 @@ fn serve(
     raise_descriptor_limit(&mut config);
     certificate_is_usable(&config)?;
 
-    let encodings = Arc::new(Encodings::new(reload::encodings_beside(&config.store.path)));
+    let encodings = Arc::new(Encodings::new(reload::encodings(&config)));
     let mut previous = Previous::default();
     let site = on_a_thread_of_its_own(|| load(folder, &config, &mut previous, &encodings, log))?;
-    let is_new = !config.store.path.exists();
+    let is_new = config.store.place.file().is_some_and(|file| !file.exists());
     let store = Store::open(&config.store)
-        .with_context(|| format!("cannot keep submissions in {}", config.store.path.display()))?;
+        .with_context(|| format!("cannot keep submissions in {}", config.store.place))?;
     let worker = Arc::new(Worker::start(reload::deliveries(&config), store.clone())?);
     let live = Live {
         site: Arc::new(site),
@@ -88,7 +88,7 @@ fn serve(
     });
     let notify = Arc::new(Notify::from_environment());
     let (reasons, asked) = mpsc::channel();
-    let _watcher = watch.then(|| reload::watch(folder, &config.store.path, reasons.clone())).transpose()?;
+    let _watcher = watch.then(|| reload::watch(folder, &config, reasons.clone())).transpose()?;
     let stop = heed_signals(reasons.clone(), notify.clone())?;
     if log.is_json() {
         announce_to_programs(&config, &desk, &addresses, is_new, started.elapsed());
@@ -298,14 +298,14 @@ fn announce(
     match health {
         Ok(()) => {
             let new = if is_new { " (new, and empty)" } else { "" };
-            writeln!(stderr, "  submissions are kept in {}{new}", config.store.path.display())?;
+            writeln!(stderr, "  submissions are kept in {}{new}", config.store.place)?;
         }
         Err(error) => {
             let (bad, bad_end) = (style::ERROR, style::ERROR.render_reset());
             writeln!(
                 stderr,
                 "  {bad}submissions cannot be kept{bad_end} in {}: {error}",
-                config.store.path.display()
+                config.store.place
             )?;
         }
     }
@@ -350,7 +350,7 @@ fn announce_to_programs(config: &Config, desk: &Desk, addresses: &Addresses, is_
         pages = site.page_count(),
         bytes = site.size(),
         loaded_in_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        inbox = %config.store.path.display(),
+        inbox = %config.store.place,
         inbox_is_new = is_new,
         channels = channels.join(" "),
         "serving"

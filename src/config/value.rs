@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::LogFormat;
 use crate::inbox::seal::Recipient;
+use crate::inbox::store::{Place, Server};
 use crate::web::{Address, ForwardedHeader, Network};
 
 /// A value from the file, or a text from the environment or a flag.
@@ -286,13 +287,16 @@ pub(super) fn path(raw: &Raw) -> Parsed<PathBuf> {
     text.map(PathBuf::from).ok_or_else(|| "the path of a folder".to_owned())
 }
 
-/// The path in `sqlite:PATH`.
-pub(super) fn sqlite(raw: &Raw) -> Parsed<PathBuf> {
-    let path = raw.as_text().and_then(|text| text.strip_prefix("sqlite:")).filter(|path| !path.is_empty());
-    path.map(PathBuf::from).ok_or_else(|| {
-        "\"sqlite:PATH\", the path being relative to the data folder (this version has no other store)"
-            .to_owned()
-    })
+/// `sqlite:PATH`, or the URL of a PostgreSQL database.
+pub(super) fn place(raw: &Raw) -> Parsed<Place> {
+    let text = raw.as_text().unwrap_or_default();
+    match text.strip_prefix("sqlite:") {
+        Some(path) if !path.is_empty() => Ok(Place::Sqlite(path.into())),
+        None if text.starts_with("postgres") => Server::parse(text)
+            .map(Place::Postgres)
+            .map_err(|error| format!("a URL such as \"postgres://frontdesk@db.example.com/frontdesk\"; this one {error}")),
+        _ => Err("\"sqlite:PATH\", the path being relative to the data folder, or \"postgres://USER@HOST/DATABASE\"".to_owned()),
+    }
 }
 
 /// Empty: what this key switches on is not part of this version.

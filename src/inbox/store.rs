@@ -14,6 +14,8 @@
 pub mod bell;
 mod fingerprint;
 pub mod lock;
+mod postgres;
+mod sql;
 mod sqlite;
 mod writer;
 
@@ -24,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use uuid::Uuid;
+use uuid::{ContextV7, Uuid};
 
 use super::deliver::{self, outcome::Outcome, schedule::Verdict};
 use super::delivery::{Claims, Lease, Obstacle, State, Target, Want};
@@ -34,19 +36,20 @@ use super::pressure::Refused;
 use super::screen;
 use super::seal::Recipient;
 use super::submission::{Status, reasons_json};
-pub use sqlite::abuse::{Abuse, Agent, Held, Presser};
+pub use postgres::Server;
+pub use sql::abuse::{Abuse, Agent, Held, Presser};
+pub use sql::editor::Editor;
+pub use sql::queue::{ChannelQueue, Queue};
+pub use sql::read::{Found, Listing, Reader};
+pub use sql::stats::Tally;
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, kept_by_restores, restore, verify};
-pub use sqlite::editor::Editor;
-pub use sqlite::queue::{ChannelQueue, Queue};
-pub use sqlite::read::{Found, Listing, Reader};
-pub use sqlite::stats::Tally;
 use writer::Writer;
 
 /// Where submissions are kept, and what the operator decides about it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The SQLite file. Its folder is made if it is missing, for this user only, and so is the file.
-    pub path: PathBuf,
+    /// The database.
+    pub place: Place,
     /// For how long a form that is sent twice counts as one.
     pub duplicate_window: Duration,
     /// Where submissions go from here. Each is queued for the channels that take its form when it arrives.
@@ -58,7 +61,63 @@ pub struct Options {
 impl Options {
     /// An inbox in this file that recognises repetitions for a day and delivers nothing.
     pub fn at(path: PathBuf) -> Options {
-        Options { path, duplicate_window: Duration::from_hours(24), channels: Vec::new(), recipient: None }
+        Options::in_place(Place::Sqlite(path))
+    }
+
+    /// An inbox there that recognises repetitions for a day and delivers nothing.
+    pub fn in_place(place: Place) -> Options {
+        Options { place, duplicate_window: Duration::from_hours(24), channels: Vec::new(), recipient: None }
+    }
+}
+
+/// The database in which an inbox is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A SQLite file. Its folder is made if it is missing, for this user only, and so is the file.
+    Sqlite(PathBuf),
+    /// A database on a PostgreSQL server, which several machines can share.
+    Postgres(Server),
+}
+
+impl Place {
+    fn of(path: &Path) -> Place {
+        Place::Sqlite(path.to_owned())
+    }
+
+    /// The file, where it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Place::Sqlite(path) => Some(path),
+            Place::Postgres(_) => None,
+        }
+    }
+}
+
+impl From<&Path> for Place {
+    fn from(path: &Path) -> Place {
+        Place::of(path)
+    }
+}
+
+impl From<&PathBuf> for Place {
+    fn from(path: &PathBuf) -> Place {
+        Place::of(path)
+    }
+}
+
+impl From<&Place> for Place {
+    fn from(place: &Place) -> Place {
+        place.clone()
+    }
+}
+
+/// The file's path, or the server and the database without whatever is secret.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Sqlite(path) => path.display().fmt(f),
+            Place::Postgres(server) => server.fmt(f),
+        }
     }
 }
 
@@ -187,25 +246,25 @@ pub enum StoreError {
     #[error("the inbox is closed")]
     Closed,
     /// There is no database, or one in which nothing was ever set up.
-    #[error("there is no inbox at {}", .0.display())]
-    Missing(PathBuf),
+    #[error("there is no inbox at {0}")]
+    Missing(Place),
     /// The file is a database of another program, or none at all.
-    #[error("{} is not an inbox of frontdesk", .0.display())]
-    NotAnInbox(PathBuf),
+    #[error("{0} is not an inbox of frontdesk")]
+    NotAnInbox(Place),
     /// The database was written by a later version of this program.
-    #[error("{} was made by a newer frontdesk (layout {found}, this one knows {known})", path.display())]
+    #[error("{place} was made by a newer frontdesk (layout {found}, this one knows {known})")]
     TooNew {
         /// The database.
-        path: PathBuf,
+        place: Place,
         /// Its layout.
         found: i64,
         /// The latest layout that this program knows.
         known: i64,
     },
     /// The database was written by an earlier version and is read only here.
-    #[error("{} has an older layout, and is brought up to date when the server starts", .0.display())]
-    TooOld(PathBuf),
-    /// SQLite would not promise to sync what it commits, for instance on a file system without shared memory.
+    #[error("{0} has an older layout, and is brought up to date when the server starts")]
+    TooOld(Place),
+    /// The database would not promise to sync what it commits, for instance on a file system without shared memory.
     #[error("the database cannot keep what it confirms ({setting} is {found})")]
     NotDurable {
         /// Which of SQLite's settings.
@@ -239,6 +298,17 @@ pub enum StoreError {
         /// Why.
         error: Arc<io::Error>,
     },
+    /// The PostgreSQL server cannot be reached, does not let us in, or has ended the connection.
+    #[error("no connection to {server}: {reason}")]
+    Unreachable {
+        /// Which one.
+        server: Server,
+        /// Why.
+        reason: String,
+    },
+    /// Whatever else PostgreSQL says, by its code.
+    #[error("the database fails (PostgreSQL {0})")]
+    Postgres(String),
     /// Whatever else SQLite says, in its own fixed words.
     #[error("the database fails: {reason} (SQLite {code})")]
     Database {
@@ -477,6 +547,13 @@ impl Job {
     fn channels(&self) -> impl Iterator<Item = &deliver::Options> {
         self.options.channels.iter().filter(|channel| channel.takes(self.arrival.entry.form().name))
     }
+}
+
+/// Ids ascend in the order in which submissions are written, even within a millisecond.
+fn new_id(ids: &ContextV7, received_at: Timestamp) -> Uuid {
+    let seconds = u64::try_from(received_at.as_second()).unwrap_or_default();
+    let nanos = u32::try_from(received_at.subsec_nanosecond()).unwrap_or_default();
+    Uuid::new_v7(uuid::Timestamp::from_unix(ids, seconds, nanos))
 }
 
 /// Signals and points alone: a detail may name a domain of the visitor's.

@@ -1,12 +1,11 @@
 //! `frontdesk inbox retry`, `hold` and `release`: what the operator decides about deliveries.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use super::filter::{Again, submissions};
 use super::{Console, find};
 use crate::inbox::delivery::State;
-use crate::inbox::store::{Editor, Retry};
+use crate::inbox::store::{Editor, Place, Retry};
 use crate::inbox::text::visible;
 use crate::inbox::{Filter, Reader, Status, StoreError};
 
@@ -16,7 +15,7 @@ const NO_REASON: &str = "the operator decided so";
 /// Has deliveries tried again at once, and says how many. Where there are none, it says why.
 pub(super) fn retry(
     reader: Option<&Reader>,
-    database: &Path,
+    place: &Place,
     again: &Again,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
@@ -31,7 +30,7 @@ pub(super) fn retry(
     if let Some(reader) = reader
         && !filters.is_empty()
     {
-        let mut editor = Editor::open(database)?;
+        let mut editor = Editor::open(place)?;
         for which in &filters {
             let retry =
                 Retry { which: which.clone(), channel: again.channel.clone(), parked_only: again.parked };
@@ -80,14 +79,14 @@ fn tell_why_none(
 /// Keeps back what is not delivered yet of each.
 pub(super) fn hold(
     reader: Option<&Reader>,
-    database: &Path,
+    place: &Place,
     ids: &[String],
     because: Option<&str>,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let (found, mut missing) = find::look_for_all(reader, ids, console.err)?;
     let Some(reader) = reader.filter(|_| !found.is_empty()) else { return Ok(ExitCode::FAILURE) };
-    let mut editor = Editor::open(database)?;
+    let mut editor = Editor::open(place)?;
     for submission in found {
         let id = submission.id;
         if !editor.hold(id, because.unwrap_or(NO_REASON), console.now)? {
@@ -114,7 +113,7 @@ pub(super) fn hold(
 /// Delivers what was held: these, or everything where there are none.
 pub(super) fn release(
     reader: Option<&Reader>,
-    database: &Path,
+    place: &Place,
     ids: &[String],
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
@@ -131,7 +130,7 @@ pub(super) fn release(
     if let Some(reader) = reader
         && !found.is_empty()
     {
-        let mut editor = Editor::open(database)?;
+        let mut editor = Editor::open(place)?;
         for submission in found {
             let id = submission.id;
             if !editor.release(id, console.now)? {

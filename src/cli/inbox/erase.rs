@@ -1,11 +1,10 @@
 //! `frontdesk inbox erase`: removes for good what came from an e-mail address.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use super::filter::submissions;
 use super::{Console, plural};
-use crate::inbox::store::{self, Editor, Erased};
+use crate::inbox::store::{self, Editor, Erased, Place};
 use crate::inbox::text::visible;
 
 /// The exit code of wrong usage.
@@ -14,7 +13,7 @@ const USAGE: u8 = 2;
 /// Removes it, after asking where somebody can be asked, and says what is gone and what this command cannot reach.
 pub(super) fn run(
     is_there: bool,
-    database: &Path,
+    place: &Place,
     email: &str,
     yes: bool,
     console: &mut Console<'_>,
@@ -27,7 +26,7 @@ pub(super) fn run(
         writeln!(console.out, "nothing")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut editor = Editor::open(database)?;
+    let mut editor = Editor::open(place)?;
     let count = editor.count_from(email)?;
     if !yes && count > 0 && !is_confirmed(count, email, console)? {
         writeln!(console.err, "Nothing was removed.")?;
@@ -35,7 +34,7 @@ pub(super) fn run(
     }
     let erased = editor.erase(email)?;
     tell(&erased, console)?;
-    for kept in store::kept_by_restores(database) {
+    for kept in place.file().map(store::kept_by_restores).unwrap_or_default() {
         writeln!(
             console.err,
             "warning: {} was kept by a restore, and was not looked into: delete it when you need it no longer",

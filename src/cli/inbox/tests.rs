@@ -260,6 +260,10 @@ impl Inbox {
         Inbox { database: folder.path().join("inbox.db"), folder }
     }
 
+    fn place(&self) -> Place {
+        Place::from(&self.database)
+    }
+
     /// Opens the inbox as a server would.
     fn work<T>(&self, set: impl FnOnce(&mut Options), work: impl FnOnce(&Store, &Runtime) -> T) -> T {
         let mut options = Options::at(self.database.clone());
@@ -307,6 +311,6 @@ impl Inbox {
             out,
             err,
         };
-        execute(&typed.command, &self.database, &mut console)
+        execute(&typed.command, &self.place(), &mut console)
     }
 }

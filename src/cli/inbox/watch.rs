@@ -3,7 +3,6 @@
 //! The kernel says when something was committed; the inbox is opened for a look and closed again, so that it may be
 //! replaced at any time, and nothing of it is held.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use uuid::Uuid;
 use super::filter::{Key, tell_unopened};
 use super::{Console, json, table};
 use crate::inbox::seal::Identity;
+use crate::inbox::store::Place;
 use crate::inbox::store::bell::Bell;
 use crate::inbox::{Filter, Reader, StoreError, Submission};
 
@@ -34,8 +34,8 @@ pub(super) struct Watch {
 
 impl Watch {
     /// What came since the last look, in order of arrival. None where there is no inbox to look into.
-    pub(super) fn look(&mut self, database: &Path) -> Result<Option<Vec<Submission>>, StoreError> {
-        let reader = match Reader::open(database) {
+    pub(super) fn look(&mut self, place: &Place) -> Result<Option<Vec<Submission>>, StoreError> {
+        let reader = match Reader::open(place) {
             Ok(reader) => reader,
             Err(StoreError::Missing(_)) => return Ok(None),
             Err(error) => return Err(error),
@@ -48,9 +48,9 @@ impl Watch {
     }
 
     /// Goes on after what is there already.
-    pub(super) fn skip(&mut self, database: &Path) -> Result<(), StoreError> {
+    pub(super) fn skip(&mut self, place: &Place) -> Result<(), StoreError> {
         let newest = Filter { limit: Some(1), ..Filter::default() };
-        match Reader::open(database) {
+        match Reader::open(place) {
             Ok(reader) => {
                 let newest = reader.list(&newest)?.next().transpose()?;
                 self.after = newest.map(|newest| newest.id);
@@ -64,12 +64,12 @@ impl Watch {
     /// One look. Returns how long the next one may wait for a ring.
     fn show(
         &mut self,
-        database: &Path,
+        place: &Place,
         as_json: bool,
         identity: Option<&Identity>,
         console: &mut Console<'_>,
     ) -> anyhow::Result<Duration> {
-        match self.look(database) {
+        match self.look(place) {
             Ok(new) => {
                 self.trouble = None;
                 let wait = if new.is_some() { LOOK } else { LOOK_FOR_INBOX };
@@ -101,22 +101,22 @@ impl Watch {
 
 /// Watches until it is ended from outside or nobody reads standard output any more.
 pub(super) fn run(
-    database: &Path,
+    place: &Place,
     as_json: bool,
     form: Option<&str>,
     key: &Key,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let identity = key.read()?;
-    let mut bell = Bell::listen(database);
+    let mut bell = Bell::listen(place);
     let mut watch = Watch { form: form.map(str::to_owned), ..Watch::default() };
-    watch.skip(database)?;
+    watch.skip(place)?;
     end_with_reader()?;
     writeln!(console.err, "Watching for submissions; Ctrl-C ends it.")?;
     loop {
         // The file that has the name now is listened to before it is looked into, so that nothing falls between the two.
         bell.wait(Duration::ZERO);
-        let wait = watch.show(database, as_json, identity.as_ref(), console)?;
+        let wait = watch.show(place, as_json, identity.as_ref(), console)?;
         bell.wait(wait);
     }
 }

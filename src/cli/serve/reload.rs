@@ -249,7 +249,7 @@ impl Reloader {
             ("tls", config.web.tls.source != self.config.web.tls.source),
             ("server.ops_listen", config.ops_listen != self.config.ops_listen),
             ("server.workers", config.web.workers != self.config.web.workers),
-            ("store.url", config.store.path != self.config.store.path),
+            ("store.url", config.store.place != self.config.store.place),
             ("log.format", config.log.format != self.config.log.format),
             ("log.level", config.log.level != self.config.log.level),
         ];
@@ -268,7 +268,8 @@ impl Reloader {
             config.web.tls.redirect.clone_from(&running.web.tls.redirect);
         }
         config.web.tls.source.clone_from(&running.web.tls.source);
-        config.store.path.clone_from(&running.store.path);
+        config.store.place.clone_from(&running.store.place);
+        config.data_dir.clone_from(&running.data_dir);
         config.web.inbox.clone_from(&running.web.inbox);
         config.log = running.log;
         config
@@ -278,7 +279,7 @@ impl Reloader {
 /// What the worker is to do.
 pub(super) fn deliveries(config: &Config) -> worker::Options {
     worker::Options {
-        database: config.store.path.clone(),
+        place: config.store.place.clone(),
         channels: config.store.channels.clone(),
         housekeeping: config.housekeeping.clone(),
         grace: config.web.shutdown_grace,
@@ -296,29 +297,36 @@ fn settle(reasons: &Receiver<Reason>) {
     }
 }
 
-/// Where strong encodings are kept.
-pub(super) fn encodings_beside(database: &Path) -> PathBuf {
-    database.with_file_name("encodings")
+/// What the folder of strong encodings is called.
+const ENCODINGS: &str = "encodings";
+
+/// Where strong encodings are kept: beside the inbox, where that is a file.
+pub(super) fn encodings(config: &Config) -> PathBuf {
+    match config.store.place.file() {
+        Some(file) => file.with_file_name(ENCODINGS),
+        None => config.data_dir.join(ENCODINGS),
+    }
 }
 
 /// Gives a reason whenever something in `folder` changes, but not for what is in the data folder, where `database` is. It does so
 /// until it is dropped.
 pub(super) fn watch(
     folder: &Path,
-    database: &Path,
+    config: &Config,
     reasons: Sender<Reason>,
 ) -> anyhow::Result<notify::RecommendedWatcher> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let root = real(folder);
-    let data = real(database.parent().unwrap_or(folder));
+    let database = config.store.place.file();
+    let data = real(database.and_then(Path::parent).unwrap_or(&config.data_dir));
     let root_is_data = root.starts_with(&data);
-    let name = database.file_name().unwrap_or_default().to_owned();
-    let encodings = encodings_beside(&data.join(&name));
+    let name = database.and_then(Path::file_name).map(ToOwned::to_owned);
+    let encodings = data.join(ENCODINGS);
     let concerns = move |path: &PathBuf| {
         // Where it is the site's own folder, the database is told by its name, and what SQLite keeps beside it as well; and the
         // encodings are.
         let of_encodings = path.starts_with(&encodings);
-        let of_database = path.file_name().is_some_and(|file| {
+        let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
             file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)
         });
         !of_database && !of_encodings && (root_is_data || !path.starts_with(&data))

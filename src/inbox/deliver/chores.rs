@@ -1,7 +1,6 @@
 //! What is to be done in an inbox beside deliveries: what is too old is removed, what is delivered is sealed, and once a day
 //! the team is told what needs attention.
 
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use super::digest::{Digest, last_due};
 use super::outcome::{LONGEST_ATTEMPT, Outcome};
 use crate::inbox::delivery::State;
 use crate::inbox::seal::Recipient;
-use crate::inbox::store::{Reader, Store, StoreError};
+use crate::inbox::store::{Place, Reader, Store, StoreError};
 use crate::inbox::submission::Submission;
 
 /// How often it is looked whether something is to be done.
@@ -42,7 +41,7 @@ pub struct Housekeeping {
 /// Does it, for as long as it is polled.
 pub(super) async fn run(
     housekeeping: Housekeeping,
-    database: PathBuf,
+    place: Place,
     store: Store,
     channels: Vec<(String, Rc<Channel>)>,
     sealed: Rc<Notify>,
@@ -50,7 +49,7 @@ pub(super) async fn run(
     let something_goes = housekeeping.recipient.is_some() || housekeeping.retention.is_some();
     // Something may have been sealed or removed just before the last process ended.
     let mut log_is_stale = something_goes;
-    name_orphans(&database, &channels);
+    name_orphans(&place, &channels);
     // Looking through the inbox takes its time: what is sealed meanwhile only has the log cut off.
     let mut look_at = Instant::now();
     loop {
@@ -59,14 +58,14 @@ pub(super) async fn run(
         let done = async {
             if is_time {
                 log_is_stale |= remove_expired(&housekeeping, &store, now).await? > 0;
-                log_is_stale |= seal_settled(&housekeeping, &database, &store).await? > 0;
+                log_is_stale |= seal_settled(&housekeeping, &place, &store).await? > 0;
                 forget_pressure(&store, now).await?;
             }
             if log_is_stale {
                 log_is_stale = !store.empty_log().await?;
             }
             if is_time {
-                tell_digest(&housekeeping, &database, &store, &channels, now).await?;
+                tell_digest(&housekeeping, &place, &store, &channels, now).await?;
             }
             Ok::<(), StoreError>(())
         };
@@ -89,8 +88,8 @@ pub(super) async fn run(
 }
 
 /// Says which deliveries wait for a channel that is configured no more: nobody will ever make them.
-fn name_orphans(database: &Path, channels: &[(String, Rc<Channel>)]) {
-    let Ok(known) = Reader::open(database).and_then(|inbox| inbox.channels()) else { return };
+fn name_orphans(place: &Place, channels: &[(String, Rc<Channel>)]) {
+    let Ok(known) = Reader::open(place).and_then(|inbox| inbox.channels()) else { return };
     for channel in known.iter().filter(|known| !channels.iter().any(|(name, _)| *name == known.name)) {
         let waiting = channel.count(State::Waiting) + channel.count(State::Held);
         if waiting > 0 {
@@ -144,13 +143,13 @@ async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError
 /// Seals what was not sealed when it was delivered: because the process ended just then, or nobody had asked for it yet.
 async fn seal_settled(
     housekeeping: &Housekeeping,
-    database: &Path,
+    place: &Place,
     store: &Store,
 ) -> Result<usize, StoreError> {
     let Some(recipient) = &housekeeping.recipient else { return Ok(0) };
     let mut sealed = 0;
     loop {
-        let settled = match Reader::open(database) {
+        let settled = match Reader::open(place) {
             Ok(inbox) => inbox.to_be_sealed(AT_A_TIME)?,
             Err(StoreError::Missing(_)) => Vec::new(),
             Err(error) => return Err(error),
@@ -179,7 +178,7 @@ pub(super) async fn seal(
 /// Tells the team what needs attention, if it is time and there is something to tell, over the first channel that takes it.
 async fn tell_digest(
     housekeeping: &Housekeeping,
-    database: &Path,
+    place: &Place,
     store: &Store,
     channels: &[(String, Rc<Channel>)],
     now: Timestamp,
@@ -192,7 +191,7 @@ async fn tell_digest(
         None => return store.remember(DIGEST, due).await,
         Some(_) => {}
     }
-    let digest = Digest::read(&Reader::open(database)?, now)?;
+    let digest = Digest::read(&Reader::open(place)?, now)?;
     if digest.is_empty() || channels.is_empty() {
         return store.remember(DIGEST, due).await;
     }
@@ -244,7 +243,7 @@ mod tests {
             Housekeeping { digest_at: Some(Time::constant(7, 0, 0, 0)), ..Housekeeping::default() };
         let tell = |now: &str| {
             let now = now.parse().unwrap();
-            runtime.block_on(tell_digest(&housekeeping, &options.path, &store, &channels, now)).unwrap();
+            runtime.block_on(tell_digest(&housekeeping, &options.place, &store, &channels, now)).unwrap();
             ["off", "well"].map(|name| mails(&folder.path().join(name)).len())
         };
         let hold = |message: &str| {
@@ -292,7 +291,7 @@ mod tests {
                 .unwrap();
         }
         let refused =
-            || Reader::open(&options.path).unwrap().abuse(Timestamp::UNIX_EPOCH, 0).unwrap().refused;
+            || Reader::open(&options.place).unwrap().abuse(Timestamp::UNIX_EPOCH, 0).unwrap().refused;
         assert_eq!(refused(), 505);
         runtime.block_on(forget_pressure(&store, now)).unwrap();
         assert_eq!(refused(), 5);

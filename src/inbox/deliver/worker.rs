@@ -1,8 +1,9 @@
 //! Delivers what is queued: claims what is due, sends it, records what became of it, and sleeps until there is more.
 //!
 //! It runs on a thread of its own with a runtime of its own, so that nothing that a peer does can hold up a visitor. Of the processes
-//! that share an inbox one delivers, the one that holds its lock; the others stand by and take over when it ends. So an
-//! attempt that is found begun at the start has nobody left to end it, and is taken over without waiting for its lease.
+//! that share an inbox in a file one delivers, the one that holds its lock; the others stand by and take over when it ends. So an
+//! attempt that is found begun at the start has nobody left to end it, and is taken over without waiting for its lease. Of those that
+//! share one on a server all deliver.
 //!
 //! What is decided is decided elsewhere: how many may be under way in [`super::dispatch`], when to try again in
 //! [`super::schedule`], what is due in the store.
@@ -10,7 +11,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ use crate::inbox::delivery::{Claimed, Claims, Lease, Target};
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::bell;
 use crate::inbox::store::lock::Lock;
-use crate::inbox::store::{Store, StoreError};
+use crate::inbox::store::{Place, Store, StoreError};
 
 /// How long an attempt is ours: longer than any may take, so that it is never begun a second time while it is under way.
 const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
@@ -46,11 +46,14 @@ const MOST_DRIFT: Duration = Duration::from_secs(2);
 /// How often a process that stands by looks whether it is its turn.
 const STANDBY: Duration = Duration::from_secs(1);
 
+/// How often a replica looks whether it is its turn with the chores: nobody waits for them.
+const SERVER_STANDBY: Duration = Duration::from_secs(10);
+
 /// What the worker is to do.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The database, for its lock and its bell.
-    pub database: PathBuf,
+    pub place: Place,
     /// Where deliveries go.
     pub channels: Vec<channel::Options>,
     /// What is to be done beside deliveries.
@@ -78,7 +81,7 @@ impl Worker {
     pub fn start(options: Options, store: Store) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let bell = Arc::new(Notify::new());
-        if let Err(error) = bell::tell(&options.database, &bell) {
+        if let Err(error) = bell::tell(&options.place, &bell) {
             // The kernel has only so many watches for each user; a site must not be down because others have taken them all.
             tracing::warn!(%error, "what other processes queue is noticed within a minute only");
         }
@@ -138,7 +141,7 @@ impl Confirmations {
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
         let (told, confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(told);
-        let _place = Place { confirmations: self, id };
+        let _seat = Seat { confirmations: self, id };
         self.wait_told(store, id, timeout, confirmed).await
     }
 
@@ -178,13 +181,13 @@ impl Confirmations {
     }
 }
 
-/// A place among those who wait for a submission. It is given back however the waiting ends: whoever hangs up just drops it.
-struct Place<'a> {
+/// A seat among those who wait for a submission. It is given back however the waiting ends: whoever hangs up just drops it.
+struct Seat<'a> {
     confirmations: &'a Confirmations,
     id: Uuid,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Seat<'_> {
     fn drop(&mut self) {
         let mut waiting = self.confirmations.lock();
         if let Some(others) = waiting.get_mut(&self.id) {
@@ -293,9 +296,9 @@ impl Work {
         let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
         let names = self.options.channels.iter().map(|channel| channel.name.clone());
         let channels = names.zip(self.channels.iter().cloned()).collect();
-        let mut chores = pin!(chores::run(
+        let mut chores = pin!(look_after(
             self.options.housekeeping.clone(),
-            self.options.database.clone(),
+            self.options.place.clone(),
             self.store.clone(),
             channels,
             self.sealed.clone(),
@@ -331,22 +334,12 @@ impl Work {
         }
     }
 
-    /// Becomes the one that delivers, and takes over what the last one had begun.
-    async fn take_over(&mut self) -> Lock {
-        let mut said = false;
-        let lock = loop {
-            match Lock::try_take(&self.options.database) {
-                Ok(Some(lock)) => break lock,
-                Ok(None) if !said => {
-                    tracing::info!("another process delivers what is sent; this one stands by");
-                }
-                Err(error) if !said => {
-                    tracing::error!(%error, "cannot take the inbox's lock: nothing is delivered");
-                }
-                _ => {}
-            }
-            said = true;
-            tokio::time::sleep(STANDBY).await;
+    /// Becomes the one that delivers, and takes over what the last one had begun. Replicas over a server all deliver: there a row
+    /// is locked while it is claimed, and what another one had begun is taken over when its lease is over.
+    async fn take_over(&mut self) -> Option<Lock> {
+        let lock = match &self.options.place {
+            Place::Sqlite(_) => Some(stand_by(&self.options.place, STANDBY, "delivers what is sent").await),
+            Place::Postgres(_) => None,
         };
         loop {
             match self.store.recover(Timestamp::now()).await {
@@ -444,6 +437,51 @@ impl Work {
         };
         if let Err(error) = noted {
             tracing::error!(%error, "what became of a channel could not be noted");
+        }
+    }
+}
+
+/// Waits until nobody else has the inbox's lock.
+async fn stand_by(place: &Place, look_every: Duration, what: &str) -> Lock {
+    let mut said = false;
+    loop {
+        let taken = {
+            let place = place.clone();
+            tokio::task::spawn_blocking(move || Lock::of(&place)).await
+        };
+        match taken {
+            Ok(Ok(Some(lock))) => return lock,
+            Ok(Ok(None)) if !said => tracing::info!("another process {what}; this one stands by"),
+            Ok(Err(error)) if !said => tracing::error!(%error, "cannot take the inbox's lock"),
+            _ => {}
+        }
+        said = true;
+        tokio::time::sleep(look_every).await;
+    }
+}
+
+/// Does the chores. Of replicas that share a server one does them.
+async fn look_after(
+    housekeeping: Housekeeping,
+    place: Place,
+    store: Store,
+    channels: Vec<(String, Rc<Channel>)>,
+    sealed: Rc<Notify>,
+) {
+    if place.file().is_some() {
+        return chores::run(housekeeping, place, store, channels, sealed).await;
+    }
+    loop {
+        let lock = stand_by(&place, SERVER_STANDBY, "looks after the inbox").await;
+        let lost = async {
+            while lock.is_held() {
+                tokio::time::sleep(STANDBY).await;
+            }
+        };
+        let (housekeeping, place, store) = (housekeeping.clone(), place.clone(), store.clone());
+        tokio::select! {
+            () = chores::run(housekeeping, place, store, channels.clone(), sealed.clone()) => {}
+            () = lost => tracing::warn!("the inbox's lock is lost with its connection"),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Whoever has committed touches the database's time stamp, and whoever wants to know has the kernel watch for that, or looks at the
 //! stamp twice a second where the kernel has no watch left to give. The file itself is never opened for it: closing it again
 //! would drop the locks that SQLite holds.
+//!
+//! Over PostgreSQL it is NOTIFY and LISTEN.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -10,12 +12,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, Timestamps, UTIME_NOW, inotify, utimensat};
 use rustix::io::Errno;
 use tokio::sync::Notify;
+
+use super::postgres::Server;
+use super::postgres::link::{Heard, Link, Session};
+use super::sql::{Dialect, Sql};
+use super::{Place, StoreError};
 
 /// Tells everybody who listens that something was committed.
 pub(super) fn ring(database: &Path) {
@@ -28,12 +36,108 @@ pub(super) fn ring(database: &Path) {
     let _ = utimensat(CWD, database, &now, AtFlags::empty());
 }
 
+/// Tells everybody who listens to a PostgreSQL server that something is committed, once the transaction is. A file is rung instead.
+pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
+    match sql.dialect() {
+        Dialect::Sqlite => Ok(()),
+        Dialect::Postgres => sql.execute("NOTIFY frontdesk", &[]).map(drop),
+    }
+}
+
 /// How often the stamp is looked at where it cannot be watched.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Hears when something is committed in a database, by whatever process.
 #[derive(Debug)]
-pub struct Bell {
+pub struct Bell(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    File(FileBell),
+    Server(ServerBell),
+}
+
+impl Bell {
+    /// Listens from now on. The database need not be there yet.
+    pub fn listen(place: &Place) -> Bell {
+        Bell(match place {
+            Place::Sqlite(path) => Kind::File(FileBell::listen(path)),
+            Place::Postgres(server) => Kind::Server(ServerBell::listen(server)),
+        })
+    }
+
+    /// Waits until something was committed since the last call, or until the time is over, and says which. However often the
+    /// bell was rung meanwhile, it is heard once. Over a server true may also mean that nobody would have been heard, or that it is
+    /// time for a look: not everything is announced there.
+    pub fn wait(&mut self, timeout: Duration) -> bool {
+        match &mut self.0 {
+            Kind::File(bell) => bell.wait(timeout),
+            Kind::Server(bell) => bell.wait(timeout),
+        }
+    }
+}
+
+/// Listens to what a PostgreSQL server's clients announce.
+#[derive(Debug)]
+struct ServerBell {
+    server: Server,
+    /// Nothing while there is no connection.
+    heard: Option<(Receiver<()>, Link)>,
+}
+
+/// How often one looks though nobody rang: what a replica does is announced a few times a second at most, and not at all when
+/// it ends in the same moment.
+const LOOK_AT_SERVER: Duration = Duration::from_secs(2);
+/// A connection for listening asks nothing that takes long.
+const LISTENING: Session = Session { writes: true, statement: Duration::from_secs(5) };
+
+impl ServerBell {
+    fn listen(server: &Server) -> ServerBell {
+        let mut bell = ServerBell { server: server.clone(), heard: None };
+        bell.connect();
+        bell
+    }
+
+    fn connect(&mut self) {
+        if self.heard.as_ref().is_some_and(|(_, link)| !link.is_lost()) {
+            return;
+        }
+        let (ring, heard) = sync_channel(1);
+        let rung: Heard = Box::new(move || {
+            // One that waits to be heard is as good as two.
+            let _ = ring.try_send(());
+        });
+        let link = Link::open_hearing(&self.server, LISTENING, Some(rung));
+        let link = link.and_then(|link| link.execute("LISTEN frontdesk", &[]).map(|_| link));
+        self.heard = link.ok().map(|link| (heard, link));
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        let is_due = timeout >= LOOK_AT_SERVER;
+        let timeout = timeout.min(LOOK_AT_SERVER);
+        let began = Instant::now();
+        self.connect();
+        let left = timeout.saturating_sub(began.elapsed());
+        match &self.heard {
+            Some((heard, _)) => match heard.recv_timeout(left) {
+                Ok(()) => true,
+                Err(RecvTimeoutError::Timeout) => is_due,
+                Err(RecvTimeoutError::Disconnected) => {
+                    std::thread::sleep(timeout.saturating_sub(began.elapsed()));
+                    is_due
+                }
+            },
+            None => {
+                std::thread::sleep(left);
+                is_due
+            }
+        }
+    }
+}
+
+/// Watches a file's time stamps.
+#[derive(Debug)]
+struct FileBell {
     database: PathBuf,
     /// Nothing where a user's instances are all in use: the kernel allows 128, as a rule.
     inotify: Option<OwnedFd>,
@@ -42,15 +146,14 @@ pub struct Bell {
     seen: Option<(u64, i64, i64)>,
 }
 
-impl Bell {
-    /// Listens from now on. The database need not be there yet.
-    pub fn listen(database: &Path) -> Bell {
+impl FileBell {
+    fn listen(database: &Path) -> FileBell {
         let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
-        Bell::with(database, inotify::init(flags).ok())
+        FileBell::with(database, inotify::init(flags).ok())
     }
 
-    fn with(database: &Path, inotify: Option<OwnedFd>) -> Bell {
-        let mut bell = Bell { database: database.to_owned(), inotify, watch: None, seen: None };
+    fn with(database: &Path, inotify: Option<OwnedFd>) -> FileBell {
+        let mut bell = FileBell { database: database.to_owned(), inotify, watch: None, seen: None };
         bell.seen = bell.stamp();
         bell.watch_file();
         bell
@@ -76,9 +179,7 @@ impl Bell {
         self.watch = found;
     }
 
-    /// Waits until something was committed since the last call, or until the time is over, and says which. However often the
-    /// bell was rung meanwhile, it is heard once.
-    pub fn wait(&mut self, timeout: Duration) -> bool {
+    fn wait(&mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         loop {
             self.watch_file();
@@ -123,10 +224,10 @@ fn drain(inotify: &OwnedFd) -> bool {
 }
 
 /// Has `told` notified of each ring, until nobody else holds it. Listens on a thread of its own.
-pub fn tell(database: &Path, told: &Arc<Notify>) -> io::Result<()> {
+pub fn tell(place: &Place, told: &Arc<Notify>) -> io::Result<()> {
     /// How long the thread may outlive whoever wanted to be told.
     const LOOK_UP: Duration = Duration::from_mins(1);
-    let mut bell = Bell::listen(database);
+    let mut bell = Bell::listen(place);
     let told = Arc::downgrade(told);
     let listen = move || {
         loop {
@@ -150,7 +251,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("inbox.db");
         std::fs::write(&path, "").unwrap();
-        for listen in [Bell::listen, |path: &Path| Bell::with(path, None)] {
+        for listen in [FileBell::listen, |path: &Path| FileBell::with(path, None)] {
             let mut bell = listen(&path);
             assert!(!bell.wait(Duration::from_millis(1)));
             // The stamp of a file is no finer than the kernel's tick.
@@ -167,7 +268,7 @@ mod tests {
     fn a_file_that_comes_later_or_takes_the_place_of_another_is_heard_as_well() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("inbox.db");
-        for (round, listen) in [Bell::listen, |path: &Path| Bell::with(path, None)].into_iter().enumerate() {
+        for (round, listen) in [FileBell::listen, |path: &Path| FileBell::with(path, None)].into_iter().enumerate() {
             let mut bell = listen(&path);
             ring(&path);
             assert!(!bell.wait(Duration::from_millis(1)));

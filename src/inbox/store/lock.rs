@@ -9,20 +9,55 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::postgres::link::{Link, Session};
+use super::sql::Sql;
 use super::sqlite::files::create_folder;
+use super::{Place, StoreError};
 
 /// The right to an inbox, until it is dropped.
 #[derive(Debug)]
-pub struct Lock {
+pub struct Lock(Kind);
+
+#[derive(Debug)]
+enum Kind {
     /// Closing it gives the lock back.
-    _file: File,
+    File { _file: File },
+    /// The lock is the connection's.
+    Server(Link),
 }
 
+/// Taking a lock on a server takes no time.
+const LOCKING: Session = Session { writes: true, statement: Duration::from_secs(5) };
+
 impl Lock {
+    /// Takes the lock of an inbox. Nothing if another process has it, or this one. With a PostgreSQL server it is an advisory lock of
+    /// the session, which ends with it.
+    pub fn of(place: &Place) -> Result<Option<Lock>, StoreError> {
+        match place {
+            Place::Sqlite(path) => Lock::try_take(path).map_err(|error| StoreError::io(path, error)),
+            Place::Postgres(server) => {
+                let link = Link::open(server, LOCKING)?;
+                let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
+                let sql: &dyn Sql = &link;
+                let is_taken: bool = sql.one(taken, &[])?.get(0)?;
+                Ok(is_taken.then_some(Lock(Kind::Server(link))))
+            }
+        }
+    }
+
+    /// Whether it is still ours: a connection may be lost.
+    pub fn is_held(&self) -> bool {
+        match &self.0 {
+            Kind::File { .. } => true,
+            Kind::Server(link) => !link.is_lost(),
+        }
+    }
+
     /// Takes the lock of the inbox at `database`, whether or not there is one yet. Nothing if another process has it, or this one.
     ///
     /// The file is made for this user only, and so is its folder if it is missing.
@@ -36,7 +71,7 @@ impl Lock {
             .truncate(false)
             .mode(0o600)
             .open(file_of(&database))?;
-        Ok(hold(&file)?.then_some(Lock { _file: file }))
+        Ok(hold(&file)?.then_some(Lock(Kind::File { _file: file })))
     }
 }
 

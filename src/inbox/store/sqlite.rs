@@ -3,39 +3,32 @@
 //! Write-ahead logging with `synchronous=FULL`: with anything less a power cut takes commits that had been
 //! confirmed. Layouts are numbered files under `migrations/sqlite`, applied in order and never edited.
 
-pub(super) mod abuse;
 pub(super) mod backup;
 pub(super) mod copier;
-mod deliver;
-mod edit;
-pub(super) mod editor;
 pub(super) mod files;
-pub(super) mod queue;
-pub(super) mod read;
-pub(super) mod stats;
 
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::SignedDuration;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{
     CachedStatement, Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
-    ffi, params,
+    ffi, params, params_from_iter,
 };
 use uuid::{ContextV7, Uuid};
 
-use self::deliver::millis;
 use self::files::Files;
 use super::fingerprint::{self, Hash, Secret};
-use super::{Accepted, Job, StoreError, bell};
-use crate::inbox::deliver::{outcome::Outcome, schedule::Verdict};
-use crate::inbox::delivery::{Claims, Lease, Target, Want};
+use super::sql::change::{self, Change, Changing};
+use super::sql::deliver::millis;
+use super::sql::{Cell, Dialect, Row, Sql, Value, read};
+use super::{Accepted, Job, Place, StoreError, bell, new_id};
 use crate::inbox::form::Sameness;
-use crate::inbox::pressure::Refused;
 
 /// Each brings a database from the layout before it to its own; the first makes it.
-const MIGRATIONS: [&str; 3] = [
+pub(super) const MIGRATIONS: [&str; 3] = [
     include_str!("../../../migrations/sqlite/0001_inbox.sql"),
     include_str!("../../../migrations/sqlite/0002_deliveries.sql"),
     include_str!("../../../migrations/sqlite/0003_screening.sql"),
@@ -62,101 +55,6 @@ pub(super) struct Database {
     path: PathBuf,
     /// How many rows the last commit changed.
     changed: u64,
-}
-
-/// Something else than an arrival that is to be written. It may be applied more than once, where the database had to be opened
-/// again, and then the last time counts.
-pub(super) trait Change: Send {
-    /// Does it, in a transaction that is committed later.
-    fn apply(&mut self, tx: &Changing<'_>) -> Result<(), StoreError>;
-    /// Tells whoever waits for it how the commit went.
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
-}
-
-/// A transaction in which changes are applied.
-pub(super) struct Changing<'a> {
-    tx: &'a Connection,
-    secret: &'a Secret,
-}
-
-/// What the worker does with deliveries; see [`deliver`].
-impl Changing<'_> {
-    pub(super) fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
-        deliver::recover(self.tx, now)
-    }
-
-    pub(super) fn retake(&self, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
-        deliver::retake(self.tx, under_way, now)
-    }
-
-    pub(super) fn mend_waits(&self, now: Timestamp) -> Result<(), StoreError> {
-        deliver::mend_waits(self.tx, now)
-    }
-
-    pub(super) fn claim(
-        &self,
-        wants: &[Want],
-        under_way: &[Lease],
-        now: Timestamp,
-        lease: Duration,
-    ) -> Result<Vec<Claims>, StoreError> {
-        deliver::claim(self.tx, self.secret, wants, under_way, now, lease)
-    }
-
-    pub(super) fn record(
-        &self,
-        lease: &Lease,
-        outcome: &Outcome,
-        verdict: Verdict,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        deliver::record(self.tx, lease, outcome, verdict, now)
-    }
-
-    pub(super) fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
-        deliver::is_confirmed(self.tx, id)
-    }
-
-    pub(super) fn pause(&self, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
-        deliver::pause(self.tx, channel, answer, now)
-    }
-
-    pub(super) fn resume(
-        &self,
-        channel: &str,
-        after_outage: bool,
-        now: Timestamp,
-    ) -> Result<usize, StoreError> {
-        deliver::resume(self.tx, channel, after_outage, now)
-    }
-
-    pub(super) fn switch_off(&self, target: &Target, answer: &str, now: Timestamp) -> Result<(), StoreError> {
-        deliver::switch_off(self.tx, self.secret, target, answer, now)
-    }
-
-    pub(super) fn seal(&self, id: Uuid, sealed: &[u8]) -> Result<bool, StoreError> {
-        deliver::seal(self.tx, id, sealed)
-    }
-
-    pub(super) fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        deliver::expire(self.tx, before, most)
-    }
-
-    pub(super) fn press(&self, refused: &[Refused], now: Timestamp) -> Result<(), StoreError> {
-        abuse::press(self.tx, self.secret, refused, now)
-    }
-
-    pub(super) fn forget_pressure(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        abuse::forget_pressure(self.tx, before, most)
-    }
-
-    pub(super) fn remembered(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
-        deliver::remembered(self.tx, name)
-    }
-
-    pub(super) fn remember(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
-        deliver::remember(self.tx, name, at)
-    }
 }
 
 impl Database {
@@ -203,19 +101,8 @@ impl Database {
             batch.prune(jobs)?;
             accepted
         };
-        let changing = Changing { tx: &transaction, secret: &self.secret };
-        for change in changes {
-            transaction.execute_batch("SAVEPOINT change")?;
-            match change.apply(&changing) {
-                Ok(()) => {}
-                Err(StoreError::Damaged(what)) => {
-                    tracing::error!(what, "a change in the inbox is not possible");
-                    transaction.execute_batch("ROLLBACK TO change")?;
-                }
-                Err(error) => return Err(error),
-            }
-            transaction.execute_batch("RELEASE change")?;
-        }
+        let changing = Changing { tx: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
+        change::apply(&changing, changes)?;
         let sure = doubtful.len();
         doubtful.extend(accepted.iter().filter_map(|accepted: &Accepted| match accepted {
             Accepted::New(id) => Some(*id),
@@ -260,18 +147,71 @@ impl Database {
     /// just now.
     pub(super) fn empty_log(&self) -> Result<bool, StoreError> {
         let emptied = empty_log(&self.connection);
-        self.connection.busy_timeout(BUSY_TIMEOUT)?;
+        wait_for_locks(&self.connection, BUSY_TIMEOUT)?;
         emptied
     }
 }
 
 /// Waits for nobody, and leaves the connection without patience for locks: SQLite would wait for readers with the writer's lock in its hands, and so keep
 /// everybody from writing meanwhile.
-fn empty_log(connection: &Connection) -> Result<bool, StoreError> {
-    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-    connection.busy_timeout(Duration::ZERO)?;
-    let (busy, frames) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], row)?;
-    Ok(busy == 0 && frames <= 0)
+pub(super) fn empty_log(sql: &dyn Sql) -> Result<bool, StoreError> {
+    wait_for_locks(sql, Duration::ZERO)?;
+    let row = sql.one("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
+    Ok(row.get::<i64>(0)? == 0 && row.get::<i64>(1)? <= 0)
+}
+
+/// How long it waits for a lock from now on.
+pub(super) fn wait_for_locks(sql: &dyn Sql, timeout: Duration) -> Result<(), StoreError> {
+    sql.query(&format!("PRAGMA busy_timeout = {}", timeout.as_millis()), &[]).map(drop)
+}
+
+impl Sql for Connection {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
+        Ok(self.prepare_cached(sql)?.execute(params_from_iter(values))?)
+    }
+
+    fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        let mut statement = self.prepare_cached(sql)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query(params_from_iter(values))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let cell = |column| Ok(Cell::from(row.get_ref(column)?));
+            found.push(Row((0..columns).map(cell).collect::<rusqlite::Result<_>>()?));
+        }
+        Ok(found)
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match *self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl From<ValueRef<'_>> for Cell {
+    /// A text that is not UTF-8, and a number that is not whole, are nothing that we have written.
+    fn from(value: ValueRef<'_>) -> Cell {
+        match value {
+            ValueRef::Null => Cell::Null,
+            ValueRef::Integer(number) => Cell::Integer(number),
+            ValueRef::Real(number) => Cell::Blob(number.to_be_bytes().to_vec()),
+            ValueRef::Text(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => Cell::Text(text.to_owned()),
+                Err(_) => Cell::Blob(bytes.to_vec()),
+            },
+            ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+        }
+    }
 }
 
 /// One transaction's statements and what they need.
@@ -324,7 +264,7 @@ impl<'a> Batch<'a> {
         let arrival = &job.arrival;
         let form = arrival.entry.form();
         let now = arrival.received_at.as_millisecond();
-        let id = self.new_id(arrival.received_at);
+        let id = new_id(self.ids, arrival.received_at);
         let within_window = Some(now.saturating_add(millis(job.options.duplicate_window)));
 
         let key = self.secret.idempotency_key(arrival);
@@ -396,12 +336,54 @@ impl<'a> Batch<'a> {
         }
         Ok(())
     }
+}
 
-    /// Ids ascend in the order in which submissions are written, even within a millisecond.
-    fn new_id(&self, received_at: Timestamp) -> Uuid {
-        let seconds = u64::try_from(received_at.as_second()).unwrap_or_default();
-        let nanos = u32::try_from(received_at.subsec_nanosecond()).unwrap_or_default();
-        Uuid::new_v7(uuid::Timestamp::from_unix(self.ids, seconds, nanos))
+/// Opens the database for reading only, and changes nothing in it. [`StoreError::Missing`] where there is none yet.
+pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
+    let (connection, layout) = open_any(path)?;
+    if layout < LAYOUT { Err(StoreError::TooOld(Place::of(path))) } else { Ok(connection) }
+}
+
+/// Opens a database that is there for changes, with patience for whoever else writes.
+pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
+    match path.try_exists() {
+        Ok(true) => {}
+        Ok(false) => return Err(StoreError::Missing(Place::of(path))),
+        Err(error) => return Err(StoreError::io(path, error)),
+    }
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(patience)?;
+    match layout(&connection, path)? {
+        None => return Err(StoreError::Missing(Place::of(path))),
+        Some(LAYOUT) => {}
+        Some(_) => return Err(StoreError::TooOld(Place::of(path))),
+    }
+    make_durable(&connection)?;
+    let secret = read_secret(&connection)?;
+    Ok((connection, secret))
+}
+
+/// Opens a database of this layout, or of an earlier one, for reading only, and says which layout it has.
+pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
+    // A folder that may not be looked into is another matter than one in which there is nothing.
+    match path.try_exists() {
+        Ok(true) => {}
+        Ok(false) => return Err(StoreError::Missing(Place::of(path))),
+        Err(error) => return Err(StoreError::io(path, error)),
+    }
+    let connection =
+        connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;
+    let layout = layout(&connection, path).map_err(|error| cannot_open(path, error))?;
+    Ok((connection, layout.ok_or_else(|| StoreError::Missing(Place::of(path)))?))
+}
+
+/// A database that nobody serves can only be read where its log can be opened beside it.
+fn cannot_open(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Database { code, reason } if code & 0xff == rusqlite::ffi::SQLITE_CANTOPEN => {
+            StoreError::io(path, std::io::Error::new(std::io::ErrorKind::PermissionDenied, reason))
+        }
+        error => error,
     }
 }
 
@@ -432,11 +414,11 @@ fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreErro
         Ok((APPLICATION_ID, found @ 1..=LAYOUT, _)) => Ok(Some(found)),
         Ok((APPLICATION_ID, 0, _)) => Err(StoreError::Damaged("its layout has no number")),
         Ok((APPLICATION_ID, found, _)) => {
-            Err(StoreError::TooNew { path: path.to_owned(), found, known: LAYOUT })
+            Err(StoreError::TooNew { place: Place::of(path), found, known: LAYOUT })
         }
-        Ok((_, _, _)) => Err(StoreError::NotAnInbox(path.to_owned())),
+        Ok((_, _, _)) => Err(StoreError::NotAnInbox(Place::of(path))),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Err(StoreError::NotAnInbox(path.to_owned()))
+            Err(StoreError::NotAnInbox(Place::of(path)))
         }
         Err(error) => Err(error.into()),
     }

@@ -9,9 +9,12 @@ use tempfile::TempDir;
 use super::*;
 use crate::inbox::deliver::{Kind, Options as Channel, maildir};
 use crate::inbox::form::{CONTACT, Form, WAITLIST};
+use crate::inbox::store::sql::Dialect;
 use crate::inbox::{Submission, parse};
+use fresh::Fresh;
 
 mod deliveries;
+pub(crate) mod fresh;
 mod screening;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -203,7 +206,7 @@ fn everything_is_there_after_the_store_was_closed_and_opened_again() {
 #[test]
 fn closing_writes_what_waits_and_refuses_the_rest() {
     let desk = Desk::new();
-    let (store, path) = (desk.store.clone(), desk.options.path.clone());
+    let (store, place) = (desk.store.clone(), desk.options.place.clone());
     let runtime = runtime();
     let waiting: Vec<_> = (0..100)
         .map(|n| {
@@ -220,7 +223,7 @@ fn closing_writes_what_waits_and_refuses_the_rest() {
         }
         accepted
     });
-    assert_eq!(Reader::open(&path).unwrap().list(&Filter::default()).unwrap().count(), accepted);
+    assert_eq!(Reader::open(&place).unwrap().list(&Filter::default()).unwrap().count(), accepted);
     assert!(accepted > 0);
     assert!(matches!(runtime.block_on(store.accept(contact("late"))), Err(StoreError::Closed)));
     assert!(matches!(store.health(), Err(StoreError::Closed)));
@@ -228,17 +231,17 @@ fn closing_writes_what_waits_and_refuses_the_rest() {
 
 #[test]
 fn the_last_store_to_go_closes_the_database() {
-    let desk = Desk::new();
+    let desk = Desk::in_file();
     desk.keep_new(&contact("one"));
-    let Desk { store, options, folder, .. } = desk;
-    let log = options.path.with_extension("db-wal");
+    let Desk { store, options, fresh, .. } = desk;
+    let log = options.place.file().unwrap().with_extension("db-wal");
     assert!(log.exists());
     let clone = store.clone();
     drop(store);
     assert!(log.exists());
     drop(clone);
     assert!(!log.exists(), "SQLite removes the log when the last connection ends in order");
-    drop(folder);
+    drop(fresh);
 }
 
 #[test]
@@ -257,12 +260,12 @@ fn a_reader_sees_a_submission_the_moment_it_is_accepted_and_holds_nobody_up() {
 
 #[test]
 fn what_a_crash_left_behind_can_be_read_at_once_and_written_again() {
-    let desk = Desk::new();
+    let desk = Desk::in_file();
     let id = desk.keep_new(&contact("one"));
     // A copy of the files while they are open is what a killed process leaves behind.
     let after = TempDir::new().unwrap();
     for name in ["inbox.db", "inbox.db-wal"] {
-        fs::copy(desk.folder.path().join("data").join(name), after.path().join(name)).unwrap();
+        fs::copy(desk.fresh.folder.path().join("data").join(name), after.path().join(name)).unwrap();
     }
     let path = after.path().join("inbox.db");
     assert_eq!(list(&path).len(), 1);
@@ -317,19 +320,19 @@ fn a_file_that_is_no_inbox_is_left_alone() {
 
 #[test]
 fn a_later_layout_is_not_touched() {
-    let desk = Desk::new();
+    let desk = Desk::in_file();
     desk.sql("PRAGMA user_version = 99");
-    let Desk { store, options, folder, .. } = desk;
+    let Desk { store, options, fresh, .. } = desk;
     drop(store);
     let error = Store::open(&options).unwrap_err();
     assert!(matches!(error, StoreError::TooNew { found: 99, known: 3, .. }), "{error}");
-    assert!(matches!(Reader::open(&options.path), Err(StoreError::TooNew { .. })));
-    drop(folder);
+    assert!(matches!(Reader::open(&options.place), Err(StoreError::TooNew { .. })));
+    drop(fresh);
 }
 
 #[test]
 fn a_locked_database_costs_an_error_and_nothing_else() {
-    let desk = Desk::new();
+    let desk = Desk::in_file();
     let other = desk.connection();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let accepted = desk.keep_all(&[contact("one"), contact("two")]);
@@ -343,7 +346,7 @@ fn a_locked_database_costs_an_error_and_nothing_else() {
 
 #[test]
 fn a_short_lock_is_waited_for() {
-    let desk = Desk::new();
+    let desk = Desk::in_file();
     let other = desk.connection();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let release = std::thread::spawn(move || {
@@ -356,14 +359,14 @@ fn a_short_lock_is_waited_for() {
 
 #[test]
 fn health_is_found_again_without_a_submission() {
-    let desk = Desk::new();
-    let data = desk.folder.path().join("data");
-    fs::rename(&data, desk.folder.path().join("away")).unwrap();
+    let desk = Desk::in_file();
+    let data = desk.fresh.folder.path().join("data");
+    fs::rename(&data, desk.fresh.folder.path().join("away")).unwrap();
     fs::write(&data, "in the way").unwrap();
     assert!(matches!(desk.check(), Err(StoreError::Io { .. })));
     desk.store.health().unwrap_err();
     fs::remove_file(&data).unwrap();
-    fs::rename(desk.folder.path().join("away"), &data).unwrap();
+    fs::rename(desk.fresh.folder.path().join("away"), &data).unwrap();
     let patience = std::time::Instant::now();
     while desk.store.health().is_err() {
         assert!(patience.elapsed() < Duration::from_secs(10));
@@ -374,18 +377,18 @@ fn health_is_found_again_without_a_submission() {
 
 #[test]
 fn a_folder_that_cannot_be_written_to_costs_an_error_until_it_can() {
-    let desk = Desk::new();
+    let desk = Desk::in_file();
     let id = desk.keep_new(&contact("before"));
-    let data = desk.folder.path().join("data");
+    let data = desk.fresh.folder.path().join("data");
     // Not even root can make a file inside a file.
-    fs::rename(&data, desk.folder.path().join("away")).unwrap();
+    fs::rename(&data, desk.fresh.folder.path().join("away")).unwrap();
     fs::write(&data, "in the way").unwrap();
     for n in 0..3 {
         let error = desk.accept(&contact(&n.to_string())).unwrap_err();
         assert!(matches!(error, StoreError::Io { .. }), "{error}");
     }
     fs::remove_file(&data).unwrap();
-    fs::rename(desk.folder.path().join("away"), &data).unwrap();
+    fs::rename(desk.fresh.folder.path().join("away"), &data).unwrap();
     desk.keep_again(&contact("before"), id);
     desk.keep_new(&contact("after"));
     assert_eq!(desk.list().len(), 2);
@@ -404,7 +407,7 @@ fn a_store_may_open_before_its_folder_can_be_used() {
     fs::remove_file(&data).unwrap();
     runtime.block_on(store.accept(contact("in time"))).unwrap();
     store.health().unwrap();
-    assert_eq!(list(&options.path).len(), 1);
+    assert_eq!(list(&options.place).len(), 1);
 }
 
 #[test]
@@ -416,10 +419,10 @@ fn what_a_visitor_sent_is_in_no_debug_output() {
 #[test]
 fn a_deleted_database_never_swallows_a_submission() {
     let remove = |names: &'static [&'static str]| {
-        let desk = Desk::new();
+        let desk = Desk::in_file();
         desk.keep_new(&contact("before"));
         for name in names {
-            fs::remove_file(desk.folder.path().join("data").join(name)).unwrap();
+            fs::remove_file(desk.fresh.folder.path().join("data").join(name)).unwrap();
         }
         let id = desk.keep_new(&contact("after"));
         assert_eq!(desk.list()[0].id, id, "{names:?}");
@@ -437,24 +440,24 @@ fn a_deleted_database_never_swallows_a_submission() {
 
 #[test]
 fn a_folder_that_was_removed_is_made_again() {
-    let desk = Desk::new();
+    let desk = Desk::in_file();
     desk.keep_new(&contact("before"));
-    fs::remove_dir_all(desk.folder.path().join("data")).unwrap();
+    fs::remove_dir_all(desk.fresh.folder.path().join("data")).unwrap();
     desk.keep_new(&contact("after"));
     assert_eq!(desk.list().len(), 1);
 }
 
 #[test]
 fn a_replaced_database_is_the_one_that_is_written_to() {
-    let (desk, backup) = (Desk::new(), Desk::new());
+    let (desk, backup) = (Desk::in_file(), Desk::in_file());
     desk.keep_new(&contact("lost"));
     let earlier = contact("saved");
     let saved = backup.keep_new(&Arrival { received_at: earlier.received_at - MILLISECOND, ..earlier });
-    let Desk { store, folder, .. } = backup;
+    let Desk { store, fresh, .. } = backup;
     drop(store);
-    fs::rename(folder.path().join("data/inbox.db"), &desk.options.path).unwrap();
+    fs::rename(fresh.folder.path().join("data/inbox.db"), desk.file()).unwrap();
     for log in ["inbox.db-wal", "inbox.db-shm"] {
-        fs::remove_file(desk.folder.path().join("data").join(log)).unwrap();
+        fs::remove_file(desk.fresh.folder.path().join("data").join(log)).unwrap();
     }
     let id = desk.keep_new(&contact("after"));
     assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [id, saved]);
@@ -468,43 +471,59 @@ struct Desk {
     store: Store,
     options: Options,
     runtime: tokio::runtime::Runtime,
-    folder: TempDir,
+    fresh: Fresh,
+}
+
+fn channels(names: &[&str], forms: &[&str]) -> Vec<Channel> {
+    let kind = maildir::Options {
+        path: PathBuf::from("/nonexistent"),
+        from: "desk@example.com".to_owned(),
+        from_name: String::new(),
+        to: Vec::new(),
+    };
+    let channel = |name: &&str| Channel {
+        name: (*name).to_owned(),
+        forms: forms.iter().map(|form| (*form).to_owned()).collect(),
+        concurrency: 4,
+        kind: Kind::Maildir(kind.clone()),
+    };
+    names.iter().map(channel).collect()
 }
 
 impl Desk {
+    /// With the database that the tests are run over.
     fn new() -> Desk {
-        let folder = TempDir::new().unwrap();
-        let options = Options::at(folder.path().join("data/inbox.db"));
-        Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), folder }
+        Desk::with_options(|_| {})
+    }
+
+    /// For what is SQLite's alone.
+    fn in_file() -> Desk {
+        Desk::open(Fresh::file, |_| {})
     }
 
     fn with_options(change: impl FnOnce(&mut Options)) -> Desk {
-        let folder = TempDir::new().unwrap();
-        let mut options = Options::at(folder.path().join("data/inbox.db"));
+        Desk::open(Fresh::place, change)
+    }
+
+    fn open(fresh: impl FnOnce() -> Fresh, change: impl FnOnce(&mut Options)) -> Desk {
+        let fresh = fresh();
+        let mut options = Options::in_place(fresh.place.clone());
         change(&mut options);
-        Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), folder }
+        Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh }
     }
 
     fn with_channels(names: &[&str], forms: &[&str]) -> Desk {
-        let kind = maildir::Options {
-            path: PathBuf::from("/nonexistent"),
-            from: "desk@example.com".to_owned(),
-            from_name: String::new(),
-            to: Vec::new(),
-        };
-        let channel = |name: &&str| Channel {
-            name: (*name).to_owned(),
-            forms: forms.iter().map(|form| (*form).to_owned()).collect(),
-            concurrency: 4,
-            kind: Kind::Maildir(kind.clone()),
-        };
-        Desk::with_options(|options| options.channels = names.iter().map(channel).collect())
+        Desk::with_options(|options| options.channels = channels(names, forms))
+    }
+
+    fn in_file_with_channels(names: &[&str]) -> Desk {
+        Desk::open(Fresh::file, |options| options.channels = channels(names, &[]))
     }
 
     fn reopen(self) -> Desk {
-        let Desk { store, options, runtime, folder } = self;
+        let Desk { store, options, runtime, fresh } = self;
         store.close();
-        Desk { store: Store::open(&options).unwrap(), options, runtime, folder }
+        Desk { store: Store::open(&options).unwrap(), options, runtime, fresh }
     }
 
     fn accept(&self, arrival: &Arrival) -> Result<Accepted, StoreError> {
@@ -545,35 +564,46 @@ impl Desk {
     }
 
     fn reader(&self) -> Reader {
-        Reader::open(&self.options.path).unwrap()
+        Reader::open(&self.options.place).unwrap()
     }
 
     fn list(&self) -> Vec<Submission> {
-        list(&self.options.path)
+        list(&self.options.place)
     }
 
     fn editor(&self) -> Editor {
-        Editor::open(&self.options.path).unwrap()
+        Editor::open(&self.options.place).unwrap()
     }
 
-    /// Whether any file of the database holds these bytes.
+    /// Whether any file of the database holds these bytes; of a server's, any row.
     fn files_hold(&self, text: &str) -> bool {
-        let files = fs::read_dir(self.options.path.parent().unwrap()).unwrap();
+        if self.options.place.file().is_none() {
+            let sql = self.fresh.sql();
+            let tables = ["meta", "submission", "fingerprint", "delivery", "attempt", "channel", "pressure"];
+            let mut rows = tables.map(|table| sql.query(&format!("SELECT t::text FROM {table} t"), &[]).unwrap());
+            return rows.iter_mut().flatten().any(|row| row.get::<String>(0).unwrap().contains(text));
+        }
+        let files = fs::read_dir(self.file().parent().unwrap()).unwrap();
         let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
         contents.any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }
 
+    fn file(&self) -> PathBuf {
+        self.options.place.file().expect("it is in a file").to_owned()
+    }
+
     /// Another program's connection.
     fn connection(&self) -> Connection {
-        Connection::open(&self.options.path).unwrap()
+        Connection::open(self.file()).unwrap()
     }
 
     fn sql(&self, sql: &str) {
-        self.connection().execute_batch(sql).unwrap();
+        self.fresh.sql().execute(sql, &[]).unwrap();
     }
 
     fn count(&self, table: &str) -> i64 {
-        self.connection().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+        let sql = format!("SELECT count(*) FROM {table}");
+        self.fresh.sql().one(&sql, &[]).unwrap().get(0).unwrap()
     }
 }
 
@@ -581,8 +611,8 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-fn list(path: &Path) -> Vec<Submission> {
-    Reader::open(path).unwrap().list(&Filter::default()).unwrap().map(Result::unwrap).collect()
+fn list(place: impl Into<Place>) -> Vec<Submission> {
+    Reader::open(place).unwrap().list(&Filter::default()).unwrap().map(Result::unwrap).collect()
 }
 
 fn entry(form: &'static Form, body: &str) -> Entry {

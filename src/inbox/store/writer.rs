@@ -1,7 +1,6 @@
 //! The one thread that writes: takes everything that waits, commits it together, then answers each.
 
 use std::mem;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -10,8 +9,9 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot};
 use uuid::{ContextV7, Uuid};
 
-use super::sqlite::{Change, Changing, Database, copier::Copier};
-use super::{Accepted, Arrival, Job, Options, StoreError};
+use super::sql::change::{Change, Changing};
+use super::sqlite::copier::Copier;
+use super::{Accepted, Arrival, Job, Options, Place, StoreError, postgres, sqlite};
 
 /// How many submissions may wait, and so the most that one transaction holds.
 const MAX_WAITING: usize = 4096;
@@ -25,8 +25,12 @@ type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) struct Writer {
     /// What holds for a submission when it arrives. It goes along with it, so that nothing changes under its feet.
     options: ArcSwap<Options>,
-    queue: Arc<Queue>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// What is to be kept.
+    submissions: Arc<Queue>,
+    /// What is to be changed beside that. The same queue where one transaction takes both; with a server, what takes several exchanges
+    /// must hold up no visitor.
+    changes: Arc<Queue>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// A change, and whoever waits for what it finds.
@@ -50,31 +54,22 @@ impl<T: Send, F: FnMut(&Changing<'_>) -> Result<T, StoreError> + Send> Change fo
 
 impl Writer {
     pub(super) fn start(options: Options) -> Result<Writer, StoreError> {
-        let queue = Arc::new(Queue::default());
-        let database = match Database::open(&options.path) {
-            Ok(database) => Some(database),
-            // Pages need no inbox, and who restarts on a full disk should not lose them as well.
-            Err(error) if error.may_pass() => {
-                queue.note(Some(error));
-                None
-            }
-            Err(error) => return Err(error),
+        let submissions = Arc::new(Queue::default());
+        let changes = match options.place {
+            Place::Sqlite(_) => submissions.clone(),
+            Place::Postgres(_) => Arc::new(Queue::default()),
         };
-        let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
-            let (queue, path) = (Arc::clone(&queue), options.path.clone());
-            move || {
-                let _end = End(&queue);
-                let copier = Copier::start(&path);
-                Work { path, ids: ContextV7::new(), doubtful: Vec::new(), copier, database }.work(&queue);
-            }
-        });
-        let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
-        Ok(Writer { options: ArcSwap::from_pointee(options), queue, thread: Mutex::new(Some(thread)) })
+        let mut threads = vec![start(&options.place, &submissions)?];
+        if !Arc::ptr_eq(&submissions, &changes) {
+            threads.push(start(&options.place, &changes)?);
+        }
+        let options = ArcSwap::from_pointee(options);
+        Ok(Writer { options, submissions, changes, threads: Mutex::new(threads) })
     }
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.queue.push(Job::new(arrival, self.options.load_full())?, answer)?;
+        self.submissions.push(Job::new(arrival, self.options.load_full())?, answer)?;
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
@@ -88,42 +83,110 @@ impl Writer {
         apply: impl FnMut(&Changing<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.queue.push_change(Box::new(Awaited { apply, found: Err(StoreError::Closed), answer }))?;
+        self.changes.push_change(Box::new(Awaited { apply, found: Err(StoreError::Closed), answer }))?;
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// Told after each commit that has queued deliveries.
     pub(super) fn queued(&self) -> &Notify {
-        &self.queue.queued
+        &self.submissions.queued
     }
 
     pub(super) async fn check(&self) -> Result<(), StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.queue.push_check(answer)?;
+        self.submissions.push_check(answer)?;
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// Has the log copied into the database and cut off, and says whether that was possible.
     pub(super) async fn empty_log(&self) -> Result<bool, StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.queue.push_emptying(answer)?;
+        self.changes.push_emptying(answer)?;
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
     pub(super) fn health(&self) -> Result<(), StoreError> {
-        let waiting = self.queue.lock();
-        if waiting.closed {
-            return Err(StoreError::Closed);
+        for queue in [&self.submissions, &self.changes] {
+            let waiting = queue.lock();
+            if waiting.closed {
+                return Err(StoreError::Closed);
+            }
+            if let Some(failure) = &waiting.failure {
+                return Err(failure.clone());
+            }
         }
-        waiting.failure.clone().map_or(Ok(()), Err)
+        Ok(())
     }
 
     pub(super) fn close(&self) {
-        self.queue.lock().closed = true;
-        self.queue.changed.notify_all();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the inbox's writer had failed before it was closed");
+        for queue in [&self.submissions, &self.changes] {
+            queue.lock().closed = true;
+            queue.changed.notify_all();
+        }
+        let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("the inbox's writer had failed before it was closed");
+            }
+        }
+    }
+}
+
+/// Opens the database and has a thread of its own write to it what is in the queue.
+fn start(place: &Place, queue: &Arc<Queue>) -> Result<JoinHandle<()>, StoreError> {
+    let database = match Database::open(place) {
+        Ok(database) => Some(database),
+        // Pages need no inbox, and who restarts on a full disk should not lose them as well.
+        Err(error) if error.may_pass() => {
+            queue.note(Some(error));
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
+        let (queue, place) = (Arc::clone(queue), place.clone());
+        move || {
+            let _end = End(&queue);
+            let copier = place.file().map(Copier::start);
+            Work { place, ids: ContextV7::new(), doubtful: Vec::new(), copier, database }.work(&queue);
+        }
+    });
+    thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))
+}
+
+/// The database, open for writing.
+enum Database {
+    Sqlite(sqlite::Database),
+    Postgres(postgres::Database),
+}
+
+impl Database {
+    fn open(place: &Place) -> Result<Database, StoreError> {
+        match place {
+            Place::Sqlite(path) => sqlite::Database::open(path).map(Database::Sqlite),
+            Place::Postgres(server) => postgres::Database::open(server).map(Database::Postgres),
+        }
+    }
+
+    /// Commits all of them in one transaction, or none. See the databases' own.
+    fn keep(
+        &mut self,
+        jobs: &[Job],
+        changes: &mut [Box<dyn Change>],
+        ids: &ContextV7,
+        doubtful: &mut Vec<Uuid>,
+    ) -> Result<Vec<Accepted>, StoreError> {
+        match self {
+            Database::Sqlite(database) => database.keep(jobs, changes, ids, doubtful),
+            Database::Postgres(database) => database.keep(jobs, changes, ids, doubtful),
+        }
+    }
+
+    /// Leaves nothing of what was removed in the log, where that is ours to decide; see [`super::Store::empty_log`].
+    fn empty_log(&self) -> Result<bool, StoreError> {
+        match self {
+            Database::Sqlite(database) => database.empty_log(),
+            Database::Postgres(_) => Ok(true),
         }
     }
 }
@@ -284,13 +347,13 @@ impl Drop for End<'_> {
 
 /// The writer's own: the database, unless it has failed and is to be opened again.
 struct Work {
-    path: PathBuf,
+    place: Place,
     /// Outlives the database, so that ids ascend even from one to the next.
     ids: ContextV7,
     /// What a failed commit may have left behind.
     doubtful: Vec<Uuid>,
-    /// Before the database, so that it has let go of it when that is closed.
-    copier: Copier,
+    /// Before the database, so that it has let go of it when that is closed. There is none for a server.
+    copier: Option<Copier>,
     database: Option<Database>,
 }
 
@@ -321,11 +384,7 @@ impl Work {
                         // Whoever has stopped waiting has no use for the answer.
                         let _ = answer.send(Ok(accepted));
                     }
-                    if let Some(database) = &self.database
-                        && self.copier.is_due(database.changed(), || Some(database.files()))
-                    {
-                        database.copy_log();
-                    }
+                    self.follow_up();
                 }
                 Err(error) => {
                     for answer in batch.answers {
@@ -333,6 +392,19 @@ impl Work {
                     }
                 }
             }
+        }
+    }
+
+    /// What nobody waits for.
+    fn follow_up(&mut self) {
+        match (&mut self.database, &mut self.copier) {
+            (Some(Database::Sqlite(database)), Some(copier)) => {
+                if copier.is_due(database.changed(), || Some(database.files())) {
+                    database.copy_log();
+                }
+            }
+            (Some(Database::Postgres(database)), _) => database.tell(),
+            _ => {}
         }
     }
 
@@ -351,7 +423,7 @@ impl Work {
     ) -> Result<Vec<Accepted>, StoreError> {
         let database = match &mut self.database {
             Some(database) => database,
-            none => none.insert(Database::open(&self.path)?),
+            none => none.insert(Database::open(&self.place)?),
         };
         let outcome = database.keep(jobs, changes, &self.ids, &mut self.doubtful);
         // A lock or a full disk says nothing against the connection.

@@ -1,7 +1,6 @@
 //! What waits in the inbox, counted now and then by a thread of its own: no scrape waits for the database for long, and none makes
 //! more work than one look in ten seconds.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::inbox::store::{Queue, Reader};
+use crate::inbox::store::{Place, Queue, Reader};
 
 /// For so long one count is told, or for [`IDLE_FACTOR`] times as long as it took.
 const GOOD_FOR: Duration = Duration::from_secs(10);
@@ -32,9 +31,9 @@ pub(super) struct Count {
 }
 
 impl Count {
-    fn of(database: &Path) -> Self {
+    fn of(place: &Place) -> Self {
         let (at, began) = (Timestamp::now(), Instant::now());
-        let queue = Reader::open(database).and_then(|reader| reader.queue());
+        let queue = Reader::open(place).and_then(|reader| reader.queue());
         Self { queue: queue.ok().map(Arc::new), at, began, took: began.elapsed() }
     }
 
@@ -56,26 +55,26 @@ impl Figures {
     }
 
     /// A count that is fresh enough, or the last one if the next takes too long; none if there was none yet.
-    pub(super) async fn get(self: &Arc<Self>, database: PathBuf, now: Instant) -> Option<Count> {
+    pub(super) async fn get(self: &Arc<Self>, place: Place, now: Instant) -> Option<Count> {
         let last = self.last.borrow().clone();
         if last.as_ref().is_some_and(|count| count.is_good(now)) {
             return last;
         }
         let mut next = self.last.subscribe();
-        self.begin(database);
+        self.begin(place);
         // Whether it came in time or not, the last one is what there is.
         let _ = tokio::time::timeout(PATIENCE, next.changed()).await;
         self.last.borrow().clone()
     }
 
     /// Counts on another thread, unless that is being done. Nobody waits for it when the server stops.
-    fn begin(self: &Arc<Self>, database: PathBuf) {
+    fn begin(self: &Arc<Self>, place: Place) {
         if self.is_counting.swap(true, Ordering::AcqRel) {
             return;
         }
         let this = self.clone();
         let spawned = std::thread::Builder::new().name("figures".into()).spawn(move || {
-            let count = Count::of(&database);
+            let count = Count::of(&place);
             this.is_counting.store(false, Ordering::Release);
             this.last.send_replace(Some(count));
         });
@@ -96,13 +95,13 @@ mod tests {
         let database = folder.path().join("inbox.sqlite");
         let figures = Figures::new();
         let now = Instant::now();
-        let missing = figures.get(database.clone(), now).await.expect("nothing is counted quickly");
+        let missing = figures.get(Place::from(&database), now).await.expect("nothing is counted quickly");
         assert!(missing.queue.is_none(), "there is no inbox yet");
         let store = Store::open(&Options::at(database.clone())).unwrap();
-        let same = figures.get(database.clone(), now).await.unwrap();
+        let same = figures.get(Place::from(&database), now).await.unwrap();
         assert_eq!(same.began, missing.began);
         let later = now + GOOD_FOR + Duration::from_mins(1);
-        let next = figures.get(database, later).await.unwrap();
+        let next = figures.get(Place::from(&database), later).await.unwrap();
         assert!(next.began > missing.began);
         assert_eq!(next.queue.map(|queue| queue.held), Some(0));
         store.close();

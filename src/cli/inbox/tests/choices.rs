@@ -114,7 +114,7 @@ fn whoever_watches_sees_what_is_new_even_in_another_file() {
     let inbox = Inbox::empty();
     let mut watch = watch::Watch::default();
     let mut look = || {
-        let new = watch.look(&inbox.database).unwrap();
+        let new = watch.look(&inbox.place()).unwrap();
         new.map(|new| new.iter().map(|s| s.get("email").unwrap().to_owned()).collect::<Vec<_>>())
     };
     let arrive = |day: u8, email: &str| {
@@ -139,8 +139,8 @@ fn whoever_watches_sees_what_is_new_even_in_another_file() {
 fn what_is_there_already_is_not_new() {
     let inbox = three_days();
     let mut watch = watch::Watch::default();
-    watch.skip(&inbox.database).unwrap();
-    assert_eq!(watch.look(&inbox.database).unwrap(), Some(Vec::new()));
+    watch.skip(&inbox.place()).unwrap();
+    assert_eq!(watch.look(&inbox.place()).unwrap(), Some(Vec::new()));
 }
 
 /// One submission each on the 18th, the 19th and the 20th.

@@ -36,7 +36,7 @@ fn what_was_queued_while_nobody_delivered_is_delivered_later() {
     assert_eq!(desk.runtime.block_on(claims).unwrap()[0].claimed.len(), 1);
     let _worker = desk.start();
     desk.wait("it is delivered", || desk.statuses() == [Status::Delivered]);
-    assert_eq!(Reader::open(&desk.options.path).unwrap().deliveries(id).unwrap()[0].attempts.len(), 2);
+    assert_eq!(Reader::open(&desk.options.place).unwrap().deliveries(id).unwrap()[0].attempts.len(), 2);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_the_operator_releases_from_elsewhere_is_delivered_at_once() {
     let id = id.unwrap().id();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(desk.mails("box").len(), 0);
-    assert!(Editor::open(&desk.options.path).unwrap().release(id, Timestamp::now()).unwrap());
+    assert!(Editor::open(&desk.options.place).unwrap().release(id, Timestamp::now()).unwrap());
     // Well before the worker would look by itself.
     desk.wait("it is delivered", || desk.statuses() == [Status::Delivered]);
 }
@@ -140,7 +140,7 @@ impl Desk {
 
     fn start_with(&self, housekeeping: Housekeeping) -> Worker {
         let options = Options {
-            database: self.options.path.clone(),
+            place: self.options.place.clone(),
             channels: self.options.channels.clone(),
             housekeeping,
             grace: Duration::from_secs(5),
@@ -153,7 +153,7 @@ impl Desk {
     }
 
     fn list(&self) -> Vec<Submission> {
-        let inbox = Reader::open(&self.options.path).unwrap();
+        let inbox = Reader::open(&self.options.place).unwrap();
         inbox.list(&Filter::default()).unwrap().map(Result::unwrap).collect()
     }
 
@@ -167,7 +167,7 @@ impl Desk {
     }
 
     fn files_hold(&self, text: &str) -> bool {
-        let folder: &Path = self.options.path.parent().unwrap();
+        let folder = self.options.place.file().and_then(Path::parent).unwrap();
         let mut contents = fs::read_dir(folder).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap());
         contents.any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }

@@ -19,7 +19,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{connect, files, read, read_secret};
+use super::{connect, files, open_any, read_secret};
 use crate::inbox::store::StoreError;
 use crate::inbox::store::lock::{self, Lock};
 
@@ -290,7 +290,7 @@ fn part(hasher: &mut blake3::Hasher, kind: u8, bytes: &[u8]) {
 
 /// Opens an inbox, of this layout or an earlier one, and changes nothing in it.
 fn open(file: &Path) -> Result<(Connection, i64)> {
-    read::open(file).map_err(|error| damaged(file, error.into()))
+    open_any(file).map_err(|error| damaged(file, error.into()))
 }
 
 /// Names the file where SQLite only says that something is wrong with one.

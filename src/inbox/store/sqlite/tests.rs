@@ -5,6 +5,8 @@ use std::sync::Arc;
 use rusqlite::types::Value;
 use tempfile::TempDir;
 
+use jiff::Timestamp;
+
 use super::*;
 use crate::inbox::form::CONTACT;
 use crate::inbox::limit::Source;
@@ -81,7 +83,7 @@ fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
             )
             .unwrap();
     }
-    assert_eq!(deliver::recover(&database.connection, now).unwrap(), 0);
+    assert_eq!(crate::inbox::store::sql::deliver::recover(&database.connection, now).unwrap(), 0);
     for (channel, _, _, _, expected) in cases {
         let due_at: i64 = database
             .connection

@@ -50,7 +50,7 @@ fn what_is_claimed_is_not_claimed_again_until_its_lease_is_over() {
 
 #[test]
 fn what_is_noted_as_begun_and_is_not_under_way_is_queued_again() {
-    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    let desk = Desk::in_file_with_channels(&["box", "crm"]);
     let id = desk.keep_new(&contact("Hello"));
     let (mine, _nobodys) = (desk.claim("box", at(0)), desk.claim("crm", at(0)));
     let retake = || desk.runtime.block_on(desk.store.retake(vec![mine[0].lease.clone()], at(1))).unwrap();
@@ -60,7 +60,7 @@ fn what_is_noted_as_begun_and_is_not_under_way_is_queued_again() {
 
 #[test]
 fn one_that_was_interrupted_again_and_again_is_parked_in_the_end() {
-    let desk = Desk::with_channels(&["box"], &[]);
+    let desk = Desk::in_file_with_channels(&["box"]);
     let id = desk.keep_new(&contact("Hello"));
     let mut now = 0;
     for number in 1..=20 {
@@ -101,10 +101,10 @@ fn the_queue_is_what_is_still_to_be_done() {
 
 #[test]
 fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    let connection = rusqlite::Connection::open(&desk.options.path).unwrap();
+    let desk = Desk::in_file_with_channels(&["box"]);
+    let connection = desk.connection();
     let indexes = ["delivery_first", "delivery_again", "delivery_parked", "submission_held"];
-    for (sql, index) in crate::inbox::store::sqlite::queue::COUNTS.iter().zip(indexes) {
+    for (sql, index) in sql::queue::counts(Dialect::Sqlite).iter().zip(indexes) {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps: Vec<String> =
             statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
@@ -142,7 +142,7 @@ fn places_are_kept_for_first_attempts_and_the_next_time_is_told() {
 
 #[test]
 fn a_row_that_cannot_be_read_is_parked_and_holds_up_no_other() {
-    let desk = Desk::with_channels(&["box"], &[]);
+    let desk = Desk::in_file_with_channels(&["box"]);
     let damaged = desk.keep_new(&contact("one"));
     let whole = desk.keep_new(&contact("two"));
     desk.sql("UPDATE submission SET fields = 'x' WHERE json_extract(fields, '$.message') = 'one'");
@@ -299,7 +299,7 @@ fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
     desk.runtime.block_on(quotes).unwrap();
     let erased = desk.editor().erase("ADA@example.COM").unwrap();
     let expected =
-        Erased { submissions: 1, deliveries: 1, delivered: 1, attempts: 1, fingerprints: 2, is_wiped: true };
+        Erased { submissions: 1, deliveries: 1, delivered: 1, attempts: 1, fingerprints: 2, is_wiped: desk.options.place.file().is_some() };
     assert_eq!(erased, expected);
     assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [other]);
     assert_eq!((desk.count("delivery"), desk.count("attempt"), desk.count("fingerprint")), (1, 1, 1));
@@ -370,12 +370,12 @@ fn only_what_is_settled_is_sealed() {
 
 #[test]
 fn whoever_reads_for_long_keeps_nobody_from_writing_while_the_log_is_to_be_emptied() {
-    let desk = Desk::with_channels(&[], &[]);
+    let desk = Desk::in_file_with_channels(&[]);
     let id = desk.keep_new(&contact("sesame"));
     let reader = desk.connection();
     reader.execute_batch("BEGIN; SELECT count(*) FROM submission").unwrap();
     desk.keep_new(&waitlist("else@example.com"));
-    let (path, wiped) = (desk.options.path.clone(), std::sync::mpsc::channel());
+    let (path, wiped) = (desk.file(), std::sync::mpsc::channel());
     let (told, erasing) = wiped;
     std::thread::spawn(move || told.send(Editor::open(&path).unwrap().erase("ada@example.com").unwrap()));
     while desk.reader().get(id).unwrap().is_some() {
@@ -418,7 +418,7 @@ fn an_inbox_of_the_first_layout_is_brought_up_to_date_and_knows_its_senders() {
 
 #[test]
 fn what_waits_is_found_without_looking_at_everything() {
-    let desk = Desk::with_channels(&["crm"], &[]);
+    let desk = Desk::in_file_with_channels(&["crm"]);
     let connection = desk.connection();
     for query in [
         "SELECT submission FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND failures = 0 ORDER BY due_at LIMIT 4",

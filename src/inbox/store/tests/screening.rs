@@ -51,7 +51,7 @@ fn a_repeat_of_what_is_held_stays_a_repeat_whatever_screening_says_of_it() {
 
 #[test]
 fn a_signal_that_is_not_known_any_more_is_left_out_and_nonsense_is_damage() {
-    let desk = Desk::new();
+    let desk = Desk::in_file();
     let id = desk.keep_new(&contact("Hello").held_for(&[(Signal::Links, "4 links")]));
     desk.sql(r#"UPDATE submission SET reasons = '[{"signal":"tone","points":9,"detail":"x"},{"signal":"rate","points":5,"detail":"y"}]'"#);
     assert_eq!(desk.get(id).screening, screening(60, &[(Signal::Rate, 5, "y")], true));
@@ -259,9 +259,9 @@ fn screening(score: u32, reasons: &[(Signal, u32, &str)], withheld: bool) -> Opt
 /// With a recipient, whose submissions go down these channels.
 fn sealing(channels: &[&str]) -> Desk {
     let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
-    let Desk { mut options, folder, .. } = Desk::with_channels(channels, &[]);
+    let Desk { mut options, fresh, .. } = Desk::with_channels(channels, &[]);
     options.recipient = Some(Recipient::parse(recipient).unwrap());
-    Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), folder }
+    Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh }
 }
 
 impl Desk {

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::super::fingerprint::Secret;
-use super::super::{MIGRATIONS, STATEMENTS};
+use rusqlite::{Connection, params};
+
 use super::*;
+use crate::inbox::store::sqlite::{MIGRATIONS, STATEMENTS};
 use crate::inbox::deliver::dispatch::{Roster, Turn};
 use crate::inbox::deliver::outcome::{Failure, LONGEST_ATTEMPT};
 

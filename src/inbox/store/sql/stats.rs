@@ -26,19 +26,18 @@ pub struct Tally {
 impl Reader {
     /// Counts all submissions by day, form and status, the earliest day first, in one pass.
     pub fn tallies(&self) -> Result<Vec<Tally>, StoreError> {
-        let mut statement = self.connection.prepare_cached(&format!(
+        let counts = format!(
             "SELECT received_at / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*)
              FROM submission s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-        ))?;
-        let mut rows = statement.query([])?;
+        );
         let mut tallies = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (day, status, count): (i64, String, i64) = (row.get(0)?, row.get(2)?, row.get(3)?);
+        for row in self.sql.query(&counts, &[])? {
+            let (day, status): (i64, String) = (row.get(0)?, row.get(2)?);
             tallies.push(Tally {
                 day: date(time(day.saturating_mul(DAY_IN_MILLISECONDS))?),
                 form: row.get(1)?,
                 status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
-                count: usize::try_from(count).unwrap_or_default(),
+                count: row.count(3)?,
             });
         }
         Ok(tallies)

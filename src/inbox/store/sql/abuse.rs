@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
 
-use super::fingerprint::Secret;
 use super::read::{Reader, id_before, time};
 use super::stats::DAY_IN_MILLISECONDS;
+use super::{Dialect, Sql, values};
 use crate::inbox::pressure::Refused;
 use crate::inbox::store::StoreError;
+use crate::inbox::store::fingerprint::Secret;
 
 /// How many pairs of source and form have a row of their own on one day.
 const MOST_A_DAY: i64 = 10_000;
@@ -79,44 +79,43 @@ pub struct Agent {
 
 /// Adds to what is known of who was refused, on the day of `now` in UTC.
 pub(super) fn press(
-    tx: &Connection,
+    tx: &dyn Sql,
     secret: &Secret,
     refused: &[Refused],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let day = day(now);
-    let mut rows: i64 = tx
-        .prepare_cached("SELECT count(*) FROM pressure WHERE day = ?1")?
-        .query_row([day], |row| row.get(0))?;
-    let mut add = tx.prepare_cached(
-        "UPDATE pressure SET refused = refused + ?4 WHERE day = ?1 AND source = ?2 AND form = ?3",
-    )?;
-    let mut insert = tx.prepare_cached(
-        "INSERT INTO pressure (day, source, form, refused) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (day, source, form) DO UPDATE SET refused = refused + ?4",
-    )?;
+    let mut rows: i64 = tx.one("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?.get(0)?;
     for Refused { source, form, count } in refused {
         let count = i64::try_from(*count).unwrap_or(i64::MAX);
         let mut source = source.map(|source| secret.source(source).to_vec()).unwrap_or_default();
-        if add.execute(params![day, source, form, count])? == 1 {
+        let known = tx.execute(
+            "UPDATE pressure SET refused = refused + ?4 WHERE day = ?1 AND source = ?2 AND form = ?3",
+            values![day, source, form, count],
+        )?;
+        if known == 1 {
             continue;
         }
         if rows >= MOST_A_DAY {
             source.clear();
         }
-        insert.execute(params![day, source, form, count])?;
+        tx.execute(
+            "INSERT INTO pressure (day, source, form, refused) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (day, source, form) DO UPDATE SET refused = pressure.refused + ?4",
+            values![day, source, form, count],
+        )?;
         rows += 1;
     }
     Ok(())
 }
 
 /// Removes up to `most` rows of days before that of `before`.
-pub(super) fn forget_pressure(tx: &Connection, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-    let mut forget = tx.prepare_cached(
+pub(super) fn forget_pressure(tx: &dyn Sql, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+    tx.execute(
         "DELETE FROM pressure WHERE (day, source, form) IN
          (SELECT day, source, form FROM pressure WHERE day < ?1 LIMIT ?2)",
-    )?;
-    Ok(forget.execute(params![day(before), i64::try_from(most).unwrap_or(i64::MAX)])?)
+        values![day(before), i64::try_from(most).unwrap_or(i64::MAX)],
+    )
 }
 
 fn day(time: Timestamp) -> i64 {
@@ -127,64 +126,81 @@ impl Reader {
     /// What pressed the door from that time on, and what was held: up to `most` sources and agents, and every signal. Refusals
     /// are known by the day in UTC, those of the day of `from` among them. In one pass over the submissions of that time.
     pub fn abuse(&self, from: Timestamp, most: usize) -> Result<Abuse, StoreError> {
-        // One state for all of it.
-        let transaction = self.connection.unchecked_transaction()?;
+        self.sql.snapshot(|| self.abuse_at_once(from, most))
+    }
+
+    fn abuse_at_once(&self, from: Timestamp, most: usize) -> Result<Abuse, StoreError> {
         let (first, since) = (id_before(from.as_millisecond()), from.as_millisecond());
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let (submissions, held, released) = transaction.query_row(
+        let kept = self.sql.one(
             "SELECT count(*), coalesce(sum(withheld), 0), count(released_at) FILTER (WHERE withheld = 1)
              FROM submission WHERE id >= ?1 AND received_at >= ?2",
-            params![first, since],
-            |row| Ok((count(row, 0)?, count(row, 1)?, count(row, 2)?)),
+            values![first, since],
         )?;
-        let (refused, refused_others) = transaction.query_row(
-            "SELECT coalesce(sum(refused), 0), coalesce(sum(refused) FILTER (WHERE source = x''), 0)
+        let refused = self.sql.one(
+            "SELECT CAST(coalesce(sum(refused), 0) AS bigint),
+                    CAST(coalesce(sum(refused) FILTER (WHERE length(source) = 0), 0) AS bigint)
              FROM pressure WHERE day >= ?1",
-            [day(from)],
-            |row| Ok((count(row, 0)?, count(row, 1)?)),
+            values![day(from)],
         )?;
-        let mut sources = transaction.prepare(
-            "SELECT source, sum(submissions), sum(held), sum(refused), count(*) OVER () FROM (
+        let mut abuse = Abuse {
+            submissions: kept.count(0)?,
+            held: kept.count(1)?,
+            released: kept.count(2)?,
+            refused: refused.count(0)?,
+            refused_others: refused.count(1)?,
+            ..Abuse::default()
+        };
+        let sources = self.sql.query(
+            "SELECT source, CAST(sum(submissions) AS bigint), CAST(sum(held) AS bigint),
+                    CAST(sum(refused) AS bigint), count(*) OVER () FROM (
                  SELECT source, count(*) AS submissions, sum(withheld) AS held, 0 AS refused
                  FROM submission WHERE id >= ?1 AND received_at >= ?2 GROUP BY source
                  UNION ALL
-                 SELECT source, 0, 0, sum(refused) FROM pressure WHERE day >= ?3 AND source <> x'' GROUP BY source)
+                 SELECT source, 0, 0, sum(refused) FROM pressure
+                 WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS pressed
              GROUP BY source ORDER BY sum(submissions) + sum(refused) DESC, source LIMIT ?4",
+            values![first, since, day(from), most],
         )?;
-        let mut signals = transaction.prepare(
+        for row in sources {
+            abuse.source_count = row.count(4)?;
+            abuse.sources.push(Presser {
+                source: Uuid::from_bytes(row.get(0)?).simple().to_string(),
+                submissions: row.count(1)?,
+                held: row.count(2)?,
+                refused: row.count(3)?,
+            });
+        }
+        let reasons = match self.sql.dialect() {
+            Dialect::Sqlite => "json_each(submission.reasons)",
+            Dialect::Postgres => "json_array_elements(submission.reasons)",
+        };
+        let signals = format!(
             "SELECT reason.value ->> 'signal', count(DISTINCT submission.id),
                     count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END)
-             FROM submission, json_each(submission.reasons) AS reason
+             FROM submission, {reasons} AS reason
              WHERE submission.id >= ?1 AND received_at >= ?2 AND withheld = 1
-             GROUP BY 1 ORDER BY 2 DESC, 1",
-        )?;
-        let mut agents = transaction.prepare(
+             GROUP BY 1 ORDER BY 2 DESC, 1"
+        );
+        for row in self.sql.query(&signals, values![first, since])? {
+            abuse.signals.push(Held {
+                signal: row.get(0)?,
+                held: row.count(1)?,
+                released: row.count(2)?,
+            });
+        }
+        let agents = self.sql.query(
             "SELECT agent, count(*), sum(withheld), count(*) OVER () FROM submission
              WHERE id >= ?1 AND received_at >= ?2 AND agent IS NOT NULL
              GROUP BY agent ORDER BY 2 DESC, 1 LIMIT ?3",
+            values![first, since, most],
         )?;
-        let mut abuse = Abuse { submissions, held, released, refused, refused_others, ..Abuse::default() };
-        let mut rows = sources.query(params![first, since, day(from), most])?;
-        while let Some(row) = rows.next()? {
-            abuse.source_count = count(row, 4)?;
-            abuse.sources.push(Presser {
-                source: Uuid::from_bytes(row.get(0)?).simple().to_string(),
-                submissions: count(row, 1)?,
-                held: count(row, 2)?,
-                refused: count(row, 3)?,
-            });
-        }
-        let mut rows = signals.query(params![first, since])?;
-        while let Some(row) = rows.next()? {
-            abuse.signals.push(Held { signal: row.get(0)?, held: count(row, 1)?, released: count(row, 2)? });
-        }
-        let mut rows = agents.query(params![first, since, most])?;
-        while let Some(row) = rows.next()? {
-            abuse.agent_count = count(row, 3)?;
+        for row in agents {
+            abuse.agent_count = row.count(3)?;
             abuse.agents.push(Agent {
                 agent: row.get(0)?,
-                submissions: count(row, 1)?,
-                held: count(row, 2)?,
+                submissions: row.count(1)?,
+                held: row.count(2)?,
             });
         }
         Ok(abuse)
@@ -194,18 +210,18 @@ impl Reader {
     /// or was released. What is held or parked does not wait. It costs the same however much is delivered or waits.
     pub fn oldest_waiting(&self, now: Timestamp) -> Result<Option<Duration>, StoreError> {
         // One that was held for long comes before others in the index, and may have waited for less time than they.
-        let mut statement = self.connection.prepare_cached(
-            "SELECT max(s.received_at, coalesce(s.released_at, s.received_at)) AS since FROM (
-                 SELECT submission FROM delivery INDEXED BY delivery_unfinished
-                 WHERE due_at IS NOT NULL ORDER BY submission LIMIT ?1)
-             CROSS JOIN submission s ON s.id = submission ORDER BY since LIMIT 1",
-        )?;
-        let since: Option<i64> = statement.query_row([OLDEST], |row| row.get(0)).optional()?;
+        let (greatest, index, join) = match self.sql.dialect() {
+            Dialect::Sqlite => ("max", "INDEXED BY delivery_unfinished", "CROSS JOIN"),
+            Dialect::Postgres => ("greatest", "", "JOIN"),
+        };
+        let oldest = format!(
+            "SELECT {greatest}(s.received_at, coalesce(s.released_at, s.received_at)) AS since FROM (
+                 SELECT submission FROM delivery {index}
+                 WHERE due_at IS NOT NULL ORDER BY submission LIMIT ?1) AS unfinished
+             {join} submission s ON s.id = submission ORDER BY since LIMIT 1"
+        );
+        let since = self.sql.row(&oldest, values![OLDEST])?;
         let age = |since| Ok(Duration::try_from(now.duration_since(time(since)?)).unwrap_or_default());
-        since.map(age).transpose()
+        since.map(|row| age(row.get(0)?)).transpose()
     }
-}
-
-fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<usize> {
-    Ok(usize::try_from(row.get::<_, i64>(column)?).unwrap_or_default())
 }

@@ -4,16 +4,30 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::read::{Reader, time};
+use super::{Dialect, Row};
 use crate::inbox::store::StoreError;
 
 /// What is counted, each by an index that holds nothing but what is still to be done: deliveries that have not failed yet, that
 /// have, and that are parked; submissions that are held.
-pub(in crate::inbox::store) const COUNTS: [&str; 4] = [
-    "SELECT channel, count(*), min(submission) FROM delivery WHERE due_at IS NOT NULL AND failures = 0 GROUP BY channel",
-    "SELECT channel, count(*), min(submission) FROM delivery WHERE due_at IS NOT NULL AND failures > 0 GROUP BY channel",
-    "SELECT channel, count(*) FROM delivery WHERE state = 'parked' GROUP BY channel",
-    "SELECT count(*) FROM submission WHERE held_at IS NOT NULL",
-];
+pub(in crate::inbox::store) fn counts(dialect: Dialect) -> [String; 4] {
+    let oldest = match dialect {
+        Dialect::Sqlite => "min(submission)",
+        // It knows no least of ids. Their texts have the same order.
+        Dialect::Postgres => "min(CAST(submission AS text))",
+    };
+    let unfinished = |failures| {
+        format!(
+            "SELECT channel, count(*), {oldest} FROM delivery
+             WHERE due_at IS NOT NULL AND failures {failures} 0 GROUP BY channel"
+        )
+    };
+    [
+        unfinished("="),
+        unfinished(">"),
+        "SELECT channel, count(*) FROM delivery WHERE state = 'parked' GROUP BY channel".to_owned(),
+        "SELECT count(*) FROM submission WHERE held_at IS NOT NULL".to_owned(),
+    ]
+}
 
 /// What is still to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,37 +69,37 @@ impl Queue {
 impl Reader {
     /// Counts what is still to be done.
     pub fn queue(&self) -> Result<Queue, StoreError> {
-        let [first, again, parked, held] = COUNTS;
+        let [first, again, parked, held] = counts(self.sql.dialect());
         let mut queue = Queue::default();
-        let count = |count: i64| usize::try_from(count).unwrap_or_default();
         for sql in [first, again] {
-            let mut statement = self.connection.prepare(sql)?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
+            for row in self.sql.query(&sql, &[])? {
                 let channel = queue.channel(row.get(0)?);
-                channel.waiting += count(row.get(1)?);
-                let received_at = received_at(Uuid::from_bytes(row.get(2)?))?;
+                channel.waiting += row.count(1)?;
+                let received_at = received_at(id(&row, 2)?)?;
                 channel.oldest = channel.oldest.into_iter().chain([received_at]).min();
             }
         }
-        let mut statement = self.connection.prepare(parked)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            queue.channel(row.get(0)?).parked = count(row.get(1)?);
+        for row in self.sql.query(&parked, &[])? {
+            queue.channel(row.get(0)?).parked = row.count(1)?;
         }
         // A row for each channel, of which there are few.
-        let mut statement = self.connection.prepare(
-            "SELECT name, off_at IS NOT NULL FROM channel WHERE off_at IS NOT NULL OR paused_at IS NOT NULL",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        let obstacles =
+            "SELECT name, off_at IS NOT NULL FROM channel WHERE off_at IS NOT NULL OR paused_at IS NOT NULL";
+        for row in self.sql.query(obstacles, &[])? {
             let channel = queue.channel(row.get(0)?);
             channel.is_off = row.get(1)?;
             channel.is_paused = !channel.is_off;
         }
-        queue.held = count(self.connection.query_row(held, [], |row| row.get(0))?);
+        queue.held = self.sql.one(&held, &[])?.count(0)?;
         Ok(queue)
     }
+}
+
+/// An id, or the text of one.
+fn id(row: &Row, column: usize) -> Result<Uuid, StoreError> {
+    row.get(column).map(Uuid::from_bytes).or_else(|error| {
+        Uuid::parse_str(&row.get::<String>(column)?).map_err(|_| error)
+    })
 }
 
 /// Ids begin with the time of arrival, in milliseconds (RFC 9562 §5.7).

@@ -1,25 +1,23 @@
 //! What the operator changes in the inbox, from a process of his own, while a server writes to it or after it has stopped.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
-use super::fingerprint::Secret;
-use super::{LAYOUT, connect, edit, empty_log, layout, make_durable, read_secret};
-use crate::inbox::store::{Erased, Retry, StoreError, bell};
+use super::{Sql, edit};
+use crate::inbox::store::fingerprint::Secret;
+use crate::inbox::store::{Erased, Place, Retry, StoreError, bell, postgres, sqlite};
 
 /// How long we wait for the server to let us in between its own transactions.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The inbox, open for the operator's changes. Each is committed and synced when it returns, and the server hears of it at once.
 pub struct Editor {
-    connection: Connection,
+    sql: Box<dyn Sql>,
     secret: Secret,
-    path: PathBuf,
+    place: Place,
 }
 
 impl fmt::Debug for Editor {
@@ -29,23 +27,20 @@ impl fmt::Debug for Editor {
 }
 
 impl Editor {
-    /// Opens the database at `path`. [`StoreError::Missing`] where there is none yet.
-    pub fn open(path: &Path) -> Result<Editor, StoreError> {
-        match path.try_exists() {
-            Ok(true) => {}
-            Ok(false) => return Err(StoreError::Missing(path.to_owned())),
-            Err(error) => return Err(StoreError::io(path, error)),
-        }
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        connection.busy_timeout(PATIENCE)?;
-        match layout(&connection, path)? {
-            None => return Err(StoreError::Missing(path.to_owned())),
-            Some(LAYOUT) => {}
-            Some(_) => return Err(StoreError::TooOld(path.to_owned())),
-        }
-        make_durable(&connection)?;
-        let secret = read_secret(&connection)?;
-        Ok(Editor { connection, secret, path: path.to_owned() })
+    /// Opens the database. [`StoreError::Missing`] where there is none yet.
+    pub fn open(place: impl Into<Place>) -> Result<Editor, StoreError> {
+        let place = place.into();
+        let (sql, secret): (Box<dyn Sql>, Secret) = match &place {
+            Place::Sqlite(path) => {
+                let (connection, secret) = sqlite::open_to_edit(path, PATIENCE)?;
+                (Box::new(connection), secret)
+            }
+            Place::Postgres(server) => {
+                let (link, secret) = postgres::open_to_edit(server)?;
+                (Box::new(link), secret)
+            }
+        };
+        Ok(Editor { sql, secret, place })
     }
 
     /// Queues deliveries to be tried at once, and returns how many.
@@ -66,21 +61,26 @@ impl Editor {
 
     /// How many submissions came from an e-mail address, in whatever case it was written.
     pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
-        edit::count_from(&self.connection, &self.secret, email)
+        edit::count_from(&*self.sql, &self.secret, email)
     }
 
-    /// Removes everything that came from an e-mail address, in whatever case it was written, from the tables, from pages that are
-    /// free now and from the log. Where a reader keeps the log from being emptied for long, [`Erased::is_wiped`] is false.
+    /// Removes everything that came from an e-mail address, in whatever case it was written, from the tables, and in a SQLite file
+    /// from pages that are free now and from the log. Where a reader keeps the log from being emptied for long,
+    /// [`Erased::is_wiped`] is false; so it is with PostgreSQL, which overwrites what was removed when it needs the room.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
         let erased = self.change(|tx, secret| edit::erase(tx, secret, email))?;
-        Ok(Erased { is_wiped: self.empty_log()?, ..erased })
+        let is_wiped = match &self.place {
+            Place::Sqlite(_) => self.empty_log()?,
+            Place::Postgres(_) => false,
+        };
+        Ok(Erased { is_wiped, ..erased })
     }
 
     /// Copies the log into the database and cuts it off, so that no earlier state can be read from it.
     fn empty_log(&self) -> Result<bool, StoreError> {
         let started = Instant::now();
         let emptied = loop {
-            match empty_log(&self.connection) {
+            match sqlite::empty_log(&*self.sql) {
                 Ok(false) | Err(StoreError::Locked) if started.elapsed() < PATIENCE => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
@@ -88,18 +88,23 @@ impl Editor {
                 emptied => break emptied,
             }
         };
-        self.connection.busy_timeout(PATIENCE)?;
+        sqlite::wait_for_locks(&*self.sql, PATIENCE)?;
         emptied
     }
 
     fn change<T>(
         &mut self,
-        change: impl FnOnce(&Transaction<'_>, &Secret) -> Result<T, StoreError>,
+        change: impl FnOnce(&dyn Sql, &Secret) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let found = change(&transaction, &self.secret)?;
-        transaction.commit()?;
-        bell::ring(&self.path);
+        let sql = &*self.sql;
+        let found = sql.transaction(|| {
+            let found = change(sql, &self.secret)?;
+            bell::announce(sql)?;
+            Ok(found)
+        })?;
+        if let Place::Sqlite(path) = &self.place {
+            bell::ring(path);
+        }
         Ok(found)
     }
 }

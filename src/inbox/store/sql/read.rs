@@ -2,17 +2,15 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::path::Path;
 
 use jiff::Timestamp;
-use rusqlite::types::Value;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params, params_from_iter};
 use uuid::Uuid;
 
-use super::{LAYOUT, connect, layout};
+use super::edit::bound;
+use super::{Owned, Row, Sql, values};
 use crate::inbox::delivery::{Attempt, Delivery, End, Obstacle, State};
 use crate::inbox::screen::{Reason, Signal};
-use crate::inbox::store::{ChannelState, Filter, StoreError};
+use crate::inbox::store::{ChannelState, Filter, Place, StoreError, postgres, sqlite};
 use crate::inbox::submission::{Hold, Screening, Status, Submission};
 
 /// How many submissions are read at a time, so that no reading holds up the writer's checkpoints.
@@ -42,39 +40,39 @@ pub(super) const SUBMISSION: &str = concat!(
 );
 
 /// What a filter selects of `submission s`, limit aside, and the values for its numbered parameters.
-pub(super) fn condition(filter: &Filter) -> (String, Vec<Value>) {
-    let mut values: Vec<Value> = Vec::new();
-    let mut parts = vec!["1".to_owned()];
-    let mut with = |part: &dyn Fn(usize) -> String, value: Value| {
+pub(super) fn condition(filter: &Filter) -> (String, Vec<Owned>) {
+    let mut values: Vec<Owned> = Vec::new();
+    let mut parts = vec!["TRUE".to_owned()];
+    let mut with = |part: &dyn Fn(usize) -> String, value: Owned| {
         values.push(value);
         parts.push(part(values.len()));
     };
     if let Some(form) = &filter.form {
-        with(&|n| format!("s.form = ?{n}"), form.clone().into());
+        with(&|n| format!("s.form = ?{n}"), Owned::Text(form.clone()));
     }
     if let Some(id) = filter.id {
-        with(&|n| format!("s.id = ?{n}"), id.as_bytes().to_vec().into());
+        with(&|n| format!("s.id = ?{n}"), Owned::Id(id.into_bytes()));
     }
     if let Some(before) = filter.before {
-        with(&|n| format!("s.id < ?{n}"), before.as_bytes().to_vec().into());
+        with(&|n| format!("s.id < ?{n}"), Owned::Id(before.into_bytes()));
     }
     if let Some(after) = filter.after {
-        with(&|n| format!("s.id > ?{n}"), after.as_bytes().to_vec().into());
+        with(&|n| format!("s.id > ?{n}"), Owned::Id(after.into_bytes()));
     }
     if let Some(channel) = &filter.channel {
         with(
             &|n| format!("EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = ?{n})"),
-            channel.clone().into(),
+            Owned::Text(channel.clone()),
         );
     }
     // Ids begin with the time of arrival: those of other times need not be looked at.
     if let Some(from) = filter.from.map(Timestamp::as_millisecond) {
-        with(&|n| format!("s.id >= ?{n}"), id_before(from).to_vec().into());
-        with(&|n| format!("s.received_at >= ?{n}"), from.into());
+        with(&|n| format!("s.id >= ?{n}"), Owned::Id(id_before(from)));
+        with(&|n| format!("s.received_at >= ?{n}"), Owned::Integer(from));
     }
     if let Some(until) = filter.until.map(Timestamp::as_millisecond) {
-        with(&|n| format!("s.id < ?{n}"), id_before(until).to_vec().into());
-        with(&|n| format!("s.received_at < ?{n}"), until.into());
+        with(&|n| format!("s.id < ?{n}"), Owned::Id(id_before(until)));
+        with(&|n| format!("s.received_at < ?{n}"), Owned::Integer(until));
     }
     if let Some(status) = filter.status {
         parts.push(
@@ -104,7 +102,7 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Value>) {
 
 /// The inbox, open for reading.
 pub struct Reader {
-    pub(super) connection: Connection,
+    pub(super) sql: Box<dyn Sql>,
 }
 
 impl fmt::Debug for Reader {
@@ -125,12 +123,15 @@ pub enum Found {
 }
 
 impl Reader {
-    /// Opens the database at `path` and changes nothing in it.
+    /// Opens the database and changes nothing in it.
     ///
     /// [`StoreError::Missing`] where there is none yet.
-    pub fn open(path: &Path) -> Result<Reader, StoreError> {
-        let (connection, layout) = open(path)?;
-        if layout < LAYOUT { Err(StoreError::TooOld(path.to_owned())) } else { Ok(Reader { connection }) }
+    pub fn open(place: impl Into<Place>) -> Result<Reader, StoreError> {
+        let sql: Box<dyn Sql> = match place.into() {
+            Place::Sqlite(path) => Box::new(sqlite::open_to_read(&path)?),
+            Place::Postgres(server) => Box::new(postgres::open_to_read(&server)?),
+        };
+        Ok(Reader { sql })
     }
 
     /// Submissions, newest first. What arrives while it is being read may be missing from it.
@@ -147,36 +148,34 @@ impl Reader {
 
     /// The submission with that id.
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached(&format!("SELECT {SUBMISSION} FROM submission s WHERE id = ?1"))?;
-        statement.query_row([id.as_bytes()], |row| Ok(submission(row))).optional()?.transpose()
+        let row = self
+            .sql
+            .row(&format!("SELECT {SUBMISSION} FROM submission s WHERE id = ?1"), values![id.as_bytes()])?;
+        row.as_ref().map(submission).transpose()
     }
 
     /// How many submissions a filter selects, whatever its limit.
     pub fn count(&self, filter: &Filter) -> Result<usize, StoreError> {
         let (chosen, values) = condition(filter);
         let sql = format!("SELECT count(*) FROM submission s WHERE {chosen}");
-        let count: i64 = self.connection.query_row(&sql, params_from_iter(&values), |row| row.get(0))?;
-        Ok(usize::try_from(count).unwrap_or_default())
+        self.sql.one(&sql, &bound(&values))?.count(0)
     }
 
     /// The deliveries of a submission with each of their attempts, by the channels' names.
     pub fn deliveries(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
+        let rows = self.sql.query(
             "SELECT d.channel, d.state, d.due_at, c.off_at, c.paused_at, c.answer
              FROM delivery d LEFT JOIN channel c ON c.name = d.channel WHERE d.submission = ?1 ORDER BY d.channel",
+            values![id.as_bytes()],
         )?;
-        let rows = statement.query_map([id.as_bytes()], |row| Ok(delivery(row)))?;
-        let mut deliveries = rows.map(|delivery| delivery?).collect::<Result<Vec<_>, StoreError>>()?;
-        let mut statement = self.connection.prepare_cached(
-            "SELECT number, began_at, ended_at, delivered, answer FROM attempt
-             WHERE submission = ?1 AND channel = ?2 ORDER BY number",
-        )?;
+        let mut deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, StoreError>>()?;
         for delivery in &mut deliveries {
-            let rows =
-                statement.query_map(params![id.as_bytes(), delivery.channel], |row| Ok(attempt(row)))?;
-            delivery.attempts = rows.map(|attempt| attempt?).collect::<Result<_, StoreError>>()?;
+            let rows = self.sql.query(
+                "SELECT number, began_at, ended_at, delivered, answer FROM attempt
+                 WHERE submission = ?1 AND channel = ?2 ORDER BY number",
+                values![id.as_bytes(), delivery.channel],
+            )?;
+            delivery.attempts = rows.iter().map(attempt).collect::<Result<_, StoreError>>()?;
         }
         Ok(deliveries)
     }
@@ -184,14 +183,11 @@ impl Reader {
     /// Each channel that has deliveries or an obstacle, with how many are in which state, by name.
     pub fn channels(&self) -> Result<Vec<ChannelState>, StoreError> {
         let mut states: Vec<ChannelState> = Vec::new();
-        let mut statement = self.connection.prepare_cached(
-            "SELECT channel, state, count(*) FROM delivery GROUP BY channel, state ORDER BY channel, state",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let (channel, state, count): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let counts = "SELECT channel, state, count(*) FROM delivery GROUP BY channel, state ORDER BY channel, state";
+        for row in self.sql.query(counts, &[])? {
+            let (channel, state): (String, String) = (row.get(0)?, row.get(1)?);
             let state = State::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?;
-            let count = usize::try_from(count).unwrap_or_default();
+            let count = row.count(2)?;
             match states.last_mut() {
                 Some(last) if last.name == channel => last.deliveries.push((state, count)),
                 _ => states.push(ChannelState {
@@ -201,11 +197,7 @@ impl Reader {
                 }),
             }
         }
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT name, off_at, paused_at, answer FROM channel ORDER BY name")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        for row in self.sql.query("SELECT name, off_at, paused_at, answer FROM channel ORDER BY name", &[])? {
             let name: String = row.get(0)?;
             let obstacle = obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?;
             match states.iter_mut().find(|state| state.name == name) {
@@ -222,79 +214,49 @@ impl Reader {
 
     /// How many deliveries were due before that time and are still waiting, by channel.
     pub fn overdue(&self, before: Timestamp) -> Result<Vec<(String, usize)>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
+        let rows = self.sql.query(
             "SELECT channel, count(*) FROM delivery WHERE state = 'waiting' AND due_at < ?1 GROUP BY channel ORDER BY channel",
+            values![before.as_millisecond()],
         )?;
-        let rows = statement.query_map([before.as_millisecond()], |row| {
-            Ok((row.get(0)?, usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default()))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
     }
 
     /// How many deliveries have failed so often or more since they were queued, and are still tried, by channel.
     pub fn failing(&self, failures: u32) -> Result<Vec<(String, usize)>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
+        let rows = self.sql.query(
             "SELECT channel, count(*) FROM delivery WHERE due_at IS NOT NULL AND failures > 0 AND failures >= ?1
              GROUP BY channel ORDER BY channel",
+            values![failures],
         )?;
-        let rows = statement.query_map([failures], |row| {
-            Ok((row.get(0)?, usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default()))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
     }
 
     /// Submissions with which nothing is to be done any more and that are not sealed yet, the oldest first.
     pub fn to_be_sealed(&self, most: usize) -> Result<Vec<Submission>, StoreError> {
-        let mut statement = self.connection.prepare_cached(&format!(
+        let settled = format!(
             "SELECT {SUBMISSION} FROM submission s WHERE s.sealed IS NULL AND s.held_at IS NULL
-             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered') LIMIT ?1"
-        ))?;
-        let rows =
-            statement.query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| Ok(submission(row)))?;
+             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')
+             ORDER BY s.id LIMIT ?1"
+        );
+        let rows = self.sql.query(&settled, values![i64::try_from(most).unwrap_or(i64::MAX)])?;
         // One that cannot be read cannot be sealed either, and must not keep the others from it.
-        Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        Ok(rows.iter().flat_map(submission).collect())
     }
 
     /// The submission whose id begins with `prefix`: hexadecimal digits, hyphens where one likes.
     pub fn find(&self, prefix: &str) -> Result<Found, StoreError> {
         let Some((first, last)) = range(prefix) else { return Ok(Found::None) };
-        let mut statement = self.connection.prepare_cached(
+        let rows = self.sql.query(
             "SELECT id FROM submission WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3",
+            values![first.as_bytes(), last.as_bytes(), MAX_CANDIDATES],
         )?;
-        let ids = statement
-            .query_map(params![first.as_bytes(), last.as_bytes(), MAX_CANDIDATES], |row| {
-                row.get(0).map(Uuid::from_bytes)
-            })?
-            .collect::<Result<Vec<_>, _>>()?;
+        let ids: Vec<Uuid> =
+            rows.iter().map(|row| row.get(0).map(Uuid::from_bytes)).collect::<Result<_, _>>()?;
         match ids[..] {
             [] => Ok(Found::None),
             [id] => Ok(self.get(id)?.map_or(Found::None, |submission| Found::One(Box::new(submission)))),
             _ => Ok(Found::Several(ids)),
         }
-    }
-}
-
-/// Opens a database of this layout, or of an earlier one, for reading only, and says which layout it has.
-pub(super) fn open(path: &Path) -> Result<(Connection, i64), StoreError> {
-    // A folder that may not be looked into is another matter than one in which there is nothing.
-    match path.try_exists() {
-        Ok(true) => {}
-        Ok(false) => return Err(StoreError::Missing(path.to_owned())),
-        Err(error) => return Err(StoreError::io(path, error)),
-    }
-    let connection =
-        connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;
-    let layout = layout(&connection, path).map_err(|error| cannot_open(path, error))?;
-    Ok((connection, layout.ok_or_else(|| StoreError::Missing(path.to_owned()))?))
-}
-
-/// A database that nobody serves can only be read where its log can be opened beside it.
-fn cannot_open(path: &Path, error: StoreError) -> StoreError {
-    match error {
-        StoreError::Database { code, reason } if code & 0xff == rusqlite::ffi::SQLITE_CANTOPEN => {
-            StoreError::io(path, std::io::Error::new(std::io::ErrorKind::PermissionDenied, reason))
-        }
-        error => error,
     }
 }
 
@@ -333,13 +295,11 @@ impl Listing<'_> {
             return Ok(());
         }
         let (chosen, values) = condition(&self.filter);
-        let mut statement = self.reader.connection.prepare_cached(&format!(
-            "SELECT {SUBMISSION} FROM submission s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}"
-        ))?;
-        let mut rows = statement.query(params_from_iter(values))?;
-        while let Some(row) = rows.next()? {
+        let page =
+            format!("SELECT {SUBMISSION} FROM submission s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}");
+        for row in self.reader.sql.query(&page, &bound(&values))? {
             self.filter.before = Some(Uuid::from_bytes(row.get(0)?));
-            self.page.push_back(submission(row));
+            self.page.push_back(submission(&row));
         }
         self.left = if self.page.len() < size { 0 } else { self.left - size };
         Ok(())
@@ -361,8 +321,9 @@ impl Iterator for Listing<'_> {
 }
 
 /// Reads the columns of [`SUBMISSION`].
-pub(super) fn submission(row: &Row<'_>) -> Result<Submission, StoreError> {
-    let fields = fields(row.get_ref(3)?.as_str().map_err(|_| StoreError::Damaged("fields are not text"))?)?;
+pub(super) fn submission(row: &Row) -> Result<Submission, StoreError> {
+    let text: String = row.get(3).map_err(|_| StoreError::Damaged("fields are not text"))?;
+    let fields = fields(&text)?;
     let source: [u8; 16] = row.get(4)?;
     let status: String = row.get(9)?;
     let held_at: Option<i64> = row.get(7)?;
@@ -374,18 +335,18 @@ pub(super) fn submission(row: &Row<'_>) -> Result<Submission, StoreError> {
         received_at: time(row.get(2)?)?,
         status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
         screening: screening(row)?,
-        released_at: row.get::<_, Option<i64>>(13)?.map(time).transpose()?,
+        released_at: row.get::<Option<i64>>(13)?.map(time).transpose()?,
         agent: row.get(14)?,
         held: held.map(|since| Hold { since, because: because.unwrap_or_default() }),
         fields,
         sealed: row.get(6)?,
         source: Uuid::from_bytes(source).simple().to_string(),
-        repeats: u64::try_from(row.get::<_, i64>(5)?).unwrap_or_default(),
+        repeats: u64::try_from(row.get::<i64>(5)?).unwrap_or_default(),
     })
 }
 
-fn screening(row: &Row<'_>) -> Result<Option<Screening>, StoreError> {
-    let Some(score) = row.get(10)? else { return Ok(None) };
+fn screening(row: &Row) -> Result<Option<Screening>, StoreError> {
+    let Some(score) = row.get::<Option<u32>>(10)? else { return Ok(None) };
     let text: Option<String> = row.get(11)?;
     let reasons = text.as_deref().map(reasons).transpose()?.unwrap_or_default();
     Ok(Some(Screening { score, reasons, withheld: row.get(12)? }))
@@ -406,7 +367,7 @@ pub(super) fn reasons(text: &str) -> Result<Vec<Reason>, StoreError> {
 }
 
 /// Reads a JSON object of texts.
-pub(super) fn fields(text: &str) -> Result<Vec<(String, String)>, StoreError> {
+pub(in crate::inbox::store) fn fields(text: &str) -> Result<Vec<(String, String)>, StoreError> {
     let fields: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(text).map_err(|_| StoreError::Damaged("fields are not a JSON object"))?;
     fields
@@ -418,7 +379,7 @@ pub(super) fn fields(text: &str) -> Result<Vec<(String, String)>, StoreError> {
         .collect()
 }
 
-fn delivery(row: &Row<'_>) -> Result<Delivery, StoreError> {
+fn delivery(row: &Row) -> Result<Delivery, StoreError> {
     let state: String = row.get(1)?;
     let due_at: Option<i64> = row.get(2)?;
     Ok(Delivery {
@@ -439,7 +400,7 @@ fn obstacle(
     Ok(Some(Obstacle { off: off_at.is_some(), since: time(since)?, answer: answer.unwrap_or_default() }))
 }
 
-fn attempt(row: &Row<'_>) -> Result<Attempt, StoreError> {
+fn attempt(row: &Row) -> Result<Attempt, StoreError> {
     let ended_at: Option<i64> = row.get(2)?;
     let delivered: Option<bool> = row.get(3)?;
     let answer: Option<String> = row.get(4)?;
@@ -453,7 +414,7 @@ fn attempt(row: &Row<'_>) -> Result<Attempt, StoreError> {
 }
 
 /// Unix time in milliseconds.
-pub(super) fn time(milliseconds: i64) -> Result<Timestamp, StoreError> {
+pub(in crate::inbox::store) fn time(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
 }
 

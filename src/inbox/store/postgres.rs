@@ -1,0 +1,135 @@
+//! The inbox in a PostgreSQL database, which any number of replicas share.
+//!
+//! The tables are in the first schema of the search path, as a rule `public`. Layouts are numbered files under `migrations/postgres`, applied
+//! in order and never edited. Replicas of two versions work side by side as long as the older one is not refused by
+//! `frontdesk_layout.readable_from`.
+
+mod keep;
+pub(super) mod link;
+mod server;
+mod types;
+
+use std::time::Duration;
+
+pub(super) use keep::Database;
+use link::{Link, Session};
+pub use server::Server;
+
+use super::fingerprint::Secret;
+use super::sql::{Sql, values};
+use super::{Place, StoreError};
+
+/// Each brings a database from the layout before it to its own; the first makes it.
+const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/postgres/0001_inbox.sql")];
+/// The layout that this program reads and writes.
+#[expect(clippy::cast_possible_wrap, reason = "there will never be that many")]
+const LAYOUT: i64 = MIGRATIONS.len() as i64;
+/// The oldest layout whose program can work with this one: while a new version replaces an old one, both are at work.
+const READABLE_FROM: i64 = 1;
+
+/// Each statement of the server's own ends within this time: those who wait for it are visitors.
+const WRITING: Session = Session { writes: true, statement: Duration::from_secs(10) };
+/// The operator's changes may concern all that there is.
+const EDITING: Session = Session { writes: true, statement: Duration::from_mins(5) };
+const READING: Session = Session { writes: false, statement: Duration::from_mins(5) };
+
+/// Opens the database for reading. [`StoreError::Missing`] where no inbox was ever set up in it.
+pub(super) fn open_to_read(server: &Server) -> Result<Link, StoreError> {
+    let link = Link::open(server, READING)?;
+    expect_layout(&link, server)?;
+    Ok(link)
+}
+
+/// Opens a database in which there is an inbox, for changes.
+pub(super) fn open_to_edit(server: &Server) -> Result<(Link, Secret), StoreError> {
+    let link = Link::open(server, EDITING)?;
+    expect_layout(&link, server)?;
+    make_durable(&link)?;
+    let secret = read_secret(&link)?;
+    Ok((link, secret))
+}
+
+/// Opens the database for the writer, and makes the inbox or brings it up to date where that is to be done.
+fn open_to_write(server: &Server) -> Result<(Link, Secret), StoreError> {
+    let link = Link::open(server, WRITING)?;
+    make_durable(&link)?;
+    if layout(&link, server)?.is_none_or(|layout| layout < LAYOUT) {
+        migrate(&link, server)?;
+    }
+    let secret = read_secret(&link)?;
+    Ok((link, secret))
+}
+
+/// The layout of the inbox, or nothing where there is none. Refuses one whose layout this program may not write to.
+fn layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
+    let is_there = sql.one("SELECT to_regclass('frontdesk_layout') IS NOT NULL", &[])?;
+    if !is_there.get(0)? {
+        return Ok(None);
+    }
+    let Some(row) = sql.row("SELECT layout, readable_from FROM frontdesk_layout", &[])? else {
+        return Err(StoreError::Damaged("its layout has no number"));
+    };
+    let (found, readable_from): (i64, i64) = (row.get(0)?, row.get(1)?);
+    if readable_from > LAYOUT {
+        return Err(StoreError::TooNew { place: Place::Postgres(server.clone()), found, known: LAYOUT });
+    }
+    Ok(Some(found))
+}
+
+fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
+    match layout(sql, server)? {
+        None => Err(StoreError::Missing(Place::Postgres(server.clone()))),
+        Some(found) if found < LAYOUT => Err(StoreError::TooOld(Place::Postgres(server.clone()))),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Sees to it that a commit of this session is a promise, whatever the settings become meanwhile.
+fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
+    for setting in ["fsync", "synchronous_commit"] {
+        let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;
+        if found == "off" {
+            return Err(StoreError::NotDurable { setting, found });
+        }
+    }
+    sql.query("SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)", &[])?;
+    Ok(())
+}
+
+fn migrate(link: &Link, server: &Server) -> Result<(), StoreError> {
+    let sql: &dyn Sql = link;
+    let made = sql.transaction(|| {
+        // Of several replicas that start at once one does it, and the others see that it is done.
+        sql.query("SELECT pg_advisory_xact_lock(hashtextextended('frontdesk layout ' || current_schema(), 0))", &[])?;
+        let found = layout(sql, server)?;
+        let done = usize::try_from(found.unwrap_or(0)).unwrap_or_default().min(MIGRATIONS.len());
+        for migration in &MIGRATIONS[done..] {
+            link.run(migration)?;
+        }
+        if found.is_none() {
+            let secret = Secret::generate().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
+            sql.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", values![secret.as_bytes()])?;
+            link.run("CREATE TABLE frontdesk_layout (layout bigint NOT NULL, readable_from bigint NOT NULL)")?;
+            sql.execute("INSERT INTO frontdesk_layout VALUES (?1, ?2)", values![LAYOUT, READABLE_FROM])?;
+        } else if done < MIGRATIONS.len() {
+            sql.execute("UPDATE frontdesk_layout SET layout = ?1, readable_from = ?2", values![LAYOUT, READABLE_FROM])?;
+        }
+        Ok(())
+    });
+    match made {
+        // One of our names is another program's.
+        Err(StoreError::Postgres(code)) if code == "42P07" => {
+            Err(StoreError::NotAnInbox(Place::Postgres(server.clone())))
+        }
+        made => made,
+    }
+}
+
+fn read_secret(sql: &dyn Sql) -> Result<Secret, StoreError> {
+    let row = sql.row("SELECT value FROM meta WHERE name = 'secret'", &[])?;
+    let secret = row.and_then(|row| row.get(0).ok());
+    secret.map(Secret::from_bytes).ok_or(StoreError::Damaged("its secret is gone"))
+}
+
+#[cfg(test)]
+mod tests;

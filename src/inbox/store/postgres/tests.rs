@@ -1,0 +1,328 @@
+//! What is PostgreSQL's alone: several replicas, a server that goes away, layouts. Over `FRONTDESK_TEST_POSTGRES`, like the contract's tests.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::link::Link;
+use super::*;
+use crate::inbox::delivery::{Room, Target, Want};
+use crate::inbox::form::CONTACT;
+use crate::inbox::limit::Source;
+use crate::inbox::store::tests::fresh::Fresh;
+use crate::inbox::store::{Accepted, Arrival, Filter, Options, Reader, Store};
+use crate::inbox::{parse, screen};
+
+const LEASE: Duration = Duration::from_mins(3);
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn replicas_that_start_at_once_make_one_inbox() {
+    let desk = Desk::new();
+    let opened = desk.at_once(8, |desk, _| desk.open().close());
+    assert_eq!(opened.len(), 8);
+    assert_eq!(desk.number("SELECT count(*) FROM meta"), 1);
+    assert_eq!(desk.number("SELECT layout FROM frontdesk_layout"), LAYOUT);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn what_several_replicas_get_at_once_is_one_submission() {
+    let desk = Desk::new();
+    let accepted = desk.at_once(6, |desk, _| {
+        let store = desk.open();
+        (0..20).map(|n| accept(&store, &n.to_string()).unwrap()).collect::<Vec<_>>()
+    });
+    for n in 0..20 {
+        let ids: Vec<_> = accepted.iter().map(|replica| replica[n].id()).collect();
+        assert!(ids.iter().all(|id| *id == ids[0]), "{n}: {ids:?}");
+        let new = accepted.iter().filter(|replica| matches!(replica[n], Accepted::New(_))).count();
+        assert_eq!(new, 1, "{n}");
+    }
+    assert_eq!(desk.list().iter().map(|submission| submission.repeats).collect::<Vec<_>>(), [5; 20]);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn no_two_replicas_claim_the_same_delivery() {
+    let desk = Desk::new();
+    let store = desk.open();
+    for n in 0..60 {
+        accept(&store, &n.to_string()).unwrap();
+    }
+    let claimed = desk.at_once(4, |desk, _| {
+        let store = desk.open();
+        let mut claimed = Vec::new();
+        loop {
+            let claims = claim(&store, Timestamp::now());
+            if claims.is_empty() {
+                return claimed;
+            }
+            claimed.extend(claims);
+        }
+    });
+    let mut all: Vec<_> = claimed.into_iter().flatten().collect();
+    all.sort();
+    let count = all.len();
+    all.dedup();
+    assert_eq!((count, all.len()), (60, 60));
+    // Who died with one of them is followed when the lease is over, and not before.
+    assert!(claim(&store, Timestamp::now() + LEASE - Duration::from_secs(10)).is_empty());
+    assert!(!claim(&store, Timestamp::now() + LEASE + Duration::from_secs(10)).is_empty());
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_start_leaves_alone_what_another_replica_has_begun() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "one").unwrap();
+    assert_eq!(claim(&store, Timestamp::now()).len(), 1);
+    let other = desk.open();
+    assert_eq!(wait(other.recover(Timestamp::now())).unwrap(), 0);
+    assert_eq!(wait(other.retake(Vec::new(), Timestamp::now())).unwrap(), 0);
+    assert!(claim(&other, Timestamp::now()).is_empty());
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn leases_hold_by_the_servers_clock() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "one").unwrap();
+    assert_eq!(claim(&store, Timestamp::now()).len(), 1);
+    let ahead = jiff::SignedDuration::from_secs(-600);
+    // A replica whose clock is ten minutes ahead, as `Changing` sees it.
+    let (link, secret) = open_to_write(&desk.server()).unwrap();
+    let changing = crate::inbox::store::sql::change::Changing { tx: &link, secret: &secret, ahead };
+    let its_now = Timestamp::now() - ahead;
+    let claims = changing.claim(&[want()], &[], its_now, LEASE).unwrap();
+    assert!(claims[0].claimed.is_empty());
+    let next = claims[0].next.first.expect("the lease is over at some time");
+    let until = next.duration_since(its_now).as_secs();
+    assert!((170..=181).contains(&until), "{until}");
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_connection_that_is_ended_costs_no_submission() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "before").unwrap();
+    for n in 0..5 {
+        desk.end_connections();
+        // What was lost with the connection is found out and done again.
+        accept(&store, &n.to_string()).unwrap_or_else(|error| panic!("{n}: {error}"));
+    }
+    assert_eq!(desk.list().len(), 6);
+    assert!(store.health().is_ok());
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn every_answer_is_true_while_connections_are_ended_again_and_again() {
+    let desk = Desk::new();
+    let store = desk.open();
+    let stop = AtomicBool::new(false);
+    let outcomes = thread::scope(|scope| {
+        let ender = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                desk.end_connections();
+                thread::sleep(Duration::from_millis(7));
+            }
+        });
+        let outcomes: Vec<_> = (0..300).map(|n| (n.to_string(), accept(&store, &n.to_string()))).collect();
+        stop.store(true, Ordering::Relaxed);
+        ender.join().unwrap();
+        outcomes
+    });
+    accept(&store, "after").unwrap();
+    let there: Vec<String> = desk.list().iter().map(|one| one.get("message").unwrap().to_owned()).collect();
+    for (message, outcome) in &outcomes {
+        let count = there.iter().filter(|other| *other == message).count();
+        assert_eq!(count, usize::from(outcome.is_ok()), "{message}: {outcome:?}");
+    }
+    assert!(outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count() > 250);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_server_that_would_not_keep_what_it_confirms_is_refused() {
+    let desk = Desk::new();
+    let place = desk.with("-csynchronous_commit%3Doff");
+    let error = Store::open(&Options::in_place(place)).map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::NotDurable { setting: "synchronous_commit", .. }), "{error}");
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_later_layout_is_used_unless_it_says_that_it_must_not_be() {
+    let desk = Desk::new();
+    desk.open().close();
+    desk.run("UPDATE frontdesk_layout SET layout = 99");
+    accept(&desk.open(), "one").unwrap();
+    assert_eq!(desk.list().len(), 1);
+    desk.run("UPDATE frontdesk_layout SET readable_from = 99");
+    for error in [
+        Store::open(&desk.options()).map(drop).unwrap_err(),
+        Reader::open(&desk.fresh.place).map(drop).unwrap_err(),
+    ] {
+        assert!(matches!(error, StoreError::TooNew { found: 99, .. }), "{error}");
+    }
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn tables_of_another_program_are_left_alone() {
+    let desk = Desk::new();
+    assert!(matches!(Reader::open(&desk.fresh.place), Err(StoreError::Missing(_))));
+    desk.run("CREATE TABLE channel (frequency bigint)");
+    let error = Store::open(&desk.options()).map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::NotAnInbox(_)), "{error}");
+    assert_eq!(desk.number("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"), 1);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_server_that_is_not_there_is_waited_for() {
+    let desk = Desk::new();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = nobody.local_addr().unwrap().port();
+    drop(nobody);
+    let url = format!("postgres://frontdesk:hunter2@127.0.0.1:{port}/inbox");
+    let place = Place::Postgres(Server::parse(&url).unwrap());
+    let store = Store::open(&Options::in_place(place)).unwrap();
+    let error = accept(&store, "one").unwrap_err().to_string();
+    assert!(error.contains(&format!("127.0.0.1:{port}/inbox")) && !error.contains("hunter2"), "{error}");
+    assert!(store.health().is_err());
+    drop(desk);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_server_that_only_reads_is_an_error_until_it_writes() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "one").unwrap();
+    let database = desk.text("SELECT current_database()");
+    // It holds for new connections alone, as after a failover.
+    let role = desk.text("SELECT current_user");
+    desk.run(&format!("ALTER ROLE {role} IN DATABASE {database} SET default_transaction_read_only = on"));
+    let place = desk.with("-cdefault_transaction_read_only%3Don");
+    desk.run(&format!("ALTER ROLE {role} IN DATABASE {database} RESET default_transaction_read_only"));
+    let standby = Store::open(&Options::in_place(place)).unwrap();
+    assert!(accept(&standby, "two").is_err());
+    assert!(standby.health().is_err());
+    assert_eq!(desk.list().len(), 1);
+}
+
+struct Desk {
+    fresh: Fresh,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let fresh = Fresh::place();
+        assert!(fresh.place.file().is_none(), "FRONTDESK_TEST_POSTGRES names a server");
+        Desk { fresh }
+    }
+
+    fn server(&self) -> Server {
+        match &self.fresh.place {
+            Place::Postgres(server) => server.clone(),
+            Place::Sqlite(_) => unreachable!("there is a server"),
+        }
+    }
+
+    fn options(&self) -> Options {
+        let kind = crate::inbox::deliver::maildir::Options {
+            path: "/nonexistent".into(),
+            from: "desk@example.com".to_owned(),
+            from_name: String::new(),
+            to: Vec::new(),
+        };
+        let channel = crate::inbox::deliver::Options {
+            name: "box".to_owned(),
+            forms: Vec::new(),
+            concurrency: 4,
+            kind: crate::inbox::deliver::Kind::Maildir(kind),
+        };
+        Options { channels: vec![channel], ..Options::in_place(self.fresh.place.clone()) }
+    }
+
+    fn open(&self) -> Store {
+        Store::open(&self.options()).unwrap()
+    }
+
+    /// The same schema, with a further setting.
+    fn with(&self, setting: &str) -> Place {
+        let schema = self.text("SELECT current_schema()");
+        let url = std::env::var("FRONTDESK_TEST_POSTGRES").unwrap();
+        let joint = if url.contains('?') { '&' } else { '?' };
+        let url = format!("{url}{joint}options=-csearch_path%3D{schema}%20{setting}");
+        Place::Postgres(Server::parse(&url).unwrap())
+    }
+
+    fn at_once<T: Send>(&self, replicas: usize, act: impl Fn(&Desk, usize) -> T + Sync) -> Vec<T> {
+        thread::scope(|scope| {
+            let act = &act;
+            let threads: Vec<_> = (0..replicas).map(|n| scope.spawn(move || act(self, n))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    fn list(&self) -> Vec<crate::inbox::Submission> {
+        let reader = Reader::open(&self.fresh.place).unwrap();
+        reader.list(&Filter::default()).unwrap().map(Result::unwrap).collect()
+    }
+
+    fn run(&self, sql: &str) {
+        self.fresh.sql().execute(sql, &[]).unwrap();
+    }
+
+    fn number(&self, sql: &str) -> i64 {
+        self.fresh.sql().one(sql, &[]).unwrap().get(0).unwrap()
+    }
+
+    fn text(&self, sql: &str) -> String {
+        self.fresh.sql().one(&format!("SELECT ({sql})::text"), &[]).unwrap().get(0).unwrap()
+    }
+
+    /// Ends all connections to this inbox but the one that does it.
+    fn end_connections(&self) {
+        let schema = self.text("SELECT current_schema()");
+        let link = Link::open(&self.server(), EDITING).unwrap();
+        let locks = "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+             WHERE a.pid <> pg_backend_pid() AND a.application_name = ?1";
+        let _ = link.query(locks, values![schema]);
+    }
+}
+
+fn want() -> Want {
+    let target = Target { name: "box".to_owned(), leads_to: String::new() };
+    Want { target, room: Room { any: 3, again: 2 } }
+}
+
+fn claim(store: &Store, now: Timestamp) -> Vec<uuid::Uuid> {
+    let claims = wait(store.claim(vec![want()], Vec::new(), now, LEASE)).unwrap();
+    claims.into_iter().flat_map(|claims| claims.claimed).map(|claimed| claimed.lease.submission).collect()
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn accept(store: &Store, message: &str) -> Result<Accepted, StoreError> {
+    let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"}).to_string();
+    let arrival = Arrival {
+        entry: parse(&CONTACT, body.as_bytes()).unwrap(),
+        idempotency_key: None,
+        source: Source::V4([192, 0, 2, 1]),
+        received_at: Timestamp::now(),
+        verdict: screen::Verdict::default(),
+        agent: None,
+    };
+    wait(store.accept(arrival))
+}

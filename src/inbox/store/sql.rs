@@ -1,0 +1,241 @@
+//! What is asked of the database in the same words whichever it is, and what the words are sent through.
+//!
+//! SQLite and PostgreSQL understand the same statements nearly everywhere; parameters are numbered `?1`, `?2`. Where they differ,
+//! [`Sql::dialect`] decides, beside the statement that it concerns.
+
+pub(super) mod abuse;
+pub(super) mod change;
+pub(super) mod deliver;
+pub(super) mod edit;
+pub(super) mod editor;
+pub(super) mod queue;
+pub(super) mod read;
+pub(super) mod stats;
+
+use super::StoreError;
+
+/// A connection to a database, or a transaction on one.
+pub(super) trait Sql: Send {
+    /// Whose words to use where they differ.
+    fn dialect(&self) -> Dialect;
+    /// Does it and returns how many rows it concerned.
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
+    /// The rows that it finds, all at once.
+    fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
+}
+
+/// Which database it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl dyn Sql + '_ {
+    /// The only row that there can be, where there is one.
+    pub(super) fn row(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
+        Ok(self.query(sql, values)?.pop())
+    }
+
+    /// The row that there always is.
+    pub(super) fn one(&self, sql: &str, values: &[Value<'_>]) -> Result<Row, StoreError> {
+        self.row(sql, values)?.ok_or(StoreError::Damaged("a row is missing"))
+    }
+
+    /// Whether there is any row.
+    pub(super) fn exists(&self, sql: &str, values: &[Value<'_>]) -> Result<bool, StoreError> {
+        Ok(!self.query(sql, values)?.is_empty())
+    }
+
+    /// What is done within is committed, or nothing of it.
+    pub(super) fn transaction<T>(&self, change: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let begin = match self.dialect() {
+            // Whoever writes in the end says so first, instead of finding out that another has come before.
+            Dialect::Sqlite => "BEGIN IMMEDIATE",
+            Dialect::Postgres => "BEGIN",
+        };
+        self.execute(begin, &[])?;
+        let done = change().and_then(|found| self.execute("COMMIT", &[]).map(|_| found));
+        if done.is_err() {
+            // Where even that fails the connection is of no use any more, and the database does the same.
+            let _ = self.execute("ROLLBACK", &[]);
+        }
+        done
+    }
+
+    /// What is asked within sees one state of the database.
+    pub(super) fn snapshot<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let begin = match self.dialect() {
+            Dialect::Sqlite => "BEGIN",
+            Dialect::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        self.execute(begin, &[])?;
+        let found = ask();
+        let end = self.execute("ROLLBACK", &[]);
+        found.and_then(|found| end.map(|_| found))
+    }
+}
+
+/// A parameter of a statement.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value<'a> {
+    Null,
+    Integer(i64),
+    Text(&'a str),
+    /// An id is one too: 16 bytes.
+    Blob(&'a [u8]),
+}
+
+/// What can be a parameter of a statement.
+pub(super) trait Bind {
+    fn bind(&self) -> Value<'_>;
+}
+
+/// The parameters of a statement, in the order of their numbers.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => {
+        &[$($crate::inbox::store::sql::Bind::bind(&$value)),*]
+    };
+}
+pub(super) use values;
+
+/// One that is kept until the statement is complete.
+#[derive(Clone, Debug)]
+pub(super) enum Owned {
+    Integer(i64),
+    Text(String),
+    Id([u8; 16]),
+}
+
+impl Bind for Owned {
+    fn bind(&self) -> Value<'_> {
+        match self {
+            Owned::Integer(number) => Value::Integer(*number),
+            Owned::Text(text) => Value::Text(text),
+            Owned::Id(id) => Value::Blob(id),
+        }
+    }
+}
+
+macro_rules! integers {
+    ($($kind:ty),*) => { $(impl Bind for $kind {
+        fn bind(&self) -> Value<'_> {
+            Value::Integer(i64::from(*self))
+        }
+    })* };
+}
+integers!(i64, u32, bool);
+
+impl Bind for str {
+    fn bind(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl Bind for String {
+    fn bind(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl<const N: usize> Bind for [u8; N] {
+    fn bind(&self) -> Value<'_> {
+        Value::Blob(self)
+    }
+}
+
+impl Bind for [u8] {
+    fn bind(&self) -> Value<'_> {
+        Value::Blob(self)
+    }
+}
+
+impl Bind for Vec<u8> {
+    fn bind(&self) -> Value<'_> {
+        Value::Blob(self)
+    }
+}
+
+impl<T: Bind> Bind for Option<T> {
+    fn bind(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Null, Bind::bind)
+    }
+}
+
+impl<T: Bind + ?Sized> Bind for &T {
+    fn bind(&self) -> Value<'_> {
+        (**self).bind()
+    }
+}
+
+/// One row of an answer.
+#[derive(Clone, Debug)]
+pub(super) struct Row(pub(super) Vec<Cell>);
+
+/// One value of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cell {
+    Null,
+    Integer(i64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+impl Row {
+    /// The value in a column, counted from 0. An error where it is something else than what is asked for.
+    pub(super) fn get<T: Read>(&self, column: usize) -> Result<T, StoreError> {
+        self.0.get(column).and_then(T::read).ok_or(StoreError::Damaged("a row has the wrong shape"))
+    }
+
+    /// A count, which is never negative.
+    pub(super) fn count(&self, column: usize) -> Result<usize, StoreError> {
+        Ok(usize::try_from(self.get::<i64>(column)?).unwrap_or_default())
+    }
+}
+
+/// What a value of an answer can be read as.
+pub(super) trait Read: Sized {
+    fn read(cell: &Cell) -> Option<Self>;
+}
+
+impl Read for i64 {
+    fn read(cell: &Cell) -> Option<i64> {
+        if let Cell::Integer(number) = cell { Some(*number) } else { None }
+    }
+}
+
+impl Read for u32 {
+    fn read(cell: &Cell) -> Option<u32> {
+        i64::read(cell).and_then(|number| number.try_into().ok())
+    }
+}
+
+impl Read for bool {
+    fn read(cell: &Cell) -> Option<bool> {
+        i64::read(cell).map(|number| number != 0)
+    }
+}
+
+impl Read for String {
+    fn read(cell: &Cell) -> Option<String> {
+        if let Cell::Text(text) = cell { Some(text.clone()) } else { None }
+    }
+}
+
+impl Read for Vec<u8> {
+    fn read(cell: &Cell) -> Option<Vec<u8>> {
+        if let Cell::Blob(bytes) = cell { Some(bytes.clone()) } else { None }
+    }
+}
+
+impl<const N: usize> Read for [u8; N] {
+    fn read(cell: &Cell) -> Option<[u8; N]> {
+        if let Cell::Blob(bytes) = cell { bytes.as_slice().try_into().ok() } else { None }
+    }
+}
+
+impl<T: Read> Read for Option<T> {
+    fn read(cell: &Cell) -> Option<Option<T>> {
+        if *cell == Cell::Null { Some(None) } else { T::read(cell).map(Some) }
+    }
+}
