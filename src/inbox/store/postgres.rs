@@ -62,8 +62,9 @@ fn open_to_write(server: &Server) -> Result<(Link, Secret), StoreError> {
 
 /// The layout of the inbox, or nothing where there is none. Refuses one whose layout this program may not write to.
 fn layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
-    let is_there = sql.one("SELECT to_regclass('frontdesk_layout') IS NOT NULL", &[])?;
-    if !is_there.get(0)? {
+    // Read from a table: a name that is looked up may be remembered as missing, after another replica has made it.
+    let table = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'frontdesk_layout'";
+    if !sql.exists(table, &[])? {
         return Ok(None);
     }
     let Some(row) = sql.row("SELECT layout, readable_from FROM frontdesk_layout", &[])? else {

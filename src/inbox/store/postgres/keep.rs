@@ -102,6 +102,7 @@ impl Database {
         doubtful: &mut Vec<Uuid>,
     ) -> Result<Vec<Accepted>, StoreError> {
         let mut last = StoreError::Locked;
+        let mut is_new = false;
         for _ in 0..AGAIN {
             let outcome = if jobs.is_empty() {
                 self.change(changes, doubtful).map(|()| Vec::new()).map_err(Trouble::from)
@@ -112,6 +113,11 @@ impl Database {
                 Ok(accepted) => {
                     doubtful.clear();
                     return Ok(accepted);
+                }
+                // Nothing was to be committed yet. A connection that was idle may have been lost long ago.
+                Err(Trouble::Failed(StoreError::Unreachable { .. })) if !is_new => {
+                    self.reconnect()?;
+                    is_new = true;
                 }
                 Err(Trouble::Failed(error)) => return Err(error),
                 Err(Trouble::Again(error)) => last = error,
@@ -130,6 +136,11 @@ impl Database {
             }
         }
         Err(last)
+    }
+
+    fn reconnect(&mut self) -> Result<(), StoreError> {
+        (self.link, self.secret) = open_to_write(&self.server)?;
+        Ok(())
     }
 
     /// Tells the other replicas what was queued, from time to time.
@@ -281,15 +292,10 @@ impl Database {
         let mut is_new = false;
         while began.elapsed() < FIND_OUT {
             if !is_new || self.link.is_lost() {
-                match Database::open(&self.server) {
-                    Ok(database) => {
-                        self.link = database.link;
-                        is_new = true;
-                    }
-                    Err(_) => {
-                        std::thread::sleep(LOOK_AGAIN);
-                        continue;
-                    }
+                is_new = self.reconnect().is_ok();
+                if !is_new {
+                    std::thread::sleep(LOOK_AGAIN);
+                    continue;
                 }
             }
             match self.became(transaction, plan) {
