@@ -12,6 +12,7 @@ mod init;
 mod restore;
 mod serve;
 mod site;
+mod store;
 mod theme;
 
 use std::io::Write as _;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::config::Flag;
-use crate::inbox::store;
+use crate::inbox::store::Place as Inbox;
 use crate::web::Address;
 
 /// A company's front desk on the web: serves the website to people and agents, and keeps every form submission.
@@ -96,6 +97,17 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Bring the inbox's database up to date, or carry it over into another one
+    Store {
+        #[command(subcommand)]
+        command: store::StoreCommand,
+        /// The site's folder
+        #[arg(long, global = true, default_value = ".", value_name = "DIR")]
+        site: PathBuf,
+        /// Where submissions are kept
+        #[arg(long, global = true, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+    },
     /// Send a test message down each channel, look at the sender's domain, and say what to mend
     Doctor {
         /// The site's folder
@@ -164,7 +176,7 @@ struct Place {
 
 impl Place {
     /// The database.
-    fn database(self) -> anyhow::Result<store::Place> {
+    fn database(self) -> anyhow::Result<Inbox> {
         let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir: self.data_dir };
         Ok(site::configuration(&self.site, &overrides.flags())?.store.place)
     }
@@ -221,6 +233,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Backup { file, force, place } => backup::run(&place.database()?, &file, force),
         Command::Restore { file, force, place } => restore::run(&file, &place.database()?, force),
+        Command::Store { command, site, data_dir } => {
+            let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir };
+            store::run(&command, &site::configuration(&site, &overrides.flags())?)
+        }
         Command::Doctor { site, data_dir, wanted } => {
             let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir };
             doctor::run(&site::configuration(&site, &overrides.flags())?, &wanted)

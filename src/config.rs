@@ -17,11 +17,11 @@ pub use reader::{Flag, Origin, Setting};
 use crate::fault::Fault;
 use crate::inbox::deliver::Kind;
 use crate::inbox::deliver::chores::Housekeeping;
+use crate::inbox::email::Mailbox;
 use crate::inbox::form::FORMS;
 use crate::inbox::limit::{self, Quota};
 use crate::inbox::screen::{self, Signal};
 use crate::inbox::store::{self, Place};
-use crate::inbox::email::Mailbox;
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
 use crate::web::{Address, agent};
 use crate::{resources, web};
@@ -65,6 +65,21 @@ pub struct Config {
     pub log: Log,
     /// The effective settings in the order in which they are documented.
     pub settings: Vec<Setting>,
+}
+
+impl Config {
+    /// The database that a text such as `store.url` names. Says what would be right where it names none.
+    pub fn place(&self, url: &str) -> Result<Place, String> {
+        value::place(&value::Raw::Text(url.to_owned())).map(|place| in_folder(&self.data_dir, place))
+    }
+}
+
+/// A file is named relative to the data folder.
+fn in_folder(data_dir: &Path, place: Place) -> Place {
+    match place {
+        Place::Sqlite(path) => Place::Sqlite(data_dir.join(path)),
+        place @ Place::Postgres(_) => place,
+    }
 }
 
 /// What a running server says on standard error.
@@ -197,10 +212,7 @@ impl Config {
         );
         let data_dir: PathBuf = r.get("store.data_dir", "data", value::path);
         let data_dir = folder.join(data_dir);
-        let place = match r.get("store.url", "sqlite:inbox.sqlite", value::place) {
-            Place::Sqlite(path) => Place::Sqlite(data_dir.join(path)),
-            place @ Place::Postgres(_) => place,
-        };
+        let place = in_folder(&data_dir, r.get("store.url", "sqlite:inbox.sqlite", value::place));
         web.tls = tls::read(r, folder, &data_dir, !tls_listen.is_empty());
         let published = ["pages", "posts", "assets", "static", "theme"].map(|part| real(&folder.join(part)));
         r.refuse_if(
@@ -694,9 +706,11 @@ mod tests {
             &["FRONTDESK_SERVER__LISTEN: `server.listen` must be an address"],
         );
         refuse(
-            "[store]\nurl = \"postgres://example.com/x\"\n",
+            "[store]\nurl = \"postgres://example.com\"\n",
             &[],
-            &["frontdesk.toml:2: `store.url` must be"],
+            &[
+                "frontdesk.toml:2: `store.url` must be a URL such as \"postgres://frontdesk@db.example.com/frontdesk\"; this one names no database",
+            ],
         );
         refuse(
             "[limits]\nshared_url = \"redis://example.com\"\n",
@@ -769,6 +783,10 @@ mod tests {
         let setting =
             config.settings.iter().find(|setting| setting.key == "limits.shared_url").expect("it is there");
         assert_eq!(setting.value, "\"redis://user:***@example.com\"");
+        let text = "[store]\nurl = \"postgres:///inbox?host=/run/postgresql&password=secret&user=x\"\n";
+        let settings = accept(text, &[], &[]).settings;
+        let setting = settings.iter().find(|setting| setting.key == "store.url").expect("it is there");
+        assert_eq!(setting.value, "\"postgres:///inbox?host=/run/postgresql&password=***&user=x\"");
     }
 
     #[test]

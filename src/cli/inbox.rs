@@ -222,9 +222,7 @@ fn execute(command: &InboxCommand, place: &Place, console: &mut Console<'_>) -> 
         InboxCommand::Stats { abuse: false, days, json } => stats::run(reader, *days, *json, console),
         InboxCommand::Digest => digest::run(reader, console),
         InboxCommand::Retry { again } => change::retry(reader, place, again, console),
-        InboxCommand::Hold { ids, because } => {
-            change::hold(reader, place, ids, because.as_deref(), console)
-        }
+        InboxCommand::Hold { ids, because } => change::hold(reader, place, ids, because.as_deref(), console),
         InboxCommand::Release { ids, all: _ } => change::release(reader, place, ids, console),
         InboxCommand::Erase { email, yes } => erase::run(reader.is_some(), place, email, *yes, console),
     }

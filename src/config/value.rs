@@ -108,7 +108,7 @@ impl Raw {
     }
 }
 
-/// `scheme://user:password@host` with the password hidden.
+/// `scheme://user:password@host?password=…` with the passwords hidden.
 fn without_password(text: &str) -> String {
     let hidden = || {
         let (scheme, rest) = text.split_once("://")?;
@@ -116,7 +116,17 @@ fn without_password(text: &str) -> String {
         let (user, _) = user_info.split_once(':')?;
         Some(format!("{scheme}://{user}:***@{host}"))
     };
-    hidden().unwrap_or_else(|| text.to_owned())
+    let text = hidden().unwrap_or_else(|| text.to_owned());
+    let parameter = |part: &str| match part.split_once('=') {
+        Some((name, _)) if name.ends_with("password") => format!("{name}=***"),
+        _ => part.to_owned(),
+    };
+    match text.split_once('?') {
+        Some((base, query)) if text.contains("://") => {
+            format!("{base}?{}", query.split('&').map(parameter).collect::<Vec<_>>().join("&"))
+        }
+        _ => text,
+    }
 }
 
 /// What a parser returns: the value, or what it must be.

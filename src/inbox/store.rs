@@ -38,6 +38,7 @@ use super::seal::Recipient;
 use super::submission::{Status, reasons_json};
 pub use postgres::Server;
 pub use sql::abuse::{Abuse, Agent, Held, Presser};
+pub use sql::carry::{Carried, CarryError, carry, migrate};
 pub use sql::editor::Editor;
 pub use sql::queue::{ChannelQueue, Queue};
 pub use sql::read::{Found, Listing, Reader};
@@ -563,4 +564,4 @@ fn without_details(reasons: &[screen::Reason]) -> Vec<screen::Reason> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Desk, example_site, frontdesk};
+use crate::support::{Desk, example_site, frontdesk, store_of};
 
 const NO_LIMITS: [(&str, &str); 1] = [("FRONTDESK_LIMITS__ENABLED", "false")];
 
@@ -205,6 +205,7 @@ impl Watch {
             .arg(example_site())
             .arg("--data-dir")
             .arg(desk.data_dir())
+            .envs(store_of(&desk.data_dir()))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -266,6 +267,7 @@ fn inbox(desk: &Desk, arguments: &[&str]) -> (Option<i32>, String, String) {
 fn run(arguments: &[&str], site: &Path, data: &Path) -> (Option<i32>, String, String) {
     let mut command = frontdesk();
     let command = command.args(arguments).arg("--site").arg(site).arg("--data-dir").arg(data);
+    let command = command.envs(store_of(data));
     let Output { status, stdout, stderr } = command.output().expect("it runs");
     let text = |bytes| String::from_utf8(bytes).expect("it is text");
     (status.code(), text(stdout), text(stderr))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::office::{Office, maildir, until};
-use crate::support::{Answer, Desk, example_site, frontdesk};
+use crate::support::{Answer, Desk, example_site, frontdesk, store_of};
 
 const NO_LIMITS: (&str, &str) = ("FRONTDESK_LIMITS__ENABLED", "false");
 
@@ -46,6 +46,7 @@ fn command(desk: &Desk, arguments: &[&str]) -> String {
         .arg(desk.site())
         .arg("--data-dir")
         .arg(desk.data_dir())
+        .envs(store_of(&desk.data_dir()))
         .output()
         .expect("it runs");
     assert!(output.status.success(), "{output:?}");

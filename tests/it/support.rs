@@ -14,4 +14,4 @@ pub mod smtp_peer;
 pub mod tls;
 
 pub use client::{Answer, Connection, compose};
-pub use desk::{Desk, example_site, frontdesk};
+pub use desk::{Desk, example_site, frontdesk, store_of};

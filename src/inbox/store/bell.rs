@@ -102,12 +102,12 @@ impl ServerBell {
         if self.heard.as_ref().is_some_and(|(_, link)| !link.is_lost()) {
             return;
         }
-        let (ring, heard) = sync_channel(1);
-        let rung: Heard = Box::new(move || {
+        let (sender, heard) = sync_channel(1);
+        let ring: Heard = Box::new(move || {
             // One that waits to be heard is as good as two.
-            let _ = ring.try_send(());
+            let _ = sender.try_send(());
         });
-        let link = Link::open_hearing(&self.server, LISTENING, Some(rung));
+        let link = Link::open_hearing(&self.server, LISTENING, Some(ring));
         let link = link.and_then(|link| link.execute("LISTEN frontdesk", &[]).map(|_| link));
         self.heard = link.ok().map(|link| (heard, link));
     }
@@ -118,17 +118,15 @@ impl ServerBell {
         let began = Instant::now();
         self.connect();
         let left = timeout.saturating_sub(began.elapsed());
-        match &self.heard {
-            Some((heard, _)) => match heard.recv_timeout(left) {
-                Ok(()) => true,
-                Err(RecvTimeoutError::Timeout) => is_due,
-                Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep(timeout.saturating_sub(began.elapsed()));
-                    is_due
-                }
-            },
-            None => {
-                std::thread::sleep(left);
+        let Some((heard, _)) = &self.heard else {
+            std::thread::sleep(left);
+            return is_due;
+        };
+        match heard.recv_timeout(left) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => is_due,
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(timeout.saturating_sub(began.elapsed()));
                 is_due
             }
         }
@@ -268,7 +266,9 @@ mod tests {
     fn a_file_that_comes_later_or_takes_the_place_of_another_is_heard_as_well() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("inbox.db");
-        for (round, listen) in [FileBell::listen, |path: &Path| FileBell::with(path, None)].into_iter().enumerate() {
+        for (round, listen) in
+            [FileBell::listen, |path: &Path| FileBell::with(path, None)].into_iter().enumerate()
+        {
             let mut bell = listen(&path);
             ring(&path);
             assert!(!bell.wait(Duration::from_millis(1)));

@@ -28,7 +28,7 @@ enum Kind {
     /// Closing it gives the lock back.
     File { _file: File },
     /// The lock is the connection's.
-    Server(Link),
+    Server(Box<Link>),
 }
 
 /// Taking a lock on a server takes no time.
@@ -45,7 +45,7 @@ impl Lock {
                 let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
                 let sql: &dyn Sql = &link;
                 let is_taken: bool = sql.one(taken, &[])?.get(0)?;
-                Ok(is_taken.then_some(Lock(Kind::Server(link))))
+                Ok(is_taken.then_some(Lock(Kind::Server(Box::new(link)))))
             }
         }
     }

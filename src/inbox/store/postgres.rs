@@ -45,14 +45,36 @@ pub(super) fn open_to_edit(server: &Server) -> Result<(Link, Secret), StoreError
     let link = Link::open(server, EDITING)?;
     expect_layout(&link, server)?;
     make_durable(&link)?;
+    take_part(&link)?;
     let secret = read_secret(&link)?;
     Ok((link, secret))
+}
+
+/// Opens a database for changes, and makes the inbox in it or brings it up to date where that is to be done.
+pub(super) fn open_to_make(server: &Server) -> Result<Link, StoreError> {
+    open_to_write(server)?;
+    open_to_edit(server).map(|(link, _)| link)
+}
+
+/// What says that somebody works with the inbox: everybody who does has a share of this lock.
+const IN_USE: &str = "hashtextextended('frontdesk in use ' || current_schema(), 0)";
+
+/// Notes that we work with the inbox. [`StoreError::Locked`] while it is carried elsewhere.
+fn take_part(sql: &dyn Sql) -> Result<(), StoreError> {
+    let is_taken = sql.one(&format!("SELECT pg_try_advisory_lock_shared({IN_USE})"), &[])?;
+    if is_taken.get(0)? { Ok(()) } else { Err(StoreError::Locked) }
+}
+
+/// Keeps everybody else from working with the inbox as long as the connection lasts; whether nobody does.
+pub(super) fn is_ours_alone(sql: &dyn Sql) -> Result<bool, StoreError> {
+    sql.one(&format!("SELECT pg_try_advisory_lock({IN_USE})"), &[])?.get(0)
 }
 
 /// Opens the database for the writer, and makes the inbox or brings it up to date where that is to be done.
 fn open_to_write(server: &Server) -> Result<(Link, Secret), StoreError> {
     let link = Link::open(server, WRITING)?;
     make_durable(&link)?;
+    take_part(&link)?;
     if layout(&link, server)?.is_none_or(|layout| layout < LAYOUT) {
         migrate(&link, server)?;
     }
@@ -63,7 +85,8 @@ fn open_to_write(server: &Server) -> Result<(Link, Secret), StoreError> {
 /// The layout of the inbox, or nothing where there is none. Refuses one whose layout this program may not write to.
 fn layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
     // Read from a table: a name that is looked up may be remembered as missing, after another replica has made it.
-    let table = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'frontdesk_layout'";
+    let table =
+        "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'frontdesk_layout'";
     if !sql.exists(table, &[])? {
         return Ok(None);
     }
@@ -101,19 +124,28 @@ fn migrate(link: &Link, server: &Server) -> Result<(), StoreError> {
     let sql: &dyn Sql = link;
     let made = sql.transaction(|| {
         // Of several replicas that start at once one does it, and the others see that it is done.
-        sql.query("SELECT pg_advisory_xact_lock(hashtextextended('frontdesk layout ' || current_schema(), 0))", &[])?;
+        sql.query(
+            "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk layout ' || current_schema(), 0))",
+            &[],
+        )?;
         let found = layout(sql, server)?;
         let done = usize::try_from(found.unwrap_or(0)).unwrap_or_default().min(MIGRATIONS.len());
         for migration in &MIGRATIONS[done..] {
             link.run(migration)?;
         }
         if found.is_none() {
-            let secret = Secret::generate().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
+            let secret =
+                Secret::generate().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
             sql.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", values![secret.as_bytes()])?;
-            link.run("CREATE TABLE frontdesk_layout (layout bigint NOT NULL, readable_from bigint NOT NULL)")?;
+            link.run(
+                "CREATE TABLE frontdesk_layout (layout bigint NOT NULL, readable_from bigint NOT NULL)",
+            )?;
             sql.execute("INSERT INTO frontdesk_layout VALUES (?1, ?2)", values![LAYOUT, READABLE_FROM])?;
         } else if done < MIGRATIONS.len() {
-            sql.execute("UPDATE frontdesk_layout SET layout = ?1, readable_from = ?2", values![LAYOUT, READABLE_FROM])?;
+            sql.execute(
+                "UPDATE frontdesk_layout SET layout = ?1, readable_from = ?2",
+                values![LAYOUT, READABLE_FROM],
+            )?;
         }
         Ok(())
     });

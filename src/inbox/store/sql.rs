@@ -4,6 +4,7 @@
 //! [`Sql::dialect`] decides, beside the statement that it concerns.
 
 pub(super) mod abuse;
+pub(super) mod carry;
 pub(super) mod change;
 pub(super) mod deliver;
 pub(super) mod edit;
@@ -48,7 +49,10 @@ impl dyn Sql + '_ {
     }
 
     /// What is done within is committed, or nothing of it.
-    pub(super) fn transaction<T>(&self, change: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn transaction<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let begin = match self.dialect() {
             // Whoever writes in the end says so first, instead of finding out that another has come before.
             Dialect::Sqlite => "BEGIN IMMEDIATE",
@@ -113,6 +117,18 @@ impl Bind for Owned {
             Owned::Integer(number) => Value::Integer(*number),
             Owned::Text(text) => Value::Text(text),
             Owned::Id(id) => Value::Blob(id),
+        }
+    }
+}
+
+/// What was read can be written again.
+impl Bind for Cell {
+    fn bind(&self) -> Value<'_> {
+        match self {
+            Cell::Null => Value::Null,
+            Cell::Integer(number) => Value::Integer(*number),
+            Cell::Text(text) => Value::Text(text),
+            Cell::Blob(bytes) => Value::Blob(bytes),
         }
     }
 }

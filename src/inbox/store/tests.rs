@@ -13,6 +13,7 @@ use crate::inbox::store::sql::Dialect;
 use crate::inbox::{Submission, parse};
 use fresh::Fresh;
 
+mod carry;
 mod deliveries;
 pub(crate) mod fresh;
 mod screening;
@@ -580,7 +581,8 @@ impl Desk {
         if self.options.place.file().is_none() {
             let sql = self.fresh.sql();
             let tables = ["meta", "submission", "fingerprint", "delivery", "attempt", "channel", "pressure"];
-            let mut rows = tables.map(|table| sql.query(&format!("SELECT t::text FROM {table} t"), &[]).unwrap());
+            let mut rows =
+                tables.map(|table| sql.query(&format!("SELECT t::text FROM {table} t"), &[]).unwrap());
             return rows.iter_mut().flatten().any(|row| row.get::<String>(0).unwrap().contains(text));
         }
         let files = fs::read_dir(self.file().parent().unwrap()).unwrap();

@@ -397,14 +397,15 @@ impl Work {
 
     /// What nobody waits for.
     fn follow_up(&mut self) {
-        match (&mut self.database, &mut self.copier) {
-            (Some(Database::Sqlite(database)), Some(copier)) => {
-                if copier.is_due(database.changed(), || Some(database.files())) {
+        match &mut self.database {
+            Some(Database::Sqlite(database)) => {
+                let (changed, files) = (database.changed(), || Some(database.files()));
+                if self.copier.as_mut().is_some_and(|copier| copier.is_due(changed, files)) {
                     database.copy_log();
                 }
             }
-            (Some(Database::Postgres(database)), _) => database.tell(),
-            _ => {}
+            Some(Database::Postgres(database)) => database.tell(),
+            None => {}
         }
     }
 

@@ -24,6 +24,27 @@ pub fn frontdesk() -> Command {
     command
 }
 
+/// What names the inbox of a data folder where the tests are run over PostgreSQL: a schema of its own, on the server that
+/// `FRONTDESK_TEST_POSTGRES` names by a URL.
+pub fn store_of(data: &Path) -> Option<(String, String)> {
+    let url = std::env::var("FRONTDESK_TEST_POSTGRES").ok()?;
+    let name = data.as_os_str().as_encoded_bytes();
+    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let schema = format!("it_{hash:016x}");
+    let made = Command::new("psql")
+        .args([
+            &url,
+            "-qc",
+            &format!("SET client_min_messages = warning; CREATE SCHEMA IF NOT EXISTS {schema}"),
+        ])
+        .status();
+    assert!(made.expect("psql runs").success());
+    let joint = if url.contains('?') { '&' } else { '?' };
+    Some(("FRONTDESK_STORE__URL".to_owned(), format!("{url}{joint}options=-csearch_path%3D{schema}")))
+}
+
 /// A running server. When it is dropped, what is in the inbox must be what the test said it would be.
 #[derive(Debug)]
 pub struct Desk {
@@ -131,6 +152,7 @@ impl Desk {
             .arg(&self.site)
             .arg("--data-dir")
             .arg(self.data_dir())
+            .envs(store_of(&self.data))
             .output()
             .expect("the command runs");
         assert!(output.status.success(), "{output:?}");
@@ -259,6 +281,7 @@ fn spawn(
             &["--listen", "127.0.0.1:0"]
         })
         .envs(std::env::var("FRONTDESK_TEST_FAST_LANE").map(|lane| ("FRONTDESK_SERVER__FAST_LANE", lane)))
+        .envs(store_of(data))
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -8,7 +8,7 @@ use frontdesk::inbox::store::{Editor, Reader};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Answer, Desk, frontdesk};
+use super::{Answer, Desk, frontdesk, store_of};
 
 /// What happens at once has happened by then, on a busy machine too.
 pub const SOON: Duration = Duration::from_mins(1);
@@ -149,6 +149,7 @@ impl Office {
             .arg(self.folder.path().join("site"))
             .arg("--data-dir")
             .arg(self.desk.data_dir())
+            .envs(store_of(&self.desk.data_dir()))
             .output()
             .expect("the command runs");
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");

@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use tempfile::TempDir;
-
 use super::*;
 use crate::inbox::deliver::maildir;
 use crate::inbox::deliver::{Kind, Options as ChannelOptions};
 use crate::inbox::delivery::{Room, Want};
 use crate::inbox::screen::{self, Signal};
+use crate::inbox::store::tests::fresh::Fresh;
 use crate::inbox::store::{self, Arrival, Editor, Filter, Reader};
 use crate::inbox::{CONTACT, Source, Status, Submission, parse};
 
@@ -27,7 +26,7 @@ fn what_comes_in_is_delivered_by_every_channel_at_once() {
 
 #[test]
 fn what_was_queued_while_nobody_delivered_is_delivered_later() {
-    let desk = Desk::new(&["box"]);
+    let desk = Desk::in_file(&["box"]);
     let id = desk.accept("Hello");
     // As if the process had ended in the middle of an attempt.
     let target = Target { name: "box".to_owned(), leads_to: String::new() };
@@ -92,7 +91,7 @@ fn a_confirmation_is_waited_for_as_long_as_it_takes_or_as_is_allowed() {
 
 #[test]
 fn once_delivered_only_the_recipient_can_read_it() {
-    let desk = Desk::new(&["box"]);
+    let desk = Desk::in_file(&["box"]);
     let recipient =
         Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap();
     let _worker = desk.start_with(Housekeeping { recipient: Some(recipient), ..Housekeeping::default() });
@@ -106,16 +105,25 @@ fn once_delivered_only_the_recipient_can_read_it() {
 
 /// An inbox with Maildirs beside it.
 struct Desk {
-    folder: TempDir,
+    fresh: Fresh,
     options: store::Options,
     store: Store,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Desk {
+    /// With the database that the tests are run over.
     fn new(channels: &[&str]) -> Desk {
-        let folder = TempDir::new().unwrap();
-        let mut options = store::Options::at(folder.path().join("data/inbox.db"));
+        Desk::with(Fresh::place(), channels)
+    }
+
+    /// For what is SQLite's alone.
+    fn in_file(channels: &[&str]) -> Desk {
+        Desk::with(Fresh::file(), channels)
+    }
+
+    fn with(fresh: Fresh, channels: &[&str]) -> Desk {
+        let mut options = store::Options::in_place(fresh.place.clone());
         options.channels = channels
             .iter()
             .map(|name| ChannelOptions {
@@ -123,7 +131,7 @@ impl Desk {
                 forms: Vec::new(),
                 concurrency: 4,
                 kind: Kind::Maildir(maildir::Options {
-                    path: folder.path().join(name),
+                    path: fresh.folder.path().join(name),
                     from: "desk@example.com".to_owned(),
                     from_name: "Desk".to_owned(),
                     to: vec!["team@example.com".to_owned()],
@@ -131,7 +139,7 @@ impl Desk {
             })
             .collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Desk { store: Store::open(&options).unwrap(), options, runtime, folder }
+        Desk { store: Store::open(&options).unwrap(), options, runtime, fresh }
     }
 
     fn start(&self) -> Worker {
@@ -162,7 +170,9 @@ impl Desk {
     }
 
     fn mails(&self, channel: &str) -> Vec<String> {
-        let Ok(files) = fs::read_dir(self.folder.path().join(channel).join("new")) else { return Vec::new() };
+        let Ok(files) = fs::read_dir(self.fresh.folder.path().join(channel).join("new")) else {
+            return Vec::new();
+        };
         files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
     }
 

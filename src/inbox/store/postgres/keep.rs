@@ -71,7 +71,7 @@ enum Trouble {
     /// Another replica was at the same rows; nothing was kept, and it may go well now.
     Again(StoreError),
     /// The connection was lost while it was committed.
-    Unknown { error: StoreError, transaction: String, plan: Plan },
+    Unknown { error: StoreError, transaction: String, plan: Box<Plan> },
 }
 
 impl From<StoreError> for Trouble {
@@ -121,18 +121,20 @@ impl Database {
                 }
                 Err(Trouble::Failed(error)) => return Err(error),
                 Err(Trouble::Again(error)) => last = error,
-                Err(Trouble::Unknown { error, transaction, plan }) => match self.find_out(&transaction, &plan) {
-                    Some(true) => {
-                        self.untold |= !plan.deliveries.is_empty();
-                        doubtful.clear();
-                        return Ok(plan.accepted);
+                Err(Trouble::Unknown { error, transaction, plan }) => {
+                    match self.find_out(&transaction, &plan) {
+                        Some(true) => {
+                            self.untold |= !plan.deliveries.is_empty();
+                            doubtful.clear();
+                            return Ok(plan.accepted);
+                        }
+                        Some(false) => last = error,
+                        None => {
+                            doubtful.extend(plan.new.iter().map(|(id, _)| *id));
+                            return Err(error);
+                        }
                     }
-                    Some(false) => last = error,
-                    None => {
-                        doubtful.extend(plan.new.iter().map(|(id, _)| *id));
-                        return Err(error);
-                    }
-                },
+                }
             }
         }
         Err(last)
@@ -186,23 +188,30 @@ impl Database {
         accepted
     }
 
-    fn try_accept(&mut self, jobs: &[Job], ids: &ContextV7, doubtful: &[Uuid]) -> Result<Vec<Accepted>, Trouble> {
+    fn try_accept(
+        &mut self,
+        jobs: &[Job],
+        ids: &ContextV7,
+        doubtful: &[Uuid],
+    ) -> Result<Vec<Accepted>, Trouble> {
         let link = &self.link;
-        let (begin, known) = (link.client().batch_execute("BEGIN"), link.prepare(KNOWN)?);
+        let (opening, known) = (link.client().batch_execute("BEGIN"), link.prepare(KNOWN)?);
         let prints: Vec<Prints> = jobs.iter().map(|job| Prints::of(job, &self.secret)).collect();
         let keys: Vec<&[u8]> = prints.iter().flat_map(Prints::keys).map(<[u8; 16]>::as_slice).collect();
         // One exchange: nothing is waited for before all of it is sent.
-        let (_, rows, transaction) = link.wait(async {
+        let ((), rows, transaction) = link.wait(async {
             let query = async { link.client().query(&known, &[&keys]).await };
             let transaction = link.client().query_typed("SELECT pg_current_xact_id()::text", &[]);
-            let (begun, rows, transaction) = tokio::join!(biased; begin, query, transaction);
-            Ok((begun?, rows?, transaction?))
+            let (began, rows, transaction) = tokio::join!(biased; opening, query, transaction);
+            Ok((began?, rows?, transaction?))
         })?;
         self.remove(doubtful)?;
         let mut standing: HashMap<Hash, Standing> = HashMap::new();
         for row in &rows {
             let key: &[u8] = row.get(0);
-            let Ok(key) = key.try_into() else { return Err(StoreError::Damaged("a fingerprint is too short").into()) };
+            let Ok(key) = key.try_into() else {
+                return Err(StoreError::Damaged("a fingerprint is too short").into());
+            };
             let print = Standing { submission: row.get(1), expires_at: row.get(2), is_new: false };
             standing.insert(key, print);
         }
@@ -222,11 +231,15 @@ impl Database {
                 self.untold |= !plan.deliveries.is_empty();
                 Ok(plan.accepted)
             }
-            Err(error) if self.link.is_lost() => Err(Trouble::Unknown { error, transaction, plan }),
+            Err(error) if self.link.is_lost() => {
+                Err(Trouble::Unknown { error, transaction, plan: Box::new(plan) })
+            }
             // A key that was not there a moment ago.
             Err(StoreError::Postgres(code)) if code == "23505" => Err(Trouble::Again(StoreError::Locked)),
             // No answer in time: it may still be at it, and this connection is of no use any more.
-            Err(error @ StoreError::Unreachable { .. }) => Err(Trouble::Unknown { error, transaction, plan }),
+            Err(error @ StoreError::Unreachable { .. }) => {
+                Err(Trouble::Unknown { error, transaction, plan: Box::new(plan) })
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -257,7 +270,11 @@ impl Database {
             (INSERT, rows.parameters(), plan.new.is_empty()),
             // Some of them may just have been inserted.
             (REPEAT, vec![&again as _, &times as _], again.is_empty()),
-            (QUEUE, vec![&submissions as _, &channels as _, &states as _, &due as _], plan.deliveries.is_empty()),
+            (
+                QUEUE,
+                vec![&submissions as _, &channels as _, &states as _, &due as _],
+                plan.deliveries.is_empty(),
+            ),
             (PRUNE, vec![&now as _, &most as _], false),
         ];
         let mut prepared = Vec::with_capacity(parts.len());
@@ -273,16 +290,18 @@ impl Database {
             async {
                 let part = |at: usize| run(link, parts[at]);
                 let commit = link.client().batch_execute("COMMIT");
-                let (a, b, c, d, e, f, commit) = tokio::join!(
-                    biased; part(0), part(1), part(2), part(3), part(4), part(5), commit
-                );
-                [a, b, c, d, e, f, commit]
+                let all = tokio::join!(biased; part(0), part(1), part(2), part(3), part(4), part(5), commit);
+                <[Result<(), Error>; 7]>::from(all)
             },
             link.patience(),
         );
         let Some(outcomes) = outcomes else { return Err(link.unreachable("no answer in time")) };
         // The first one says why; the others say that there is no transaction any more.
-        outcomes.into_iter().collect::<Result<Vec<()>, Error>>().map(drop).map_err(|error| link.failed(&error))
+        outcomes
+            .into_iter()
+            .collect::<Result<Vec<()>, Error>>()
+            .map(drop)
+            .map_err(|error| link.failed(&error))
     }
 
     /// Whether a transaction was committed whose end nobody told us; nothing if that cannot be found out in time. There is a new
@@ -325,16 +344,19 @@ impl Database {
         };
         Ok(match status.as_deref() {
             Some("in progress") => None,
-            Some("committed") => Some(witness.is_none() || sql.exists("SELECT 1 FROM submission WHERE id = ?1", values![witness.unwrap_or_default().as_bytes()])?),
+            Some("committed") => Some(
+                witness.is_none()
+                    || sql.exists(
+                        "SELECT 1 FROM submission WHERE id = ?1",
+                        values![witness.unwrap_or_default().as_bytes()],
+                    )?,
+            ),
             _ => Some(false),
         })
     }
 }
 
-async fn run(
-    link: &Link,
-    part: Option<(&Statement, &[&(dyn ToSql + Sync)])>,
-) -> Result<(), Error> {
+async fn run(link: &Link, part: Option<(&Statement, &[&(dyn ToSql + Sync)])>) -> Result<(), Error> {
     match part {
         Some((statement, parameters)) => link.client().execute(statement, parameters).await.map(drop),
         None => Ok(()),
@@ -400,15 +422,22 @@ impl Plan {
     /// One after the other, each as it would be if it had come alone.
     fn of(
         jobs: &[Job],
-        prints: &[Prints],
+        of_jobs: &[Prints],
         known: HashMap<Hash, Standing>,
         there: &[Uuid],
         ids: &ContextV7,
     ) -> Plan {
         let before: Vec<Hash> = known.keys().copied().collect();
-        let mut work = Work { standing: known, there, touched: Vec::new(), repeats: HashMap::new(), made: HashMap::new() };
-        let (mut accepted, mut new, mut deliveries) = (Vec::with_capacity(jobs.len()), Vec::new(), Vec::new());
-        for (at, (job, prints)) in jobs.iter().zip(prints).enumerate() {
+        let mut work = Work {
+            standing: known,
+            there,
+            touched: Vec::new(),
+            repeats: HashMap::new(),
+            made: HashMap::new(),
+        };
+        let (mut accepted, mut new, mut deliveries) =
+            (Vec::with_capacity(jobs.len()), Vec::new(), Vec::new());
+        for (at, (job, prints)) in jobs.iter().zip(of_jobs).enumerate() {
             let arrival = &job.arrival;
             let now = arrival.received_at.as_millisecond();
             let id = new_id(ids, arrival.received_at);
@@ -474,11 +503,11 @@ impl Work<'_> {
             && standing.expires_at.is_none_or(|at| at > now)
         {
             let original = standing.submission;
-            if standing.is_new {
-                if let Some(times) = self.made.get_mut(&original) {
-                    *times += 1;
-                    return Some(original);
-                }
+            if standing.is_new
+                && let Some(times) = self.made.get_mut(&original)
+            {
+                *times += 1;
+                return Some(original);
             }
             if self.there.contains(&original) {
                 *self.repeats.entry(original).or_default() += 1;
@@ -554,7 +583,7 @@ impl<'a> Rows<'a> {
             rows.sources.push(secret.source(arrival.source).to_vec());
             rows.senders.push(arrival.entry.get("email").map(|email| secret.sender(email).to_vec()));
             rows.held.push(verdict.hold.then_some(now));
-            rows.because.push(verdict.hold.then(|| verdict.because().to_string()));
+            rows.because.push(verdict.hold.then(|| verdict.because().clone()));
             rows.scores.push(i32::try_from(verdict.score).unwrap_or(i32::MAX));
             rows.reasons.push(job.reasons.as_deref());
             rows.withheld.push(i32::from(verdict.hold));
@@ -565,8 +594,19 @@ impl<'a> Rows<'a> {
 
     fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         vec![
-            &self.ids, &self.forms, &self.received, &self.fields, &self.sealed, &self.sources, &self.senders, &self.held,
-            &self.because, &self.scores, &self.reasons, &self.withheld, &self.agents,
+            &self.ids,
+            &self.forms,
+            &self.received,
+            &self.fields,
+            &self.sealed,
+            &self.sources,
+            &self.senders,
+            &self.held,
+            &self.because,
+            &self.scores,
+            &self.reasons,
+            &self.withheld,
+            &self.agents,
         ]
     }
 }

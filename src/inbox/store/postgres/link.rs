@@ -73,7 +73,7 @@ impl Link {
     ) -> Result<Link, StoreError> {
         let unreachable = |reason: String| StoreError::Unreachable { server: server.clone(), reason };
         let tls = server.tls().map_err(|error| unreachable(error.to_string()))?;
-        let mut config = server.config.clone();
+        let mut config = server.config().clone();
         let millis = |duration: Duration| duration.as_millis();
         let options = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
         config.options(format!(
@@ -90,7 +90,13 @@ impl Link {
         let (told, opened) = sync_channel(1);
         let drive = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime.map_err(|error| told.send(Err(Failed::Io(error)))) else { return };
+            let runtime = match runtime {
+                Ok(runtime) => runtime,
+                Err(error) => {
+                    let _ = told.send(Err(Failed::Io(error)));
+                    return;
+                }
+            };
             runtime.block_on(async {
                 match tls {
                     None => drive(&config, NoTls, told, heard).await,
@@ -113,7 +119,12 @@ impl Link {
             Ok(Err(Failed::Io(error))) => return Err(unreachable(error.to_string())),
             Err(_) => return Err(unreachable("no answer in time".to_owned())),
         };
-        Ok(Link { client, server: server.clone(), patience: session.statement + GRACE, prepared: RefCell::default() })
+        Ok(Link {
+            client,
+            server: server.clone(),
+            patience: session.statement + GRACE,
+            prepared: RefCell::default(),
+        })
     }
 
     /// Runs statements without parameters whose rows nobody wants.
@@ -163,7 +174,9 @@ impl Link {
         let Some(error) = error.as_db_error() else {
             return if self.client.is_closed() || error.is_closed() {
                 self.unreachable("the connection is lost")
-            } else if let Some(source) = std::error::Error::source(error).filter(|source| source.is::<io::Error>()) {
+            } else if let Some(source) =
+                std::error::Error::source(error).filter(|source| source.is::<io::Error>())
+            {
                 self.unreachable(&source.to_string())
             } else {
                 StoreError::Damaged("a value has another type than its column")
@@ -204,10 +217,11 @@ where
 {
     match config.connect(tls).await {
         // Whoever has stopped waiting drops the client, and that ends the connection.
-        Ok((client, connection)) => match told.send(Ok(client)) {
-            Ok(()) => attend(connection, heard).await,
-            Err(_) => {}
-        },
+        Ok((client, connection)) => {
+            if told.send(Ok(client)).is_ok() {
+                attend(connection, heard).await;
+            }
+        }
         Err(error) => {
             let _ = told.send(Err(Failed::Postgres(error)));
         }
@@ -268,7 +282,9 @@ impl Sql for Link {
         // What begins and ends transactions can't be prepared everywhere, and has nothing to gain.
         if values.is_empty() {
             let statement = sql.split_ascii_whitespace().next().unwrap_or_default();
-            if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"].contains(&statement) {
+            if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"]
+                .contains(&statement)
+            {
                 return self.run(sql).map(|()| 0);
             }
         }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// A PostgreSQL server and a database on it, as a URL names them.
@@ -17,8 +17,11 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 /// TLS is by rustls and always verifies the server's name. It is off where all hosts are this machine, and on everywhere else, unless
 /// the URL says `sslmode=disable`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Server {
-    pub(super) config: Config,
+pub struct Server(Arc<Settings>);
+
+#[derive(PartialEq, Eq)]
+struct Settings {
+    config: Config,
     tls: Option<Roots>,
 }
 
@@ -52,10 +55,12 @@ impl Server {
                 _ => rest.push(parameter),
             }
         }
-        let mut config: Config = format!("{base}?{}", rest.join("&")).parse().map_err(|error: tokio_postgres::Error| {
-            let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            format!("cannot be read: {reason}")
-        })?;
+        let mut config: Config =
+            format!("{base}?{}", rest.join("&")).parse().map_err(|error: tokio_postgres::Error| {
+                let reason =
+                    std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+                format!("cannot be read: {reason}")
+            })?;
         if config.get_hosts().is_empty() {
             return Err("names no host".to_owned());
         }
@@ -79,22 +84,32 @@ impl Server {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(ACKNOWLEDGED_WITHIN);
         }
-        config.keepalives_idle(Duration::from_secs(5)).keepalives_interval(Duration::from_secs(2)).keepalives_retries(3);
+        config
+            .keepalives_idle(Duration::from_secs(5))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(3);
         if config.get_application_name().is_none() {
             config.application_name("frontdesk");
         }
-        Ok(Server { config, tls: is_secured.then_some(roots) })
+        Ok(Server(Arc::new(Settings { config, tls: is_secured.then_some(roots) })))
+    }
+
+    /// How to connect, TLS aside.
+    pub(super) fn config(&self) -> &Config {
+        &self.0.config
     }
 
     /// What TLS is to be spoken with; nothing where it is off.
     pub(super) fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
-        let Some(roots) = &self.tls else { return Ok(None) };
+        let Some(roots) = &self.0.tls else { return Ok(None) };
         let mut store = RootCertStore::empty();
         match roots {
             Roots::Public => store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
             Roots::File(path) => {
                 let unreadable = |error: String| io::Error::other(format!("{}: {error}", path.display()));
-                for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
+                for certificate in
+                    CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?
+                {
                     let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
                     store.add(certificate).map_err(|error| unreadable(error.to_string()))?;
                 }
@@ -103,11 +118,13 @@ impl Server {
                 }
             }
         }
-        let config = ClientConfig::builder_with_provider(Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .with_root_certificates(store)
-            .with_no_client_auth();
+        let config = ClientConfig::builder_with_provider(Arc::new(
+            tokio_rustls::rustls::crypto::aws_lc_rs::default_provider(),
+        ))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(store)
+        .with_no_client_auth();
         Ok(Some(Arc::new(config)))
     }
 }
@@ -117,7 +134,10 @@ fn is_this_machine(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => {
             name.eq_ignore_ascii_case("localhost")
-                || name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+                || name
+                    .trim_matches(['[', ']'])
+                    .parse::<std::net::IpAddr>()
+                    .is_ok_and(|address| address.is_loopback())
         }
         Host::Unix(_) => true,
     }
@@ -127,9 +147,10 @@ fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
-        let escaped = after.get(..2).filter(|_| *first == b'%').and_then(|digits| {
-            u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
-        });
+        let escaped = after
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
         bytes.push(escaped.unwrap_or(*first));
         rest = if escaped.is_some() { &after[2..] } else { after };
     }
@@ -140,8 +161,8 @@ fn unescaped(text: &str) -> String {
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;
-        let ports = self.config.get_ports();
-        for (at, host) in self.config.get_hosts().iter().enumerate() {
+        let ports = self.0.config.get_ports();
+        for (at, host) in self.0.config.get_hosts().iter().enumerate() {
             let comma = if at == 0 { "" } else { "," };
             let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
             match host {
@@ -149,7 +170,7 @@ impl fmt::Display for Server {
                 Host::Unix(folder) => write!(f, "{comma}{}:{port}", Path::display(folder))?,
             }
         }
-        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())
+        write!(f, "/{}", self.0.config.get_dbname().unwrap_or_default())
     }
 }
 
@@ -167,8 +188,14 @@ mod tests {
     fn a_server_is_shown_without_what_is_secret() {
         for (url, shown) in [
             ("postgres://frontdesk:hunter2@db.example.com/inbox", "postgres://db.example.com:5432/inbox"),
-            ("postgresql://f:hunter2@a.example.com:1,b.example.com:2/inbox?target_session_attrs=any", "postgres://a.example.com:1,b.example.com:2/inbox"),
-            ("postgres:///inbox?host=/run/postgresql&user=f&password=hunter2", "postgres:///run/postgresql:5432/inbox"),
+            (
+                "postgresql://f:hunter2@a.example.com:1,b.example.com:2/inbox?target_session_attrs=any",
+                "postgres://a.example.com:1,b.example.com:2/inbox",
+            ),
+            (
+                "postgres:///inbox?host=/run/postgresql&user=f&password=hunter2",
+                "postgres:///run/postgresql:5432/inbox",
+            ),
         ] {
             let server = Server::parse(url).unwrap();
             assert_eq!(server.to_string(), shown);
@@ -188,7 +215,7 @@ mod tests {
             ("postgres://db.example.com/inbox?sslmode=disable", false),
             ("postgres://127.0.0.1/inbox?sslmode=verify-full", true),
         ] {
-            assert_eq!(Server::parse(url).unwrap().tls.is_some(), expected, "{url}");
+            assert_eq!(Server::parse(url).unwrap().0.tls.is_some(), expected, "{url}");
         }
     }
 
@@ -210,8 +237,9 @@ mod tests {
 
     #[test]
     fn a_root_certificate_may_have_any_name() {
-        let server = Server::parse("postgres://db.example.com/inbox?sslrootcert=%2Fetc%2Fmy%20ca.pem").unwrap();
-        assert_eq!(server.tls, Some(Roots::File("/etc/my ca.pem".into())));
+        let server =
+            Server::parse("postgres://db.example.com/inbox?sslrootcert=%2Fetc%2Fmy%20ca.pem").unwrap();
+        assert_eq!(server.0.tls, Some(Roots::File("/etc/my ca.pem".into())));
         assert!(server.tls().unwrap_err().to_string().contains("/etc/my ca.pem"));
     }
 }

@@ -25,7 +25,9 @@ impl ToSql for Value<'_> {
                 _ => return Err(format!("bytes are no {ty}").into()),
             },
             // It has no NUL in a text.
-            Value::Text(text) if text.contains('\0') => out.put_slice(text.replace('\0', "\u{fffd}").as_bytes()),
+            Value::Text(text) if text.contains('\0') => {
+                out.put_slice(text.replace('\0', "\u{fffd}").as_bytes());
+            }
             Value::Text(text) => out.put_slice(text.as_bytes()),
         }
         Ok(IsNull::No)
@@ -47,7 +49,9 @@ impl<'a> FromSql<'a> for Cell {
             Type::INT4 => Cell::Integer(i32::from_sql(ty, raw)?.into()),
             Type::INT8 => Cell::Integer(i64::from_sql(ty, raw)?),
             Type::BYTEA | Type::UUID => Cell::Blob(raw.to_vec()),
-            Type::TEXT | Type::VARCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => Cell::Text(str::from_utf8(raw)?.to_owned()),
+            Type::TEXT | Type::VARCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => {
+                Cell::Text(str::from_utf8(raw)?.to_owned())
+            }
             // What says nothing, as a function without a result.
             Type::VOID => Cell::Null,
             _ => return Err(format!("a {ty} is nothing that we ask for").into()),

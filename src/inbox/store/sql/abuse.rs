@@ -183,11 +183,7 @@ impl Reader {
              GROUP BY 1 ORDER BY 2 DESC, 1"
         );
         for row in self.sql.query(&signals, values![first, since])? {
-            abuse.signals.push(Held {
-                signal: row.get(0)?,
-                held: row.count(1)?,
-                released: row.count(2)?,
-            });
+            abuse.signals.push(Held { signal: row.get(0)?, held: row.count(1)?, released: row.count(2)? });
         }
         let agents = self.sql.query(
             "SELECT agent, count(*), sum(withheld), count(*) OVER () FROM submission
@@ -197,11 +193,7 @@ impl Reader {
         )?;
         for row in agents {
             abuse.agent_count = row.count(3)?;
-            abuse.agents.push(Agent {
-                agent: row.get(0)?,
-                submissions: row.count(1)?,
-                held: row.count(2)?,
-            });
+            abuse.agents.push(Agent { agent: row.get(0)?, submissions: row.count(1)?, held: row.count(2)? });
         }
         Ok(abuse)
     }

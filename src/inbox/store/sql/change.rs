@@ -79,8 +79,7 @@ impl Changing<'_> {
         now: Timestamp,
         lease: Duration,
     ) -> Result<Vec<Claims>, StoreError> {
-        let mut claims =
-            deliver::claim(self.tx, self.secret, wants, under_way, self.theirs(now), lease)?;
+        let mut claims = deliver::claim(self.tx, self.secret, wants, under_way, self.theirs(now), lease)?;
         for Claims { next: Next { first, again }, .. } in &mut claims {
             *first = first.map(|at| self.ours(at));
             *again = again.map(|at| self.ours(at));

@@ -224,7 +224,10 @@ fn begin(
 ) -> Result<Option<Claimed>, StoreError> {
     let number = found.attempts.saturating_add(1);
     let key = (found.submission.as_bytes(), &found.channel);
-    tx.execute("INSERT INTO attempt (submission, channel, number, began_at) VALUES (?1, ?2, ?3, ?4)", values![key.0, key.1, number, now.as_millisecond()])?;
+    tx.execute(
+        "INSERT INTO attempt (submission, channel, number, began_at) VALUES (?1, ?2, ?3, ?4)",
+        values![key.0, key.1, number, now.as_millisecond()],
+    )?;
     tx.execute("UPDATE delivery SET state = 'sending', due_at = ?3, attempts = ?4 WHERE submission = ?1 AND channel = ?2", values![key.0, key.1, now.as_millisecond().saturating_add(millis(lease)), number])?;
     let lease = Lease { submission: found.submission, channel: found.channel, number };
     let row = tx.one(
@@ -290,12 +293,18 @@ pub(super) fn record(
         }
     };
     let key = (lease.submission.as_bytes(), &lease.channel, lease.number);
-    tx.execute("UPDATE attempt SET ended_at = ?4, delivered = ?5, answer = ?6
-         WHERE submission = ?1 AND channel = ?2 AND number = ?3", values![key.0, key.1, key.2, now.as_millisecond(), delivered, answer])?;
+    tx.execute(
+        "UPDATE attempt SET ended_at = ?4, delivered = ?5, answer = ?6
+         WHERE submission = ?1 AND channel = ?2 AND number = ?3",
+        values![key.0, key.1, key.2, now.as_millisecond(), delivered, answer],
+    )?;
     match verdict {
         Verdict::Delivered => {
-            tx.execute("UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL
-                 WHERE submission = ?1 AND channel = ?2", values![key.0, key.1])?;
+            tx.execute(
+                "UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL
+                 WHERE submission = ?1 AND channel = ?2",
+                values![key.0, key.1],
+            )?;
         }
         Verdict::Again(_) | Verdict::Parked => {
             let due_at = match verdict {
@@ -352,8 +361,11 @@ pub(super) fn resume(
 
 /// Notes that a channel fails so often that it is only probed.
 pub(super) fn pause(tx: &dyn Sql, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
-    tx.execute("INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
-         ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(channel.paused_at, ?2), answer = ?3", values![channel, now.as_millisecond(), answer])?;
+    tx.execute(
+        "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
+         ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(channel.paused_at, ?2), answer = ?3",
+        values![channel, now.as_millisecond(), answer],
+    )?;
     Ok(())
 }
 
@@ -365,8 +377,11 @@ pub(super) fn switch_off(
     answer: &str,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    tx.execute("INSERT INTO channel (name, target, off_at, answer) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (name) DO UPDATE SET target = ?2, off_at = ?3, answer = ?4", values![target.name, secret.target(&target.leads_to), now.as_millisecond(), answer])?;
+    tx.execute(
+        "INSERT INTO channel (name, target, off_at, answer) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (name) DO UPDATE SET target = ?2, off_at = ?3, answer = ?4",
+        values![target.name, secret.target(&target.leads_to), now.as_millisecond(), answer],
+    )?;
     Ok(())
 }
 
@@ -377,12 +392,16 @@ fn is_paused(tx: &dyn Sql, channel: &str) -> Result<bool, StoreError> {
 
 /// Whether a channel is switched off. One that leads elsewhere by now is not.
 fn is_off(tx: &dyn Sql, secret: &Secret, target: &Target) -> Result<bool, StoreError> {
-    let off = tx.row("SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL", values![target.name])?;
+    let off =
+        tx.row("SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL", values![target.name])?;
     match off.map(|row| row.get::<Option<[u8; 16]>>(0)).transpose()? {
         None => Ok(false),
         Some(hash) if hash == Some(secret.target(&target.leads_to)) => Ok(true),
         Some(_) => {
-            tx.execute("UPDATE channel SET off_at = NULL, answer = NULL WHERE name = ?1", values![target.name])?;
+            tx.execute(
+                "UPDATE channel SET off_at = NULL, answer = NULL WHERE name = ?1",
+                values![target.name],
+            )?;
             Ok(false)
         }
     }
@@ -400,7 +419,10 @@ pub(super) fn seal(tx: &dyn Sql, id: Uuid, sealed: &[u8]) -> Result<bool, StoreE
     if is_sealed {
         strip_reasons(tx, id)?;
         // Who refused it may have quoted it.
-        tx.execute("UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0", values![id.as_bytes()])?;
+        tx.execute(
+            "UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0",
+            values![id.as_bytes()],
+        )?;
     }
     Ok(is_sealed)
 }
@@ -411,7 +433,10 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
     // What cannot be read cannot be stripped either, and must not stay.
     let stripped = read::reasons(&reasons).map(|reasons| without_details(&reasons)).unwrap_or_default();
-    tx.execute("UPDATE submission SET reasons = ?2 WHERE id = ?1", values![id.as_bytes(), reasons_json(&stripped).to_string()])?;
+    tx.execute(
+        "UPDATE submission SET reasons = ?2 WHERE id = ?1",
+        values![id.as_bytes(), reasons_json(&stripped).to_string()],
+    )?;
     Ok(())
 }
 
@@ -446,7 +471,10 @@ pub(super) fn remembered(tx: &dyn Sql, name: &str) -> Result<Option<Timestamp>, 
 
 /// Notes when something of that name was done.
 pub(super) fn remember(tx: &dyn Sql, name: &str, at: Timestamp) -> Result<(), StoreError> {
-    tx.execute("INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2", values![name, at.as_millisecond().to_be_bytes()])?;
+    tx.execute(
+        "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
+        values![name, at.as_millisecond().to_be_bytes()],
+    )?;
     Ok(())
 }
 

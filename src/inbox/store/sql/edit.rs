@@ -89,7 +89,8 @@ pub(super) fn count_from(sql: &dyn Sql, secret: &Secret, email: &str) -> Result<
 
 /// Removes everything that came from an e-mail address, in whatever case it was written.
 pub(super) fn erase(tx: &dyn Sql, secret: &Secret, email: &str) -> Result<Erased, StoreError> {
-    let found = tx.query("SELECT id, source FROM submission WHERE sender = ?1", values![secret.sender(email)])?;
+    let found =
+        tx.query("SELECT id, source FROM submission WHERE sender = ?1", values![secret.sender(email)])?;
     // By content they are found in one pass over all of them.
     let fingerprints = tx.execute(
         "DELETE FROM fingerprint WHERE submission IN (SELECT id FROM submission WHERE sender = ?1)",

@@ -97,9 +97,9 @@ impl Reader {
 
 /// An id, or the text of one.
 fn id(row: &Row, column: usize) -> Result<Uuid, StoreError> {
-    row.get(column).map(Uuid::from_bytes).or_else(|error| {
-        Uuid::parse_str(&row.get::<String>(column)?).map_err(|_| error)
-    })
+    row.get(column)
+        .map(Uuid::from_bytes)
+        .or_else(|error| Uuid::parse_str(&row.get::<String>(column)?).map_err(|_| error))
 }
 
 /// Ids begin with the time of arrival, in milliseconds (RFC 9562 §5.7).

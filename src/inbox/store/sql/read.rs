@@ -183,7 +183,8 @@ impl Reader {
     /// Each channel that has deliveries or an obstacle, with how many are in which state, by name.
     pub fn channels(&self) -> Result<Vec<ChannelState>, StoreError> {
         let mut states: Vec<ChannelState> = Vec::new();
-        let counts = "SELECT channel, state, count(*) FROM delivery GROUP BY channel, state ORDER BY channel, state";
+        let counts =
+            "SELECT channel, state, count(*) FROM delivery GROUP BY channel, state ORDER BY channel, state";
         for row in self.sql.query(counts, &[])? {
             let (channel, state): (String, String) = (row.get(0)?, row.get(1)?);
             let state = State::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?;

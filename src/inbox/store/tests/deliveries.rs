@@ -298,8 +298,14 @@ fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
     let quotes = desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1));
     desk.runtime.block_on(quotes).unwrap();
     let erased = desk.editor().erase("ADA@example.COM").unwrap();
-    let expected =
-        Erased { submissions: 1, deliveries: 1, delivered: 1, attempts: 1, fingerprints: 2, is_wiped: desk.options.place.file().is_some() };
+    let expected = Erased {
+        submissions: 1,
+        deliveries: 1,
+        delivered: 1,
+        attempts: 1,
+        fingerprints: 2,
+        is_wiped: desk.options.place.file().is_some(),
+    };
     assert_eq!(erased, expected);
     assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [other]);
     assert_eq!((desk.count("delivery"), desk.count("attempt"), desk.count("fingerprint")), (1, 1, 1));

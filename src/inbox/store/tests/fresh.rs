@@ -36,12 +36,18 @@ impl Fresh {
         let link = Link::open(&server, SESSION).unwrap();
         link.execute(&format!("CREATE SCHEMA {schema}"), &[]).unwrap();
         let joint = if url.contains('?') { '&' } else { '?' };
-        let place = Server::parse(&format!("{url}{joint}options=-csearch_path%3D{schema}&application_name={schema}")).unwrap();
-        Fresh { place: Place::Postgres(place), folder: TempDir::new().unwrap(), schema: Some((server, schema)) }
+        let place =
+            Server::parse(&format!("{url}{joint}options=-csearch_path%3D{schema}&application_name={schema}"))
+                .unwrap();
+        Fresh {
+            place: Place::Postgres(place),
+            folder: TempDir::new().unwrap(),
+            schema: Some((server, schema)),
+        }
     }
 
     /// A connection of somebody else's.
-    pub fn sql(&self) -> Box<dyn Sql> {
+    pub(in crate::inbox::store) fn sql(&self) -> Box<dyn Sql> {
         match &self.place {
             Place::Sqlite(path) => Box::new(Connection::open(path).unwrap()),
             Place::Postgres(server) => Box::new(Link::open(server, SESSION).unwrap()),

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use rusqlite::{Connection, params};
 
 use super::*;
-use crate::inbox::store::sqlite::{MIGRATIONS, STATEMENTS};
 use crate::inbox::deliver::dispatch::{Roster, Turn};
 use crate::inbox::deliver::outcome::{Failure, LONGEST_ATTEMPT};
+use crate::inbox::store::sqlite::{MIGRATIONS, STATEMENTS};
 
 const LEASE: Duration = Duration::from_mins(3);
 const DAY: u64 = 86_400_000;
