@@ -107,12 +107,12 @@ pub fn carry(from: &Place, to: &Place) -> Result<Carried, CarryError> {
             for table in &TABLES {
                 let mut written = Sum::default();
                 table.each(source, |rows| {
-                    rows.iter().for_each(|row| written.add(row));
+                    written.add(rows);
                     table.insert(target, rows)
                 })?;
                 let mut found = Sum::default();
                 table.each(target, |rows| {
-                    rows.iter().for_each(|row| found.add(row));
+                    found.add(rows);
                     Ok(())
                 })?;
                 if found != written {
@@ -217,22 +217,24 @@ pub(in crate::inbox::store) struct Sum {
 }
 
 impl Sum {
-    pub(in crate::inbox::store) fn add(&mut self, row: &Row) {
-        let mut hasher = blake3::Hasher::new();
-        for cell in &row.0 {
-            let (kind, bytes): (u8, &[u8]) = match cell {
-                Cell::Null => (0, &[]),
-                Cell::Integer(number) => (1, &number.to_le_bytes()),
-                Cell::Text(text) => (2, text.as_bytes()),
-                Cell::Blob(bytes) => (3, bytes),
-            };
-            hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    pub(in crate::inbox::store) fn add(&mut self, rows: &[Row]) {
+        for row in rows {
+            let mut hasher = blake3::Hasher::new();
+            for cell in &row.0 {
+                let (kind, bytes): (u8, &[u8]) = match cell {
+                    Cell::Null => (0, &[]),
+                    Cell::Integer(number) => (1, &number.to_le_bytes()),
+                    Cell::Text(text) => (2, text.as_bytes()),
+                    Cell::Blob(bytes) => (3, bytes),
+                };
+                hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+            }
+            let hash = *hasher.finalize().as_bytes();
+            for (part, bytes) in self.parts.iter_mut().zip(hash.as_chunks::<8>().0) {
+                *part = part.wrapping_add(u64::from_le_bytes(*bytes));
+            }
         }
-        let hash = *hasher.finalize().as_bytes();
-        for (part, bytes) in self.parts.iter_mut().zip(hash.as_chunks::<8>().0) {
-            *part = part.wrapping_add(u64::from_le_bytes(*bytes));
-        }
-        self.rows += 1;
+        self.rows += rows.len();
     }
 }
 

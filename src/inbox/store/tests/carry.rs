@@ -74,7 +74,7 @@ fn sums(place: &Place) -> Vec<Sum> {
         let mut sum = Sum::default();
         table
             .each(&*sql, |rows| {
-                rows.iter().for_each(|row| sum.add(row));
+                sum.add(rows);
                 Ok(())
             })
             .unwrap();
