@@ -76,6 +76,8 @@ async fn answer(desk: &Desk, figures: &Arc<Figures>, stopping: bool, request: &R
     match request.uri().path() {
         "/livez" => text(StatusCode::OK, "alive\n"),
         "/readyz" if stopping => text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
+        // For a balancer: whoever cannot keep submissions can still serve pages.
+        "/readyz" if request.uri().query() == Some("exclude=store") => text(StatusCode::OK, "ready\n"),
         "/readyz" => match desk.store.health() {
             Ok(()) => text(StatusCode::OK, "ready\n"),
             Err(error) => {

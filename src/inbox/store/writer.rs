@@ -20,6 +20,9 @@ const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 /// After a failure, how long until the writer tries by itself.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
+/// While all is well, how often it looks whether a server is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) struct Writer {
@@ -54,10 +57,12 @@ impl<T: Send, F: FnMut(&Changing<'_>) -> Result<T, StoreError> + Send> Change fo
 
 impl Writer {
     pub(super) fn start(options: Options) -> Result<Writer, StoreError> {
-        let submissions = Arc::new(Queue::default());
-        let changes = match options.place {
-            Place::Sqlite(_) => submissions.clone(),
-            Place::Postgres(_) => Arc::new(Queue::default()),
+        let (submissions, changes) = match options.place {
+            Place::Sqlite(_) => {
+                let queue = Arc::new(Queue::default());
+                (queue.clone(), queue)
+            }
+            Place::Postgres(_) => (Arc::new(Queue::probed()), Arc::new(Queue::probed())),
         };
         let mut threads = vec![start(&options.place, &submissions)?];
         if !Arc::ptr_eq(&submissions, &changes) {
@@ -203,6 +208,9 @@ struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
     queued: Notify,
+    /// How often the writer looks whether the database is there while nothing is to be done. A file needs no looking after; a server may
+    /// be gone, and whoever asks for the store's health is to hear of it before a visitor does.
+    look_every: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -219,6 +227,8 @@ struct Waiting {
 
 /// What the writer does in one go. `answers` belong to `jobs`, one by one.
 struct Batch {
+    /// Nothing is to be done, and all was well.
+    only_looks: bool,
     jobs: Vec<Job>,
     answers: Vec<Answer<Accepted>>,
     changes: Vec<Box<dyn Change>>,
@@ -233,6 +243,10 @@ impl Waiting {
 }
 
 impl Queue {
+    fn probed() -> Queue {
+        Queue { look_every: Some(LOOK_EVERY), ..Queue::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -302,12 +316,13 @@ impl Queue {
             if waiting.closed {
                 return None;
             }
-            if waiting.failure.is_none() {
+            let probe = if waiting.failure.is_none() { self.look_every } else { Some(PROBE_EVERY) };
+            let Some(probe) = probe else {
                 waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
                 continue;
-            }
+            };
             let (again, timeout) =
-                self.changed.wait_timeout(waiting, PROBE_EVERY).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait_timeout(waiting, probe).unwrap_or_else(PoisonError::into_inner);
             waiting = again;
             if timeout.timed_out() {
                 break;
@@ -315,6 +330,7 @@ impl Queue {
         }
         waiting.bytes = 0;
         Some(Batch {
+            only_looks: waiting.is_empty() && waiting.failure.is_none(),
             jobs: mem::take(&mut waiting.jobs),
             answers: mem::take(&mut waiting.answers),
             changes: mem::take(&mut waiting.changes),
@@ -360,7 +376,11 @@ struct Work {
 impl Work {
     fn work(mut self, queue: &Queue) {
         while let Some(mut batch) = queue.take() {
-            let outcome = self.keep(&batch.jobs, &mut batch.changes);
+            let outcome = if batch.only_looks {
+                self.look().map(|()| Vec::new())
+            } else {
+                self.keep(&batch.jobs, &mut batch.changes)
+            };
             queue.note(outcome.as_ref().err().cloned());
             for check in batch.checks {
                 let _ = check.send(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
@@ -392,6 +412,14 @@ impl Work {
                     }
                 }
             }
+        }
+    }
+
+    /// Whether the database is there, without writing anything.
+    fn look(&mut self) -> Result<(), StoreError> {
+        match &mut self.database {
+            Some(Database::Postgres(database)) => database.look(),
+            _ => Ok(()),
         }
     }
 

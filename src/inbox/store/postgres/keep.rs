@@ -140,6 +140,22 @@ impl Database {
         Err(last)
     }
 
+    /// Whether the server is there and takes changes. Connects anew where the connection is lost.
+    pub fn look(&mut self) -> Result<(), StoreError> {
+        let ask = |link: &Link| -> Result<bool, StoreError> {
+            let sql: &dyn Sql = link;
+            sql.one("SELECT pg_is_in_recovery()", &[])?.get(0)
+        };
+        let is_standby = match ask(&self.link) {
+            Err(StoreError::Unreachable { .. }) => {
+                self.reconnect()?;
+                ask(&self.link)?
+            }
+            asked => asked?,
+        };
+        if is_standby { Err(StoreError::ReadOnly) } else { Ok(()) }
+    }
+
     fn reconnect(&mut self) -> Result<(), StoreError> {
         (self.link, self.secret) = open_to_write(&self.server)?;
         Ok(())

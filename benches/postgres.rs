@@ -1,0 +1,161 @@
+//! How many submissions a second a PostgreSQL server keeps, beside what `pgbench` gets out of the same server with the same rows, as
+//! many of them a transaction: `FRONTDESK_TEST_POSTGRES=URL cargo bench --bench postgres`, or `scripts/bench postgres`.
+//!
+//! Both write to schemas of their own on one server, in turns. What `pgbench` sends is one transaction after the other over one connection:
+//! the fingerprints, submissions and deliveries of a batch, made up by the server itself, and committed. frontdesk's part includes what it
+//! reads before it writes.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use frontdesk::inbox::deliver::{self, Kind, maildir};
+use frontdesk::inbox::form::CONTACT;
+use frontdesk::inbox::limit::Source;
+use frontdesk::inbox::parse::parse;
+use frontdesk::inbox::screen::Verdict;
+use frontdesk::inbox::store::{Arrival, Options, Place, Server, Store};
+
+const ROUNDS: usize = 5;
+const SECONDS: u64 = 2;
+/// As long as messages are.
+const MESSAGE: usize = 500;
+
+fn main() -> ExitCode {
+    let Ok(url) = std::env::var("FRONTDESK_TEST_POSTGRES") else {
+        println!(
+            "FRONTDESK_TEST_POSTGRES is to name a PostgreSQL server, as in postgres:///bench?host=/run/postgresql"
+        );
+        return ExitCode::FAILURE;
+    };
+    let joint = if url.contains('?') { '&' } else { '?' };
+    let of_schema = |schema: &str| format!("{url}{joint}options=-csearch_path%3D{schema}");
+    let (ours, theirs) = (of_schema("bench_frontdesk"), of_schema("bench_pgbench"));
+    for schema in ["bench_frontdesk", "bench_pgbench"] {
+        let fresh = format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}");
+        psql(&url, &format!("SET client_min_messages = warning; {fresh}"));
+    }
+    // Tables as ours are.
+    let place = |url: &str| Place::Postgres(Server::parse(url).expect("a URL"));
+    frontdesk::inbox::store::migrate(&place(&theirs)).expect("tables");
+    let channel = deliver::Options {
+        name: "team".to_owned(),
+        forms: Vec::new(),
+        concurrency: 1,
+        kind: Kind::Maildir(maildir::Options {
+            path: "/nonexistent".into(),
+            from: "desk@example.com".to_owned(),
+            from_name: String::new(),
+            to: Vec::new(),
+        }),
+    };
+    let store = Store::open(&Options { channels: vec![channel], ..Options::in_place(place(&ours)) })
+        .expect("a store");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let script = tempfile::NamedTempFile::new().expect("a file");
+    println!("{:>8} {:>14} {:>8} {:>14} {:>7}", "senders", "frontdesk/s", "batch", "pgbench rows/s", "ratio");
+    let mut number = 0;
+    for senders in [1_u64, 16, 64, 256] {
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            let before = commits(&ours);
+            let kept = runtime.block_on(run(&store, senders, &mut number));
+            // Each counts itself, and so does the question.
+            let batch = (kept / (commits(&ours) - before).max(1)).max(1);
+            std::fs::write(script.path(), transaction(batch)).expect("it can be written");
+            let rows = pgbench(&theirs, script.path()) * batch as f64;
+            let rate = kept as f64 / SECONDS as f64;
+            rounds.push((rate / rows, rate, batch, rows));
+        }
+        rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (ratio, rate, batch, rows) = rounds[ROUNDS / 2];
+        let (least, most) = (rounds[0].0, rounds[ROUNDS - 1].0);
+        println!("{senders:>8} {rate:>14.0} {batch:>8} {rows:>14.0} {ratio:>7.2} ({least:.2}–{most:.2})");
+    }
+    store.close();
+    ExitCode::SUCCESS
+}
+
+fn psql(url: &str, sql: &str) -> String {
+    let output = Command::new("psql").args([url, "-qAtc", sql]).output().expect("psql runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+}
+
+/// How many transactions have written something: each takes a number.
+fn commits(url: &str) -> u64 {
+    psql(url, "SELECT pg_snapshot_xmax(pg_current_snapshot())").parse().expect("a number")
+}
+
+/// What a batch comes to.
+fn transaction(rows: u64) -> String {
+    let message = "x".repeat(MESSAGE);
+    format!(
+        "BEGIN;
+CREATE TEMP TABLE IF NOT EXISTS batch (id uuid, key bytea) ON COMMIT DELETE ROWS;
+INSERT INTO batch SELECT gen_random_uuid(), uuid_send(gen_random_uuid()) FROM generate_series(1, {rows});
+INSERT INTO fingerprint (key, submission, expires_at) SELECT key, id, 1800000000000 FROM batch;
+INSERT INTO submission (id, form, received_at, fields, source, sender, score)
+    SELECT id, 'contact', 1700000000000, '{{\"name\":\"Ada\",\"email\":\"ada@example.com\",\"message\":\"{message}\"}}', key, key, 0 FROM batch;
+INSERT INTO delivery (submission, channel, state, due_at) SELECT id, 'team', 'waiting', 1700000000000 FROM batch;
+COMMIT;
+"
+    )
+}
+
+/// Transactions a second.
+fn pgbench(url: &str, script: &std::path::Path) -> f64 {
+    let seconds = SECONDS.to_string();
+    let output = Command::new("pgbench")
+        .args(["--no-vacuum", "--protocol=prepared", "--client=1", "--time", &seconds, "--file"])
+        .arg(script)
+        .arg(url)
+        .output()
+        .expect("pgbench runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("tps = "));
+    let figure = line.and_then(|line| line.split(' ').next()).and_then(|figure| figure.parse().ok());
+    figure.unwrap_or_else(|| panic!("{output:?}"))
+}
+
+async fn run(store: &Store, senders: u64, number: &mut u64) -> u64 {
+    let deadline = Instant::now() + Duration::from_secs(SECONDS);
+    let local = tokio::task::LocalSet::new();
+    let message = "x".repeat(MESSAGE);
+    *number += 1;
+    let run = *number;
+    let tasks: Vec<_> = (0..senders)
+        .map(|sender| {
+            let (store, message) = (store.clone(), message.clone());
+            local.spawn_local(async move {
+                let mut kept = 0_u64;
+                while Instant::now() < deadline {
+                    let body = format!(
+                        r#"{{"name":"Ada","email":"s{sender}@example.com","message":"{message} {run} {sender} {kept}"}}"#
+                    );
+                    let arrival = Arrival {
+                        entry: parse(&CONTACT, body.as_bytes()).expect("it is valid"),
+                        idempotency_key: None,
+                        source: Source::from(std::net::IpAddr::from([192, 0, 2, 1])),
+                        received_at: jiff::Timestamp::now(),
+                        verdict: Verdict::default(),
+                        agent: None,
+                    };
+                    store.accept(arrival).await.expect("it is kept");
+                    kept += 1;
+                }
+                kept
+            })
+        })
+        .collect();
+    local
+        .run_until(async {
+            let mut sum = 0;
+            for task in tasks {
+                sum += task.await.expect("the sender ends");
+            }
+            sum
+        })
+        .await
+}
