@@ -20,8 +20,8 @@ use super::socket::Peer;
 use super::{Desk, Live, body};
 use crate::inbox::form::{Form, Sameness};
 use crate::inbox::limit::{Admission, Source, Standing, Standings};
-use crate::inbox::parse::{Parsed, parse_with_extras};
-use crate::inbox::screen::{Origin, Rate, Signals, screen};
+use crate::inbox::parse::{Entry, Extras, Parsed, parse_with_extras};
+use crate::inbox::screen::{self, Origin, Rate, Reading, Signals, screen};
 use crate::inbox::store::{Accepted, Arrival};
 
 /// What the limiter refuses is written down about so often.
@@ -100,14 +100,7 @@ async fn submit(
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let received_at = Timestamp::now();
     let standing = live.agents.verify(head, received_at).await;
-    let signals = Signals {
-        rate: sender.rate,
-        form_over_limit: sender.over_form_limit,
-        repeats: desk.repeats.observe(&entry, sender.source, Instant::now()),
-        origin: origin(head, live.site.base_url()),
-        agent: standing.agent(),
-    };
-    let verdict = screen(&entry, &extras, &signals, &live.screening);
+    let verdict = judge(desk, live, &entry, &extras, sender, head, standing.agent());
     let is_held = verdict.hold;
     // What is held goes nowhere until it is released, so nothing is there to be waited for.
     let confirms = !is_held && live.options.confirmed_forms.contains(&form.name);
@@ -134,6 +127,27 @@ async fn submit(
         Accepted::New(_) if is_held => Verdict::Held,
         Accepted::New(_) => Verdict::Accepted,
     })
+}
+
+/// What screening says of it, which reads it once.
+fn judge(
+    desk: &Desk,
+    live: &Live,
+    entry: &Entry,
+    extras: &Extras,
+    sender: &Sender,
+    head: &Parts,
+    agent: Option<&str>,
+) -> screen::Verdict {
+    let reading = Reading::of(entry);
+    let signals = Signals {
+        rate: sender.rate,
+        form_over_limit: sender.over_form_limit,
+        repeats: desk.repeats.observe(&reading, sender.source, Instant::now()),
+        origin: origin(head, live.site.base_url()),
+        agent,
+    };
+    screen(&reading, extras, &signals, &live.screening)
 }
 
 /// Where a browser says that the form was sent from.
