@@ -11,8 +11,10 @@
 //! Errors leave the store in place. It opens its file again by itself, and makes a new one where the old one
 //! was taken away, so that it works again as soon as the cause is gone.
 
+mod answers;
 pub mod bell;
 mod fingerprint;
+mod ids;
 pub mod lock;
 mod sqlite;
 mod writer;

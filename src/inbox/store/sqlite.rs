@@ -23,11 +23,12 @@ use rusqlite::{
     CachedStatement, Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
     ffi, params,
 };
-use uuid::{ContextV7, Uuid};
+use uuid::Uuid;
 
 use self::deliver::millis;
 use self::files::Files;
 use super::fingerprint::{self, Hash, Secret};
+use super::ids::Ids;
 use super::{Accepted, Job, StoreError, bell};
 use crate::inbox::deliver::{outcome::Outcome, schedule::Verdict};
 use crate::inbox::delivery::{Claims, Lease, Target, Want};
@@ -182,7 +183,7 @@ impl Database {
         &mut self,
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
-        ids: &ContextV7,
+        ids: &mut Ids,
         doubtful: &mut Vec<Uuid>,
     ) -> Result<Vec<Accepted>, StoreError> {
         self.files.are_in_place()?;
@@ -277,7 +278,7 @@ fn empty_log(connection: &Connection) -> Result<bool, StoreError> {
 /// One transaction's statements and what they need.
 struct Batch<'a> {
     secret: &'a Secret,
-    ids: &'a ContextV7,
+    ids: &'a mut Ids,
     claim: CachedStatement<'a>,
     find: CachedStatement<'a>,
     point: CachedStatement<'a>,
@@ -291,7 +292,7 @@ impl<'a> Batch<'a> {
     fn begin(
         transaction: &'a Transaction<'_>,
         secret: &'a Secret,
-        ids: &'a ContextV7,
+        ids: &'a mut Ids,
     ) -> rusqlite::Result<Batch<'a>> {
         Ok(Batch {
             secret,
@@ -324,7 +325,7 @@ impl<'a> Batch<'a> {
         let arrival = &job.arrival;
         let form = arrival.entry.form();
         let now = arrival.received_at.as_millisecond();
-        let id = self.new_id(arrival.received_at);
+        let id = self.ids.next(arrival.received_at);
         let within_window = Some(now.saturating_add(millis(job.options.duplicate_window)));
 
         let key = self.secret.idempotency_key(arrival);
@@ -395,13 +396,6 @@ impl<'a> Batch<'a> {
             self.prune.execute(params![now, most])?;
         }
         Ok(())
-    }
-
-    /// Ids ascend in the order in which submissions are written, even within a millisecond.
-    fn new_id(&self, received_at: Timestamp) -> Uuid {
-        let seconds = u64::try_from(received_at.as_second()).unwrap_or_default();
-        let nanos = u32::try_from(received_at.subsec_nanosecond()).unwrap_or_default();
-        Uuid::new_v7(uuid::Timestamp::from_unix(self.ids, seconds, nanos))
     }
 }
 

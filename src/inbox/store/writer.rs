@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot};
-use uuid::{ContextV7, Uuid};
+use uuid::Uuid;
 
+use super::answers::{Answered, Answers};
+use super::ids::Ids;
 use super::sqlite::{Change, Changing, Database, copier::Copier};
 use super::{Accepted, Arrival, Job, Options, StoreError};
 
@@ -60,12 +62,13 @@ impl Writer {
             }
             Err(error) => return Err(error),
         };
+        let ids = Ids::new().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
         let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
             let (queue, path) = (Arc::clone(&queue), options.path.clone());
             move || {
                 let _end = End(&queue);
                 let copier = Copier::start(&path);
-                Work { path, ids: ContextV7::new(), doubtful: Vec::new(), copier, database }.work(&queue);
+                Work { path, ids, doubtful: Vec::new(), copier, database }.work(&queue);
             }
         });
         let thread = thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))?;
@@ -73,9 +76,8 @@ impl Writer {
     }
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        self.queue.push(Job::new(arrival, self.options.load_full())?, answer)?;
-        answered.await.unwrap_or(Err(StoreError::Closed))
+        let job = Job::new(arrival, self.options.load_full())?;
+        self.queue.push(job)?.await
     }
 
     pub(super) fn reconfigure(&self, options: Options) {
@@ -145,7 +147,7 @@ struct Queue {
 #[derive(Default)]
 struct Waiting {
     jobs: Vec<Job>,
-    answers: Vec<Answer<Accepted>>,
+    answers: Answers<Accepted>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
@@ -157,7 +159,7 @@ struct Waiting {
 /// What the writer does in one go. `answers` belong to `jobs`, one by one.
 struct Batch {
     jobs: Vec<Job>,
-    answers: Vec<Answer<Accepted>>,
+    answers: Answers<Accepted>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
@@ -174,7 +176,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, job: Job, answer: Answer<Accepted>) -> Result<(), StoreError> {
+    fn push(&self, job: Job) -> Result<Answered<Accepted>, StoreError> {
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(StoreError::Closed);
@@ -185,13 +187,13 @@ impl Queue {
         }
         waiting.bytes = bytes;
         waiting.jobs.push(job);
-        waiting.answers.push(answer);
+        let answered = waiting.answers.ask();
         let is_first = waiting.jobs.len() == 1;
         drop(waiting);
         if is_first {
             self.changed.notify_one();
         }
-        Ok(())
+        Ok(answered)
     }
 
     /// There are as many of these as there are attempts under way, and a few more: no limit is needed.
@@ -286,7 +288,7 @@ impl Drop for End<'_> {
 struct Work {
     path: PathBuf,
     /// Outlives the database, so that ids ascend even from one to the next.
-    ids: ContextV7,
+    ids: Ids,
     /// What a failed commit may have left behind.
     doubtful: Vec<Uuid>,
     /// Before the database, so that it has let go of it when that is closed.
@@ -317,21 +319,14 @@ impl Work {
                     if batch.jobs.iter().any(|job| job.channels().next().is_some()) {
                         queue.queued.notify_one();
                     }
-                    for (answer, accepted) in batch.answers.into_iter().zip(accepted) {
-                        // Whoever has stopped waiting has no use for the answer.
-                        let _ = answer.send(Ok(accepted));
-                    }
+                    batch.answers.give(accepted.into_iter().map(Ok));
                     if let Some(database) = &self.database
                         && self.copier.is_due(database.changed(), || Some(database.files()))
                     {
                         database.copy_log();
                     }
                 }
-                Err(error) => {
-                    for answer in batch.answers {
-                        let _ = answer.send(Err(error.clone()));
-                    }
-                }
+                Err(error) => batch.answers.give(batch.jobs.iter().map(|_| Err(error.clone()))),
             }
         }
     }
@@ -353,7 +348,7 @@ impl Work {
             Some(database) => database,
             none => none.insert(Database::open(&self.path)?),
         };
-        let outcome = database.keep(jobs, changes, &self.ids, &mut self.doubtful);
+        let outcome = database.keep(jobs, changes, &mut self.ids, &mut self.doubtful);
         // A lock or a full disk says nothing against the connection.
         if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
             self.database = None;
