@@ -229,6 +229,8 @@ struct Work {
     /// What the clock showed when it was last looked at, and when that was.
     clock: (Timestamp, Instant),
     store_fails: bool,
+    /// When the store was last asked for what is due.
+    asked: Option<Instant>,
 }
 
 /// Why the worker ends what it does.
@@ -258,6 +260,7 @@ impl Work {
             started: Instant::now(),
             clock: (Timestamp::now(), Instant::now()),
             store_fails: false,
+            asked: None,
         }
     }
 
@@ -365,6 +368,12 @@ impl Work {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
         }
+        let asked = self.asked.filter(|_| !self.store_fails);
+        let rest = asked.and_then(|at| self.roster.rest(self.started.elapsed(), at.elapsed()));
+        if let Some(rest) = rest {
+            return rest;
+        }
+        self.asked = Some(Instant::now());
         let wants = self.roster.wants(self.started.elapsed());
         let now = Timestamp::now();
         if self.was_set_back(now) && self.store.mend_waits(now).await.is_err() {
