@@ -1,6 +1,5 @@
 //! POST: one form, from the bytes on the wire to the row on the disk.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use super::request_id::{RequestId, names};
 use super::socket::Peer;
 use super::{Desk, Live, body};
 use crate::inbox::form::{Form, Sameness};
-use crate::inbox::limit::{Admission, Source, Standing, Standings};
+use crate::inbox::limit::{Admission, Source, Standings};
 use crate::inbox::parse::{Entry, Extras, Parsed, parse_with_extras};
 use crate::inbox::screen::{self, Origin, Rate, Reading, Signals, screen};
 use crate::inbox::store::{Accepted, Arrival};
@@ -219,20 +218,38 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC 9651).
 fn describe_limits(standings: &Standings, headers: &mut HeaderMap) {
-    // Each as long as it becomes nearly always, since every answer carries them.
-    let (mut policy, mut state) = (BytesMut::with_capacity(128), BytesMut::with_capacity(128));
-    for (at, standing) in standings.iter().enumerate() {
-        let Standing { name, quota, window_seconds, remaining, reset_seconds, .. } = standing;
-        let comma = if at == 0 { "" } else { ", " };
-        // Writing into memory does not fail.
-        let _ = write!(policy, "{comma}\"{name}\";q={quota};w={window_seconds}");
-        let _ = write!(state, "{comma}\"{name}\";r={remaining};t={reset_seconds}");
-    }
+    // Both in one piece of memory, as long as they become nearly always: every answer carries them.
+    let mut lines = BytesMut::with_capacity(256);
+    let mut list = |members: [(&str, u64, &str, u64); 4]| {
+        for (at, (first, a, second, b)) in members.into_iter().enumerate() {
+            lines.extend_from_slice(if at == 0 { b"\"" } else { b", \"" });
+            lines.extend_from_slice(standings[at].name.as_bytes());
+            lines.extend_from_slice(first.as_bytes());
+            push_number(&mut lines, a);
+            lines.extend_from_slice(second.as_bytes());
+            push_number(&mut lines, b);
+        }
+        HeaderValue::from_maybe_shared(lines.split().freeze())
+    };
+    let policy = list(standings.map(|of| ("\";q=", of.quota.into(), ";w=", of.window_seconds)));
+    let state = list(standings.map(|of| ("\";r=", of.remaining.into(), ";t=", of.reset_seconds)));
     for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
-        if let Ok(value) = HeaderValue::from_maybe_shared(value.freeze()) {
+        if let Ok(value) = value {
             headers.insert(HeaderName::from_static(name), value);
         }
     }
+}
+
+/// Writes a number in decimal digits, without the machinery of formatting.
+fn push_number(text: &mut BytesMut, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut begin = digits.len();
+    while begin == digits.len() || number > 0 {
+        begin -= 1;
+        digits[begin] = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
+    }
+    text.extend_from_slice(&digits[begin..]);
 }
 
 #[cfg(test)]
@@ -280,6 +297,15 @@ mod tests {
                 ("network-hour", 2999, 2)
             ])
         );
+    }
+
+    #[test]
+    fn numbers_are_written_with_all_their_digits() {
+        for number in [0, 7, 10, 300, 1_000_000, u64::MAX] {
+            let mut text = BytesMut::new();
+            push_number(&mut text, number);
+            assert_eq!(text, number.to_string());
+        }
     }
 
     #[test]
