@@ -304,11 +304,16 @@ impl Work {
             self.sealed.clone(),
         ));
         loop {
-            let sleep = self.dispatch().await;
+            let rest = self.rest();
+            let sleep = match rest {
+                Some(rest) => rest,
+                None => self.dispatch().await,
+            };
             tokio::select! {
                 () = &mut chores => {}
-                () = self.store.queued() => {}
-                () = bell.notified() => {}
+                // Whoever rests is not woken by each commit; both remember that there was one.
+                () = self.store.queued(), if rest.is_none() => {}
+                () = bell.notified(), if rest.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end(ended.ok()).await,
                 () = tokio::time::sleep(sleep) => {}
                 _ = stopping.wait_for(|stop| *stop) => break End::Stopped,
@@ -363,15 +368,16 @@ impl Work {
         }
     }
 
+    /// For how long the store need not be asked for what is due.
+    fn rest(&self) -> Option<Duration> {
+        let asked = self.asked.filter(|_| !self.store_fails)?;
+        self.roster.rest(self.started.elapsed(), asked.elapsed())
+    }
+
     /// Begins what is due and returns for how long there is nothing more to begin.
     async fn dispatch(&mut self) -> Duration {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
-        }
-        let asked = self.asked.filter(|_| !self.store_fails);
-        let rest = asked.and_then(|at| self.roster.rest(self.started.elapsed(), at.elapsed()));
-        if let Some(rest) = rest {
-            return rest;
         }
         self.asked = Some(Instant::now());
         let wants = self.roster.wants(self.started.elapsed());
