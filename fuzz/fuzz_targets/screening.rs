@@ -28,7 +28,11 @@ fuzz_target!(|input: &str| {
         agent: None,
     };
     let verdict = screen(&Reading::of(&parsed.entry), &extras, &signals, &options);
-    assert_eq!(verdict, screen(&Reading::of(&parsed.entry), &extras, &signals, &options), "the same verdict each time");
+    assert_eq!(
+        verdict,
+        screen(&Reading::of(&parsed.entry), &extras, &signals, &options),
+        "the same verdict each time"
+    );
     check(&verdict);
     assert_eq!(verdict.reasons.iter().any(|reason| reason.signal == Signal::Honeypot), extras.honeypot);
 
