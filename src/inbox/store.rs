@@ -286,7 +286,8 @@ impl Store {
     /// Keeps a submission, or recognises it as a repeat.
     ///
     /// After `Ok` it survives a power cut; after `Err` nothing of it was kept. Whoever stops waiting
-    /// before either cannot know: it may be kept.
+    /// before either cannot know: it may be kept. Those who wait on one thread are woken by each other: what is returned here is
+    /// to be polled when its task is woken, or dropped.
     pub async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
         self.writer.accept(arrival).await
     }

@@ -3,6 +3,9 @@
 //! To wake a task from another thread is a system call. So those who wait for the same batch on the same thread wait together: the
 //! writer wakes one of them, and who is awake wakes the others, which is cheap on their own thread. Whoever stops waiting passes
 //! the word on.
+//!
+//! That asks of all of them what executors do anyway: a task that is woken polls what it waits for, or drops it. One that did
+//! neither would keep the others of its thread waiting.
 
 use std::mem;
 use std::pin::Pin;
