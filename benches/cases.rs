@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use frontdesk::inbox::form::{CONTACT, Form, WAITLIST};
 use frontdesk::inbox::limit::{self, Limiter, MAX_QUOTA, Quota, Source};
 use frontdesk::inbox::parse::{Parsed, parse_with_extras};
-use frontdesk::inbox::screen::{self, Signals, screen};
+use frontdesk::inbox::screen::{self, Reading, Signals, screen};
 use frontdesk::inbox::store::{self, Store};
 use frontdesk::pages::negotiate::{Encoding, choose, choose_encoding};
 use frontdesk::pages::{self, Site, path};
@@ -109,9 +109,9 @@ fn validation(form: &'static Form, body: &'static str) -> Run {
 fn screening(form: &'static Form, body: &'static str) -> Run {
     let Parsed { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("it is acceptable");
     let (signals, options) = (Signals::default(), screen::Options::default());
-    assert!(!screen(&entry, &extras, &signals, &options).hold);
+    assert!(!screen(&Reading::of(&entry), &extras, &signals, &options).hold);
     Box::new(move || {
-        black_box(screen(black_box(&entry), &extras, &signals, &options));
+        black_box(screen(&Reading::of(black_box(&entry)), &extras, &signals, &options));
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use frontdesk::inbox::form::CONTACT;
 use frontdesk::inbox::parse::{Extras, parse_with_extras};
-use frontdesk::inbox::screen::{Options, Origin, Rate, Signal, Signals, Verdict, screen};
+use frontdesk::inbox::screen::{Options, Origin, Rate, Reading, Signal, Signals, Verdict, screen};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 
@@ -27,16 +27,20 @@ fuzz_target!(|input: &str| {
         origin: Origin::of(Some(name), None, &["https://www.example.com"]),
         agent: None,
     };
-    let verdict = screen(&parsed.entry, &extras, &signals, &options);
-    assert_eq!(verdict, screen(&parsed.entry, &extras, &signals, &options), "the same verdict each time");
+    let verdict = screen(&Reading::of(&parsed.entry), &extras, &signals, &options);
+    assert_eq!(
+        verdict,
+        screen(&Reading::of(&parsed.entry), &extras, &signals, &options),
+        "the same verdict each time"
+    );
     check(&verdict);
     assert_eq!(verdict.reasons.iter().any(|reason| reason.signal == Signal::Honeypot), extras.honeypot);
 
-    let plain = screen(&parsed.entry, &Extras::default(), &Signals::default(), &options);
+    let plain = screen(&Reading::of(&parsed.entry), &Extras::default(), &Signals::default(), &options);
     assert!(plain.score <= verdict.score, "what the request shows never takes points off");
     let linked = json!({"name": name, "email": "ada@example.com", "message": format!("{message} https://www.example.com/a")});
     if let Ok(linked) = parse_with_extras(&CONTACT, linked.to_string().as_bytes()) {
-        let linked = screen(&linked.entry, &Extras::default(), &Signals::default(), &options);
+        let linked = screen(&Reading::of(&linked.entry), &Extras::default(), &Signals::default(), &options);
         assert!(linked.score >= plain.score, "a link never improves it");
     }
 });

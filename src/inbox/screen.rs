@@ -24,6 +24,7 @@ use std::time::Duration;
 pub use domains::{Domains, NotADomain};
 pub use origin::Origin;
 pub use repeats::Repeats;
+pub use text::Reading;
 
 use super::email::Mailbox;
 use super::form::WAITLIST;
@@ -267,13 +268,15 @@ struct Finding {
 }
 
 impl Finding {
-    fn new(signal: Signal, percent: u32, detail: impl Into<String>) -> Option<Finding> {
-        (percent > 0).then(|| Finding { signal, percent: percent.min(100), detail: detail.into() })
+    /// None where it found nothing, and then nothing need be said of it.
+    fn new(signal: Signal, percent: u32, detail: impl FnOnce() -> String) -> Option<Finding> {
+        (percent > 0).then(|| Finding { signal, percent: percent.min(100), detail: detail() })
     }
 }
 
 /// Scores a submission. The same arguments give the same verdict, always.
-pub fn screen(entry: &Entry, extras: &Extras, signals: &Signals<'_>, options: &Options) -> Verdict {
+pub fn screen(reading: &Reading<'_>, extras: &Extras, signals: &Signals<'_>, options: &Options) -> Verdict {
+    let entry = reading.entry();
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(form_rate(signals));
     if options.enabled {
@@ -284,8 +287,8 @@ pub fn screen(entry: &Entry, extras: &Extras, signals: &Signals<'_>, options: &O
             findings.extend(time_to_fill(entry, extras));
             findings.extend(from_elsewhere(signals.origin));
         }
-        findings.extend(sender(entry, options));
-        content::look(entry, options, &mut findings);
+        sender(entry, options, &mut findings);
+        content::look(reading, options, &mut findings);
     }
     verdict(findings, options)
 }
@@ -314,17 +317,15 @@ fn share(points: u32, percent: u32) -> u32 {
 
 fn form_rate(signals: &Signals<'_>) -> Option<Finding> {
     let percent = if signals.form_over_limit { 100 } else { 0 };
-    Finding::new(Signal::FormRate, percent, "the form is over its limit")
+    Finding::new(Signal::FormRate, percent, || "the form is over its limit".to_owned())
 }
 
 /// From half of the quota on, growing to all of it.
 fn rate(rate: Rate) -> Option<Finding> {
     let percent = rate.percent().saturating_sub(50) * 2;
-    Finding::new(
-        Signal::Rate,
-        percent,
-        format!("{} of the {} requests that the source may send", rate.used, rate.quota),
-    )
+    Finding::new(Signal::Rate, percent, || {
+        format!("{} of the {} requests that the source may send", rate.used, rate.quota)
+    })
 }
 
 /// Two people may have the same text from somewhere; more are a campaign.
@@ -335,12 +336,12 @@ fn repeated(repeats: u32) -> Option<Finding> {
         3 => 75,
         _ => 100,
     };
-    Finding::new(Signal::Repeated, percent, format!("the same from {repeats} or more other senders"))
+    Finding::new(Signal::Repeated, percent, || format!("the same from {repeats} or more other senders"))
 }
 
 fn honeypot(extras: &Extras) -> Option<Finding> {
     let percent = if extras.honeypot { 100 } else { 0 };
-    Finding::new(Signal::Honeypot, percent, "hidden field filled in")
+    Finding::new(Signal::Honeypot, percent, || "hidden field filled in".to_owned())
 }
 
 /// A person with a password manager needs a second for an address, and more for a message that is pasted.
@@ -354,37 +355,31 @@ fn time_to_fill(entry: &Entry, extras: &Extras) -> Option<Finding> {
     } else {
         0
     };
-    Finding::new(Signal::TimeToFill, percent, format!("filled in within {} ms", taken.as_millis()))
+    Finding::new(Signal::TimeToFill, percent, || format!("filled in within {} ms", taken.as_millis()))
 }
 
 fn from_elsewhere(origin: Origin) -> Option<Finding> {
     match origin {
         Origin::NotABrowser | Origin::Same => None,
-        Origin::Missing => Finding::new(Signal::Origin, 50, "a browser's request without its origin"),
-        Origin::Foreign => Finding::new(Signal::Origin, 100, "a browser's request from another site"),
+        Origin::Missing => {
+            Finding::new(Signal::Origin, 50, || "a browser's request without its origin".to_owned())
+        }
+        Origin::Foreign => {
+            Finding::new(Signal::Origin, 100, || "a browser's request from another site".to_owned())
+        }
     }
 }
 
 /// The domain of the address that answers would go to.
-fn sender(entry: &Entry, options: &Options) -> Vec<Finding> {
-    let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return Vec::new() };
+fn sender(entry: &Entry, options: &Options, findings: &mut Vec<Finding>) {
+    let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
     let domain = mailbox.domain();
     let blocked = options.blocked.lists(domain);
     let throw_away = domains::is_disposable(domain, &options.disposable);
-    let shown = domain.to_ascii_lowercase();
-    [
-        Finding::new(
-            Signal::Listed,
-            if blocked { 100 } else { 0 },
-            format!("address at {shown}, which is blocked"),
-        ),
-        Finding::new(
-            Signal::Disposable,
-            if throw_away { 100 } else { 0 },
-            format!("throw-away address at {shown}"),
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    findings.extend(Finding::new(Signal::Listed, if blocked { 100 } else { 0 }, || {
+        format!("address at {}, which is blocked", domain.to_ascii_lowercase())
+    }));
+    findings.extend(Finding::new(Signal::Disposable, if throw_away { 100 } else { 0 }, || {
+        format!("throw-away address at {}", domain.to_ascii_lowercase())
+    }));
 }

@@ -11,8 +11,10 @@
 //! Errors leave the store in place. It opens its file again by itself, and makes a new one where the old one
 //! was taken away, so that it works again as soon as the cause is gone.
 
+mod answers;
 pub mod bell;
 mod fingerprint;
+mod ids;
 pub mod lock;
 mod postgres;
 mod sql;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use uuid::{ContextV7, Uuid};
+use uuid::Uuid;
 
 use super::deliver::{self, outcome::Outcome, schedule::Verdict};
 use super::delivery::{Claims, Lease, Obstacle, State, Target, Want};
@@ -355,7 +357,8 @@ impl Store {
     /// Keeps a submission, or recognises it as a repeat.
     ///
     /// After `Ok` it survives a power cut; after `Err` nothing of it was kept. Whoever stops waiting
-    /// before either cannot know: it may be kept.
+    /// before either cannot know: it may be kept. Those who wait on one thread are woken by each other: what is returned here is
+    /// to be polled when its task is woken, or dropped.
     pub async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
         self.writer.accept(arrival).await
     }
@@ -548,13 +551,6 @@ impl Job {
     fn channels(&self) -> impl Iterator<Item = &deliver::Options> {
         self.options.channels.iter().filter(|channel| channel.takes(self.arrival.entry.form().name))
     }
-}
-
-/// Ids ascend in the order in which submissions are written, even within a millisecond.
-fn new_id(ids: &ContextV7, received_at: Timestamp) -> Uuid {
-    let seconds = u64::try_from(received_at.as_second()).unwrap_or_default();
-    let nanos = u32::try_from(received_at.subsec_nanosecond()).unwrap_or_default();
-    Uuid::new_v7(uuid::Timestamp::from_unix(ids, seconds, nanos))
 }
 
 /// Signals and points alone: a detail may name a domain of the visitor's.

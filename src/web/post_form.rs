@@ -1,6 +1,5 @@
 //! POST: one form, from the bytes on the wire to the row on the disk.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,9 +18,9 @@ use super::request_id::{RequestId, names};
 use super::socket::Peer;
 use super::{Desk, Live, body};
 use crate::inbox::form::{Form, Sameness};
-use crate::inbox::limit::{Admission, Source, Standing, Standings};
-use crate::inbox::parse::{Parsed, parse_with_extras};
-use crate::inbox::screen::{Origin, Rate, Signals, screen};
+use crate::inbox::limit::{Admission, Source, Standings};
+use crate::inbox::parse::{Entry, Extras, Parsed, parse_with_extras};
+use crate::inbox::screen::{self, Origin, Rate, Reading, Signals, screen};
 use crate::inbox::store::{Accepted, Arrival};
 
 /// What the limiter refuses is written down about so often.
@@ -100,14 +99,7 @@ async fn submit(
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let received_at = Timestamp::now();
     let standing = live.agents.verify(head, received_at).await;
-    let signals = Signals {
-        rate: sender.rate,
-        form_over_limit: sender.over_form_limit,
-        repeats: desk.repeats.observe(&entry, sender.source, Instant::now()),
-        origin: origin(head, live.site.base_url()),
-        agent: standing.agent(),
-    };
-    let verdict = screen(&entry, &extras, &signals, &live.screening);
+    let verdict = judge(desk, live, &entry, &extras, sender, head, standing.agent());
     let is_held = verdict.hold;
     // What is held goes nowhere until it is released, so nothing is there to be waited for.
     let confirms = !is_held && live.options.confirmed_forms.contains(&form.name);
@@ -134,6 +126,27 @@ async fn submit(
         Accepted::New(_) if is_held => Verdict::Held,
         Accepted::New(_) => Verdict::Accepted,
     })
+}
+
+/// What screening says of it, which reads it once.
+fn judge(
+    desk: &Desk,
+    live: &Live,
+    entry: &Entry,
+    extras: &Extras,
+    sender: &Sender,
+    head: &Parts,
+    agent: Option<&str>,
+) -> screen::Verdict {
+    let reading = Reading::of(entry);
+    let signals = Signals {
+        rate: sender.rate,
+        form_over_limit: sender.over_form_limit,
+        repeats: desk.repeats.observe(&reading, sender.source, Instant::now()),
+        origin: origin(head, live.site.base_url()),
+        agent,
+    };
+    screen(&reading, extras, &signals, &live.screening)
 }
 
 /// Where a browser says that the form was sent from.
@@ -205,20 +218,38 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC 9651).
 fn describe_limits(standings: &Standings, headers: &mut HeaderMap) {
-    // Each as long as it becomes nearly always, since every answer carries them.
-    let (mut policy, mut state) = (BytesMut::with_capacity(128), BytesMut::with_capacity(128));
-    for (at, standing) in standings.iter().enumerate() {
-        let Standing { name, quota, window_seconds, remaining, reset_seconds, .. } = standing;
-        let comma = if at == 0 { "" } else { ", " };
-        // Writing into memory does not fail.
-        let _ = write!(policy, "{comma}\"{name}\";q={quota};w={window_seconds}");
-        let _ = write!(state, "{comma}\"{name}\";r={remaining};t={reset_seconds}");
-    }
+    // Both in one piece of memory, as long as they become nearly always: every answer carries them.
+    let mut lines = BytesMut::with_capacity(256);
+    let mut list = |members: [(&str, u64, &str, u64); 4]| {
+        for (at, (first, a, second, b)) in members.into_iter().enumerate() {
+            lines.extend_from_slice(if at == 0 { b"\"" } else { b", \"" });
+            lines.extend_from_slice(standings[at].name.as_bytes());
+            lines.extend_from_slice(first.as_bytes());
+            push_number(&mut lines, a);
+            lines.extend_from_slice(second.as_bytes());
+            push_number(&mut lines, b);
+        }
+        HeaderValue::from_maybe_shared(lines.split().freeze())
+    };
+    let policy = list(standings.map(|of| ("\";q=", of.quota.into(), ";w=", of.window_seconds)));
+    let state = list(standings.map(|of| ("\";r=", of.remaining.into(), ";t=", of.reset_seconds)));
     for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
-        if let Ok(value) = HeaderValue::from_maybe_shared(value.freeze()) {
+        if let Ok(value) = value {
             headers.insert(HeaderName::from_static(name), value);
         }
     }
+}
+
+/// Writes a number in decimal digits, without the machinery of formatting.
+fn push_number(text: &mut BytesMut, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut begin = digits.len();
+    while begin == digits.len() || number > 0 {
+        begin -= 1;
+        digits[begin] = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
+    }
+    text.extend_from_slice(&digits[begin..]);
 }
 
 #[cfg(test)]
@@ -266,6 +297,15 @@ mod tests {
                 ("network-hour", 2999, 2)
             ])
         );
+    }
+
+    #[test]
+    fn numbers_are_written_with_all_their_digits() {
+        for number in [0, 7, 10, 300, 1_000_000, u64::MAX] {
+            let mut text = BytesMut::new();
+            push_number(&mut text, number);
+            assert_eq!(text, number.to_string());
+        }
     }
 
     #[test]

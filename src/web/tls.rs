@@ -224,6 +224,8 @@ fn server_config(certificates: Arc<Current>) -> Result<ServerConfig, rustls::Err
     // What is sent with the first flight could be replayed, and stays switched off (`max_early_data_size` is 0).
     config.ticketer = aws_lc_rs::Ticketer::new()?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
+    // One is enough for whoever comes back over one connection at a time, and a handshake need not encrypt and send another.
+    config.send_tls13_tickets = 1;
     Ok(config)
 }
 

@@ -46,6 +46,10 @@ pub enum Turn {
 /// What is due and yet was not claimed has a reason that takes at least this long to pass.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(50);
 
+/// While there is room nowhere, the store is asked no more often than this, however much comes in: all it could say is that the
+/// operator has switched a channel on or off.
+const ASK_EVERY: Duration = Duration::from_millis(250);
+
 /// All channels with what is under way in them.
 #[derive(Debug)]
 pub struct Roster {
@@ -81,6 +85,16 @@ impl Roster {
         let want =
             |(target, lane): &(Target, Lane)| Want { target: target.clone(), room: lane.room(elapsed) };
         self.posts.iter().map(want).collect()
+    }
+
+    /// For how long the store need not be asked, which was asked so long ago: nothing could be begun. Nothing where it is to be
+    /// asked now.
+    pub fn rest(&self, elapsed: Duration, asked: Duration) -> Option<Duration> {
+        let rest = self.posts.iter().try_fold(ASK_EVERY.saturating_sub(asked), |rest, (_, lane)| {
+            let pause = lane.wakes_at(elapsed).map_or(rest, |at| at.saturating_sub(elapsed));
+            (lane.room(elapsed).any == 0).then(|| rest.min(pause))
+        });
+        rest.filter(|rest| !rest.is_zero())
     }
 
     /// The attempts that are under way here.
@@ -451,6 +465,26 @@ mod tests {
         assert_eq!(roster.end(0, &claimed(1, false).lease, false, &fine(), START), Turn::None);
         assert_eq!(roster.under_way(), [claimed(2, true).lease]);
         assert_eq!(rooms(&roster), [Room { any: 3, again: 1 }, Room { any: 1, again: 1 }]);
+    }
+
+    #[test]
+    fn the_store_is_asked_now_and_then_while_there_is_room_nowhere() {
+        let mut roster = roster();
+        assert_eq!(roster.rest(START, START), None, "there is room");
+        roster.posts[0].1.switch(false);
+        assert_eq!(roster.rest(START, START), None, "there is room in one of them");
+        roster.posts[1].1.begin(false);
+        assert_eq!(roster.rest(START, START), Some(ASK_EVERY));
+        assert_eq!(roster.rest(START, ASK_EVERY / 5), Some(ASK_EVERY / 5 * 4));
+        assert_eq!(roster.rest(START, ASK_EVERY), None);
+        assert_eq!(roster.rest(START, ASK_EVERY * 9), None);
+        let paused = &mut roster.posts[1].1;
+        paused.end(false, &Outcome::Delivered(String::new()), START);
+        paused.pause(START, START, FIRST_PAUSE, FIRST_PAUSE);
+        assert_eq!(roster.rest(START, START), Some(ASK_EVERY));
+        let soon = FIRST_PAUSE.saturating_sub(ASK_EVERY / 2);
+        assert_eq!(roster.rest(soon, START), Some(ASK_EVERY / 2), "a pause ends when it ends");
+        assert_eq!(roster.rest(FIRST_PAUSE, START), None);
     }
 
     #[test]

@@ -232,6 +232,8 @@ struct Work {
     /// What the clock showed when it was last looked at, and when that was.
     clock: (Timestamp, Instant),
     store_fails: bool,
+    /// When the store was last asked for what is due.
+    asked: Option<Instant>,
 }
 
 /// Why the worker ends what it does.
@@ -261,6 +263,7 @@ impl Work {
             started: Instant::now(),
             clock: (Timestamp::now(), Instant::now()),
             store_fails: false,
+            asked: None,
         }
     }
 
@@ -304,11 +307,16 @@ impl Work {
             self.sealed.clone(),
         ));
         loop {
-            let sleep = self.dispatch().await;
+            let rest = self.rest();
+            let sleep = match rest {
+                Some(rest) => rest,
+                None => self.dispatch().await,
+            };
             tokio::select! {
                 () = &mut chores => {}
-                () = self.store.queued() => {}
-                () = bell.notified() => {}
+                // Whoever rests is not woken by each commit; both remember that there was one.
+                () = self.store.queued(), if rest.is_none() => {}
+                () = bell.notified(), if rest.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end(ended.ok()).await,
                 () = tokio::time::sleep(sleep) => {}
                 _ = stopping.wait_for(|stop| *stop) => break End::Stopped,
@@ -353,11 +361,18 @@ impl Work {
         }
     }
 
+    /// For how long the store need not be asked for what is due.
+    fn rest(&self) -> Option<Duration> {
+        let asked = self.asked.filter(|_| !self.store_fails)?;
+        self.roster.rest(self.started.elapsed(), asked.elapsed())
+    }
+
     /// Begins what is due and returns for how long there is nothing more to begin.
     async fn dispatch(&mut self) -> Duration {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
         }
+        self.asked = Some(Instant::now());
         let wants = self.roster.wants(self.started.elapsed());
         let now = Timestamp::now();
         if self.was_set_back(now) && self.store.mend_waits(now).await.is_err() {

@@ -3,16 +3,15 @@
 use std::sync::LazyLock;
 
 use super::lexicon::{Weights, Words};
-use super::text::{Link, Markup, Reader, Token};
+use super::text::{Link, Markup, Reader, Reading, Token};
 use super::{Finding, Options, Signal, name};
-use crate::inbox::parse::Entry;
 
 /// Offers that weigh less say nothing: most words of the lexicon are anybody's.
 const LEAST_OFFER: u32 = 3;
 /// How many links a text may have before their number says anything.
 const FEW_LINKS: usize = 3;
 /// How many capital letters a text must have to be shouting.
-const LOUD: usize = 30;
+const LOUD: u32 = 30;
 
 /// Services that make other addresses out of addresses, so that nobody sees where a link leads.
 const SHORTENERS: [&str; 30] = [
@@ -62,37 +61,33 @@ fn hash_of(name: &str) -> u64 {
 }
 
 /// Adds what the fields of a person's own words show.
-pub(super) fn look(entry: &Entry, options: &Options, findings: &mut Vec<Finding>) {
-    let scan = Scan::of(entry, options);
+pub(super) fn look(reading: &Reading<'_>, options: &Options, findings: &mut Vec<Finding>) {
+    let entry = reading.entry();
+    let scan = Scan::of(reading, options);
     let Scan { links, words, .. } = scan;
-    let finding = |signal, percent, detail: String| Finding::new(signal, percent, detail);
-    findings.extend(finding(
-        Signal::Links,
-        crowd_of_links(links, words),
-        format!("{links} link{} beside {words} words", if links == 1 { "" } else { "s" }),
-    ));
+    findings.extend(Finding::new(Signal::Links, crowd_of_links(links, words), || {
+        format!("{links} link{} beside {words} words", if links == 1 { "" } else { "s" })
+    }));
     if let Some(domain) = &scan.shortener {
-        findings.extend(finding(Signal::Shortener, 100, format!("link through {domain}")));
+        findings.extend(Finding::new(Signal::Shortener, 100, || format!("link through {domain}")));
     }
-    findings.extend(finding(
+    findings.extend(Finding::new(
         Signal::Markup,
         match scan.markup {
             0 => 0,
             1 => 50,
             _ => 100,
         },
-        "links in the markup of forums or HTML".to_owned(),
+        || "links in the markup of forums or HTML".to_owned(),
     ));
     if let Some(domain) = &scan.blocked {
-        findings.extend(finding(Signal::Listed, 100, format!("link to {domain}, which is blocked")));
+        findings.extend(Finding::new(Signal::Listed, 100, || format!("link to {domain}, which is blocked")));
     }
     let offer = scan.offer.sum();
-    findings.extend(finding(
-        Signal::Offer,
-        if offer < LEAST_OFFER { 0 } else { offer * 13 },
-        format!("words of mass offers: {}", scan.offer.named()),
-    ));
-    findings.extend(finding(
+    findings.extend(Finding::new(Signal::Offer, if offer < LEAST_OFFER { 0 } else { offer * 13 }, || {
+        format!("words of mass offers: {}", scan.offer.named())
+    }));
+    findings.extend(Finding::new(
         Signal::Lure,
         if scan.messenger && scan.offer.money() >= 2 {
             100
@@ -101,13 +96,13 @@ pub(super) fn look(entry: &Entry, options: &Options, findings: &mut Vec<Finding>
         } else {
             0
         },
-        "asks to go on in a messenger".to_owned(),
+        || "asks to go on in a messenger".to_owned(),
     ));
     let disguises = scan.disguises();
     findings.extend(if entry.get("message").is_some_and(name::is_random) {
-        finding(Signal::Disguise, 100, "nothing but letters at random".to_owned())
+        Finding::new(Signal::Disguise, 100, || "nothing but letters at random".to_owned())
     } else {
-        finding(
+        Finding::new(
             Signal::Disguise,
             match disguises {
                 0 => 0,
@@ -115,11 +110,13 @@ pub(super) fn look(entry: &Entry, options: &Options, findings: &mut Vec<Finding>
                 2 => 80,
                 _ => 100,
             },
-            format!("{disguises} disguised word{}", if disguises == 1 { "" } else { "s" }),
+            || format!("{disguises} disguised word{}", if disguises == 1 { "" } else { "s" }),
         )
     });
     let loud = scan.upper >= LOUD && scan.upper >= 2 * scan.lower;
-    findings.extend(finding(Signal::Shouting, if loud { 100 } else { 0 }, "written in capitals".to_owned()));
+    findings.extend(Finding::new(Signal::Shouting, if loud { 100 } else { 0 }, || {
+        "written in capitals".to_owned()
+    }));
     findings.extend(name::look(entry));
 }
 
@@ -143,8 +140,8 @@ struct Scan {
     shortener: Option<String>,
     blocked: Option<String>,
     messenger: bool,
-    upper: usize,
-    lower: usize,
+    upper: u32,
+    lower: u32,
     hidden: usize,
     mixed: usize,
     decorative: usize,
@@ -153,32 +150,25 @@ struct Scan {
 }
 
 impl Scan {
-    fn of(entry: &Entry, options: &Options) -> Scan {
+    fn of(reading: &Reading<'_>, options: &Options) -> Scan {
         let mut scan = Scan::default();
-        let texts = || {
-            ["name", "firstname", "lastname", "company", "message"]
-                .into_iter()
-                .filter_map(|name| entry.get(name))
-        };
-        let mut words = Words::with_room_for(texts().map(str::len).sum::<usize>() / 5);
-        for text in texts() {
-            for token in Reader::new(text) {
-                match token {
-                    Token::Word(word) => {
-                        scan.words += 1;
-                        scan.upper += word.upper;
-                        scan.lower += word.lower;
-                        scan.hidden += usize::from(word.hidden > 0);
-                        scan.mixed += usize::from(word.is_mixed());
-                        scan.decorative += usize::from(word.decorative > 2);
-                        scan.messenger |= MESSENGER_NAMES.contains(&word.hash);
-                        words.push(word);
-                    }
-                    Token::Link(link) => scan.link(link, options),
-                    Token::Break => words.end_sentence(),
+        let messengers = &*MESSENGER_NAMES;
+        let mut words = Words::with_room_for(reading.tokens().len());
+        for token in reading.tokens() {
+            match token {
+                Token::Word(word) => {
+                    scan.words += 1;
+                    scan.upper += word.upper;
+                    scan.lower += word.lower;
+                    scan.hidden += usize::from(word.hidden > 0);
+                    scan.mixed += usize::from(word.is_mixed());
+                    scan.decorative += usize::from(word.decorative > 2);
+                    scan.messenger |= messengers.contains(&word.hash);
+                    words.push(*word);
                 }
+                Token::Link(link) => scan.link(*link, options),
+                Token::Break => words.end_sentence(),
             }
-            words.end_sentence();
         }
         // A model's name may look like a word, but not one after another.
         scan.disguised = words.disguised + words.doubtful / 3;

@@ -13,18 +13,20 @@ pub(super) fn look(entry: &Entry) -> Option<Finding> {
     let names = ["name", "firstname", "lastname"].map(|field| entry.get(field));
     let addresses = names.iter().flatten().any(|name| is_address(name));
     if addresses {
-        return Finding::new(Signal::Name, 100, "web address for a name");
+        return Finding::new(Signal::Name, 100, || "web address for a name".to_owned());
     }
     let same = |a: Option<&str>, b: Option<&str>| a.is_some() && a.map(str::trim) == b.map(str::trim);
     let company = entry.get("company");
     if same(names[1], names[2]) && same(names[1], company) {
-        return Finding::new(Signal::Name, 100, "one word for first name, last name and company");
+        return Finding::new(Signal::Name, 100, || {
+            "one word for first name, last name and company".to_owned()
+        });
     }
     if names.iter().flatten().any(|name| name.split_whitespace().any(is_gibberish)) {
-        return Finding::new(Signal::Name, 100, "letters at random for a name");
+        return Finding::new(Signal::Name, 100, || "letters at random for a name".to_owned());
     }
     let halves = if same(names[1], names[2]) { 50 } else { 0 };
-    Finding::new(Signal::Name, halves, "one word for first name and last name")
+    Finding::new(Signal::Name, halves, || "one word for first name and last name".to_owned())
 }
 
 fn is_address(name: &str) -> bool {

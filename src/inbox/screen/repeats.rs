@@ -13,9 +13,8 @@ use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::text::{Reader, Token};
+use super::text::{Reading, Token};
 use crate::inbox::limit::Source;
-use crate::inbox::parse::Entry;
 
 /// For how long a text is remembered after it came last.
 pub const WINDOW: Duration = Duration::from_hours(24);
@@ -24,7 +23,7 @@ pub const MAX_SENDERS: usize = 5;
 /// How many words (or characters, in scripts that do not part words) a text must have.
 const MIN_WORDS: usize = 20;
 /// And how many letters, which such characters reach later.
-const MIN_LETTERS: usize = 80;
+const MIN_LETTERS: u32 = 80;
 /// How many words in a row are hashed together.
 const RUN: usize = 6;
 /// How many hashes stand for a text.
@@ -80,8 +79,8 @@ impl Repeats {
     }
 
     /// From how many other sources the same came within a day, of which only a few are counted; from now on from this one as well.
-    pub fn observe(&self, entry: &Entry, source: Source, now: Instant) -> u32 {
-        let Some(hashes) = entry.get("message").and_then(|text| self.sketch(text)) else { return 0 };
+    pub fn observe(&self, reading: &Reading<'_>, source: Source, now: Instant) -> u32 {
+        let Some(hashes) = self.sketch(reading.message()) else { return 0 };
         let sender = self.hash(&(0u8, source)).to_le_bytes();
         let sender = u32::from_le_bytes([sender[0], sender[1], sender[2], sender[3]]).max(1);
         // From 1, so that 0 stands for a free place.
@@ -99,12 +98,12 @@ impl Repeats {
     }
 
     /// The smallest hashes of a text's runs of words; nothing if it is too short to tell anything.
-    fn sketch(&self, text: &str) -> Option<[u64; KEPT]> {
+    fn sketch(&self, text: &[Token<'_>]) -> Option<[u64; KEPT]> {
         let mut words = 0;
         let mut letters = 0;
         let mut run = [0u64; RUN];
         let mut smallest = [u64::MAX; KEPT];
-        for token in Reader::new(text) {
+        for token in text {
             let hash = match token {
                 Token::Word(word) if word.is_number() => continue,
                 Token::Word(word) => {
@@ -183,7 +182,7 @@ mod tests {
 
     use super::*;
     use crate::inbox::form::{CONTACT, WAITLIST};
-    use crate::inbox::parse::parse;
+    use crate::inbox::parse::{Entry, parse};
 
     const CAMPAIGN: &str = "Hello, I was looking at your website today and saw that it could bring you many more customers than \
          it does. Our team has helped firms like yours for years, and I would like to send you a free report about it.";
@@ -191,23 +190,27 @@ mod tests {
     #[test]
     fn the_same_text_is_counted_by_its_other_senders() {
         let (repeats, now) = new();
-        assert_eq!(repeats.observe(&message(CAMPAIGN), source(1), now), 0);
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(1), now), 0);
         assert_eq!(
-            repeats.observe(&message(CAMPAIGN), source(1), now),
+            observe(&repeats, &message(CAMPAIGN), source(1), now),
             0,
             "who repeats himself is no campaign"
         );
-        assert_eq!(repeats.observe(&message(CAMPAIGN), source(2), now), 1);
-        assert_eq!(repeats.observe(&message(CAMPAIGN), source(1), now), 1);
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(2), now), 1);
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(1), now), 1);
         for n in 3..50 {
-            assert_eq!(repeats.observe(&message(CAMPAIGN), source(n), now), (u32::from(n) - 1).min(5), "{n}");
+            assert_eq!(
+                observe(&repeats, &message(CAMPAIGN), source(n), now),
+                (u32::from(n) - 1).min(5),
+                "{n}"
+            );
         }
     }
 
     #[test]
     fn what_campaigns_vary_does_not_hide_them() {
         let (repeats, now) = new();
-        repeats.observe(&message(CAMPAIGN), source(1), now);
+        observe(&repeats, &message(CAMPAIGN), source(1), now);
         for (n, variant) in [
             CAMPAIGN.to_uppercase(),
             CAMPAIGN.replace(' ', "  \n"),
@@ -218,13 +221,13 @@ mod tests {
         .iter()
         .enumerate()
         {
-            let others = repeats.observe(&message(variant), source(u8::try_from(n).unwrap() + 2), now);
+            let others = observe(&repeats, &message(variant), source(u8::try_from(n).unwrap() + 2), now);
             assert!(others >= 1, "{variant}");
         }
         let linked =
             |path: &str| message(&format!("{CAMPAIGN} See https://offers.example.net/{path} for it all."));
-        repeats.observe(&linked("a1b2"), source(100), now);
-        assert!(repeats.observe(&linked("c3d4?x=y"), source(101), now) >= 1);
+        observe(&repeats, &linked("a1b2"), source(100), now);
+        assert!(observe(&repeats, &linked("c3d4?x=y"), source(101), now) >= 1);
     }
 
     #[test]
@@ -232,8 +235,8 @@ mod tests {
         let (repeats, now) = new();
         let other = "Hello, I was looking at your website today and wondered whether the second plan allows us to keep all of \
              our submissions in Zurich, because our lawyers insist on it. Our team would start with about forty people.";
-        repeats.observe(&message(CAMPAIGN), source(1), now);
-        assert_eq!(repeats.observe(&message(other), source(2), now), 0);
+        observe(&repeats, &message(CAMPAIGN), source(1), now);
+        assert_eq!(observe(&repeats, &message(other), source(2), now), 0);
     }
 
     #[test]
@@ -243,36 +246,36 @@ mod tests {
         let twenty = CAMPAIGN.split(' ').take(20).collect::<Vec<_>>().join(" ");
         let few_letters = "私は貴社のサービスについて質問があります。よろしくお願いします。";
         for (text, expected) in [("Please call me.", 0), (&*nineteen, 0), (&twenty, 1), (few_letters, 0)] {
-            repeats.observe(&message(text), source(1), now);
-            assert_eq!(repeats.observe(&message(text), source(2), now), expected, "{text}");
+            observe(&repeats, &message(text), source(1), now);
+            assert_eq!(observe(&repeats, &message(text), source(2), now), expected, "{text}");
         }
         let waitlist = parse(&WAITLIST, br#"{"email":"a@example.com"}"#).unwrap();
-        repeats.observe(&waitlist, source(1), now);
-        assert_eq!(repeats.observe(&waitlist, source(2), now), 0);
+        observe(&repeats, &waitlist, source(1), now);
+        assert_eq!(observe(&repeats, &waitlist, source(2), now), 0);
     }
 
     #[test]
     fn what_is_long_ago_is_forgotten() {
         let (repeats, now) = new();
-        repeats.observe(&message(CAMPAIGN), source(1), now);
-        assert_eq!(repeats.observe(&message(CAMPAIGN), source(2), now + WINDOW), 1);
+        observe(&repeats, &message(CAMPAIGN), source(1), now);
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(2), now + WINDOW), 1);
         let later = now + WINDOW + WINDOW + Duration::from_secs(1);
-        assert_eq!(repeats.observe(&message(CAMPAIGN), source(3), later), 0);
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(3), later), 0);
     }
 
     #[test]
     fn a_campaign_outlives_a_flood_of_other_texts() {
         let (repeats, now) = new();
         for n in 1..4 {
-            repeats.observe(&message(CAMPAIGN), source(n), now);
+            observe(&repeats, &message(CAMPAIGN), source(n), now);
         }
         // 20,000 texts of one sender each have four hashes for each place there is.
         for n in 0..20_000u32 {
             let word: String = n.to_string().bytes().map(|digit| char::from(b'a' + digit - b'0')).collect();
             let text = format!("{word} ").repeat(10) + &format!("x{word} ").repeat(15);
-            repeats.observe(&message(&text), source(9), now + Duration::from_secs(1));
+            observe(&repeats, &message(&text), source(9), now + Duration::from_secs(1));
         }
-        assert_eq!(repeats.observe(&message(CAMPAIGN), source(4), now + Duration::from_secs(2)), 3);
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(4), now + Duration::from_secs(2)), 3);
     }
 
     #[test]
@@ -330,6 +333,10 @@ mod tests {
     fn new() -> (Repeats, Instant) {
         let now = Instant::now();
         (Repeats::new(now), now)
+    }
+
+    fn observe(repeats: &Repeats, entry: &Entry, source: Source, now: Instant) -> u32 {
+        repeats.observe(&Reading::of(entry), source, now)
     }
 
     fn source(n: u8) -> Source {

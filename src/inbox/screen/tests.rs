@@ -19,7 +19,8 @@ fn a_plain_submission_of_a_program_has_no_points() {
         let form =
             if body.get("company").is_some() || body.get("name").is_some() { &CONTACT } else { &WAITLIST };
         let parsed = parse_with_extras(form, body.to_string().as_bytes()).unwrap();
-        let verdict = screen(&parsed.entry, &parsed.extras, &Signals::default(), &Options::default());
+        let verdict =
+            screen(&Reading::of(&parsed.entry), &parsed.extras, &Signals::default(), &Options::default());
         assert_eq!((verdict.score, verdict.hold, verdict.because()), (0, false, String::new()));
     }
 }
@@ -52,7 +53,7 @@ fn a_form_over_its_limit_is_held_even_without_screening() {
     let signals = Signals { form_over_limit: true, ..Signals::default() };
     for (enabled, threshold) in [(true, 50), (false, 50), (true, 999), (true, 0)] {
         let options = Options { enabled, threshold, ..Options::default() };
-        let verdict = screen(&plain().entry, &Extras::default(), &signals, &options);
+        let verdict = screen(&Reading::of(&plain().entry), &Extras::default(), &signals, &options);
         assert!(verdict.hold && verdict.reasons[0].signal == Signal::FormRate, "{verdict:?}");
     }
 }
@@ -81,8 +82,9 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
         honeypot,
         time_to_fill: milliseconds.map(Duration::from_millis),
     };
-    let score =
-        |extras: &Extras| screen(&plain().entry, extras, &Signals::default(), &Options::default()).score;
+    let score = |extras: &Extras| {
+        screen(&Reading::of(&plain().entry), extras, &Signals::default(), &Options::default()).score
+    };
     assert_eq!(score(&extras(true, None)), 60);
     for (milliseconds, points) in [(0, 30), (1499, 30), (1500, 15), (2999, 15), (3000, 0), (u64::MAX, 0)] {
         assert_eq!(score(&extras(false, Some(milliseconds))), points, "{milliseconds}");
@@ -90,11 +92,11 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
     let waitlist = parse_with_extras(&WAITLIST, br#"{"email":"ada@example.com"}"#).unwrap().entry;
     for (milliseconds, points) in [(499, 30), (500, 15), (999, 15), (1000, 0)] {
         let extras = extras(false, Some(milliseconds));
-        let verdict = screen(&waitlist, &extras, &Signals::default(), &Options::default());
+        let verdict = screen(&Reading::of(&waitlist), &extras, &Signals::default(), &Options::default());
         assert_eq!(verdict.score, points, "{milliseconds}");
     }
     let agent = Signals { agent: Some("agent.example.com"), ..Signals::default() };
-    let verdict = screen(&plain().entry, &extras(true, Some(1)), &agent, &Options::default());
+    let verdict = screen(&Reading::of(&plain().entry), &extras(true, Some(1)), &agent, &Options::default());
     assert_eq!(verdict.because(), "hidden field filled in (60); 60 of 50 points");
 }
 
@@ -104,7 +106,7 @@ fn throw_away_addresses_add_points_and_blocked_domains_hold() {
     let from = |address: &str, message: &str, options: &Options| {
         let body = json!({"name": "Ada", "email": address, "message": message}).to_string();
         let parsed = parse_with_extras(&CONTACT, body.as_bytes()).unwrap();
-        screen(&parsed.entry, &Extras::default(), &Signals::default(), options)
+        screen(&Reading::of(&parsed.entry), &Extras::default(), &Signals::default(), options)
     };
     let text = "Which plan allows two teams?";
     assert_eq!(
@@ -233,7 +235,8 @@ fn a_weight_of_nothing_switches_a_signal_off_and_the_threshold_decides() {
     let message = "We sell backlinks and guest posts on a casino blog.";
     let body = json!({"name": "Ada", "email": "a@example.com", "message": message}).to_string();
     let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
-    let verdict = |options: &Options| screen(&entry, &Extras::default(), &Signals::default(), options);
+    let verdict =
+        |options: &Options| screen(&Reading::of(&entry), &Extras::default(), &Signals::default(), options);
     assert!(verdict(&options).hold);
     options.threshold = 81;
     assert!(!verdict(&options).hold);
@@ -250,7 +253,7 @@ fn reasons_come_by_their_points_and_quote_nobody() {
     let body = json!({"name": "Sesame sesame", "email": "sesame@mailinator.com", "message": "Sesame backlinks, sesame cas1no [url=https://bit.ly/sesame]sesame[/url] sesame on WhatsApp"});
     let parsed = parse_with_extras(&CONTACT, body.to_string().as_bytes()).unwrap();
     let signals = Signals { form_over_limit: true, repeats: 9, ..Signals::default() };
-    let verdict = screen(&parsed.entry, &parsed.extras, &signals, &Options::default());
+    let verdict = screen(&Reading::of(&parsed.entry), &parsed.extras, &signals, &Options::default());
     assert!(verdict.reasons.is_sorted_by(|a, b| a.points >= b.points), "{verdict:?}");
     assert!(verdict.reasons.len() > 5 && verdict.hold, "{verdict:?}");
     assert_eq!(verdict.score, verdict.reasons.iter().map(|reason| reason.points).sum::<u32>());
@@ -296,7 +299,8 @@ fn corpus(name: &str) -> Vec<(Value, Verdict)> {
         .map(|line| {
             let row: Value = serde_json::from_str(line).unwrap();
             let parsed = parse_with_extras(&CONTACT, line.as_bytes()).unwrap();
-            let verdict = screen(&parsed.entry, &parsed.extras, &Signals::default(), &Options::default());
+            let verdict =
+                screen(&Reading::of(&parsed.entry), &parsed.extras, &Signals::default(), &Options::default());
             (row, verdict)
         })
         .collect()
@@ -360,13 +364,13 @@ fn plain() -> Parsed {
 }
 
 fn with_signals(signals: &Signals<'_>) -> Verdict {
-    screen(&plain().entry, &Extras::default(), signals, &Options::default())
+    screen(&Reading::of(&plain().entry), &Extras::default(), signals, &Options::default())
 }
 
 fn with_message(message: &str) -> Verdict {
     let body = json!({"name": "Ada", "email": "ada@example.com", "message": message}).to_string();
     let parsed = parse_with_extras(&CONTACT, body.as_bytes()).unwrap();
-    screen(&parsed.entry, &parsed.extras, &Signals::default(), &Options::default())
+    screen(&Reading::of(&parsed.entry), &parsed.extras, &Signals::default(), &Options::default())
 }
 
 fn points_of(message: &str, signal: Signal) -> u32 {

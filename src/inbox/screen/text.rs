@@ -4,6 +4,62 @@
 //! plural's `s` left out. In scripts that do not part words each character is one. A link is one token
 //! whatever it says, so that its letters are no words, and what stands around it stays the same with or without it.
 
+use std::fmt;
+
+use crate::inbox::parse::Entry;
+
+/// What a person wrote in a submission, read once for all who look at words: screening, and the counting of repetitions.
+pub struct Reading<'a> {
+    entry: &'a Entry,
+    /// Of all fields in which there are a person's own words, with a break after each, the message last.
+    tokens: Vec<Token<'a>>,
+    /// Where the message begins.
+    message: usize,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads it.
+    pub fn of(entry: &'a Entry) -> Reading<'a> {
+        let texts = ["name", "firstname", "lastname", "company", "message"].map(|name| entry.get(name));
+        let length: usize = texts.iter().flatten().map(|text| text.len()).sum();
+        let mut tokens = Vec::with_capacity(length / 5);
+        let mut message = 0;
+        for text in texts {
+            message = tokens.len();
+            if let Some(text) = text {
+                tokens.extend(Reader::new(text));
+                tokens.push(Token::Break);
+            }
+        }
+        Reading { entry, tokens, message }
+    }
+
+    /// What was read.
+    pub fn entry(&self) -> &'a Entry {
+        self.entry
+    }
+
+    /// Of all texts, one after the other.
+    pub(super) fn tokens(&self) -> &[Token<'a>] {
+        &self.tokens
+    }
+
+    /// Of the message; none where there is no message.
+    pub(super) fn message(&self) -> &[Token<'a>] {
+        &self.tokens[self.message..]
+    }
+}
+
+/// Nothing of what the visitor wrote.
+impl fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading")
+            .field("entry", self.entry)
+            .field("tokens", &self.tokens.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// One thing after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
@@ -20,14 +76,14 @@ pub(super) struct Word {
     pub hash: u64,
     /// Of what they look like: letters of other scripts and digits taken for the Latin letters that they resemble.
     pub looks: u64,
-    pub letters: usize,
-    pub digits: usize,
-    pub upper: usize,
-    pub lower: usize,
+    pub letters: u32,
+    pub digits: u32,
+    pub upper: u32,
+    pub lower: u32,
     /// Characters that cannot be seen, between letters of scripts that do not need them.
-    pub hidden: usize,
+    pub hidden: u32,
     /// Letters that are pictures of letters.
-    pub decorative: usize,
+    pub decorative: u32,
     latin: bool,
     cyrillic: bool,
     greek: bool,
@@ -182,7 +238,7 @@ impl Reader<'_> {
             }
             (before, hash) = (hash, mix(hash, char::from(small)));
             letters += 1;
-            upper += usize::from(*byte != small);
+            upper += u32::from(*byte != small);
         }
         if letters == 0
             || rest.get(letters).is_some_and(|next| !matches!(kind(*next), Kind::Other | Kind::Stop))
@@ -192,6 +248,7 @@ impl Reader<'_> {
         self.at += letters;
         let is_plural = letters > 3 && rest[letters - 1] | 0x20 == b's' && rest[letters - 2] | 0x20 != b's';
         let hash = if is_plural { before } else { hash };
+        let letters = u32::try_from(letters).unwrap_or(u32::MAX);
         Some(Word {
             hash,
             looks: hash,
@@ -541,7 +598,7 @@ mod tests {
             ("क्\u{200d}ष", 0),
             ("ка\u{2060}зино", 1),
         ] {
-            let hidden_in: usize = Reader::new(text)
+            let hidden_in: u32 = Reader::new(text)
                 .map(|token| if let Token::Word(word) = token { word.hidden } else { 0 })
                 .sum();
             assert_eq!(hidden_in, hidden, "{text:?}");
@@ -705,7 +762,11 @@ mod tests {
         for (decorative, plain) in [("𝐀𝐙𝑎𝚣", "azaz"), ("ⒶⓏⓐⓩ", "azaz"), ("🄰🅉🅐🅩🅰🆉", "azazaz")]
         {
             let word = one_word(decorative);
-            assert_eq!((word.hash, word.decorative), (one_word(plain).hash, plain.len()), "{decorative}");
+            assert_eq!(
+                (word.hash, word.decorative),
+                (one_word(plain).hash, u32::try_from(plain.len()).unwrap()),
+                "{decorative}"
+            );
         }
         let full_width = one_word("ＡＺａｚ");
         assert_eq!((full_width.hash, full_width.decorative), (one_word("azaz").hash, 0));

@@ -17,14 +17,15 @@ use rusqlite::{
     CachedStatement, Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
     ffi, params, params_from_iter,
 };
-use uuid::{ContextV7, Uuid};
+use uuid::Uuid;
 
 use self::files::Files;
 use super::fingerprint::{self, Hash, Secret};
+use super::ids::Ids;
 use super::sql::change::{self, Change, Changing};
 use super::sql::deliver::millis;
 use super::sql::{Cell, Dialect, Row, Sql, Value, read};
-use super::{Accepted, Job, Place, StoreError, bell, new_id};
+use super::{Accepted, Job, Place, StoreError, bell};
 use crate::inbox::form::Sameness;
 
 /// Each brings a database from the layout before it to its own; the first makes it.
@@ -80,7 +81,7 @@ impl Database {
         &mut self,
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
-        ids: &ContextV7,
+        ids: &mut Ids,
         doubtful: &mut Vec<Uuid>,
     ) -> Result<Vec<Accepted>, StoreError> {
         self.files.are_in_place()?;
@@ -217,7 +218,7 @@ impl From<ValueRef<'_>> for Cell {
 /// One transaction's statements and what they need.
 struct Batch<'a> {
     secret: &'a Secret,
-    ids: &'a ContextV7,
+    ids: &'a mut Ids,
     claim: CachedStatement<'a>,
     find: CachedStatement<'a>,
     point: CachedStatement<'a>,
@@ -231,7 +232,7 @@ impl<'a> Batch<'a> {
     fn begin(
         transaction: &'a Transaction<'_>,
         secret: &'a Secret,
-        ids: &'a ContextV7,
+        ids: &'a mut Ids,
     ) -> rusqlite::Result<Batch<'a>> {
         Ok(Batch {
             secret,
@@ -264,7 +265,7 @@ impl<'a> Batch<'a> {
         let arrival = &job.arrival;
         let form = arrival.entry.form();
         let now = arrival.received_at.as_millisecond();
-        let id = new_id(self.ids, arrival.received_at);
+        let id = self.ids.next(arrival.received_at);
         let within_window = Some(now.saturating_add(millis(job.options.duplicate_window)));
 
         let key = self.secret.idempotency_key(arrival);

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot};
-use uuid::{ContextV7, Uuid};
+use uuid::Uuid;
 
+use super::answers::{Answered, Answers};
+use super::ids::Ids;
 use super::sql::change::{Change, Changing};
 use super::sqlite::copier::Copier;
 use super::{Accepted, Arrival, Job, Options, Place, StoreError, postgres, sqlite};
@@ -73,9 +75,8 @@ impl Writer {
     }
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        self.submissions.push(Job::new(arrival, self.options.load_full())?, answer)?;
-        answered.await.unwrap_or(Err(StoreError::Closed))
+        let job = Job::new(arrival, self.options.load_full())?;
+        self.submissions.push(job)?.await
     }
 
     pub(super) fn reconfigure(&self, options: Options) {
@@ -148,12 +149,13 @@ fn start(place: &Place, queue: &Arc<Queue>) -> Result<JoinHandle<()>, StoreError
         }
         Err(error) => return Err(error),
     };
+    let ids = Ids::new().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
     let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
         let (queue, place) = (Arc::clone(queue), place.clone());
         move || {
             let _end = End(&queue);
             let copier = place.file().map(Copier::start);
-            Work { place, ids: ContextV7::new(), doubtful: Vec::new(), copier, database }.work(&queue);
+            Work { place, ids, doubtful: Vec::new(), copier, database }.work(&queue);
         }
     });
     thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))
@@ -178,7 +180,7 @@ impl Database {
         &mut self,
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
-        ids: &ContextV7,
+        ids: &mut Ids,
         doubtful: &mut Vec<Uuid>,
     ) -> Result<Vec<Accepted>, StoreError> {
         match self {
@@ -216,7 +218,7 @@ struct Queue {
 #[derive(Default)]
 struct Waiting {
     jobs: Vec<Job>,
-    answers: Vec<Answer<Accepted>>,
+    answers: Answers<Accepted>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
@@ -230,7 +232,7 @@ struct Batch {
     /// Nothing is to be done, and all was well.
     only_looks: bool,
     jobs: Vec<Job>,
-    answers: Vec<Answer<Accepted>>,
+    answers: Answers<Accepted>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
@@ -251,7 +253,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, job: Job, answer: Answer<Accepted>) -> Result<(), StoreError> {
+    fn push(&self, job: Job) -> Result<Answered<Accepted>, StoreError> {
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(StoreError::Closed);
@@ -262,13 +264,13 @@ impl Queue {
         }
         waiting.bytes = bytes;
         waiting.jobs.push(job);
-        waiting.answers.push(answer);
+        let answered = waiting.answers.ask();
         let is_first = waiting.jobs.len() == 1;
         drop(waiting);
         if is_first {
             self.changed.notify_one();
         }
-        Ok(())
+        Ok(answered)
     }
 
     /// There are as many of these as there are attempts under way, and a few more: no limit is needed.
@@ -365,7 +367,7 @@ impl Drop for End<'_> {
 struct Work {
     place: Place,
     /// Outlives the database, so that ids ascend even from one to the next.
-    ids: ContextV7,
+    ids: Ids,
     /// What a failed commit may have left behind.
     doubtful: Vec<Uuid>,
     /// Before the database, so that it has let go of it when that is closed. There is none for a server.
@@ -400,17 +402,10 @@ impl Work {
                     if batch.jobs.iter().any(|job| job.channels().next().is_some()) {
                         queue.queued.notify_one();
                     }
-                    for (answer, accepted) in batch.answers.into_iter().zip(accepted) {
-                        // Whoever has stopped waiting has no use for the answer.
-                        let _ = answer.send(Ok(accepted));
-                    }
+                    batch.answers.give(accepted.into_iter().map(Ok));
                     self.follow_up();
                 }
-                Err(error) => {
-                    for answer in batch.answers {
-                        let _ = answer.send(Err(error.clone()));
-                    }
-                }
+                Err(error) => batch.answers.give(batch.jobs.iter().map(|_| Err(error.clone()))),
             }
         }
     }
@@ -454,7 +449,7 @@ impl Work {
             Some(database) => database,
             none => none.insert(Database::open(&self.place)?),
         };
-        let outcome = database.keep(jobs, changes, &self.ids, &mut self.doubtful);
+        let outcome = database.keep(jobs, changes, &mut self.ids, &mut self.doubtful);
         // A lock or a full disk says nothing against the connection.
         if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
             self.database = None;

@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Statement};
-use uuid::{ContextV7, Uuid};
+use uuid::Uuid;
 
 use super::link::Link;
 use super::{Server, open_to_write};
 use crate::inbox::form::Sameness;
 use crate::inbox::store::fingerprint::{Hash, Secret};
+use crate::inbox::store::ids::Ids;
 use crate::inbox::store::sql::change::{self, Change, Changing};
 use crate::inbox::store::sql::deliver::millis;
 use crate::inbox::store::sql::{Sql, read, values};
-use crate::inbox::store::{Accepted, Job, StoreError, bell, new_id};
+use crate::inbox::store::{Accepted, Job, StoreError, bell};
 
 /// How often a batch is worked out again because another replica was faster.
 const AGAIN: usize = 8;
@@ -98,7 +99,7 @@ impl Database {
         &mut self,
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
-        ids: &ContextV7,
+        ids: &mut Ids,
         doubtful: &mut Vec<Uuid>,
     ) -> Result<Vec<Accepted>, StoreError> {
         let mut last = StoreError::Locked;
@@ -196,7 +197,7 @@ impl Database {
         Ok(())
     }
 
-    fn accept(&mut self, jobs: &[Job], ids: &ContextV7, doubtful: &[Uuid]) -> Result<Vec<Accepted>, Trouble> {
+    fn accept(&mut self, jobs: &[Job], ids: &mut Ids, doubtful: &[Uuid]) -> Result<Vec<Accepted>, Trouble> {
         let accepted = self.try_accept(jobs, ids, doubtful);
         if accepted.is_err() && !self.link.is_lost() {
             let _ = self.link.run("ROLLBACK");
@@ -207,7 +208,7 @@ impl Database {
     fn try_accept(
         &mut self,
         jobs: &[Job],
-        ids: &ContextV7,
+        ids: &mut Ids,
         doubtful: &[Uuid],
     ) -> Result<Vec<Accepted>, Trouble> {
         let link = &self.link;
@@ -441,7 +442,7 @@ impl Plan {
         of_jobs: &[Prints],
         known: HashMap<Hash, Standing>,
         there: &[Uuid],
-        ids: &ContextV7,
+        ids: &mut Ids,
     ) -> Plan {
         let before: Vec<Hash> = known.keys().copied().collect();
         let mut work = Work {
@@ -456,7 +457,7 @@ impl Plan {
         for (at, (job, prints)) in jobs.iter().zip(of_jobs).enumerate() {
             let arrival = &job.arrival;
             let now = arrival.received_at.as_millisecond();
-            let id = new_id(ids, arrival.received_at);
+            let id = ids.next(arrival.received_at);
             let within_window = Some(now.saturating_add(millis(job.options.duplicate_window)));
             if let Some(key) = prints.key
                 && let Some(original) = work.claim(key, id, within_window, now)

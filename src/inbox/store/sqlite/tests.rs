@@ -41,7 +41,7 @@ fn a_database_that_does_not_log_ahead_is_refused() {
 #[test]
 fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     let (mut database, _folder) = open();
-    database.keep(&jobs(["one"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     let pages =
         database.connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0)).unwrap();
     let set_most = |database: &Database, most: i64| {
@@ -49,18 +49,19 @@ fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     };
     set_most(&database, pages + 1);
     let big = "x".repeat(19_000);
-    let error = database.keep(&jobs(["two", &big]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap_err();
+    let error =
+        database.keep(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::Full), "{error}");
     assert_eq!(count(&database), (1, 1));
     set_most(&database, 1_000_000);
-    database.keep(&jobs(["two", &big]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     assert_eq!(count(&database), (3, 3));
 }
 
 #[test]
 fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
     let (mut database, _folder) = open();
-    let accepted = database.keep(&jobs(["one"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
+    let accepted = database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     let now = Timestamp::from_second(1_800_000_000).unwrap();
     let (minute, hour) = (60_000, 3_600_000);
     // How far ahead it is due, and how far after the start.
@@ -96,14 +97,14 @@ fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
 #[test]
 fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let (mut database, _folder) = open();
-    let ids = ContextV7::new();
+    let mut ids = Ids::new().unwrap();
     // As if the commit had been reported as failed, and had reached the disk all the same.
-    let accepted = database.keep(&jobs(["refused"]), &mut [], &ids, &mut Vec::new()).unwrap();
+    let accepted = database.keep(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
     let mut doubtful: Vec<Uuid> = accepted.into_iter().map(Accepted::id).collect();
-    database.keep(&[], &mut [], &ids, &mut doubtful).unwrap();
+    database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((count(&database).0, doubtful.len()), (0, 0));
     // Sent again, it is new.
-    let again = database.keep(&jobs(["refused"]), &mut [], &ids, &mut doubtful).unwrap();
+    let again = database.keep(&jobs(["refused"]), &mut [], &mut ids, &mut doubtful).unwrap();
     assert!(matches!(again[..], [Accepted::New(_)]), "{again:?}");
     assert_eq!(count(&database).0, 1);
 }
@@ -111,12 +112,13 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
 #[test]
 fn a_database_that_is_overwritten_in_place_is_not_trusted() {
     let (mut database, folder) = open();
-    database.keep(&jobs(["one"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     database.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    database.keep(&jobs(["two"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["two"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("inbox.db")).unwrap();
     file.set_len(4096).unwrap();
-    let error = database.keep(&jobs(["three"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap_err();
+    let error =
+        database.keep(&jobs(["three"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::Moved), "{error}");
 }
 
@@ -125,13 +127,13 @@ fn of_a_batch_that_may_not_be_written_nothing_is_kept() {
     let (mut database, _folder) = open();
     database.connection.pragma_update(None, "query_only", "on").unwrap();
     for batch in [&jobs(["one"])[..], &[]] {
-        let error = database.keep(batch, &mut [], &ContextV7::new(), &mut Vec::new()).unwrap_err();
+        let error = database.keep(batch, &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
         assert!(matches!(error, StoreError::ReadOnly), "{error}");
     }
     assert_eq!(count(&database), (0, 0));
     database.connection.pragma_update(None, "query_only", "off").unwrap();
-    database.keep(&jobs(["one"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
-    database.keep(&[], &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.keep(&[], &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
 }
 
 #[test]
@@ -144,7 +146,8 @@ fn errors_do_not_quote_what_was_written() {
              BEGIN SELECT RAISE(ABORT, 'I was told sesame'); END",
         )
         .unwrap();
-    let error = database.keep(&jobs(["sesame"]), &mut [], &ContextV7::new(), &mut Vec::new()).unwrap_err();
+    let error =
+        database.keep(&jobs(["sesame"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("sesame"), "{error:?}");
 }
 

@@ -3,11 +3,11 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use tempfile::TempDir;
-use uuid::ContextV7;
 
 use super::*;
 use crate::inbox::form::CONTACT;
 use crate::inbox::limit::Source;
+use crate::inbox::store::ids::Ids;
 use crate::inbox::store::sqlite::Database;
 use crate::inbox::store::{Arrival, Filter, Job, Options, Reader};
 use crate::inbox::{parse, screen};
@@ -344,7 +344,7 @@ fn keep(database: &mut Database, message: &str) {
         agent: None,
     };
     let job = Job::new(arrival, std::sync::Arc::new(Options::at("unused".into()))).unwrap();
-    database.keep(&[job], &mut [], &ContextV7::new(), &mut Vec::new()).unwrap();
+    database.keep(&[job], &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
 }
 
 /// Neither verified nor restored, for this reason; and an inbox that is there stays as it is.
