@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::LogFormat;
+use crate::inbox::gate;
 use crate::inbox::seal::Recipient;
 use crate::web::{Address, ForwardedHeader, Network};
 
@@ -107,8 +108,14 @@ impl Raw {
     }
 }
 
-/// `scheme://user:password@host` with the password hidden.
+/// `scheme://user:password@host`, and the path of a socket with `pass=password` after it, with the password hidden.
 fn without_password(text: &str) -> String {
+    if let Some((before, rest)) = text.split_once("pass=")
+        && text.starts_with("unix://")
+    {
+        let after = rest.find('&').map_or("", |end| &rest[end..]);
+        return format!("{before}pass=***{after}");
+    }
     let hidden = || {
         let (scheme, rest) = text.split_once("://")?;
         let (user_info, host) = rest.rsplit_once('@')?;
@@ -295,11 +302,12 @@ pub(super) fn sqlite(raw: &Raw) -> Parsed<PathBuf> {
     })
 }
 
-/// Empty: what this key switches on is not part of this version.
-pub(super) fn not_yet(what: &'static str) -> impl Fn(&Raw) -> Parsed<()> {
-    move |raw| match raw {
-        Raw::Text(text) if text.is_empty() => Ok(()),
-        _ => Err(format!("empty: this version has no {what}")),
+/// Where limits are shared; nothing if they are not.
+pub(super) fn redis(raw: &Raw) -> Parsed<Option<gate::Options>> {
+    match raw.as_text() {
+        Some("") => Ok(None),
+        // What is no text is no address, and is told the same.
+        text => gate::Options::parse(text.unwrap_or_default().trim()).map(Some),
     }
 }
 
