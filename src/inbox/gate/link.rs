@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use redis::aio::{ConnectionLike as _, MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ErrorKind, RedisError, ServerErrorKind, cmd};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -238,10 +238,10 @@ impl Line {
 
     async fn call(&self, request: &Request) -> Result<Entry, RedisError> {
         let mut connection = self.connection.clone();
-        let answer = match connection.req_packed_command(&request.by_hash(&self.hash)).await {
+        let answer = match request.by_hash(&self.hash).query_async(&mut connection).await {
             // Somebody has emptied Redis's list of scripts, or it was started again behind the same address.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                connection.req_packed_command(&request.in_full()).await
+                request.in_full().query_async(&mut connection).await
             }
             answer => answer,
         };
