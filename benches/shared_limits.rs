@@ -1,13 +1,12 @@
 //! What it costs to share limits by way of Redis: `cargo bench --bench shared_limits`. It starts a `redis-server` of its own.
 //!
 //! The same script is called in four ways, in turns and under the same load: by a gate, which names the keys, waits no longer than it
-//! should, counts, and charges its own limits as well; bare, over one connection that another thread serves, as the gate's is; bare,
-//! over one that the asking thread serves itself; and a script that does nothing at all.
+//! should, counts, and charges its own limits as well; bare, over one connection that the asking thread serves itself, as a gate does
+//! it; bare, over one that another thread serves; and a script that does nothing at all, bare.
 //!
 //! At last Redis is stopped, and it is measured for how long requests are held up.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
-#![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 use std::future::Future;
 use std::hint::black_box;
@@ -21,6 +20,7 @@ use frontdesk::inbox::limit::{Limiter, Options, Quota, Source};
 use redis::aio::MultiplexedConnection;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinSet, LocalSet};
 
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
@@ -31,7 +31,7 @@ const SOURCES: u32 = 50_000;
 /// Nobody is refused: that would be the cheaper answer.
 const QUOTA: u32 = 1_000_000;
 
-const WAYS: [&str; 4] = ["gate", "bare", "bare, one thread", "empty script"];
+const WAYS: [&str; 4] = ["gate", "bare", "by another thread", "empty script"];
 
 fn main() {
     let redis = Redis::start();
@@ -40,9 +40,10 @@ fn main() {
     let mut options = gate::Options::parse(&redis.url()).expect("an address");
     // Under the heaviest load that can be had an answer takes longer than anybody should wait.
     options.patience = Duration::from_secs(5);
-    let gate = Gate::new(&limits, Some(&options));
+    let gate: &'static Gate = Box::leak(Box::new(Gate::new(&limits, Some(&options))));
     let runtime = runtime();
     let (near, hash, empty) = runtime.block_on(connect(&redis.url()));
+    let (hash, empty): (&'static str, &'static str) = (hash.leak(), empty.leak());
     let far = elsewhere(redis.url());
 
     println!(
@@ -53,14 +54,15 @@ fn main() {
         let mut taken = [const { Vec::new() }; WAYS.len()];
         for _ in 0..ROUNDS {
             for (way, taken) in taken.iter_mut().enumerate() {
-                taken.push(round(&runtime, &redis, at_once, |number| {
-                    let (gate, near, far, hash, empty) = (&gate, near.clone(), far.clone(), &hash, &empty);
+                let (near, far) = (near.clone(), far.clone());
+                taken.push(round(&runtime, &redis, at_once, move |number| {
+                    let (near, far) = (near.clone(), far.clone());
                     async move {
                         match way {
                             0 => drop(black_box(gate.take(source(number), &CONTACT, Instant::now()).await)),
-                            1 => call(far, hash, number).await,
-                            2 => call(near, hash, number).await,
-                            _ => call(far, empty, number).await,
+                            1 => call(near, hash, number).await,
+                            2 => call(far, hash, number).await,
+                            _ => call(near, empty, number).await,
                         }
                     }
                 }));
@@ -70,7 +72,7 @@ fn main() {
         for (way, cost) in WAYS.iter().zip(medians) {
             println!(
                 "{at_once:>8} {way:>18} {:>12.0} {:>14.1} {:>14.1} {:>14.1} {:>8.2}",
-                1e6 * at_once as f64 / cost.waiting,
+                1e6 * f64::from(at_once) / cost.waiting,
                 cost.waiting,
                 cost.client,
                 cost.redis,
@@ -164,27 +166,32 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 }
 
 /// So many tasks of one thread call again and again.
-fn round<F: Future<Output = ()>>(
+fn round<F: Future<Output = ()> + 'static>(
     runtime: &Runtime,
     redis: &Redis,
     at_once: u32,
-    call: impl Fn(u32) -> F,
+    call: impl Fn(u32) -> F + Clone + 'static,
 ) -> Cost {
     let (ours, theirs) = (processor("self"), processor(&redis.child.id().to_string()));
     let began = Instant::now();
-    let calls: u32 = runtime.block_on(async {
-        let task = |first: u32| {
-            let call = &call;
-            async move {
-                let mut calls = 0;
-                while began.elapsed() < ROUND {
-                    call(first + calls * at_once).await;
-                    calls += 1;
-                }
-                calls
-            }
-        };
-        join((0..at_once).map(task).collect()).await.into_iter().sum()
+    let task = async move |first: u32| {
+        let mut calls = 0;
+        while began.elapsed() < ROUND {
+            call(first + calls * at_once).await;
+            calls += 1;
+        }
+        calls
+    };
+    let mut calls = 0;
+    LocalSet::new().block_on(runtime, async {
+        let mut tasks = JoinSet::new();
+        for first in 0..at_once {
+            let task = task.clone();
+            tasks.spawn_local(async move { task(first).await });
+        }
+        while let Some(done) = tasks.join_next().await {
+            calls += done.expect("it does not panic");
+        }
     });
     let each = |micros: f64| micros / f64::from(calls);
     Cost {
@@ -192,28 +199,6 @@ fn round<F: Future<Output = ()>>(
         client: each(processor("self") - ours),
         redis: each(processor(&redis.child.id().to_string()) - theirs),
     }
-}
-
-/// All of them, side by side.
-async fn join<F: Future<Output = u32>>(tasks: Vec<F>) -> Vec<u32> {
-    let tasks = tasks.into_iter().map(Box::pin).collect::<Vec<_>>();
-    futures(tasks).await
-}
-
-async fn futures<F: Future<Output = u32> + Unpin>(mut tasks: Vec<F>) -> Vec<u32> {
-    let mut done: Vec<Option<u32>> = vec![None; tasks.len()];
-    std::future::poll_fn(move |context| {
-        for (task, done) in tasks.iter_mut().zip(&mut done).filter(|(_, done)| done.is_none()) {
-            if let std::task::Poll::Ready(calls) = std::pin::Pin::new(task).poll(context) {
-                *done = Some(calls);
-            }
-        }
-        done.iter()
-            .copied()
-            .collect::<Option<Vec<u32>>>()
-            .map_or(std::task::Poll::Pending, std::task::Poll::Ready)
-    })
-    .await
 }
 
 /// The script, with keys as long as those of a gate.

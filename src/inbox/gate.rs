@@ -6,6 +6,7 @@
 
 mod address;
 mod link;
+mod own;
 mod script;
 
 use std::time::{Duration, Instant};

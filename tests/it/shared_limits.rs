@@ -111,11 +111,7 @@ fn to_look_costs_nothing() {
 #[ignore = "needs redis-server"]
 fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
     let redis = Redis::start();
-    let client = redis::Client::open(redis.url()).expect("an address");
-    let mut connection = client.get_connection().expect("it listens");
-    // The test's clock in the place of the server's.
-    let script = SCRIPT.replace("redis.call('TIME')", "{ ARGV[8], ARGV[9] }");
-    assert_ne!(script, SCRIPT);
+    let mut script = Script::of(&redis);
     let mut random = 1u64;
     let mut draw = |below: u64| {
         random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -136,25 +132,9 @@ fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
         for _ in 0..4_000 {
             now += Duration::from_micros(draw(4_000_000));
             let (host, form) = (draw(3), [&CONTACT, &WAITLIST][usize::from(draw(4) == 0)]);
-            let mut call = redis::cmd("EVAL");
-            call.arg(&script).arg(3);
-            call.arg(format!("{number}:{host}"))
-                .arg(format!("{number}:all"))
-                .arg(format!("{number}:{}", form.name));
-            call.arg(1);
-            for quota in rule.quotas().as_flattened() {
-                call.arg(quota);
-            }
-            // Keys would end by the server's own clock.
-            let at = Duration::from_secs(1_800_000_123) + now;
-            call.arg(at.as_secs()).arg(at.subsec_micros());
-            let [allowed, over, w, x, y, z]: [u32; 6] = call.query(&mut connection).expect("it counts");
-            for key in
-                [format!("{number}:{host}"), format!("{number}:all"), format!("{number}:{}", form.name)]
-            {
-                let _: () = redis::cmd("PERSIST").arg(key).query(&mut connection).expect("it counts");
-            }
-            let entry = Entry { is_allowed: allowed == 1, over_form_limit: over == 1, debts: [w, x, y, z] };
+            let keys =
+                [format!("{number}:{host}"), format!("{number}:all"), format!("{number}:{}", form.name)];
+            let entry = script.at(Duration::from_secs(1_800_000_123) + now, &keys, &rule);
             let theirs = rule.decide(entry).expect("the rule leads there");
             let ours =
                 limiter.take(Source::V4([192, 0, 2, u8::try_from(host).expect("small")]), form, start + now);
@@ -165,6 +145,24 @@ fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
         }
     }
     assert!(refused.iter().all(|count| *count > 100), "{refused:?}");
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn a_clock_that_is_put_back_neither_gives_a_quota_away_nor_locks_anybody_out() {
+    let redis = Redis::start();
+    let mut script = Script::of(&redis);
+    let rule = Rule::new(&limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    let keys = ["a", "b", "c"].map(str::to_owned);
+    let noon = Duration::from_hours(500_000);
+    let before = |seconds| noon.saturating_sub(Duration::from_secs(seconds));
+    let mut is_allowed = |at| script.at(at, &keys, &rule).is_allowed;
+    assert_eq!([noon; 5].map(&mut is_allowed), [true, true, true, true, false]);
+    assert!(!is_allowed(before(5)));
+    assert!(!is_allowed(noon + Duration::from_secs(14)));
+    assert!(is_allowed(noon + Duration::from_secs(16)));
+    assert!(is_allowed(before(3600)));
+    assert!(is_allowed(before(86_400)));
 }
 
 #[test]
@@ -254,6 +252,47 @@ fn a_connection_that_nobody_uses_is_missed_too() {
 
 #[test]
 #[ignore = "needs redis-server"]
+fn who_asks_often_has_a_connection_of_his_own_and_misses_none_that_breaks() {
+    let redis = Redis::start();
+    let options =
+        limits(quota(1_000_000, 1_000_000), quota(1_000_000, 1_000_000), quota(1_000_000, 1_000_000));
+    let (gate, runtime) = (shared(&redis, &options), runtime());
+    let ask = || {
+        runtime.block_on(async {
+            for _ in 0..20 {
+                gate.take(source("192.0.2.1"), &CONTACT, Instant::now()).await;
+            }
+        });
+    };
+    // Without the one that asks for the list.
+    let connections = || {
+        let list: String = redis.ask(&["CLIENT", "LIST", "TYPE", "normal"]);
+        let field = |line: &str, name: &str| {
+            let value = line.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+            value.expect("it is told").to_owned()
+        };
+        let mut ids: Vec<u64> = list
+            .lines()
+            .filter(|line| field(line, "cmd") != "client|list")
+            .map(|line| field(line, "id").parse().expect("a number"))
+            .collect();
+        ids.sort_unstable();
+        ids
+    };
+    let two = until(|| {
+        ask();
+        Some(connections()).filter(|ids| ids.len() == 2)
+    });
+    let [_, own] = two.expect("one is opened").try_into().expect("two");
+    let _: u64 = redis.ask(&["CLIENT", "KILL", "ID", &own.to_string()]);
+    ask();
+    let figures = gate.figures().expect("it is shared");
+    assert_eq!((figures.is_connected, figures.fallbacks), (true, [0; 3]));
+    assert!(!connections().contains(&own));
+}
+
+#[test]
+#[ignore = "needs redis-server"]
 fn a_script_that_was_thrown_away_is_loaded_again() {
     let redis = Redis::start();
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
@@ -314,6 +353,8 @@ fn what_is_wrong_with_a_redis_is_told() {
     let follower =
         Redis::with(&["--requirepass", PASSWORD, "--replicaof", "127.0.0.1", &redis.port().to_string()]);
     check(&follower.url(), "it is a replica");
+    let node = Redis::with(&["--requirepass", PASSWORD, "--cluster-enabled", "yes"]);
+    check(&node.url(), "it is part of a cluster");
     redis.pause();
     check(&redis.url(), "it does not answer in time");
 }
@@ -434,6 +475,38 @@ fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
     );
     let said = doctor(&redis.url());
     assert!(said.contains("ok    limits.shared_url: 127.0.0.1:"), "{said}");
+}
+
+/// The script, with the test's clock in the place of the server's.
+struct Script {
+    text: String,
+    connection: redis::Connection,
+}
+
+impl Script {
+    fn of(redis: &Redis) -> Self {
+        let text = SCRIPT.replace("call('TIME')", "{ ARGV[8], ARGV[9] }");
+        assert_ne!(text, SCRIPT);
+        let client = redis::Client::open(redis.url()).expect("an address");
+        Self { text, connection: client.get_connection().expect("it listens") }
+    }
+
+    /// Charges a request.
+    fn at(&mut self, now: Duration, keys: &[String; 3], rule: &Rule) -> Entry {
+        let mut call = redis::cmd("EVAL");
+        call.arg(&self.text).arg(3).arg(keys).arg(1);
+        for quota in rule.quotas().as_flattened() {
+            call.arg(quota);
+        }
+        call.arg(now.as_secs()).arg(now.subsec_micros());
+        let answer: [u32; 6] = call.query(&mut self.connection).expect("it counts");
+        for key in keys {
+            // It would end by the server's own clock.
+            let _: () = redis::cmd("PERSIST").arg(key).query(&mut self.connection).expect("it keeps it");
+        }
+        let [allowed, over, debts @ ..] = answer;
+        Entry { is_allowed: allowed == 1, over_form_limit: over == 1, debts }
+    }
 }
 
 type Take<'a> = &'a dyn Fn(Source, &Form) -> Decision;

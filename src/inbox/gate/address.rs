@@ -3,7 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisResult, TlsCertificates};
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisResult,
+    TlsCertificates,
+};
 
 /// So long a request waits for Redis, unless a test has it otherwise.
 pub const PATIENCE: Duration = Duration::from_millis(15);
@@ -55,7 +59,13 @@ impl Options {
         self.info.redis_settings().password().unwrap_or_default()
     }
 
-    pub(super) fn client(&self) -> RedisResult<Client> {
+    /// A new connection, logged in. How long that may take is for the caller to say, and so it is with every answer.
+    pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        self.client()?.get_multiplexed_async_connection_with_config(&config).await
+    }
+
+    fn client(&self) -> RedisResult<Client> {
         if self.is_tls() {
             let certificates = TlsCertificates { client_tls: None, root_cert: self.ca.clone() };
             Client::build_with_tls(self.info.clone(), certificates)

@@ -1,8 +1,10 @@
-//! The connection to Redis: one for all threads, tried again and again while it is broken, and asked no longer than is bearable.
+//! The connections to Redis: tried again and again while they are broken, and asked no longer than is bearable.
 //!
-//! A thread of its own connects, finds out whether the script runs, and writes and reads for everybody: what many ask at a time
-//! shares a write. Who asks waits for [`Options::patience`] at most. Once several in a row have waited in vain, or anything
-//! has failed, nobody is made to wait any more until a new connection has answered: a circuit breaker.
+//! A thread of its own connects, finds out whether the script runs, and tries it once a second. Everybody may ask by its connection; a
+//! thread that asks often gets one of its own (`own.rs`). What many ask at a time by one connection shares a write.
+//!
+//! Who asks waits for [`Options::patience`] at most. Once several in a row have waited in vain, or anything has failed, nobody is made
+//! to wait any more until a new connection has answered: a circuit breaker.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,18 +15,19 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, ErrorKind, RedisError, ServerErrorKind, cmd};
+use redis::{ErrorKind, RedisError, ServerErrorKind, cmd};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::address::Options;
+use super::own::Own;
 use super::script::{self, Request, SCRIPT};
 use crate::inbox::limit::ledger::Entry;
 
 /// For connecting, logging in and trying the script out, taken together.
-const CONNECT: Duration = Duration::from_secs(1);
+pub(super) const CONNECT: Duration = Duration::from_secs(1);
 
-/// So many answers in a row that did not come in time end a connection: one may have met a moment at which Redis saved its memory.
+/// So many answers in a row that did not come in time end all connections: one may have met a moment at which Redis saved its memory.
 const TOO_SLOW: u32 = 3;
 
 /// A connection that nobody uses is tried so often.
@@ -85,7 +88,7 @@ pub struct Figures {
     pub took: u64,
 }
 
-/// A connection that is kept, for as long as this is there.
+/// Connections that are kept, for as long as this is there.
 pub(super) struct Link {
     inner: Arc<Inner>,
     /// Dropped with the link, which ends the thread.
@@ -99,7 +102,7 @@ impl fmt::Debug for Link {
 }
 
 struct Inner {
-    patience: Duration,
+    options: Options,
     /// What can be asked; none while there is nothing.
     line: ArcSwapOption<Line>,
     /// Why the last line was given up, and that it was.
@@ -110,9 +113,12 @@ struct Inner {
     took: AtomicU64,
 }
 
-/// A connection that has answered.
-struct Line {
+/// A server that has answered.
+pub(super) struct Line {
+    /// The keeper's, which is always in use.
     connection: MultiplexedConnection,
+    /// Those of the threads that ask often.
+    own: Own,
     /// By which the script is called.
     hash: String,
     /// How many answers in a row did not come in time.
@@ -123,7 +129,7 @@ impl Link {
     /// Begins to connect, and returns when the first attempt is over, however it went.
     pub(super) fn start(options: &Options) -> Link {
         let inner = Arc::new(Inner {
-            patience: options.patience,
+            options: options.clone(),
             line: ArcSwapOption::empty(),
             why: Mutex::default(),
             lost: Notify::new(),
@@ -133,8 +139,7 @@ impl Link {
         });
         let (stop, stopped) = watch::channel(());
         let (tried, first) = mpsc::channel();
-        let keeper =
-            Keeper { options: options.clone(), inner: inner.clone(), tried: Some(tried), said: None };
+        let keeper = Keeper { inner: inner.clone(), tried: Some(tried), said: None };
         let run = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             match runtime {
@@ -157,7 +162,7 @@ impl Link {
             return inner.fall_back(Fallback::Disconnected);
         };
         let began = Instant::now();
-        match timeout(inner.patience, line.call(request)).await {
+        match timeout(inner.options.patience, line.ask(request, &inner.options, began)).await {
             Ok(Ok(entry)) => {
                 let Some(read) = read(entry) else {
                     inner.lose(&line, Why::Nonsense);
@@ -221,23 +226,44 @@ impl Inner {
 impl Line {
     async fn open(options: &Options) -> Result<(Line, Duration), Why> {
         let opened = timeout(CONNECT, async {
-            // Both bounds are ours.
-            let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-            let mut connection =
-                options.client()?.get_multiplexed_async_connection_with_config(&config).await?;
+            let mut connection = options.connect().await?;
             let hash = cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut connection).await?;
-            Ok::<_, RedisError>(Line { connection, hash, slow: AtomicU32::new(0) })
+            Ok::<_, RedisError>(Line { connection, own: Own::default(), hash, slow: AtomicU32::new(0) })
         });
         let line = opened.await.map_err(|_| Why::Slow)?.map_err(|error| Why::from(&error))?;
         let began = Instant::now();
         // A server that is up and too slow would have requests wait in vain once more.
-        let probe = timeout(options.patience, line.call(&Request::probe())).await;
+        let probe = timeout(options.patience, line.call(&line.connection, &Request::probe())).await;
         probe.map_err(|_| Why::Slow)?.map_err(|error| Why::from(&error))?;
         Ok((line, began.elapsed()))
     }
 
-    async fn call(&self, request: &Request) -> Result<Entry, RedisError> {
-        let mut connection = self.connection.clone();
+    /// By this thread's own connection if it has one, by the keeper's otherwise.
+    async fn ask(
+        self: &Arc<Self>,
+        request: &Request,
+        options: &Options,
+        now: Instant,
+    ) -> Result<Entry, RedisError> {
+        let Some(own) = self.own.get(options, now, || Arc::downgrade(self)) else {
+            return self.call(&self.connection, request).await;
+        };
+        match self.call(&own, request).await {
+            // It alone may be broken: servers close connections that are quiet for long, and what is between forgets them.
+            Err(error) if error.is_unrecoverable_error() => {
+                self.own.forget();
+                self.call(&self.connection, request).await
+            }
+            answer => answer,
+        }
+    }
+
+    pub(super) fn own(&self) -> &Own {
+        &self.own
+    }
+
+    async fn call(&self, connection: &MultiplexedConnection, request: &Request) -> Result<Entry, RedisError> {
+        let mut connection = connection.clone();
         let answer = match request.by_hash(&self.hash).query_async(&mut connection).await {
             // Somebody has emptied Redis's list of scripts, or it was started again behind the same address.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
@@ -251,7 +277,6 @@ impl Line {
 
 /// Whoever connects and sees to it that this is known.
 struct Keeper {
-    options: Options,
     inner: Arc<Inner>,
     /// Who waits for the first attempt.
     tried: Option<mpsc::Sender<()>>,
@@ -272,7 +297,7 @@ impl Keeper {
     async fn keep(&mut self) {
         let mut pause = PAUSES[0];
         loop {
-            let opened = Line::open(&self.options).await;
+            let opened = Line::open(&self.inner.options).await;
             let why = match opened {
                 Ok((line, _)) => {
                     let since = Instant::now();
@@ -308,7 +333,7 @@ impl Keeper {
     /// Asks something, so that a server that is gone is missed before somebody needs it.
     async fn beat(&self) {
         let Some(line) = self.inner.line.load_full() else { return };
-        match timeout(self.inner.patience, line.call(&Request::probe())).await {
+        match timeout(self.inner.options.patience, line.call(&line.connection, &Request::probe())).await {
             Ok(Ok(_)) => line.slow.store(0, Relaxed),
             Ok(Err(error)) => self.inner.lose(&line, Why::from(&error)),
             Err(_) => self.inner.waited_in_vain(&line),
@@ -318,7 +343,7 @@ impl Keeper {
     /// One line for each change.
     fn tell(&mut self, state: Result<(), Why>) {
         if self.said.as_ref() != Some(&state) {
-            let redis = &self.options;
+            let redis = &self.inner.options;
             match &state {
                 Ok(()) => tracing::info!(%redis, "limits are shared"),
                 Err(why) => {

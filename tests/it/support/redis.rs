@@ -59,7 +59,7 @@ impl Redis {
     fn launch(folder: tempfile::TempDir, arguments: Vec<String>, tls_port: Option<u16>) -> Self {
         let port = free_port();
         let child = spawn(folder.path(), port, &arguments);
-        Self { child, port, tls_port, arguments, folder: folder }
+        Self { child, port, tls_port, arguments, folder }
     }
 
     /// With the password.

@@ -1,0 +1,98 @@
+//! Connections of the threads that ask often.
+//!
+//! A question that is handed to another thread wakes that thread up, and its answer wakes up this one: several times the work of asking
+//! by a connection that is served by the thread which asks. Who asks seldom has no use for one: it would be forgotten by whatever
+//! lies between, or be closed by the server, before it is needed again.
+
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use redis::aio::MultiplexedConnection;
+use tokio::runtime::{Handle, Id};
+use tokio::time::timeout;
+
+use super::address::Options;
+use super::link::{CONNECT, Line};
+
+/// Who asks twice within this time asks often.
+const OFTEN: Duration = Duration::from_millis(500);
+
+/// What was not used for so long may be broken, and is not used again.
+const FRESH: Duration = Duration::from_secs(20);
+
+/// One that could not be opened, or broke, is not opened again before. Longer than opening may take.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// So many threads may have one. There are never more workers than cores that anybody has; whoever makes a runtime for each question
+/// shall not fill the memory.
+const MOST: usize = 1024;
+
+/// The connections by the runtimes that serve them.
+#[derive(Default)]
+pub(super) struct Own {
+    seats: Mutex<Vec<(Id, Seat)>>,
+}
+
+/// What is known of one runtime.
+struct Seat {
+    asked: Instant,
+    connection: Option<MultiplexedConnection>,
+    /// When one was opened last, whether that went well or not.
+    opened: Option<Instant>,
+}
+
+impl Own {
+    /// The connection of the runtime on which this is called. If it has none and asks often, one is opened meanwhile.
+    pub(super) fn get(
+        &self,
+        options: &Options,
+        now: Instant,
+        line: impl FnOnce() -> Weak<Line>,
+    ) -> Option<MultiplexedConnection> {
+        let handle = Handle::try_current().ok()?;
+        let id = handle.id();
+        let mut seats = self.seats();
+        let Some((_, seat)) = seats.iter_mut().find(|(other, _)| *other == id) else {
+            if seats.len() < MOST {
+                seats.push((id, Seat { asked: now, connection: None, opened: None }));
+            }
+            return None;
+        };
+        let silence = now.saturating_duration_since(seat.asked);
+        seat.asked = seat.asked.max(now);
+        if silence > FRESH {
+            seat.connection = None;
+        }
+        let may_open = seat.opened.is_none_or(|opened| now.saturating_duration_since(opened) > AGAIN);
+        if seat.connection.is_none() && silence < OFTEN && may_open {
+            seat.opened = Some(now);
+            handle.spawn(open(options.clone(), line(), id));
+        }
+        seat.connection.clone()
+    }
+
+    /// The connection of this runtime is broken.
+    pub(super) fn forget(&self) {
+        if let Ok(handle) = Handle::try_current() {
+            self.put(handle.id(), None);
+        }
+    }
+
+    fn put(&self, id: Id, connection: Option<MultiplexedConnection>) {
+        if let Some((_, seat)) = self.seats().iter_mut().find(|(other, _)| *other == id) {
+            seat.connection = connection;
+        }
+    }
+
+    fn seats(&self) -> MutexGuard<'_, Vec<(Id, Seat)>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Until it is there, or where it cannot be had, everybody asks as before.
+async fn open(options: Options, line: Weak<Line>, id: Id) {
+    let opened = timeout(CONNECT, options.connect()).await;
+    if let Some(line) = line.upgrade() {
+        line.own().put(id, opened.ok().and_then(Result::ok));
+    }
+}
