@@ -348,6 +348,7 @@ fn what_is_wrong_with_a_redis_is_told() {
     try_out(&redis.url_for("frontdesk", "x")).expect("it may do what is needed");
     check(&redis.url_for("", "wrong"), "another user or password");
     check(&format!("redis://127.0.0.1:{}", redis.port()), "another user or password");
+    check(&format!("{}/99", redis.url()), "no database of the number");
     check(&redis.url_for("reader", "x"), "the user may not do what is needed");
     check(&format!("redis://:x@127.0.0.1:{}", crate::support::pebble::free_port()), "it cannot be reached");
     let follower =

@@ -366,7 +366,10 @@ fn jittered(pause: Duration) -> Duration {
 pub(super) fn try_out(options: &Options) -> Result<Duration, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    runtime.block_on(Line::open(options)).map(|(_, took)| took).map_err(|why| why.to_string())
+    let opened = runtime.block_on(Line::open(options));
+    // A name server that does not answer is not waited for.
+    runtime.shutdown_background();
+    opened.map(|(_, took)| took).map_err(|why| why.to_string())
 }
 
 /// Why Redis cannot be used.
@@ -376,6 +379,7 @@ enum Why {
     Unreachable(String),
     Slow,
     Password,
+    Database,
     Permission,
     ReadOnly,
     Loading,
@@ -389,7 +393,7 @@ enum Why {
 impl From<&RedisError> for Why {
     fn from(error: &RedisError) -> Why {
         use ServerErrorKind::{
-            Ask, BusyLoading, ClusterDown, CrossSlot, MasterDown, Moved, NoPerm, ReadOnly,
+            Ask, BusyLoading, ClusterDown, CrossSlot, MasterDown, Moved, NoPerm, ReadOnly, ResponseError,
         };
         match error.kind() {
             ErrorKind::Io | ErrorKind::InvalidClientConfig => Why::Unreachable(error.to_string()),
@@ -397,6 +401,12 @@ impl From<&RedisError> for Why {
             ErrorKind::Server(NoPerm) => Why::Permission,
             ErrorKind::Server(ReadOnly | MasterDown) => Why::ReadOnly,
             ErrorKind::Server(BusyLoading) => Why::Loading,
+            // The library's own words, without Redis's.
+            ErrorKind::Server(ResponseError)
+                if error.to_string().starts_with("Redis server refused to switch database") =>
+            {
+                Why::Database
+            }
             ErrorKind::Server(Moved | Ask | CrossSlot | ClusterDown) => Why::Cluster,
             ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Why::Nonsense,
             _ => match error.code() {
@@ -414,13 +424,14 @@ impl fmt::Display for Why {
             Why::Unreachable(error) => write!(f, "it cannot be reached: {error}"),
             Why::Slow => f.write_str("it does not answer in time"),
             Why::Password => f.write_str("it wants another user or password than `limits.shared_url` has"),
+            Why::Database => f.write_str("it has no database of the number in `limits.shared_url`"),
             Why::Permission => f.write_str(
                 "the user may not do what is needed: EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET, with keys `frontdesk:*`",
             ),
             Why::ReadOnly => f.write_str("it is a replica that may not be written to, or has lost its primary"),
             Why::Loading => f.write_str("it is still reading its data"),
             Why::Cluster => f.write_str("it is part of a cluster, and a single primary is needed"),
-            Why::Nonsense => f.write_str("what it answers makes no sense: does something else write to keys `frontdesk:*`?"),
+            Why::Nonsense => f.write_str("what it answers makes no sense: is it a Redis, and does nothing else write to keys `frontdesk:*`?"),
             Why::Refused(code) => write!(f, "it refuses what it is asked ({code})"),
         }
     }
