@@ -415,7 +415,7 @@ fn three_running_servers_share_a_quota_and_say_how_it_goes() {
         ("FRONTDESK_LIMITS__PER_MINUTE", "100"),
         ("FRONTDESK_LIMITS__PER_HOUR", "9"),
     ];
-    let desks = [(); 3].map(|()| Desk::with(&example_site(), &environment));
+    let mut desks = [(); 3].map(|()| Desk::with(&example_site(), &environment));
     desks.iter().for_each(Desk::expect_anything);
     let body = |n: usize| json!({ "email": format!("ada{n}@example.com") });
     let statuses: Vec<u16> = (0..18).map(|n| desks[n % 3].post("/api/waitlist", &body(n)).status).collect();
@@ -446,6 +446,8 @@ fn three_running_servers_share_a_quota_and_say_how_it_goes() {
     assert_eq!(log.matches("limits are shared").count(), 2, "{log}");
     assert!(log.contains("limits are this server's own"), "{log}");
     assert!(!log.contains("sesame"), "{log}");
+    // Connections of its own keep no server from ending.
+    assert_eq!(desks[0].terminate().0, Some(0));
 }
 
 #[test]
