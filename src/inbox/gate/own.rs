@@ -1,8 +1,8 @@
 //! Connections of the threads that ask often.
 //!
-//! A question that is handed to another thread wakes that thread up, and its answer wakes up this one: several times the work of asking
-//! by a connection that is served by the thread which asks. Who asks seldom has no use for one: it would be forgotten by whatever
-//! lies between, or be closed by the server, before it is needed again.
+//! A question that is handed to another thread wakes that thread up, and its answer wakes up this one: at least half as much work again
+//! as by a connection that is served by the thread which asks (`benches/shared_limits.rs`). Who asks seldom has no use for one: it
+//! would be forgotten by whatever lies between, or be closed by the server, before it is needed again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
