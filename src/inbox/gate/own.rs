@@ -96,3 +96,100 @@ async fn open(options: Options, line: Weak<Line>, id: Id) {
         line.own().put(id, opened.ok().and_then(Result::ok));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use redis::RedisConnectionInfo;
+
+    use super::*;
+
+    /// Asks once at this moment: whether there is a connection, and how many were opened by then.
+    type Ask<'a> = &'a dyn Fn(Duration) -> (bool, u32);
+
+    #[test]
+    fn who_asks_seldom_has_none_and_who_asks_often_gets_one() {
+        check(|ask, _| {
+            assert_eq!(ask(Duration::ZERO), (false, 0));
+            assert_eq!(ask(OFTEN), (false, 0));
+            assert_eq!(ask(OFTEN * 3 / 2), (false, 1));
+        });
+    }
+
+    #[test]
+    fn what_was_not_used_for_long_is_not_used_again() {
+        check(|ask, own| {
+            ask(Duration::ZERO);
+            own.put(Handle::current().id(), Some(connection()));
+            assert_eq!(ask(FRESH), (true, 0));
+            assert_eq!(ask(FRESH * 2), (true, 0));
+            assert_eq!(ask(FRESH * 3 + OFTEN), (false, 0));
+            assert_eq!(ask(FRESH * 3 + OFTEN), (false, 1));
+        });
+    }
+
+    #[test]
+    fn what_breaks_or_cannot_be_had_is_not_opened_again_at_once() {
+        check(|ask, own| {
+            assert_eq!([Duration::ZERO; 3].map(ask), [(false, 0), (false, 1), (false, 1)]);
+            own.put(Handle::current().id(), Some(connection()));
+            assert_eq!(ask(OFTEN), (true, 1));
+            own.forget();
+            let mut now = OFTEN;
+            while now < AGAIN {
+                now += OFTEN / 2;
+                assert_eq!(ask(now), (false, 1), "{now:?}");
+            }
+            assert_eq!(ask(now + OFTEN / 2), (false, 2));
+        });
+    }
+
+    #[test]
+    fn each_runtime_has_its_own_and_none_fills_the_memory() {
+        let (own, now) = (Own::default(), Instant::now());
+        for _ in 0..MOST + 3 {
+            runtime().block_on(async { own.get(&nowhere(), now, Weak::new) });
+        }
+        assert_eq!(own.seats().len(), MOST);
+        assert!(own.get(&nowhere(), now, Weak::new).is_none(), "there is no runtime here at all");
+    }
+
+    fn check(story: impl Fn(Ask<'_>, &Own)) {
+        let (own, start, opened) = (Own::default(), Instant::now(), Cell::new(0));
+        let line = || {
+            opened.set(opened.get() + 1);
+            Weak::new()
+        };
+        runtime().block_on(async {
+            story(
+                &|at| {
+                    let connection = own.get(&nowhere(), start + at, line);
+                    (connection.is_some(), opened.get())
+                },
+                &own,
+            );
+        });
+    }
+
+    /// One that nobody answers.
+    fn connection() -> MultiplexedConnection {
+        let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
+        let (near, _) = tokio::io::duplex(64);
+        let connecting = MultiplexedConnection::new(&settings, near);
+        let mut connecting = std::pin::pin!(connecting);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match connecting.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(Ok((connection, _))) => connection,
+            _ => panic!("nothing has to be said at first"),
+        }
+    }
+
+    fn nowhere() -> Options {
+        Options::parse("redis://127.0.0.1:1").unwrap()
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    }
+}
