@@ -19,6 +19,7 @@ use crate::inbox::deliver::Kind;
 use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::email::Mailbox;
 use crate::inbox::form::FORMS;
+use crate::inbox::gate;
 use crate::inbox::limit::{self, Quota};
 use crate::inbox::screen::{self, Signal};
 use crate::inbox::store::{self, Place};
@@ -57,6 +58,8 @@ pub struct Config {
     pub housekeeping: Housekeeping,
     /// How often one may submit.
     pub limits: limit::Options,
+    /// Where that is counted together with other servers; none if this one counts alone.
+    pub shared_limits: Option<gate::Options>,
     /// Whose agents are recognised; where the site is, is filled in once it is known.
     pub agents: agent::Options,
     /// What is held to be looked at.
@@ -249,7 +252,7 @@ impl Config {
                 per_hour: r.get("limits.form_per_hour", "6000", quota()),
             },
         };
-        r.get("limits.shared_url", "", value::not_yet("limits across several machines"));
+        let shared_limits = shared_limits(r, folder);
         let screening = screening(r, folder);
         let signals = resources::Signals {
             search: r.get("content_signals.search", "", value::maybe),
@@ -355,6 +358,7 @@ impl Config {
             store,
             housekeeping,
             limits,
+            shared_limits,
             agents,
             screening,
             log,
@@ -417,6 +421,24 @@ impl Config {
         self.resources.base_url = base_url;
         self
     }
+}
+
+/// Where limits are counted that several servers share.
+fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
+    let shared = r.get("limits.shared_url", "", value::redis);
+    let ca = channel::pem(r, "limits.shared_ca_file", folder).map(|(pem, _)| pem);
+    r.refuse_if(
+        ca.is_some() && !shared.as_ref().is_some_and(gate::Options::is_tls),
+        "limits.shared_ca_file",
+        "is set, and `limits.shared_url` is no `rediss://` address",
+    );
+    r.warn_if(
+        shared.as_ref().is_some_and(|shared| shared.password().is_empty()),
+        "limits.shared_url",
+        "`limits.shared_url` has no password",
+        "whoever reaches that server can change the limits, and find out which addresses have sent: redis://:PASSWORD@…",
+    );
+    shared.map(|shared| shared.trusting(ca))
 }
 
 /// `[screening]`, with a weight for each signal that has one.
@@ -713,9 +735,9 @@ mod tests {
             ],
         );
         refuse(
-            "[limits]\nshared_url = \"redis://example.com\"\n",
+            "[limits]\nshared_url = \"redis.example.com:6379\"\n",
             &[],
-            &["frontdesk.toml:2: `limits.shared_url` must be empty"],
+            &["frontdesk.toml:2: `limits.shared_url` must be empty, or an address such as \"redis://"],
         );
         refuse(
             "[server]\ntrusted_proxies = [\"10.0.0.0/40\"]\n",
@@ -779,14 +801,53 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        let (config, _) = load("[limits]\nshared_url = \"redis://user:secret@example.com\"\n", &[], &[]);
-        let setting =
-            config.settings.iter().find(|setting| setting.key == "limits.shared_url").expect("it is there");
-        assert_eq!(setting.value, "\"redis://user:***@example.com\"");
+        let check = |url: &str, expected: &str| {
+            let (config, _) = load(&format!("[limits]\nshared_url = {url:?}\n"), &[], &[]);
+            let setting = config.settings.iter().find(|setting| setting.key == "limits.shared_url");
+            assert_eq!(setting.expect("it is there").value, format!("{expected:?}"));
+            assert!(!format!("{config:?}").contains("secret"));
+        };
+        check("redis://user:secret@example.com", "redis://user:***@example.com");
+        check("unix:///run/redis.sock?pass=secret&db=1", "unix:///run/redis.sock?pass=***&db=1");
         let text = "[store]\nurl = \"postgres:///inbox?host=/run/postgresql&password=secret&user=x\"\n";
         let settings = accept(text, &[], &[]).settings;
         let setting = settings.iter().find(|setting| setting.key == "store.url").expect("it is there");
         assert_eq!(setting.value, "\"postgres:///inbox?host=/run/postgresql&password=***&user=x\"");
+    }
+
+    #[test]
+    fn limits_are_shared_where_an_address_says_so() {
+        assert_eq!(accept("", &[], &[]).shared_limits, None);
+        let read =
+            |text: &str| accept(&format!("[limits]\n{text}"), &[], &[]).shared_limits.expect("it is there");
+        let shared = read("shared_url = \"rediss://:secret@redis.example.com/2\"");
+        assert_eq!((shared.to_string().as_str(), shared.password()), ("redis.example.com:6379", "secret"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("url");
+        std::fs::write(&file, "redis://:secret@192.0.2.7\n").expect("it can be written");
+        let environment = [("FRONTDESK_LIMITS__SHARED_URL_FILE", file.to_str().expect("a name"))];
+        let shared = accept("", &environment, &[]).shared_limits.expect("it is there");
+        assert_eq!((shared.to_string().as_str(), shared.password()), ("192.0.2.7:6379", "secret"));
+
+        let (_, faults) = load("[limits]\nshared_url = \"redis://redis.example.com\"\n", &[], &[]);
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|said| said.contains("`limits.shared_url` has no password")), "{said:?}");
+        refuse(
+            "[limits]\nshared_url = \"redis://:x@redis.example.com\"\nshared_ca_file = \"none.pem\"\n",
+            &[],
+            &["frontdesk.toml:3: `limits.shared_ca_file` cannot be read"],
+        );
+        let pem = folder.path().join("ca.pem");
+        let issued =
+            rcgen::generate_simple_self_signed(["redis.example.com".to_owned()]).expect("a certificate");
+        std::fs::write(&pem, issued.cert.pem()).expect("it can be written");
+        refuse(
+            &format!("[limits]\nshared_url = \"redis://:x@redis.example.com\"\nshared_ca_file = {pem:?}\n"),
+            &[],
+            &[
+                "frontdesk.toml:3: `limits.shared_ca_file` is set, and `limits.shared_url` is no `rediss://` address",
+            ],
+        );
     }
 
     #[test]

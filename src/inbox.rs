@@ -10,6 +10,7 @@ pub mod deliver;
 pub mod delivery;
 pub mod email;
 pub mod form;
+pub mod gate;
 pub mod limit;
 pub mod pace;
 pub mod parse;

@@ -43,7 +43,8 @@ use self::agent::{Agents, Origin};
 use self::visit::Visit;
 use crate::inbox::Pressure;
 use crate::inbox::deliver::worker::Confirmations;
-use crate::inbox::limit::{self, Limiter};
+use crate::inbox::gate::Gate;
+use crate::inbox::limit;
 use crate::inbox::pace::Pace;
 use crate::inbox::screen::{self, Repeats};
 use crate::inbox::store::{Place, Store};
@@ -163,7 +164,10 @@ impl Desk {
         let live = Live {
             site: Arc::new(site),
             confirmations: Confirmations::default(),
-            limiter: Arc::new(Limiter::new(&limit::Options { enabled: false, ..limit::Options::default() })),
+            limiter: Arc::new(Gate::new(
+                &limit::Options { enabled: false, ..limit::Options::default() },
+                None,
+            )),
             screening: Arc::default(),
             agents: Arc::new(Agents::new(&agents)),
             options: Arc::new(options),
@@ -230,7 +234,7 @@ pub struct Live {
     /// By which deliveries can be waited for.
     pub confirmations: Confirmations,
     /// How often one source may submit. Stays the same over a reload that leaves its options alone.
-    pub limiter: Arc<Limiter>,
+    pub limiter: Arc<Gate>,
     /// What is held to be looked at.
     pub screening: Arc<screen::Options>,
     /// Which agents are recognised. Stays the same likewise, with the keys that it has fetched.

@@ -21,6 +21,7 @@ use crate::inbox::deliver::notice::About;
 use crate::inbox::deliver::outcome::LONGEST_ATTEMPT;
 use crate::inbox::deliver::{Cause, Channel, Kind, Notice, Options, Outcome};
 use crate::inbox::delivery::State;
+use crate::inbox::gate;
 use crate::inbox::text::visible;
 use crate::inbox::{Reader, StoreError};
 use dns::Resolver;
@@ -85,6 +86,9 @@ pub(super) fn run(config: &Config, wanted: &Wanted) -> anyhow::Result<ExitCode> 
             }
         }
     }
+    if let Some(shared) = &config.shared_limits {
+        report.finding("limits.shared_url", &shared_limits(shared))?;
+    }
     attention(&mut report, config)?;
     report.out.flush()?;
     Ok(if report.bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -109,6 +113,17 @@ async fn canary(channel: &Options) -> Outcome {
     let channel = Channel::open(&channel.kind);
     let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;
     sent.unwrap_or_else(|_| Outcome::failed(Cause::Channel, "it takes too long"))
+}
+
+/// Whether the server that keeps the shared limits does so.
+fn shared_limits(shared: &gate::Options) -> Finding {
+    match gate::try_out(shared) {
+        Ok(took) => {
+            let ms = took.as_secs_f64() * 1000.0;
+            Finding::Good(format!("{shared} counts requests, in {ms:.1} ms"))
+        }
+        Err(why) => Finding::Bad(format!("{shared}: {why}. Until then each server counts for itself.")),
+    }
 }
 
 /// What waits for the operator in the inbox.

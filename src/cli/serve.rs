@@ -24,7 +24,7 @@ use super::{site, style};
 use crate::config::{Config, Flag};
 use crate::fault::Severity;
 use crate::inbox::deliver::worker::Worker;
-use crate::inbox::limit::Limiter;
+use crate::inbox::gate::Gate;
 use crate::inbox::screen::Repeats;
 use crate::inbox::store::Store;
 use crate::pages::{Encodings, Previous, Site};
@@ -70,7 +70,7 @@ fn serve(
     let live = Live {
         site: Arc::new(site),
         confirmations: worker.confirmations(),
-        limiter: Arc::new(Limiter::new(&config.limits)),
+        limiter: Arc::new(Gate::new(&config.limits, config.shared_limits.as_ref())),
         agents: Arc::new(Agents::new(&config.agents)),
         screening: Arc::new(config.screening.clone()),
         options: Arc::new(config.web.clone()),

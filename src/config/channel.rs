@@ -162,7 +162,7 @@ fn correspondents(
 }
 
 /// The certificates of an authority of one's own (PEM), for the mail library, which reads them itself.
-fn pem(r: &mut Reader<'_>, key: &str, folder: &Path) -> Option<(Vec<u8>, Roots)> {
+pub(super) fn pem(r: &mut Reader<'_>, key: &str, folder: &Path) -> Option<(Vec<u8>, Roots)> {
     let path = r.get(key, "", value::text);
     if path.is_empty() {
         return None;

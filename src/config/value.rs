@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::LogFormat;
+use crate::inbox::gate;
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Place, Server};
 use crate::web::{Address, ForwardedHeader, Network};
@@ -118,7 +119,7 @@ fn without_password(text: &str) -> String {
     };
     let text = hidden().unwrap_or_else(|| text.to_owned());
     let parameter = |part: &str| match part.split_once('=') {
-        Some((name, _)) if name.ends_with("password") => format!("{name}=***"),
+        Some((name, _)) if name == "pass" || name.ends_with("password") => format!("{name}=***"),
         _ => part.to_owned(),
     };
     match text.split_once('?') {
@@ -309,11 +310,12 @@ pub(super) fn place(raw: &Raw) -> Parsed<Place> {
     }
 }
 
-/// Empty: what this key switches on is not part of this version.
-pub(super) fn not_yet(what: &'static str) -> impl Fn(&Raw) -> Parsed<()> {
-    move |raw| match raw {
-        Raw::Text(text) if text.is_empty() => Ok(()),
-        _ => Err(format!("empty: this version has no {what}")),
+/// Where limits are shared; nothing if they are not.
+pub(super) fn redis(raw: &Raw) -> Parsed<Option<gate::Options>> {
+    match raw.as_text() {
+        Some("") => Ok(None),
+        // What is no text is no address, and is told the same.
+        text => gate::Options::parse(text.unwrap_or_default().trim()).map(Some),
     }
 }
 

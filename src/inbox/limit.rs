@@ -8,6 +8,7 @@
 //! one request each `window / quota`. Sources and networks are kept in sketches of fixed size (`sketch.rs`), whatever their number.
 
 mod gcra;
+pub mod ledger;
 mod sketch;
 mod source;
 
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 use super::form::Form;
 pub use gcra::MAX_QUOTA;
 use gcra::Pace;
+use ledger::Rule;
 use sketch::Sketch;
 pub use source::Source;
 
@@ -159,6 +161,20 @@ pub struct Tally {
     pub refused_by_network: u64,
 }
 
+impl Tally {
+    fn count(&mut self, admission: Admission) {
+        match admission {
+            Admission::Allowed { over_form_limit } => {
+                self.allowed += 1;
+                self.over_form_limit += u64::from(over_form_limit);
+            }
+            Admission::Refused { by: Layer::Source, .. } => self.refused_by_source += 1,
+            // A form refuses nobody.
+            Admission::Refused { .. } => self.refused_by_network += 1,
+        }
+    }
+}
+
 /// Counts requests. Shared by all who take requests.
 pub struct Limiter {
     /// None where nothing is limited.
@@ -179,13 +195,13 @@ impl Limiter {
     }
 
     fn sized(options: &Options, source_bits: u32, network_bits: u32) -> Limiter {
-        let network = options.network.at_least(options.source);
+        let rule = Rule::new(options);
         let state = || State {
             start: None,
             elapsed: Duration::ZERO,
-            sources: Sketch::new(options.source.paces(Layer::Source), source_bits),
-            networks: Sketch::new(network.paces(Layer::Network), network_bits),
-            forms: Forms { paces: options.form.at_least(network).paces(Layer::Form), arrivals: Vec::new() },
+            sources: Sketch::new(rule.source, source_bits),
+            networks: Sketch::new(rule.network, network_bits),
+            forms: Forms { paces: rule.form, arrivals: Vec::new() },
             tally: Tally::default(),
         };
         Limiter { state: options.enabled.then(|| Mutex::new(state())) }
@@ -197,6 +213,14 @@ impl Limiter {
             return Decision { admission: Admission::Allowed { over_form_limit: false }, standings: None };
         };
         state.take(source, form, now)
+    }
+
+    /// Takes over what was decided elsewhere about a request of `source` to `form` at `now`: whoever decides here from now on knows of
+    /// it. What was allowed is charged wherever there is room for it here.
+    pub fn adopt(&self, source: Source, form: &Form, admission: Admission, now: Instant) {
+        if let Some(mut state) = self.lock() {
+            state.adopt(source, form, admission, now);
+        }
     }
 
     /// Where `source` stands, without counting anything; none where limits are switched off.
@@ -263,21 +287,28 @@ impl State {
         let mut account = self.sources.account(source);
         let mut network = self.networks.account(source.neighbourhood());
         let waits = [self.sources.wait(&account), self.networks.wait(&network)];
-        let admission = if let [Duration::ZERO, Duration::ZERO] = waits {
+        let admission = ledger::refusal(waits).unwrap_or_else(|| {
             self.sources.charge(&mut account);
             self.networks.charge(&mut network);
-            let over_form_limit = !self.forms.charge(form, self.elapsed);
-            self.tally.allowed += 1;
-            self.tally.over_form_limit += u64::from(over_form_limit);
-            Admission::Allowed { over_form_limit }
-        } else if waits[0] >= waits[1] {
-            self.tally.refused_by_source += 1;
-            Admission::Refused { by: Layer::Source, retry_after: waits[0] }
-        } else {
-            self.tally.refused_by_network += 1;
-            Admission::Refused { by: Layer::Network, retry_after: waits[1] }
-        };
+            Admission::Allowed { over_form_limit: !self.forms.charge(form, self.elapsed) }
+        });
+        self.tally.count(admission);
         Decision { admission, standings: Some(self.standings(&account, &network)) }
+    }
+
+    fn adopt(&mut self, source: Source, form: &Form, admission: Admission, now: Instant) {
+        self.tally.count(admission);
+        let Admission::Allowed { .. } = admission else { return };
+        self.advance(now);
+        let mut account = self.sources.account(source);
+        if self.sources.wait(&account).is_zero() {
+            self.sources.charge(&mut account);
+        }
+        let mut network = self.networks.account(source.neighbourhood());
+        if self.networks.wait(&network).is_zero() {
+            self.networks.charge(&mut network);
+        }
+        self.forms.charge(form, self.elapsed);
     }
 
     fn standings(&self, account: &sketch::Account, network: &sketch::Account) -> Standings {

@@ -38,7 +38,7 @@ pub(super) async fn answer(
     let now = Instant::now();
     let source = Source::from(client_of(peer, &head.headers, &live.options));
     let (result, standings) = if head.method == Method::POST {
-        let decision = live.limiter.take(source, form, now);
+        let decision = live.limiter.take(source, form, now).await;
         let result = match decision.admission {
             Admission::Allowed { over_form_limit } => {
                 let sender =
@@ -55,7 +55,7 @@ pub(super) async fn answer(
         desk.metrics.submission(form, result.as_ref().map_or_else(Refusal::verdict, |verdict| *verdict));
         (result, decision.standings)
     } else {
-        (Err(Refusal::Method), live.limiter.look(source, now))
+        (Err(Refusal::Method), live.limiter.look(source, now).await)
     };
     let mut answer = match result {
         Ok(_) => accepted(),

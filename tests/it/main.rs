@@ -26,6 +26,7 @@ mod resources;
 mod restart;
 mod screening;
 mod seal;
+mod shared_limits;
 mod smuggling;
 mod sockets;
 mod support;

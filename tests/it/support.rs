@@ -9,6 +9,7 @@ pub mod load;
 pub mod office;
 pub mod opensmtpd;
 pub mod pebble;
+pub mod redis;
 #[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod smtp_peer;
 pub mod tls;

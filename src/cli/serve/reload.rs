@@ -15,7 +15,7 @@ use crate::cli::site;
 use crate::config::{Config, Flag};
 use crate::fault::{Fault, Severity};
 use crate::inbox::deliver::worker::{self, Worker};
-use crate::inbox::limit::Limiter;
+use crate::inbox::gate::Gate;
 use crate::pages::{Encodings, Previous};
 use crate::web::agent::Agents;
 use crate::web::{Desk, Live};
@@ -203,11 +203,12 @@ impl Reloader {
             tracing::warn!("`{key}` takes effect when the server is started again");
         }
         super::raise_descriptor_limit(&mut config);
-        let limiter = if config.limits == self.config.limits {
-            before.limiter.clone()
-        } else {
-            Arc::new(Limiter::new(&config.limits))
-        };
+        let limiter =
+            if config.limits == self.config.limits && config.shared_limits == self.config.shared_limits {
+                before.limiter.clone()
+            } else {
+                Arc::new(Gate::new(&config.limits, config.shared_limits.as_ref()))
+            };
         let agents = if config.has_the_same("agents.", &self.config)
             && config.agents.origin == self.config.agents.origin
         {

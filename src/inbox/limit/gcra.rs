@@ -54,6 +54,11 @@ impl Pace {
         debt + self.step
     }
 
+    /// How many requests the window has room for.
+    pub(super) fn quota(self) -> u32 {
+        self.quota
+    }
+
     /// The largest debt that there can be.
     pub(super) fn most(&self) -> u32 {
         self.step * self.quota
@@ -77,6 +82,15 @@ impl Pace {
             reset_seconds: (u64::from(debt) * window_seconds).div_ceil(u64::from(self.most())),
         }
     }
+}
+
+/// How long it is until one more request fits into both windows; zero if it fits now.
+pub(super) fn wait(paces: &[Pace; 2], debts: [u32; 2]) -> Duration {
+    let wait = |at: usize| match paces[at].wait(debts[at]) {
+        0 => Duration::ZERO,
+        ticks => paces[at].duration(ticks),
+    };
+    wait(0).max(wait(1))
 }
 
 #[cfg(test)]

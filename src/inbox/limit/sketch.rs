@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::Standing;
-use super::gcra::Pace;
+use super::gcra::{self, Pace};
 
 /// How many cells each key has.
 pub(super) const ROWS: usize = 4;
@@ -92,11 +92,7 @@ impl Sketch {
 
     /// How long it is until this key may send again; zero if it may now.
     pub(super) fn wait(&self, account: &Account) -> Duration {
-        let [short, long] = self.each(account, |pace, debt| match pace.wait(debt) {
-            0 => Duration::ZERO,
-            ticks => pace.duration(ticks),
-        });
-        short.max(long)
+        gcra::wait(&self.paces, account.debts)
     }
 
     /// Adds one request, which must not have to wait.

@@ -33,6 +33,14 @@ impl Source {
         }
     }
 
+    /// What [`Source::as_bytes`] has in common with that of all neighbours: three bytes or six.
+    pub fn network_as_bytes(&self) -> &[u8] {
+        match self {
+            Source::V4(octets) => &octets[..3],
+            Source::V6(octets) => &octets[..6],
+        }
+    }
+
     /// The network that it shares with its neighbours.
     pub(super) fn neighbourhood(self) -> Neighbourhood {
         match self {
@@ -84,6 +92,8 @@ mod tests {
     fn its_bytes_are_those_of_the_address_or_the_network() {
         assert_eq!(source("192.0.2.1").as_bytes(), [192, 0, 2, 1]);
         assert_eq!(source("2001:db8:1:2::3").as_bytes(), [0x20, 0x01, 0x0d, 0xb8, 0, 1, 0, 2]);
+        assert_eq!(source("192.0.2.1").network_as_bytes(), [192, 0, 2]);
+        assert_eq!(source("2001:db8:1:2::3").network_as_bytes(), [0x20, 0x01, 0x0d, 0xb8, 0, 1]);
     }
 
     fn source(address: &str) -> Source {

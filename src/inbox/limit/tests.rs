@@ -114,6 +114,39 @@ fn sources_do_not_share_a_quota_but_those_of_one_network_share_its() {
     }
 }
 
+#[test]
+fn what_was_decided_elsewhere_is_known_here() {
+    let options = Options {
+        source: Quota { per_minute: 3, per_hour: 30 },
+        network: Quota { per_minute: 4, per_hour: 40 },
+        form: Quota { per_minute: 5, per_hour: 50 },
+        ..Options::default()
+    };
+    let (limiter, start) = (Limiter::sized(&options, 12, 12), Instant::now());
+    let [first, second] = ["192.0.2.1", "192.0.2.2"].map(address);
+    let refused = |by| Admission::Refused { by, retry_after: SECOND };
+    let adopt = |source, admission| limiter.adopt(source, &CONTACT, admission, start);
+    adopt(first, Admission::Allowed { over_form_limit: false });
+    adopt(first, Admission::Allowed { over_form_limit: true });
+    let remaining = |source| limiter.look(source, start).unwrap().map(|standing| standing.remaining);
+    assert_eq!(remaining(first), [1, 28, 2, 38]);
+    adopt(first, refused(Layer::Source));
+    adopt(first, refused(Layer::Network));
+    assert_eq!(remaining(first), [1, 28, 2, 38], "what was refused has cost nothing");
+    // There is no room for more than this rule allows, and each layer takes what it has room for.
+    for _ in 0..5 {
+        adopt(first, Admission::Allowed { over_form_limit: false });
+    }
+    assert_eq!(remaining(first), [0, 27, 0, 36]);
+    assert_eq!(remaining(second), [3, 30, 0, 36]);
+    let elsewhere = address("198.51.100.1");
+    let over = limiter.take(elsewhere, &CONTACT, start).admission;
+    assert_eq!(over, Admission::Allowed { over_form_limit: true }, "the form has had its five");
+    let tally = limiter.tally();
+    assert_eq!((tally.allowed, tally.over_form_limit), (8, 2));
+    assert_eq!((tally.refused_by_source, tally.refused_by_network), (1, 1));
+}
+
 const V6_NEIGHBOURS: [&str; 4] =
     ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:1:3::1", "2001:db8:1:ffff::1"];
 

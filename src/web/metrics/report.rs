@@ -10,6 +10,7 @@ use super::exposition::{Exposition, Kind};
 use super::figures::{Count, Figures};
 use super::{BOUNDS, Class, Metrics, Representation, STATUSES, Shed, Verdict, process};
 use crate::inbox::form::FORMS;
+use crate::inbox::gate;
 use crate::web::{Desk, Live};
 
 use Kind::{Counter, Gauge, Histogram};
@@ -131,6 +132,39 @@ fn limits(out: &mut Exposition, live: &Live) {
     family.sample(&[("layer", "source")], tally.refused_by_source);
     family.sample(&[("layer", "network")], tally.refused_by_network);
     family.sample(&[("layer", "form")], tally.over_form_limit);
+    if let Some(figures) = live.limiter.figures() {
+        shared_limits(out, &figures);
+    }
+}
+
+fn shared_limits(out: &mut Exposition, figures: &gate::Figures) {
+    out.single(
+        "frontdesk_limits_shared",
+        Gauge,
+        "Whether limits are shared (1), or this server's own because Redis cannot be used (0). Left out where they are not to be shared.",
+        u8::from(figures.is_connected),
+    );
+    let mut family = out.family(
+        "frontdesk_limits_fallbacks_total",
+        Counter,
+        "Requests that this server's own limits decided instead of the shared ones, by the reason.",
+    );
+    for (reason, count) in gate::Fallback::ALL.iter().zip(figures.fallbacks) {
+        family.sample(&[("reason", reason.name())], count);
+    }
+    let mut family = out.family(
+        "frontdesk_limits_round_trip_seconds",
+        Histogram,
+        "How long shared limits took to answer, where they did in time.",
+    );
+    let mut sum = 0;
+    let bounds = gate::BOUNDS.iter().map(|(_, text)| *text).chain(["+Inf"]);
+    for (bound, count) in bounds.zip(figures.durations) {
+        sum += count;
+        family.suffixed("_bucket", &[("le", bound)], sum);
+    }
+    family.suffixed("_sum", &[], seconds(figures.took));
+    family.suffixed("_count", &[], sum);
 }
 
 fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, now: Timestamp) {

@@ -1,0 +1,62 @@
+-- Counts a request, as `inbox/limit/gcra.rs` does it, by this server's clock. All of it or nothing.
+--
+-- KEYS: the source, its network, the form.
+-- ARGV: whether to charge ("1") or only to look ("0"); then the quotas of each key in turn, over a minute and over an hour.
+-- Answers with whether it is allowed, whether the form is past its quota, and four debts in ticks: the source's and the network's.
+local TICKS = 16777216
+local floor, ceil, max = math.floor, math.ceil, math.max
+local unpack, pack, call = struct.unpack, struct.pack, redis.call
+
+local time = call('TIME')
+local micros = time[1] * 1000000 + time[2]
+-- In whole windows and what is left of one, so that little is lost by rounding.
+local minutes, hours = floor(micros / 60000000), floor(micros / 3600000000)
+local of_minute = (micros - minutes * 60000000) / 60000000
+local of_hour = (micros - hours * 3600000000) / 3600000000
+
+-- What is owed until then. More than a full debt means that the clock was put back: by ten seconds at most nobody gets anything for
+-- it, by more nobody is locked out.
+local function owed(until_then, now, most, ten_seconds)
+    local debt = until_then - now
+    if debt <= 0 or debt > most + ten_seconds then
+        return 0
+    end
+    return debt < most and debt or most
+end
+
+-- Of one key: for both windows what a request costs, the largest debt, the tick that it is, and what is owed; and whether one more
+-- request fits.
+local function account(value, minute, hour)
+    local step, step2 = floor(TICKS / minute), floor(TICKS / hour)
+    local most, most2 = step * minute, step2 * hour
+    local now, now2 = minutes * most + floor(of_minute * most), hours * most2 + floor(of_hour * most2)
+    local debt, debt2 = 0, 0
+    if value and #value == 16 then
+        local first, second = unpack('<dd', value)
+        debt, debt2 = owed(first, now, most, most / 6), owed(second, now2, most2, most2 / 360)
+    end
+    return step, most, now, debt, step2, most2, now2, debt2, debt <= most - step and debt2 <= most2 - step2
+end
+
+-- What is owed no longer is forgotten.
+local function keep(key, most, now, debt, most2, now2, debt2)
+    local rest = max(debt / most * 60000, debt2 / most2 * 3600000)
+    call('SET', key, pack('<dd', now + debt, now2 + debt2), 'PX', ceil(rest) + 1)
+end
+
+local value = call('MGET', KEYS[1], KEYS[2], KEYS[3])
+local s_step, s_most, s_now, s_debt, s_step2, s_most2, s_now2, s_debt2, s_fits = account(value[1], ARGV[2], ARGV[3])
+local n_step, n_most, n_now, n_debt, n_step2, n_most2, n_now2, n_debt2, n_fits = account(value[2], ARGV[4], ARGV[5])
+local f_step, f_most, f_now, f_debt, f_step2, f_most2, f_now2, f_debt2, f_fits = account(value[3], ARGV[6], ARGV[7])
+
+local allowed = s_fits and n_fits
+if allowed and ARGV[1] == '1' then
+    s_debt, s_debt2 = s_debt + s_step, s_debt2 + s_step2
+    n_debt, n_debt2 = n_debt + n_step, n_debt2 + n_step2
+    keep(KEYS[1], s_most, s_now, s_debt, s_most2, s_now2, s_debt2)
+    keep(KEYS[2], n_most, n_now, n_debt, n_most2, n_now2, n_debt2)
+    if f_fits then
+        keep(KEYS[3], f_most, f_now, f_debt + f_step, f_most2, f_now2, f_debt2 + f_step2)
+    end
+end
+return { allowed and 1 or 0, f_fits and 0 or 1, s_debt, s_debt2, n_debt, n_debt2 }

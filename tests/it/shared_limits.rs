@@ -1,0 +1,607 @@
+//! Limits that several servers share by way of Redis: the same as one alone has, and what becomes of them when Redis is slow or gone.
+//!
+//! Quotas are such that a test would have to take a quarter of a minute for somebody to recover by one request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use frontdesk::inbox::gate::{self, Fallback, Gate, SCRIPT};
+use frontdesk::inbox::limit::ledger::{Entry, Rule};
+use frontdesk::inbox::limit::{Admission, Decision, Layer, Limiter, Options, Quota, Source, Standings};
+use frontdesk::inbox::{CONTACT, Form, WAITLIST};
+use serde_json::json;
+
+use crate::support::office::until;
+use crate::support::redis::{PASSWORD, Redis};
+use crate::support::tls::Authority;
+use crate::support::{Desk, example_site, frontdesk};
+
+#[test]
+#[ignore = "needs redis-server"]
+fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
+    check(&limits(quota(4, 8), quota(40, 80), quota(400, 800)), |take, look| {
+        let first = take(source("192.0.2.1"), &CONTACT);
+        assert_eq!(first.admission, Admission::Allowed { over_form_limit: false });
+        let standings = first.standings.expect("it is limited");
+        let said = standings.map(|s| (s.layer, s.name, s.quota, s.window_seconds, s.remaining));
+        assert_eq!(
+            said,
+            [
+                (Layer::Source, "minute", 4, 60, 3),
+                (Layer::Source, "hour", 8, 3600, 7),
+                (Layer::Network, "network-minute", 40, 60, 39),
+                (Layer::Network, "network-hour", 80, 3600, 79),
+            ]
+        );
+        // One request each fifteen seconds.
+        assert!((5..=15).contains(&standings[0].reset_seconds), "{standings:?}");
+        assert!((400..=450).contains(&standings[1].reset_seconds), "{standings:?}");
+        for _ in 0..3 {
+            assert!(is_allowed(take(source("192.0.2.1"), &CONTACT)));
+        }
+        for _ in 0..3 {
+            let refused = take(source("192.0.2.1"), &CONTACT);
+            assert_refused(refused, Layer::Source, 15);
+            // What is refused costs nothing.
+            assert_eq!(remaining(refused.standings), [0, 4, 36, 76]);
+        }
+        assert_eq!(remaining(look(source("192.0.2.1"))), [0, 4, 36, 76]);
+    });
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn the_hour_holds_where_the_minute_would_let_pass() {
+    check(&limits(quota(12, 4), quota(40, 80), quota(400, 800)), |take, _| {
+        for _ in 0..4 {
+            assert!(is_allowed(take(source("192.0.2.1"), &CONTACT)));
+        }
+        assert_refused(take(source("192.0.2.1"), &CONTACT), Layer::Source, 900);
+    });
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn neighbours_share_their_networks_quota_and_what_that_refuses_costs_the_source_nothing() {
+    check(&limits(quota(2, 4), quota(3, 30), quota(400, 800)), |take, look| {
+        for neighbours in [
+            ["192.0.2.1", "192.0.2.2", "198.51.100.1"],
+            ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:2:1::1"],
+        ] {
+            let [first, second, stranger] = neighbours.map(source);
+            assert!(is_allowed(take(first, &CONTACT)) && is_allowed(take(first, &WAITLIST)));
+            assert!(is_allowed(take(second, &CONTACT)));
+            assert_refused(take(second, &CONTACT), Layer::Network, 20);
+            assert_eq!(remaining(look(second)), [1, 3, 0, 27]);
+            assert_refused(take(first, &CONTACT), Layer::Source, 30);
+            assert!(is_allowed(take(stranger, &CONTACT)));
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn past_a_forms_quota_requests_go_on_and_are_told_apart() {
+    check(&limits(quota(2, 20), quota(2, 20), quota(3, 30)), |take, _| {
+        let over = |address: &str, form| match take(source(address), form).admission {
+            Admission::Allowed { over_form_limit } => over_form_limit,
+            Admission::Refused { .. } => panic!("{address} has sent nothing yet"),
+        };
+        let addresses = ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8:1::1", "2001:db8:2::1"];
+        assert_eq!(addresses.map(|address| over(address, &CONTACT)), [false, false, false, true, true]);
+        // The other form has a quota of its own.
+        assert!(!over("2001:db8:3::1", &WAITLIST));
+    });
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn to_look_costs_nothing() {
+    check(&limits(quota(4, 8), quota(40, 80), quota(400, 800)), |take, look| {
+        for _ in 0..20 {
+            assert_eq!(remaining(look(source("192.0.2.1"))), [4, 8, 40, 80]);
+        }
+        let taken = take(source("192.0.2.1"), &CONTACT).standings;
+        assert_eq!(remaining(taken), remaining(look(source("192.0.2.1"))));
+    });
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
+    let redis = Redis::start();
+    let mut script = Script::of(&redis);
+    let mut random = 1u64;
+    let mut draw = |below: u64| {
+        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (random >> 33) % below
+    };
+    let mut refused = [0; 2];
+    for (number, (a, b, c, d, e, f)) in [
+        (3, 20, 5, 40, 7, 60),
+        (30, 300, 300, 3000, 600, 6000),
+        (7, 99_991, 1_000_000, 1_000_000, 1_000_000, 1_000_000),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let options = limits(quota(a, b), quota(c, d), quota(e, f));
+        let (limiter, start, rule) = (Limiter::new(&options), Instant::now(), Rule::new(&options));
+        let mut now = Duration::ZERO;
+        for _ in 0..4_000 {
+            now += Duration::from_micros(draw(4_000_000));
+            let (host, form) = (draw(3), [&CONTACT, &WAITLIST][usize::from(draw(4) == 0)]);
+            let keys =
+                [format!("{number}:{host}"), format!("{number}:all"), format!("{number}:{}", form.name)];
+            let entry = script.at(Duration::from_secs(1_800_000_123) + now, &keys, &rule);
+            let theirs = rule.decide(entry).expect("the rule leads there");
+            let ours =
+                limiter.take(Source::V4([192, 0, 2, u8::try_from(host).expect("small")]), form, start + now);
+            assert_alike(ours, theirs);
+            if let Admission::Refused { by, .. } = ours.admission {
+                refused[usize::from(by == Layer::Network)] += 1;
+            }
+        }
+    }
+    assert!(refused.iter().all(|count| *count > 100), "{refused:?}");
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn a_clock_that_is_put_back_neither_gives_a_quota_away_nor_locks_anybody_out() {
+    let redis = Redis::start();
+    let mut script = Script::of(&redis);
+    let rule = Rule::new(&limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    let keys = ["a", "b", "c"].map(str::to_owned);
+    let noon = Duration::from_hours(500_000);
+    let before = |seconds| noon.saturating_sub(Duration::from_secs(seconds));
+    let mut is_allowed = |at| script.at(at, &keys, &rule).is_allowed;
+    assert_eq!([noon; 5].map(&mut is_allowed), [true, true, true, true, false]);
+    assert!(!is_allowed(before(5)));
+    assert!(!is_allowed(noon + Duration::from_secs(14)));
+    assert!(is_allowed(noon + Duration::from_secs(16)));
+    assert!(is_allowed(before(3600)));
+    assert!(is_allowed(before(86_400)));
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn three_servers_let_through_the_quota_of_one() {
+    let redis = Redis::start();
+    // One each ninety seconds.
+    let options = limits(quota(1000, 40), quota(1000, 80), quota(10_000, 10_000));
+    let allowed = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let gate = Arc::new(shared(&redis, &options));
+            for _ in 0..2 {
+                let (gate, allowed) = (gate.clone(), &allowed);
+                scope.spawn(move || {
+                    for _ in 0..60 {
+                        if is_allowed(take(&gate, source("192.0.2.1"))) {
+                            allowed.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                    assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
+                });
+            }
+        }
+    });
+    assert_eq!(allowed.into_inner(), 40);
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn without_redis_a_server_goes_on_with_what_it_knows_and_comes_back_by_itself() {
+    let mut redis = Redis::start();
+    let options = limits(quota(1000, 20), quota(1000, 80), quota(10_000, 10_000));
+    let gate = shared(&redis, &options);
+    assert_eq!((0..12).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 12);
+    redis.kill();
+    // Eight of the twenty are left: the quota is not a fresh one.
+    assert_eq!((0..20).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 8);
+    let figures = gate.figures().expect("it is shared");
+    assert!(!figures.is_connected);
+    assert_eq!(figures.fallbacks.iter().sum::<u64>(), 20);
+    assert!(figures.fallbacks[Fallback::Failed as usize] <= 1, "{figures:?}");
+    let tally = gate.tally();
+    assert_eq!((tally.allowed, tally.refused_by_source), (20, 12));
+
+    redis.restart();
+    until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it comes back");
+    // Redis has forgotten everything, and counts from here on.
+    assert_eq!((0..30).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 20);
+    assert_eq!(gate.figures().expect("it is shared").fallbacks, figures.fallbacks);
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn a_redis_that_does_not_answer_holds_up_three_requests_and_no_more() {
+    let redis = Redis::start();
+    let gate = shared(&redis, &limits(quota(1000, 400), quota(1000, 800), quota(10_000, 10_000)));
+    assert!(is_allowed(take(&gate, source("192.0.2.1"))));
+    redis.pause();
+    let mut longest = Duration::ZERO;
+    for _ in 0..100 {
+        let began = Instant::now();
+        assert!(is_allowed(take(&gate, source("192.0.2.1"))));
+        longest = longest.max(began.elapsed());
+    }
+    println!("the longest wait for a Redis that does not answer was {longest:?}");
+    let figures = gate.figures().expect("it is shared");
+    assert!(figures.fallbacks[Fallback::Slow as usize] <= 3, "{figures:?}");
+    assert_eq!(figures.fallbacks.iter().sum::<u64>(), 100);
+    assert!(!figures.is_connected);
+    // Whoever asks while it is still paused goes on alone, and is not held up.
+    redis.resume();
+    until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it comes back");
+    assert!(is_allowed(take(&gate, source("192.0.2.1"))));
+    assert_eq!(gate.figures().expect("it is shared").fallbacks, figures.fallbacks);
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn a_connection_that_nobody_uses_is_missed_too() {
+    let mut redis = Redis::start();
+    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    redis.kill();
+    until(|| gate.figures().filter(|figures| !figures.is_connected)).expect("it is found out");
+    assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn who_asks_often_has_a_connection_of_his_own_and_misses_none_that_breaks() {
+    let redis = Redis::start();
+    let options =
+        limits(quota(1_000_000, 1_000_000), quota(1_000_000, 1_000_000), quota(1_000_000, 1_000_000));
+    let (gate, runtime) = (shared(&redis, &options), runtime());
+    let ask = || {
+        runtime.block_on(async {
+            for _ in 0..20 {
+                gate.take(source("192.0.2.1"), &CONTACT, Instant::now()).await;
+            }
+        });
+    };
+    // Without the one that asks for the list.
+    let connections = || {
+        let list: String = redis.ask(&["CLIENT", "LIST", "TYPE", "normal"]);
+        let field = |line: &str, name: &str| {
+            let value = line.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+            value.expect("it is told").to_owned()
+        };
+        let mut ids: Vec<u64> = list
+            .lines()
+            .filter(|line| field(line, "cmd") != "client|list")
+            .map(|line| field(line, "id").parse().expect("a number"))
+            .collect();
+        ids.sort_unstable();
+        ids
+    };
+    let two = until(|| {
+        ask();
+        Some(connections()).filter(|ids| ids.len() == 2)
+    });
+    let [_, own] = two.expect("one is opened").try_into().expect("two");
+    let _: u64 = redis.ask(&["CLIENT", "KILL", "ID", &own.to_string()]);
+    ask();
+    let figures = gate.figures().expect("it is shared");
+    assert_eq!((figures.is_connected, figures.fallbacks), (true, [0; 3]));
+    assert!(!connections().contains(&own));
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn a_script_that_was_thrown_away_is_loaded_again() {
+    let redis = Redis::start();
+    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    for left in (0..3).rev() {
+        let _: () = redis.ask(&["SCRIPT", "FLUSH"]);
+        assert_eq!(remaining(take(&gate, source("192.0.2.1")).standings)[0], left + 1);
+    }
+    assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn a_redis_that_takes_nothing_is_as_good_as_gone_until_it_does() {
+    let redis = Redis::start();
+    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    let _: () = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert!(is_allowed(take(&gate, source("192.0.2.1"))));
+    until(|| gate.figures().filter(|figures| !figures.is_connected)).expect("it is not used");
+    let options = gate::Options::parse(&redis.url()).expect("an address");
+    assert!(gate::try_out(&options).unwrap_err().contains("(OOM)"));
+    let _: () = redis.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it is used again");
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn what_is_wrong_with_a_redis_is_told() {
+    let redis = Redis::start();
+    let _: () = redis.ask(&["ACL", "SETUSER", "reader", "on", ">x", "~frontdesk:*", "+@read", "+script"]);
+    let _: () = redis.ask(&[
+        "ACL",
+        "SETUSER",
+        "frontdesk",
+        "on",
+        ">x",
+        "~frontdesk:*",
+        "-@all",
+        "+eval",
+        "+evalsha",
+        "+script|load",
+        "+time",
+        "+mget",
+        "+set",
+    ]);
+    let try_out = |url: &str| gate::try_out(&gate::Options::parse(url).expect("an address"));
+    let check = |url: &str, expected: &str| {
+        let said = try_out(url).unwrap_err();
+        assert!(said.contains(expected), "{said}");
+        assert!(!said.contains(PASSWORD), "{said}");
+    };
+    try_out(&redis.url()).expect("it is as it should be");
+    // No more rights are needed than the documentation says.
+    try_out(&redis.url_for("frontdesk", "x")).expect("it may do what is needed");
+    check(&redis.url_for("", "wrong"), "another user or password");
+    check(&format!("redis://127.0.0.1:{}", redis.port()), "another user or password");
+    check(&format!("{}/99", redis.url()), "no database of the number");
+    check(&redis.url_for("reader", "x"), "the user may not do what is needed");
+    check(&format!("redis://:x@127.0.0.1:{}", crate::support::pebble::free_port()), "it cannot be reached");
+    let follower =
+        Redis::with(&["--requirepass", PASSWORD, "--replicaof", "127.0.0.1", &redis.port().to_string()]);
+    check(&follower.url(), "it is a replica");
+    let node = Redis::with(&["--requirepass", PASSWORD, "--cluster-enabled", "yes"]);
+    check(&node.url(), "it is part of a cluster");
+    redis.pause();
+    check(&redis.url(), "it does not answer in time");
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn limits_are_shared_over_tls_with_an_authority_that_is_trusted() {
+    let authority = Authority::new();
+    let redis = Redis::with_tls(&authority);
+    let options = gate::Options::parse(&redis.tls_url()).expect("an address");
+    let said = gate::try_out(&options).unwrap_err();
+    assert!(said.contains("it cannot be reached") && said.contains("certificate"), "{said}");
+    let ca = std::fs::read(authority.file()).expect("it is there");
+    let trusting = options.trusting(Some(ca));
+    gate::try_out(&trusting).expect("it is trusted");
+    let gate = Gate::new(&limits(quota(4, 8), quota(40, 80), quota(400, 800)), Some(&trusting));
+    assert_eq!((0..6).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 4);
+    assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn redis_knows_no_address_and_forgets_whoever_has_recovered() {
+    let redis = Redis::start();
+    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    take(&gate, source("192.0.2.1"));
+    take(&gate, source("2001:db8:1:2::1"));
+    let keys: Vec<String> = redis.ask(&["KEYS", "*"]);
+    let of = |layer: &str| keys.iter().filter(|key| key.starts_with(&format!("frontdesk:{layer}:"))).count();
+    // What was tried at first is gone within milliseconds, or not quite yet.
+    assert_eq!((of("source"), of("network"), of("form"), keys.len() - of("probe")), (2, 2, 1, 5), "{keys:?}");
+    for key in keys.iter().filter(|key| !key.starts_with("frontdesk:probe:")) {
+        assert!(!key.contains("192") && !key.contains("2001") && !key.contains("c0000201"), "{key}");
+        let rest: i64 = redis.ask(&["PTTL", key]);
+        // What they owe for their hour: an eighth of it, an eightieth, and twice an eight hundredth.
+        let expected = match key.split(':').nth(1) {
+            Some("source") => 400_000..=450_001,
+            Some("network") => 15_000..=45_001,
+            _ => 1..=9_001,
+        };
+        assert!(expected.contains(&rest), "{key} {rest}");
+    }
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn limits_that_are_switched_off_ask_nobody() {
+    let redis = Redis::start();
+    let options = Options { enabled: false, ..limits(quota(1, 1), quota(1, 1), quota(1, 1)) };
+    let gate = shared(&redis, &options);
+    assert_eq!(gate.figures(), None);
+    assert_eq!(take(&gate, source("192.0.2.1")).standings, None);
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn three_running_servers_share_a_quota_and_say_how_it_goes() {
+    let mut redis = Redis::start();
+    let url = redis.url();
+    let environment = [
+        ("FRONTDESK_LIMITS__SHARED_URL", url.as_str()),
+        ("FRONTDESK_LIMITS__PER_MINUTE", "100"),
+        ("FRONTDESK_LIMITS__PER_HOUR", "9"),
+    ];
+    let mut desks = [(); 3].map(|()| Desk::with(&example_site(), &environment));
+    desks.iter().for_each(Desk::expect_anything);
+    let body = |n: usize| json!({ "email": format!("ada{n}@example.com") });
+    let statuses: Vec<u16> = (0..18).map(|n| desks[n % 3].post("/api/waitlist", &body(n)).status).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 9, "{statuses:?}");
+    assert!(statuses[9..].iter().all(|status| *status == 429), "{statuses:?}");
+    let looked = desks[2].get("/api/waitlist", &[]);
+    assert!(looked.header("ratelimit").expect("it is told").contains("\"hour\";r=0;"), "{looked:?}");
+    let figure = |desk: &Desk, name: &str| {
+        let text = desk.ops("/metrics").text().to_owned();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")).map(str::to_owned));
+        line.unwrap_or_else(|| panic!("no {name} in {text}"))
+    };
+    for desk in &desks {
+        assert_eq!(figure(desk, "frontdesk_limits_shared"), "1");
+        assert_eq!(figure(desk, "frontdesk_limits_fallbacks_total{reason=\"failed\"}"), "0");
+        let count: u64 = figure(desk, "frontdesk_limits_round_trip_seconds_count").parse().expect("a number");
+        assert!(count >= 6, "{count}");
+    }
+    redis.kill();
+    // Each has let three through, and knows it: six more, if it is alone.
+    let statuses: Vec<u16> = (0..9).map(|n| desks[0].post("/api/waitlist", &body(100 + n)).status).collect();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 429, 429, 429]);
+    assert_eq!(figure(&desks[0], "frontdesk_limits_shared"), "0");
+    redis.restart();
+    until(|| (figure(&desks[0], "frontdesk_limits_shared") == "1").then_some(())).expect("it comes back");
+    let log = until(|| Some(desks[0].log()).filter(|log| log.matches("limits are shared").count() == 2));
+    let log = log.unwrap_or_else(|| desks[0].log());
+    assert_eq!(log.matches("limits are shared").count(), 2, "{log}");
+    assert!(log.contains("limits are this server's own"), "{log}");
+    assert!(!log.contains("sesame"), "{log}");
+    // Connections of its own keep no server from ending.
+    assert_eq!(desks[0].terminate().0, Some(0));
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
+    let redis = Redis::start();
+    let url = redis.url_for("", "wrong");
+    let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__SHARED_URL", &url)]);
+    let warning = "another user or password than `limits.shared_url` has";
+    until(|| desk.log().contains(warning).then_some(())).unwrap_or_else(|| panic!("{}", desk.log()));
+    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "ada@example.com" })).status, 200);
+    desk.expect(1);
+    let doctor = |url: &str| {
+        let output = frontdesk()
+            .arg("doctor")
+            .arg(desk.site())
+            .arg("--data-dir")
+            .arg(desk.data_dir())
+            .env("FRONTDESK_LIMITS__SHARED_URL", url)
+            .output()
+            .expect("it runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let said = doctor(&url);
+    assert!(
+        said.contains("mend  limits.shared_url: 127.0.0.1:") && said.contains("another user or password"),
+        "{said}"
+    );
+    let said = doctor(&redis.url());
+    assert!(said.contains("ok    limits.shared_url: 127.0.0.1:"), "{said}");
+}
+
+/// The script, with the test's clock in the place of the server's.
+struct Script {
+    text: String,
+    connection: redis::Connection,
+}
+
+impl Script {
+    fn of(redis: &Redis) -> Self {
+        let text = SCRIPT.replace("call('TIME')", "{ ARGV[8], ARGV[9] }");
+        assert_ne!(text, SCRIPT);
+        let client = redis::Client::open(redis.url()).expect("an address");
+        Self { text, connection: client.get_connection().expect("it listens") }
+    }
+
+    /// Charges a request.
+    fn at(&mut self, now: Duration, keys: &[String; 3], rule: &Rule) -> Entry {
+        let mut call = redis::cmd("EVAL");
+        call.arg(&self.text).arg(3).arg(keys).arg(1);
+        for quota in rule.quotas().as_flattened() {
+            call.arg(quota);
+        }
+        call.arg(now.as_secs()).arg(now.subsec_micros());
+        let answer: [u32; 6] = call.query(&mut self.connection).expect("it counts");
+        for key in keys {
+            // It would end by the server's own clock.
+            let _: () = redis::cmd("PERSIST").arg(key).query(&mut self.connection).expect("it keeps it");
+        }
+        let [allowed, over, debts @ ..] = answer;
+        let entry = Entry { is_allowed: allowed == 1, over_form_limit: over == 1, debts };
+        assert!(rule.decide(entry).is_some(), "the rule leads there: {entry:?}");
+        entry
+    }
+}
+
+type Take<'a> = &'a dyn Fn(Source, &Form) -> Decision;
+type Look<'a> = &'a dyn Fn(Source) -> Option<Standings>;
+
+/// The same must hold of a server alone and of one that shares its limits.
+fn check(options: &Options, promise: impl Fn(Take<'_>, Look<'_>)) {
+    let alone = Limiter::new(options);
+    promise(&|source, form| alone.take(source, form, Instant::now()), &|source| {
+        alone.look(source, Instant::now())
+    });
+    let redis = Redis::start();
+    let (gate, runtime) = (shared(&redis, options), runtime());
+    promise(&|source, form| runtime.block_on(gate.take(source, form, Instant::now())), &|source| {
+        runtime.block_on(gate.look(source, Instant::now()))
+    });
+    let figures = gate.figures().expect("it is shared");
+    assert_eq!((figures.is_connected, figures.fallbacks), (true, [0; 3]), "Redis has decided everything");
+}
+
+/// A gate that is patient: machines that run tests are busy.
+fn shared(redis: &Redis, limits: &Options) -> Gate {
+    let mut options = gate::Options::parse(&redis.url()).expect("an address");
+    options.patience = Duration::from_millis(500);
+    let gate = Gate::new(limits, Some(&options));
+    if limits.enabled {
+        until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it is there");
+    }
+    gate
+}
+
+fn take(gate: &Gate, source: Source) -> Decision {
+    runtime().block_on(gate.take(source, &CONTACT, Instant::now()))
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+fn is_allowed(decision: Decision) -> bool {
+    matches!(decision.admission, Admission::Allowed { .. })
+}
+
+fn assert_refused(decision: Decision, by: Layer, interval: u64) {
+    let Admission::Refused { by: who, retry_after } = decision.admission else { panic!("{decision:?}") };
+    let interval = Duration::from_secs(interval);
+    assert_eq!(who, by);
+    assert!(retry_after <= interval + Duration::from_millis(1), "{retry_after:?}");
+    assert!(retry_after > interval.saturating_sub(Duration::from_secs(10)), "{retry_after:?}");
+}
+
+/// But for the ticks that one or the other rounds away.
+fn assert_alike(ours: Decision, theirs: Decision) {
+    match (ours.admission, theirs.admission) {
+        (
+            Admission::Refused { by, retry_after },
+            Admission::Refused { by: their_by, retry_after: their_retry_after },
+        ) => {
+            assert_eq!(by, their_by);
+            assert!(
+                retry_after.abs_diff(their_retry_after) < Duration::from_millis(1),
+                "{ours:?} {theirs:?}"
+            );
+        }
+        (ours, theirs) => assert_eq!(ours, theirs),
+    }
+    assert_eq!(remaining(ours.standings), remaining(theirs.standings));
+    let reset = |decision: Decision| decision.standings.expect("it is limited").map(|s| s.reset_seconds);
+    for (ours, theirs) in reset(ours).into_iter().zip(reset(theirs)) {
+        assert!(ours.abs_diff(theirs) <= 1, "{ours} {theirs}");
+    }
+}
+
+fn remaining(standings: Option<Standings>) -> [u32; 4] {
+    standings.expect("it is limited").map(|standing| standing.remaining)
+}
+
+fn limits(source: Quota, network: Quota, form: Quota) -> Options {
+    Options { enabled: true, source, network, form }
+}
+
+fn quota(per_minute: u32, per_hour: u32) -> Quota {
+    Quota { per_minute, per_hour }
+}
+
+fn source(address: &str) -> Source {
+    Source::from(address.parse::<std::net::IpAddr>().expect("an address"))
+}
