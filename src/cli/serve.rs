@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use self::log::Log;
 use self::notify::Notify;
+pub(super) use self::reload::encodings_beside;
 use self::reload::{Reason, Reloader};
 use super::{site, style};
 use crate::config::{Config, Flag};
@@ -60,7 +61,7 @@ fn serve(
     raise_descriptor_limit(&mut config);
     certificate_is_usable(&config)?;
 
-    let encodings = Arc::new(Encodings::new(reload::encodings_beside(&config.store.path)));
+    let encodings = Arc::new(Encodings::new(encodings_beside(&config.store.path)));
     let mut previous = Previous::default();
     let site = on_a_thread_of_its_own(|| load(folder, &config, &mut previous, &encodings, log))?;
     let is_new = !config.store.path.exists();

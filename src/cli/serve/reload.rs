@@ -297,7 +297,7 @@ fn settle(reasons: &Receiver<Reason>) {
 }
 
 /// Where strong encodings are kept.
-pub(super) fn encodings_beside(database: &Path) -> PathBuf {
+pub(in crate::cli) fn encodings_beside(database: &Path) -> PathBuf {
     database.with_file_name("encodings")
 }
 
