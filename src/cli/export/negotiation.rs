@@ -114,7 +114,7 @@ fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> Map {
     map
 }
 
-/// Whether, of weights with spaces between them, this one is less than one further right: the digits that both begin with, and then
+/// Whether, of weights with spaces before them, this one is less than one further right: the digits that both begin with, and then
 /// one that is greater. `group` is the number of the next group in the expression.
 fn less(group: usize) -> String {
     let mut expression = String::from(r"(\d{0,3})(?:");
@@ -151,13 +151,13 @@ pub(super) fn media() -> Vec<Map> {
     named.exactly("", "0");
 
     let mut weighed = Map::new(
-        "$frontdesk_q_html $frontdesk_q_markdown $frontdesk_names_markdown",
+        "$frontdesk_q_html $frontdesk_q_markdown/$frontdesk_names_markdown",
         "$frontdesk_weighed_media",
     );
     weighed.default("html");
     weighed.expression(r"^0000\d* 0000", "$frontdesk_media_of_nothing");
     weighed.expression(&format!("^{}", less(1)), "markdown");
-    weighed.expression(r"^(\d{4})\d* \1\d* 1\z", "markdown");
+    weighed.expression(r"^(\d{4})\d* \1\d*/1\z", "markdown");
 
     // Where no member can be read, the client has said nothing.
     let token = "[!#$%&'*+.^_`|~0-9a-z-]++";

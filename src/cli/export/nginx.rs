@@ -556,6 +556,10 @@ const SERVER_PAGES: &str = "    if ($frontdesk_answer = moved) {
 
 location = /.frontdesk/missing {
     internal;
+    # Asked for from outside, this address leads here as well, past the lines above.
+    if ($frontdesk_answer = nothing) {
+        return 404 $frontdesk_not_acceptable;
+    }
     try_files $frontdesk_name =500;
 }
 
