@@ -229,7 +229,7 @@ pub(super) fn http(layout: &Layout, replicas: &[String], options: &Options) -> S
     maps.extend([has, content_type, cache_control, link]);
     maps.extend(negotiation::encoding());
     maps.push(coded());
-    maps.extend([name, etag, unmodified(), answer()]);
+    maps.extend([name, etag, unmodified(), answer(), said()]);
     maps.extend(headers(layout));
     maps.extend(towards_replicas(options));
 
@@ -321,6 +321,19 @@ fn answer() -> Map {
     map
 }
 
+/// What is said in the end: what was to be, unless nginx has found something itself, and says so on a page of its own.
+fn said() -> Map {
+    let mut map = Map::new("$frontdesk_answer/$status", "$frontdesk_said");
+    map.default("trouble");
+    map.expression("/400$", "ambiguous");
+    map.expression("/405$", "method");
+    map.expression(
+        "^(?:whole/200|missing/404|unmodified/304|moved/308|not_acceptable/406|nothing/404)$",
+        "$frontdesk_answer",
+    );
+    map
+}
+
 /// The value of each header, by what comes of it all. An empty one is not sent.
 fn headers(layout: &Layout) -> Vec<Map> {
     let by_answer = |variable, source: &str| Map::new(source, variable);
@@ -353,33 +366,34 @@ fn headers(layout: &Layout) -> Vec<Map> {
         for (answer, reply) in &spoken {
             map.exactly(answer, &literal(reply.and_then(|reply| reply.header(name)).unwrap_or_default()));
         }
+        map.exactly("trouble", if name == "cache-control" { "no-store" } else { "" });
     };
-    let mut content_type = by_answer("$frontdesk_content_type", "$frontdesk_answer");
+    let mut content_type = by_answer("$frontdesk_content_type", "$frontdesk_said");
     content_type.default("$frontdesk_file_content_type");
     content_type.exactly("unmodified", "");
     of_spoken(&mut content_type, "content-type");
 
-    let mut cache_control = by_answer("$frontdesk_cache_control", "$frontdesk_answer");
+    let mut cache_control = by_answer("$frontdesk_cache_control", "$frontdesk_said");
     cache_control.default("$frontdesk_file_cache_control");
     of_spoken(&mut cache_control, "cache-control");
 
-    let mut link = by_answer("$frontdesk_link", "$frontdesk_answer");
+    let mut link = by_answer("$frontdesk_link", "$frontdesk_said");
     link.default("$frontdesk_file_link");
     of_spoken(&mut link, "link");
     link.lines.retain(|(answer, _)| answer != "\"not_acceptable\"");
     link.exactly("not_acceptable", "$frontdesk_alternates");
 
-    let mut encoding = by_answer("$frontdesk_content_encoding", "$frontdesk_answer");
+    let mut encoding = by_answer("$frontdesk_content_encoding", "$frontdesk_said");
     encoding.default("");
     for answer in ["whole", "missing"] {
         encoding.exactly(answer, "$frontdesk_encoding");
     }
-    let mut etag = by_answer("$frontdesk_sent_etag", "$frontdesk_answer");
+    let mut etag = by_answer("$frontdesk_sent_etag", "$frontdesk_said");
     etag.default("");
     for answer in ["whole", "unmodified"] {
         etag.exactly(answer, "$frontdesk_etag");
     }
-    let mut allow = by_answer("$frontdesk_allow", "$frontdesk_answer");
+    let mut allow = by_answer("$frontdesk_allow", "$frontdesk_said");
     allow.default("");
     allow.exactly("method", layout.read_only.header("allow").unwrap_or_default());
 
@@ -387,11 +401,11 @@ fn headers(layout: &Layout) -> Vec<Map> {
     let mut query = Map::new("$request_uri", "$frontdesk_query");
     query.default("");
     query.expression(r"^[^?]*(\?.*)\z", "$1");
-    let mut location = by_answer("$frontdesk_location", "$frontdesk_answer");
+    let mut location = by_answer("$frontdesk_location", "$frontdesk_said");
     location.default("");
     location.exactly("moved", "$frontdesk_target$frontdesk_query");
 
-    let mut vary = by_answer("$frontdesk_vary", "$frontdesk_answer");
+    let mut vary = by_answer("$frontdesk_vary", "$frontdesk_said");
     vary.default("$frontdesk_file_vary");
     of_spoken(&mut vary, "vary");
     let mut file_vary = by_answer("$frontdesk_file_vary", "$frontdesk_entry:$frontdesk_has");
@@ -406,7 +420,7 @@ fn headers(layout: &Layout) -> Vec<Map> {
         Place::File(stored) => Some(&stored.identity().reply),
         _ => None,
     });
-    let mut policy = by_answer("$frontdesk_resource_policy", "$frontdesk_answer:$frontdesk_entry");
+    let mut policy = by_answer("$frontdesk_resource_policy", "$frontdesk_said:$frontdesk_entry");
     policy.default(&literal(layout.read_only.header(name).unwrap_or_default()));
     let of_file = of_file.and_then(|reply| reply.header(name)).unwrap_or_default();
     policy.expression("^(?:whole|unmodified):f", &literal(of_file));
@@ -476,6 +490,17 @@ location / {{
             "    proxy_set_header Forwarded $frontdesk_forwarded;\n    proxy_set_header X-Forwarded-For \"\";\n"
         }
     };
+    let _ = write!(
+        conf,
+        "
+location = /.frontdesk/method {{
+    internal;
+    return {} {};
+}}
+",
+        layout.read_only.status,
+        quote(&literal(&body(&layout.read_only))),
+    );
     for endpoint in &layout.endpoints {
         let _ = write!(conf, "\nlocation = {endpoint} {{\n{SERVER_FORM}{forwarded}}}\n");
     }
@@ -517,8 +542,10 @@ default_type \"\";
 absolute_redirect off;
 merge_slashes off;
 
-# Statuses of our own, which nobody outside gets to see.
+# What nginx refuses by itself, and statuses of our own, which nobody outside gets to see.
+error_page 400 494 =400 /.frontdesk/refused;
 error_page 404 /.frontdesk/missing;
+error_page 405 /.frontdesk/method;
 error_page 418 =304 /.frontdesk/unmodified;
 error_page 419 =308 /.frontdesk/moved;
 
@@ -572,6 +599,11 @@ location = /.frontdesk/unmodified {
 location = /.frontdesk/moved {
     internal;
     return 200 \"This page is at $frontdesk_target\\n\";
+}
+
+location = /.frontdesk/refused {
+    internal;
+    return 400 \"This request cannot be answered.\\n\";
 }
 ";
 

@@ -104,7 +104,7 @@ struct Difference {
     until: Option<&'static str>,
 }
 
-const DIFFERENCES: [Difference; 7] = [
+const DIFFERENCES: [Difference; 8] = [
     Difference {
         method: "GET",
         target: "/",
@@ -137,17 +137,26 @@ const DIFFERENCES: [Difference; 7] = [
         target: "/",
         headers: &[("If-Match", "\"another\"")],
         frontdesk: (200, "text/html"),
-        nginx: (412, ""),
+        nginx: (412, "text/html"),
         told: "`If-Match`",
         until: None,
     },
     Difference {
         method: "TRACE",
-        target: "/",
+        target: "/nowhere",
         headers: &[],
-        frontdesk: (405, "text/plain"),
-        nginx: (405, ""),
-        told: "`TRACE`",
+        frontdesk: (404, "text/html"),
+        nginx: (405, "text/plain"),
+        told: "`TRACE` for what is missing",
+        until: None,
+    },
+    Difference {
+        method: "GET",
+        target: "/../developers/",
+        headers: &[],
+        frontdesk: (400, "text/plain"),
+        nginx: (400, "text/plain"),
+        told: "a path that nginx itself refuses",
         until: None,
     },
     Difference {
@@ -155,8 +164,8 @@ const DIFFERENCES: [Difference; 7] = [
         target: "/%zz",
         headers: &[],
         frontdesk: (400, "text/plain"),
-        nginx: (400, "text/html"),
-        told: "two hexadecimal digits",
+        nginx: (400, "text/plain"),
+        told: "a path that nginx itself refuses",
         until: None,
     },
     Difference {
@@ -215,7 +224,7 @@ fn nginx_answers_every_url_as_frontdesk_does() {
             "/a//b",
             "/./developers/",
             "/a/../developers/",
-            "/%2e%2e/developers/",
+            "/a/%2e%2e/developers/",
             "/%2E/",
             "/developers%2f",
             "/a%5Cb",
@@ -313,6 +322,8 @@ fn where_nginx_answers_otherwise_is_told() {
         let expected =
             if until.is_some_and(|until| number(until) <= number(&version)) { frontdesk } else { otherwise };
         assert_eq!((found.0, found.1.as_str()), *expected, "{told}");
+        let is_mended = expected == frontdesk && of_nginx.body == of_frontdesk.body;
+        assert_eq!(is_mended, until.is_some_and(|until| number(until) <= number(&version)), "{told}");
     }
 }
 
