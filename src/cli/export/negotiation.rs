@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use super::nginx::Map;
 use crate::pages::negotiate::{self, Encoding, Media};
 
-/// A longer field value, in bytes, is not read: nobody sends one, and expressions take their time.
-pub(super) const LONGEST: usize = 1_000;
+/// A longer field value, in bytes, is not read: nobody sends one, and some that could be made up take a millisecond and more.
+pub(super) const LONGEST: usize = 500;
 
 /// What browsers, tools, agents and readers of feeds send as `Accept`.
 const KNOWN_ACCEPT: [&str; 16] = [
@@ -91,11 +91,11 @@ fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> Map {
     let member = format!("{}{OWS}{name}{}", earlier_members(), parameters());
     let (rest, q) = (after_weight(), format!(";{OWS}q{OWS}={OWS}"));
     // A member with a greater weight further on: the digits that both begin with, one that is greater, and whatever follows.
-    // Which of two digits is the greater one is seen in the ten digits at the end.
+    // Which of two digits is the greater one is seen in the ten digits at the end. Digits that are not there are zeros.
     let further = format!(r"\d*+{OWS}(?:;{})*+,{member}{q}0?+\.", rest_of_parameter());
+    let rest = format!(r"\d*+{rest}");
     let greater = format!(
-        r"(?!(\d{{0,2}})(?:(\d){further}\1(\d){rest_}[^\n]*+\n\d*\2\d*\3|(?!\d){further}\1[1-9]{rest_}))",
-        rest_ = format_args!(r"\d*+{rest}")
+        r"(?!(\d{{0,2}})(?:(\d){further}\1(\d){rest}[^\n]*+\n\d*\2\d*\3|(?!\d){further}\1(?:0?[1-9]){rest}))"
     );
     let mut map = Map::new(&format!("{source}\\n0123456789"), variable);
     map.default(otherwise);
@@ -105,22 +105,22 @@ fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> Map {
         "1000",
     );
     map.expression_of_any_case(
-        &format!(r"^{member}{q}0?+\.{greater}(?=\d{{0,2}}[1-9])(\d{{1,3}}+)\d*+{rest}"),
+        &format!(r"^{member}{q}0?+\.(?=\d{{0,2}}[1-9])(?={rest}){greater}(\d{{1,3}}+)"),
         "0$400",
     );
     // Digits past the third only tell a weight from none.
-    map.expression_of_any_case(&format!(r"^{member}{q}0?+\.000\d*[1-9]\d*+{rest}"), "0001");
+    map.expression_of_any_case(&format!(r"^{member}{q}0?+\.000\d*[1-9]{rest}"), "0001");
     map.expression_of_any_case(&format!(r"^{member}{q}(?:0(?:\.\d*+)?+|\.\d++){rest}"), "0000");
     map
 }
 
 /// Whether, of weights with spaces before them, this one is less than one further right: the digits that both begin with, and then
-/// one that is greater. `group` is the number of the next group in the expression.
-fn less(group: usize) -> String {
+/// one that is greater. The group in it must be the first one.
+fn less() -> String {
     let mut expression = String::from(r"(\d{0,3})(?:");
     for digit in 0..9 {
         let separator = if digit == 0 { "" } else { "|" };
-        let _ = write!(expression, r"{separator}{digit}\d* (?:\d+ )*\{group}[{}-9]", digit + 1);
+        let _ = write!(expression, r"{separator}{digit}\d* (?:\d+ )*\1[{}-9]", digit + 1);
     }
     expression.push(')');
     expression
@@ -156,12 +156,12 @@ pub(super) fn media() -> Vec<Map> {
     );
     weighed.default("html");
     weighed.expression(r"^0000\d* 0000", "$frontdesk_media_of_nothing");
-    weighed.expression(&format!("^{}", less(1)), "markdown");
+    weighed.expression(&format!("^{}", less()), "markdown");
     weighed.expression(r"^(\d{4})\d* \1\d*/1\z", "markdown");
 
     // Where no member can be read, the client has said nothing.
     let token = "[!#$%&'*+.^_`|~0-9a-z-]++";
-    let weighted = format!(
+    let some_weight = format!(
         ";{OWS}q{OWS}={OWS}(?:1(?:\\.0*+)?+|0(?:\\.\\d*+)?+|\\.\\d++){OWS}(?:;{})*+",
         rest_of_parameter()
     );
@@ -169,7 +169,7 @@ pub(super) fn media() -> Vec<Map> {
     readable.default("html");
     readable.expression_of_any_case(
         &format!(
-            r"^{}{OWS}(?!\*/(?!\*[ \t;,\n])){token}/{token}{}(?:{weighted})?+{END}",
+            r"^{}{OWS}(?!\*/(?!\*[ \t;,\n])){token}/{token}{}(?:{some_weight})?+{END}",
             earlier_members(),
             parameters()
         ),
@@ -207,7 +207,7 @@ pub(super) fn encoding() -> Vec<Map> {
         maps.push(map);
         available.push(of_file);
         // The first that nothing further right exceeds. What is further left and as great would have been taken before.
-        chosen_of.push((format!(r"^(?:\d+ ){{{at}}}(?!0000)(?!{})", less(1)), token));
+        chosen_of.push((format!(r"^(?:\d+ ){{{at}}}(?!0000)(?!{})", less()), token));
     }
     let mut weighed =
         Map::new(&format!("{} $frontdesk_q_identity", available.join(" ")), "$frontdesk_weighed_encoding");

@@ -45,9 +45,10 @@ impl Map {
         self.lines.push((quote(&format!("~*{expression}")), value.to_owned()));
     }
 
-    /// The longest text, in bytes.
+    /// The longest text that is no expression, in bytes.
     fn longest(&self) -> usize {
-        self.lines.iter().map(|(text, _)| text.len()).max().unwrap_or_default()
+        let texts = self.lines.iter().filter(|(text, _)| !text.starts_with("\"~"));
+        texts.map(|(text, _)| text.len()).max().unwrap_or_default()
     }
 
     fn write(&self, into: &mut String) {

@@ -129,7 +129,7 @@ const DIFFERENCES: [Difference; 8] = [
         headers: &[("Accept", LONG)],
         frontdesk: (200, "text/markdown"),
         nginx: (200, "text/html"),
-        told: "longer than 1,000 bytes",
+        told: "longer than 500 bytes",
         until: None,
     },
     Difference {
@@ -180,8 +180,8 @@ const DIFFERENCES: [Difference; 8] = [
 ];
 
 const LONG: &str = {
-    const BYTES: [u8; 1_001] = {
-        let mut bytes = [b' '; 1_001];
+    const BYTES: [u8; 501] = {
+        let mut bytes = [b' '; 501];
         let words = b"text/markdown";
         let mut at = 0;
         while at < words.len() {
@@ -189,7 +189,7 @@ const LONG: &str = {
             at += 1;
         }
         bytes[13] = b',';
-        bytes[1_000] = b',';
+        bytes[500] = b',';
         bytes
     };
     match std::str::from_utf8(&BYTES) {
