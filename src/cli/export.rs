@@ -35,8 +35,8 @@ pub(super) struct Wanted {
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
     /// Where nginx finds a desk to hand the forms to, or several; the address that this site is served at if left out
-    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
-    replica: Vec<Address>,
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = replica)]
+    replica: Vec<String>,
     /// Where nginx finds the pages, if the export is copied elsewhere; `public` in the output if left out
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -107,8 +107,11 @@ fn root(wanted: &Wanted, folder: &Folder) -> anyhow::Result<String> {
 
 /// Where the forms go: as nginx names it.
 fn replicas(wanted: &Wanted, config: &Config) -> anyhow::Result<Vec<String>> {
-    let named = if wanted.replica.is_empty() { &config.listen } else { &wanted.replica };
-    named
+    if !wanted.replica.is_empty() {
+        return Ok(wanted.replica.clone());
+    }
+    config
+        .listen
         .iter()
         .map(|address| match address {
             Address::Tcp(address) if address.port() == 0 => {
@@ -122,6 +125,24 @@ fn replicas(wanted: &Wanted, config: &Config) -> anyhow::Result<Vec<String>> {
         .collect()
 }
 
+/// What nginx may be told to ask: an address or a name, with a port, or a socket.
+fn replica(text: &str) -> Result<String, String> {
+    let is_name = |host: &str| {
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
+    };
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    let is_found = match text.parse::<Address>() {
+        Ok(Address::Unix(path)) => path.is_absolute() && !text.contains(char::is_control),
+        Ok(Address::Tcp(address)) => address.port() > 0,
+        Err(_) => text.rsplit_once(':').is_some_and(|(host, port)| is_name(host) && is_port(port)),
+    };
+    if is_found {
+        Ok(text.to_owned())
+    } else {
+        Err("expected an address or a name with a port, such as `192.0.2.1:8080`, or `unix:/PATH`".to_owned())
+    }
+}
+
 /// The name of a file below the export's folder.
 fn public(name: &str) -> String {
     format!("public/{name}")
@@ -130,4 +151,30 @@ fn public(name: &str) -> String {
 /// Whether two paths lead to the same place, or the first into the second.
 fn is_within(path: &Path, folder: &Path) -> bool {
     folder.canonicalize().is_ok_and(|folder| path.starts_with(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_is_named_as_nginx_does() {
+        for (text, expected) in [
+            ("192.0.2.1:8080", true),
+            ("[2001:db8::1]:8080", true),
+            ("desk-1.example.com:8080", true),
+            ("unix:/run/frontdesk/http.sock", true),
+            ("unix:http.sock", false),
+            ("192.0.2.1", false),
+            ("192.0.2.1:0", false),
+            ("desk:0", false),
+            ("desk:99999", false),
+            (":8080", false),
+            ("desk;}:8080", false),
+            ("$host:8080", false),
+            ("", false),
+        ] {
+            assert_eq!(replica(text).is_ok(), expected, "{text}");
+        }
+    }
 }
