@@ -22,12 +22,12 @@ struct Export {
 
 impl Export {
     fn of(site: &Path) -> Self {
-        Self::with(site, &[])
+        Self::with(site, &[], &[])
     }
 
-    fn with(site: &Path, arguments: &[&str]) -> Self {
+    fn with(site: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let (code, said) = export(site, &folder.path().join("out"), arguments);
+        let (code, said) = export(site, &folder.path().join("out"), arguments, environment);
         assert_eq!(code, Some(0), "{said}");
         let text = std::fs::read_to_string(folder.path().join("out/manifest.json")).expect("a manifest");
         Self { folder, manifest: serde_json::from_str(&text).expect("JSON") }
@@ -51,10 +51,15 @@ impl Export {
     }
 }
 
-fn export(site: &Path, output: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+fn export(
+    site: &Path,
+    output: &Path,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> (Option<i32>, String) {
     let mut command = frontdesk();
     command.args(["export", "--site"]).arg(site).arg("--output").arg(output).args(arguments);
-    let output = command.envs(ENVIRONMENT).output().expect("it runs");
+    let output = command.envs(ENVIRONMENT).envs(environment.iter().copied()).output().expect("it runs");
     (output.status.code(), String::from_utf8(output.stderr).expect("text"))
 }
 
@@ -204,7 +209,7 @@ fn the_same_site_gives_the_same_bytes_and_replaces_what_was_there() {
     let site = awkward_site();
     let one = Export::of(site.path());
     let before = files(&one.path());
-    let (code, said) = export(site.path(), &one.path(), &[]);
+    let (code, said) = export(site.path(), &one.path(), &[], &[]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.starts_with("replaced: "), "{said}");
     let after = files(&one.path());
@@ -214,18 +219,18 @@ fn the_same_site_gives_the_same_bytes_and_replaces_what_was_there() {
     assert!(listed.keys().all(|name| before.contains_key(Path::new(name))));
 
     std::fs::remove_file(site.path().join("static/short.txt")).expect("it can be removed");
-    let (code, said) = export(site.path(), &one.path(), &[]);
+    let (code, said) = export(site.path(), &one.path(), &[], &[]);
     assert_eq!(code, Some(0), "{said}");
     assert!(!one.path().join("public/short.txt").exists(), "what is gone is gone");
     let beside = std::fs::read_dir(one.folder.path()).expect("a folder").count();
     assert_eq!(beside, 1, "nothing else is left");
 
     std::fs::write(one.path().join("public/mine.txt"), "mine").expect("it can be written");
-    let (code, said) = export(site.path(), &one.path(), &[]);
+    let (code, said) = export(site.path(), &one.path(), &[], &[]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("`public/mine.txt`") && said.contains("hint: "), "{said}");
     assert!(one.path().join("public/mine.txt").exists());
-    let (code, said) = export(site.path(), &site.path().join("static/out"), &[]);
+    let (code, said) = export(site.path(), &site.path().join("static/out"), &[], &[]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("static/"), "{said}");
 }
