@@ -7,6 +7,7 @@ mod check;
 mod completions;
 mod config;
 mod doctor;
+mod export;
 pub mod inbox;
 mod init;
 mod restore;
@@ -66,6 +67,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write the whole site as static files, with its headers and redirects as rules for nginx, for hosts and for other programs
+    Export(export::Wanted),
     /// Read what was submitted, and decide what becomes of it
     Inbox {
         #[command(subcommand)]
@@ -228,6 +231,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Init { dir } => init::run(&dir),
         Command::Serve { site, overrides, watch } => serve::run(&site, &overrides.flags(), watch),
         Command::Check { site, json } => check::run(&site, json),
+        Command::Export(wanted) => export::run(&wanted),
         Command::Inbox { command, site, data_dir } => {
             inbox::run(&command, &Place { site, data_dir }.database()?)
         }

@@ -30,6 +30,7 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 pub use encodings::Encodings;
+use file::Encoded;
 pub use file::File;
 pub use load::{Loaded, Previous, load};
 pub use theme::built_in as built_in_theme;
@@ -202,7 +203,7 @@ pub struct Site {
 }
 
 impl Site {
-    fn new(base_url: &str, not_found: Page) -> Self {
+    pub(crate) fn new(base_url: &str, not_found: Page) -> Self {
         let base_url = base_url.to_owned();
         Self {
             entries: HashMap::new(),
@@ -222,6 +223,11 @@ impl Site {
     /// What is at a decoded path.
     pub fn get(&self, path: &str) -> Option<&Entry> {
         self.entries.get(path)
+    }
+
+    /// Everything by its decoded path, in no order.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
     /// The page that stands in for what is missing.
@@ -354,11 +360,22 @@ impl Site {
     /// answer is from one file, and so are its bytes and its validator.
     #[must_use]
     pub fn strengthened(&self, kept: &Encodings) -> Self {
+        self.reencoded(|file| kept.read(file.hash))
+    }
+
+    /// The same site with the strong encodings of every file: those that are kept, and the others made now, on all cores. Takes
+    /// minutes for a large site.
+    #[must_use]
+    pub fn strengthened_now(&self, kept: &Encodings) -> Self {
+        self.reencoded(|file| Some(kept.read(file.hash).unwrap_or_else(|| encodings::make(file))))
+    }
+
+    fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
         let weak: Vec<&Arc<File>> =
             self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
         let strong = in_parallel(&weak, |file| {
             let strong = file.unencoded();
-            strong.supply_strong(kept.read(file.hash)?);
+            strong.supply_strong(encoded(file)?);
             Some(Arc::new(strong))
         });
         let stronger: HashMap<*const File, Arc<File>> = weak

@@ -10,6 +10,7 @@ mod answer;
 mod body;
 pub mod client;
 mod connection;
+pub mod describe;
 mod door;
 mod get_page;
 mod http1;

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use self::log::Log;
 use self::notify::Notify;
+pub(super) use self::reload::encodings;
 use self::reload::{Reason, Reloader};
 use super::{site, style};
 use crate::config::{Config, Flag};

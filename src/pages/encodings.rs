@@ -78,17 +78,8 @@ impl Encodings {
                 is_new |= bytes.len() <= LONGEST;
                 continue;
             }
-            let encoded = if bytes.len() > LONGEST {
-                file.compress();
-                Encoding::PREFERENCE
-                    .map(|encoding| file.has(encoding).then(|| file.body(encoding).bytes.clone()))
-            } else {
-                is_new = true;
-                Encoding::PREFERENCE.map(|encoding| {
-                    let encoded = encode(encoding, bytes, Effort::Strong)?;
-                    (encoded.len() < bytes.len()).then(|| encoded.into())
-                })
-            };
+            is_new |= bytes.len() <= LONGEST;
+            let encoded = make(file);
             self.write(file.hash, &encoded)?;
         }
         self.sweep(&files.iter().map(|file| file.hash.to_hex().to_string()).collect())?;
@@ -138,6 +129,20 @@ impl Encodings {
         }
         Ok(())
     }
+}
+
+/// The strongest encodings that are worth their time.
+pub(super) fn make(file: &File) -> Encoded {
+    let bytes = &file.identity().bytes;
+    if bytes.len() > LONGEST {
+        file.compress();
+        return Encoding::PREFERENCE
+            .map(|encoding| file.has(encoding).then(|| file.body(encoding).bytes.clone()));
+    }
+    Encoding::PREFERENCE.map(|encoding| {
+        let encoded = encode(encoding, bytes, Effort::Strong)?;
+        (encoded.len() < bytes.len()).then(|| encoded.into())
+    })
 }
 
 /// What a file holds: the beginning, the content's hash, each encoding behind its length, and a hash of all that.

@@ -199,14 +199,20 @@ impl Asked for HeaderMap {
 pub(super) fn answer(site: &Site, path: &str, head: &Parts) -> (Answer, Seen) {
     let is_read = head.method == Method::GET || head.method == Method::HEAD;
     let (choice, seen) = choose(site, path, is_read, &head.headers);
-    let answer = match choice {
-        Choice::Send(sent) => sent.answer(),
-        Choice::NothingAtAll => nothing_at_all(),
-        Choice::NotAcceptable(page) => not_acceptable(site, page),
-        Choice::Elsewhere(to) => redirect(to, head.uri.query()),
-        Choice::ReadOnly => method_not_allowed("GET, HEAD"),
-    };
-    (answer, seen)
+    (choice.into_answer(site, head.uri.query()), seen)
+}
+
+impl Choice<'_> {
+    /// What is answered, to a request with this query.
+    pub(super) fn into_answer(self, site: &Site, query: Option<&str>) -> Answer {
+        match self {
+            Self::Send(sent) => sent.answer(),
+            Self::NothingAtAll => nothing_at_all(),
+            Self::NotAcceptable(page) => not_acceptable(site, page),
+            Self::Elsewhere(to) => redirect(to, query),
+            Self::ReadOnly => method_not_allowed("GET, HEAD"),
+        }
+    }
 }
 
 fn class(entry: Option<&Entry>) -> Class {

@@ -88,6 +88,11 @@ impl Hsts {
         Self(HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
     }
 
+    /// The header's value as text.
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+
     /// The header's value.
     pub(super) fn value(&self) -> HeaderValue {
         self.0.clone()

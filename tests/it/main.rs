@@ -9,6 +9,7 @@ mod cli;
 mod connections;
 mod corpus;
 mod durability;
+mod export;
 mod faults;
 mod forms;
 mod hostile;

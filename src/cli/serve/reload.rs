@@ -302,7 +302,7 @@ fn settle(reasons: &Receiver<Reason>) {
 const ENCODINGS: &str = "encodings";
 
 /// Where strong encodings are kept: beside the inbox, where that is a file.
-pub(super) fn encodings(config: &Config) -> PathBuf {
+pub(in crate::cli) fn encodings(config: &Config) -> PathBuf {
     match config.store.place.file() {
         Some(file) => file.with_file_name(ENCODINGS),
         None => config.data_dir.join(ENCODINGS),

@@ -1,0 +1,238 @@
+//! Negotiation in nginx's own terms: `map` blocks that choose as [`negotiate`] does, quality values included.
+//!
+//! nginx can look for regular expressions, and take what they capture; it cannot count. So each weight becomes four digits or more
+//! (`1000`, `0500`), of which two can be compared by their first digit that differs. A field value that real clients send is found
+//! in a table first, which is quicker.
+
+use std::fmt::Write as _;
+
+use super::nginx::Map;
+use crate::pages::negotiate::{self, Encoding, Media};
+
+/// A longer field value, in bytes, is not read: nobody sends one, and some that could be made up take a millisecond and more.
+pub(super) const LONGEST: usize = 500;
+
+/// What browsers, tools, agents and readers of feeds send as `Accept`.
+const KNOWN_ACCEPT: [&str; 16] = [
+    "*/*",
+    "text/html",
+    "text/markdown",
+    "text/html, */*",
+    "text/markdown, text/html, */*",
+    "text/markdown, text/html",
+    "text/markdown, */*",
+    "text/markdown, text/plain;q=0.9, */*;q=0.8",
+    "text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1",
+    "text/markdown, text/plain;q=0.9, application/json;q=0.9, text/html;q=0.8, application/pdf;q=0.7, video/*;q=0.7, */*;q=0.5",
+    "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8",
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8",
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7",
+    "application/rss+xml",
+];
+
+/// And as `Accept-Encoding`.
+const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
+    "",
+    "gzip, deflate, br, zstd",
+    "gzip, deflate, br",
+    "gzip, br",
+    "gzip, deflate",
+    "gzip",
+    "br",
+    "zstd",
+    "identity",
+];
+
+/// The letters of the encodings that a file has, in the order of preference.
+const LETTERS: [(Encoding, char); 3] =
+    [(Encoding::Brotli, 'b'), (Encoding::Zstd, 'z'), (Encoding::Gzip, 'g')];
+
+/// Which encodings a file has, as the maps below read it.
+pub(super) fn letters(encodings: impl Iterator<Item = Encoding>) -> String {
+    let has: Vec<Encoding> = encodings.collect();
+    LETTERS.iter().filter(|(encoding, _)| has.contains(encoding)).map(|(_, letter)| letter).collect()
+}
+
+/// What stands between quotes (RFC 9110 §5.6.4).
+const QUOTED: &str = r#""(?:[^"\\\n]|\\.)*+""#;
+/// White space around members.
+const OWS: &str = r"[ \t]*+";
+/// Where a member ends.
+const END: &str = r"(?=[,\n])";
+
+/// The rest of a member, and of a parameter: up to the next comma, or semicolon, that is not between quotes.
+fn rest_of_member() -> String {
+    format!(r#"(?:[^",\n]++|{QUOTED})*+"#)
+}
+
+fn rest_of_parameter() -> String {
+    format!(r#"(?:[^",;\n]++|{QUOTED})*+"#)
+}
+
+/// Members that are not looked at, as few as may be.
+fn earlier_members() -> String {
+    format!("(?:{},)*?", rest_of_member())
+}
+
+/// Parameters before the weight.
+fn parameters() -> String {
+    format!(r"{OWS}(?:;(?!{OWS}q{OWS}=){})*+", rest_of_parameter())
+}
+
+/// What may follow the weight: parameters that mean nothing.
+fn after_weight() -> String {
+    format!("{OWS}(?:;{})*+{END}", rest_of_parameter())
+}
+
+/// A map from a field value, with ten digits below it, to the greatest weight that a member `name` has in it.
+fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> Map {
+    let member = format!("{}{OWS}{name}{}", earlier_members(), parameters());
+    let (rest, q) = (after_weight(), format!(";{OWS}q{OWS}={OWS}"));
+    // A member with a greater weight further on: the digits that both begin with, one that is greater, and whatever follows.
+    // Which of two digits is the greater one is seen in the ten digits at the end. Digits that are not there are zeros.
+    let further = format!(r"\d*+{OWS}(?:;{})*+,{member}{q}0?+\.", rest_of_parameter());
+    let rest = format!(r"\d*+{rest}");
+    let greater = format!(
+        r"(?!(\d{{0,2}})(?:(\d){further}\1(\d){rest}[^\n]*+\n\d*\2\d*\3|(?!\d){further}\1(?:0?[1-9]){rest}))"
+    );
+    let mut map = Map::new(&format!("{source}\\n0123456789"), variable);
+    map.default(otherwise);
+    // No weight is the greatest one.
+    map.expression_of_any_case(
+        &format!(r"^{member}(?:{q}1(?:\.0*+)?+{OWS}(?:;{})*+)?+{END}", rest_of_parameter()),
+        "1000",
+    );
+    map.expression_of_any_case(
+        &format!(r"^{member}{q}0?+\.(?=\d{{0,2}}[1-9])(?={rest}){greater}(\d{{1,3}}+)"),
+        "0$400",
+    );
+    // Digits past the third only tell a weight from none.
+    map.expression_of_any_case(&format!(r"^{member}{q}0?+\.000\d*[1-9]{rest}"), "0001");
+    map.expression_of_any_case(&format!(r"^{member}{q}(?:0(?:\.\d*+)?+|\.\d++){rest}"), "0000");
+    map
+}
+
+/// Whether, of weights with spaces before them, this one is less than one further right: the digits that both begin with, and then
+/// one that is greater. The group in it must be the first one.
+fn less() -> String {
+    let mut expression = String::from(r"(\d{0,3})(?:");
+    for digit in 0..9 {
+        let separator = if digit == 0 { "" } else { "|" };
+        let _ = write!(expression, r"{separator}{digit}\d* (?:\d+ )*\1[{}-9]", digit + 1);
+    }
+    expression.push(')');
+    expression
+}
+
+/// The chosen representation as `$frontdesk_media`: `html`, `markdown` or `none`.
+pub(super) fn media() -> Vec<Map> {
+    let name_of = |media| match media {
+        Some(Media::Html) => "html",
+        Some(Media::Markdown) => "markdown",
+        None => "none",
+    };
+    let mut media = Map::new("$http_accept", "$frontdesk_media");
+    media.default("$frontdesk_weighed_media");
+    media.exactly("", name_of(negotiate::choose([])));
+    for known in KNOWN_ACCEPT {
+        media.exactly(known, name_of(negotiate::choose([known.as_bytes()])));
+    }
+    media.expression(&format!("^.{{{}}}", LONGEST + 1), "html");
+    media.expression(&unclosed(), "html");
+
+    let accept = "$http_accept";
+    let mut markdown = Map::new("$frontdesk_q_of_markdown", "$frontdesk_q_markdown");
+    markdown.default("$frontdesk_q_of_markdown");
+    markdown.exactly("", "$frontdesk_q_text");
+    let mut named = Map::new("$frontdesk_q_of_markdown", "$frontdesk_names_markdown");
+    named.default("1");
+    named.exactly("", "0");
+
+    let mut weighed = Map::new(
+        "$frontdesk_q_html $frontdesk_q_markdown/$frontdesk_names_markdown",
+        "$frontdesk_weighed_media",
+    );
+    weighed.default("html");
+    weighed.expression(r"^0000\d* 0000", "$frontdesk_media_of_nothing");
+    weighed.expression(&format!("^{}", less()), "markdown");
+    weighed.expression(r"^(\d{4})\d* \1\d*/1\z", "markdown");
+
+    // Where no member can be read, the client has said nothing.
+    let token = "[!#$%&'*+.^_`|~0-9a-z-]++";
+    let some_weight = format!(
+        ";{OWS}q{OWS}={OWS}(?:1(?:\\.0*+)?+|0(?:\\.\\d*+)?+|\\.\\d++){OWS}(?:;{})*+",
+        rest_of_parameter()
+    );
+    let mut readable = Map::new("$http_accept\\n0123456789", "$frontdesk_media_of_nothing");
+    readable.default("html");
+    readable.expression_of_any_case(
+        &format!(
+            r"^{}{OWS}(?!\*/(?!\*[ \t;,\n])){token}/{token}{}(?:{some_weight})?+{END}",
+            earlier_members(),
+            parameters()
+        ),
+        "none",
+    );
+    vec![
+        weight(accept, "$frontdesk_q_any", r"\*/\*", "0000"),
+        weight(accept, "$frontdesk_q_text", r"text/\*", "$frontdesk_q_any"),
+        weight(accept, "$frontdesk_q_html", "text/html", "$frontdesk_q_text"),
+        weight(accept, "$frontdesk_q_of_markdown", "text/markdown", ""),
+        markdown,
+        named,
+        readable,
+        weighed,
+        media,
+    ]
+}
+
+/// The chosen encoding of those whose letters `$frontdesk_has` holds, as `$frontdesk_encoding`: `br`, `zstd`, `gzip` or nothing.
+pub(super) fn encoding() -> Vec<Map> {
+    let source = "$http_accept_encoding";
+    let mut maps = vec![
+        weight(source, "$frontdesk_q_other", r"\*", "0000"),
+        weight(source, "$frontdesk_q_identity", "identity", "0000"),
+    ];
+    let (mut available, mut chosen_of) = (Vec::new(), Vec::new());
+    for (at, (encoding, letter)) in LETTERS.into_iter().enumerate() {
+        let token = encoding.token().unwrap_or_default();
+        let name = if encoding == Encoding::Gzip { "(?:x-)?gzip" } else { token };
+        let (said, of_file) = (format!("$frontdesk_q_of_{token}"), format!("$frontdesk_q_{token}"));
+        maps.push(weight(source, &said, name, "$frontdesk_q_other"));
+        let mut map = Map::new(&format!("$frontdesk_has {said}"), &of_file);
+        map.default("0000");
+        map.expression(&format!(r"^[a-z]*{letter}[a-z]* (\d{{4}})"), "$1");
+        maps.push(map);
+        available.push(of_file);
+        // The first that nothing further right exceeds. What is further left and as great would have been taken before.
+        chosen_of.push((format!(r"^(?:\d+ ){{{at}}}(?!0000)(?!{})", less()), token));
+    }
+    let mut weighed =
+        Map::new(&format!("{} $frontdesk_q_identity", available.join(" ")), "$frontdesk_weighed_encoding");
+    weighed.default("");
+    for (expression, token) in chosen_of {
+        weighed.expression(&expression, token);
+    }
+    maps.push(weighed);
+
+    let all = letters(Encoding::PREFERENCE.into_iter());
+    let mut encoding = Map::new(&format!("$frontdesk_has:{source}"), "$frontdesk_encoding");
+    encoding.default("$frontdesk_weighed_encoding");
+    for known in KNOWN_ACCEPT_ENCODING {
+        let chosen = negotiate::choose_encoding([known.as_bytes()], |_| true);
+        encoding.exactly(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
+    }
+    // There is nothing to choose.
+    encoding.expression("^:", "");
+    encoding.expression(&format!("^[^:]*:.{{{}}}", LONGEST + 1), "");
+    encoding.expression(&format!("^[^:]*:{}", &unclosed()[1..]), "");
+    maps.push(encoding);
+    maps
+}
+
+/// A field value with a quote that is never closed, which quotes nothing.
+fn unclosed() -> String {
+    format!(r#"^(?!(?:[^"]++|{QUOTED})*+\z)"#)
+}

@@ -1,0 +1,280 @@
+//! `frontdesk export`: the files, what is said of them, and whether nginx answers by it as frontdesk itself does.
+
+mod nginx;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Answer, Desk, example_site, frontdesk};
+
+/// What export and server must have in common: resources say whether there are limits, and where the site is.
+const ENVIRONMENT: [(&str, &str); 2] =
+    [("FRONTDESK_BASE_URL", "https://www.example.com"), ("FRONTDESK_LIMITS__ENABLED", "false")];
+
+/// An export of a site, in a folder that goes away with it.
+struct Export {
+    folder: tempfile::TempDir,
+    manifest: Value,
+}
+
+impl Export {
+    fn of(site: &Path) -> Self {
+        Self::with(site, &[], &[])
+    }
+
+    fn with(site: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (code, said) = export(site, &folder.path().join("out"), arguments, environment);
+        assert_eq!(code, Some(0), "{said}");
+        let text = std::fs::read_to_string(folder.path().join("out/manifest.json")).expect("a manifest");
+        Self { folder, manifest: serde_json::from_str(&text).expect("JSON") }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    /// Percent-encoded, with what is said of each.
+    fn urls(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let urls = self.manifest["urls"].as_object().expect("an object");
+        urls.iter().map(|(path, url)| (path.as_str(), url))
+    }
+
+    /// What the manifest has of one encoding of a representation.
+    fn body(&self, of: &Value) -> Vec<u8> {
+        let body = std::fs::read(self.path().join(of["file"].as_str().expect("a name"))).expect("a file");
+        assert_eq!(body.len() as u64, of["bytes"], "{of}");
+        body
+    }
+}
+
+fn export(
+    site: &Path,
+    output: &Path,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> (Option<i32>, String) {
+    let mut command = frontdesk();
+    command.args(["export", "--site"]).arg(site).arg("--output").arg(output).args(arguments);
+    let output = command.envs(ENVIRONMENT).envs(environment.iter().copied()).output().expect("it runs");
+    (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+}
+
+/// Serves the site as it was exported, once it has its strongest encodings.
+fn desk(site: &Path, export: &Export) -> Desk {
+    let desk = Desk::with(site, &ENVIRONMENT);
+    let strongest = export.manifest["urls"]["/"]["representations"][0]["encodings"][0]["etag"].clone();
+    let began = Instant::now();
+    while desk.get("/", &[("Accept-Encoding", "br")]).header("etag") != strongest.as_str() {
+        assert!(began.elapsed() < Duration::from_mins(2), "it never has its strongest encodings");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    desk
+}
+
+/// A small site with what is awkward: names that differ in case, that mean something to servers, and that no file can have.
+fn awkward_site() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let written = frontdesk().arg("init").arg(folder.path()).output().expect("it runs");
+    assert!(written.status.success());
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("it can be created");
+        std::fs::write(file, text).expect("it can be written");
+    };
+    let long = "A line that repeats itself.\n".repeat(40);
+    for (name, text) in [
+        ("static/README", "upper case"),
+        ("static/readme", "lower case"),
+        ("static/Only-Upper.TXT", "one of its kind"),
+        ("static/cost$1.txt", "a dollar"),
+        ("static/$uri", "a variable's name"),
+        ("static/a b\"c'd;{}.txt", "quotes"),
+        ("static/star*.txt", "a star"),
+        ("static/~tilde", "a tilde"),
+        ("static/größe.txt", &long),
+        ("static/data.csv", &long),
+        ("static/data.csv.gz", "not the encoding of data.csv"),
+        ("static/404.html", "not what stands in for what is missing"),
+        ("static/_headers", "a host's"),
+        ("static/short.txt", "short"),
+        ("static/empty.txt", ""),
+        ("static/folder/index.html", "<!doctype html><title>Prebuilt</title>"),
+        (
+            "pages/$price.md",
+            "---\ntitle: Price\ndescription: P.\naliases: [\"/old price\", \"/Former/\"]\n---\n\nA text.\n",
+        ),
+        ("pages/UPPER.md", "---\ntitle: Upper\ndescription: U.\n---\n\nA text.\n"),
+    ] {
+        write(name, text);
+    }
+    folder
+}
+
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).expect("a folder").flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else {
+                let name = entry.path().strip_prefix(folder).expect("it is below").to_owned();
+                found.insert(name, std::fs::read(entry.path()).expect("it can be read"));
+            }
+        }
+    }
+    found
+}
+
+/// What an answer says, without what is said of the connection and the time.
+fn said(answer: &Answer) -> Vec<(&str, &str)> {
+    let of_the_answer = |name: &str| !["date", "server", "connection", "content-length"].contains(&name);
+    let mut said: Vec<(&str, &str)> = answer
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .filter(|(name, _)| of_the_answer(name))
+        .collect();
+    said.sort_unstable();
+    said
+}
+
+#[test]
+fn the_manifest_says_what_the_server_answers() {
+    let site = awkward_site();
+    for site in [example_site().as_path(), site.path()] {
+        let export = Export::of(site);
+        let desk = desk(site, &export);
+        let mut connection = desk.connect();
+        let mut ask = |path: &str, media: &str, encoding: &str| {
+            let headers = [("Accept", media), ("Accept-Encoding", encoding)];
+            connection.request("GET", path, &headers, b"").expect("an answer")
+        };
+        let common = export.manifest["headers"].as_object().expect("an object");
+        let check = |path: &str,
+                     answer: &Answer,
+                     url: &Value,
+                     spoken: &Value,
+                     etag: &Value,
+                     encoding: Option<&str>| {
+            assert_eq!(u64::from(answer.status), url["status"], "{path}");
+            let own = spoken["headers"].as_object().expect("an object");
+            let mut expected: Vec<(&str, &str)> = common
+                .iter()
+                .chain(own)
+                .map(|(name, value)| (name.as_str(), value.as_str().expect("text")))
+                .collect();
+            expected.extend(etag.as_str().map(|etag| ("etag", etag)));
+            expected.extend(encoding.map(|encoding| ("content-encoding", encoding)));
+            expected.extend(url["location"].as_str().map(|to| ("location", to)));
+            expected.sort_unstable();
+            assert_eq!(said(answer), expected, "{path} {encoding:?}");
+        };
+        let missing = [("/nowhere/", &export.manifest["missing"])];
+        let mut count = 0;
+        for (path, url) in export.urls().chain(missing) {
+            for representation in url["representations"].as_array().into_iter().flatten() {
+                let media = representation["media_type"].as_str().expect("text");
+                let answer = ask(path, media, "identity");
+                check(path, &answer, url, representation, &representation["etag"], None);
+                assert_eq!(answer.body, export.body(representation), "{path}");
+                for encoded in representation["encodings"].as_array().expect("a list") {
+                    let encoding = encoded["encoding"].as_str().expect("text");
+                    let answer = ask(path, media, encoding);
+                    check(path, &answer, url, representation, &encoded["etag"], Some(encoding));
+                    assert_eq!(answer.body, export.body(encoded), "{path} {encoding}");
+                    count += 1;
+                }
+            }
+            let spoken = if url["negotiated"] == true { &url["not_acceptable"] } else { url };
+            if let Some(body) = spoken["body"].as_str() {
+                let answer = ask(path, "image/png", "identity");
+                check(path, &answer, spoken, spoken, &Value::Null, None);
+                assert_eq!(answer.text(), body, "{path}");
+            }
+        }
+        assert!(count > 60, "{count} encodings");
+        let answer = desk.request("DELETE", "/", &[], b"");
+        let other = &export.manifest["other_methods"];
+        check("DELETE", &answer, other, other, &Value::Null, None);
+    }
+}
+
+#[test]
+fn the_same_site_gives_the_same_bytes_and_replaces_what_was_there() {
+    let site = awkward_site();
+    let one = Export::of(site.path());
+    let before = files(&one.path());
+    let (code, said) = export(site.path(), &one.path(), &[], &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("replaced: "), "{said}");
+    let after = files(&one.path());
+    assert!(before.len() > 100 && before == after, "an export of the same site is the same");
+    let listed = one.manifest["files"].as_object().expect("an object");
+    assert_eq!(listed.len() + 1, before.len(), "everything but the manifest is listed");
+    assert!(listed.keys().all(|name| before.contains_key(Path::new(name))));
+
+    std::fs::remove_file(site.path().join("static/short.txt")).expect("it can be removed");
+    let (code, said) = export(site.path(), &one.path(), &[], &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!one.path().join("public/short.txt").exists(), "what is gone is gone");
+    let beside = std::fs::read_dir(one.folder.path()).expect("a folder").count();
+    assert_eq!(beside, 1, "nothing else is left");
+
+    std::fs::write(one.path().join("public/mine.txt"), "mine").expect("it can be written");
+    let (code, said) = export(site.path(), &one.path(), &[], &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("`public/mine.txt`") && said.contains("hint: "), "{said}");
+    assert!(one.path().join("public/mine.txt").exists());
+    let (code, said) = export(site.path(), &site.path().join("static/out"), &[], &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("static/"), "{said}");
+}
+
+#[test]
+fn an_export_without_an_address_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = frontdesk()
+        .args(["export", "--site"])
+        .arg(example_site())
+        .arg("--output")
+        .arg(folder.path())
+        .output();
+    let output = output.expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("`base_url` is not set") && said.contains("hint: "), "{said}");
+}
+
+#[test]
+fn hosts_are_told_each_header_once_and_each_redirect() {
+    let site = awkward_site();
+    let export = Export::of(site.path());
+    let read = |name: &str| std::fs::read_to_string(export.path().join("public").join(name)).expect("a file");
+    let (headers, redirects) = (read("_headers"), read("_redirects"));
+    let rules: Vec<&str> = headers.split("\n\n").collect();
+    let (common, own) = rules.split_first().expect("a rule");
+    let names = |rule: &str| -> Vec<String> {
+        rule.lines()
+            .filter_map(|line| line.strip_prefix("  ")?.split_once(": "))
+            .map(|(name, _)| name.to_owned())
+            .collect()
+    };
+    let common = names(common);
+    assert!(common.contains(&"content-security-policy".to_owned()), "{common:?}");
+    let moved = export.urls().filter(|(_, url)| url["status"] == 308).count();
+    assert_eq!((own.len() + moved, moved > 5), (export.urls().count(), true));
+    for rule in own {
+        let names = names(rule);
+        assert!(names.contains(&"content-type".to_owned()) && !names.contains(&"etag".to_owned()), "{rule}");
+        assert!(names.iter().all(|name| !common.contains(name)), "{rule}");
+    }
+    assert!(headers.contains("\n/star%2A.txt\n"), "a star would match anything");
+    let lines: Vec<&str> = redirects.lines().skip(1).collect();
+    assert_eq!(lines.len(), moved);
+    assert!(lines.contains(&"/old%20price /$price/ 308"), "{lines:?}");
+}

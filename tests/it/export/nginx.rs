@@ -1,0 +1,578 @@
+//! nginx with the configuration that was written, beside frontdesk: the same questions, the same answers.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{Export, awkward_site, desk, said};
+use crate::support::{Answer, Connection, Desk, example_site};
+
+/// As an operator would write it, but for the folders, and for one worker in the foreground.
+const CONFIGURATION: &str = "
+daemon off;
+worker_processes 1;
+pid FOLDER/pid;
+error_log FOLDER/error.log info;
+events { worker_connections 512; }
+http {
+    access_log off;
+    client_body_temp_path FOLDER/body;
+    proxy_temp_path FOLDER/proxy;
+    fastcgi_temp_path FOLDER/fastcgi;
+    uwsgi_temp_path FOLDER/uwsgi;
+    scgi_temp_path FOLDER/scgi;
+    include EXPORT/nginx/http.conf;
+    server {
+        listen HERE;
+        include EXPORT/nginx/server.conf;
+    }
+}
+";
+
+/// What clients send as `Accept`; the first ones are those that are known.
+const ACCEPT: [&str; 34] = [
+    "",
+    "*/*",
+    "text/markdown, text/html, */*",
+    "text/markdown, text/plain;q=0.9, */*;q=0.8",
+    "text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1",
+    "text/markdown, text/plain;q=0.9, application/json;q=0.9, text/html;q=0.8, application/pdf;q=0.7, video/*;q=0.7, */*;q=0.5",
+    "text/html, */*",
+    "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7",
+    "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
+    "application/rss+xml",
+    "application/rss+xml, application/xml;q=0.9, */*;q=0.1",
+    "TEXT/Markdown",
+    "text/markdown; charset=utf-8",
+    "text/markdown;variant=GFM;q=0.4, text/html;q=0.39",
+    "text/html;q=0.1, text/*;q=0.9",
+    "text/*;q=0.1, */*;q=0.9",
+    "text/markdown;q=0, */*",
+    "text/html;q=0, text/markdown;q=0",
+    "text/*;q=0, */*",
+    "*/*;q=0",
+    "*/*;q=0, text/markdown;q=0.0001",
+    "text/html;q=0.2, text/html;q=0.9, text/markdown;q=0.5",
+    "text/markdown;q=0.25, text/html;q=0.3, text/markdown;q=0.251, text/markdown;q=0.3",
+    "text/html;x=\"a,text/markdown;q=1\";q=0.1, text/markdown;q=0.05",
+    "text/html;x=\"\\\",text/markdown\", */*;q=0",
+    "text/markdown;q=x, text/html",
+    "text/markdown;q=1.001",
+    "text/markdown;q=x",
+    "*/markdown",
+    ",, ,text/markdown ,",
+    "text/markdown\t;\tq\t=\t0.5\t,\ttext/html;q=0.4",
+    "text /markdown",
+    "image/*, application/json;q=0.5",
+];
+
+/// And as `Accept-Encoding`.
+const ACCEPT_ENCODING: [&str; 16] = [
+    "",
+    "gzip, deflate, br, zstd",
+    "gzip, deflate, br",
+    "gzip, deflate",
+    "identity",
+    "GZIP;q=0.5, br;q=0.25",
+    "x-gzip",
+    "*",
+    "*;q=0.5, br;q=0",
+    "br;q=0.5, identity",
+    "identity;q=0.5, gzip;q=0.5",
+    "gzip;q=0, zstd;q=0.001, br;q=0.0001",
+    "zstd, br;q=0.9",
+    "identity;q=0",
+    "br;q=x, gzip;q=2",
+    "deflate, sdch",
+];
+
+/// Where plain nginx answers otherwise: the request, what frontdesk answers, what nginx does, and how `docs/export.md` has it.
+struct Difference {
+    method: &'static str,
+    target: &'static str,
+    headers: &'static [(&'static str, &'static str)],
+    /// Status and media type.
+    frontdesk: (u16, &'static str),
+    nginx: (u16, &'static str),
+    /// What the line in the document says.
+    told: &'static str,
+    /// nginx from this version on does as frontdesk does.
+    until: Option<&'static str>,
+}
+
+const DIFFERENCES: [Difference; 8] = [
+    Difference {
+        method: "GET",
+        target: "/",
+        headers: &[("Accept", "text/html;q=0.5"), ("Accept", "text/markdown")],
+        frontdesk: (200, "text/markdown"),
+        nginx: (200, "text/html"),
+        told: "several `Accept` lines",
+        until: Some("1.23"),
+    },
+    Difference {
+        method: "GET",
+        target: "/",
+        headers: &[("Accept", "text/markdown, text/html;x=\"")],
+        frontdesk: (200, "text/markdown"),
+        nginx: (200, "text/html"),
+        told: "a quote that is never closed",
+        until: None,
+    },
+    Difference {
+        method: "GET",
+        target: "/",
+        headers: &[("Accept", LONG)],
+        frontdesk: (200, "text/markdown"),
+        nginx: (200, "text/html"),
+        told: "longer than 500 bytes",
+        until: None,
+    },
+    Difference {
+        method: "GET",
+        target: "/",
+        headers: &[("If-Match", "\"another\"")],
+        frontdesk: (200, "text/html"),
+        nginx: (412, "text/html"),
+        told: "`If-Match`",
+        until: None,
+    },
+    Difference {
+        method: "TRACE",
+        target: "/nowhere",
+        headers: &[],
+        frontdesk: (404, "text/html"),
+        nginx: (405, "text/plain"),
+        told: "`TRACE` for what is missing",
+        until: None,
+    },
+    Difference {
+        method: "GET",
+        target: "/../developers/",
+        headers: &[],
+        frontdesk: (400, "text/plain"),
+        nginx: (400, "text/plain"),
+        told: "a path that nginx itself refuses",
+        until: None,
+    },
+    Difference {
+        method: "GET",
+        target: "/%zz",
+        headers: &[],
+        frontdesk: (400, "text/plain"),
+        nginx: (400, "text/plain"),
+        told: "a path that nginx itself refuses",
+        until: None,
+    },
+    Difference {
+        method: "GET",
+        target: "/%ff",
+        headers: &[],
+        frontdesk: (400, "text/plain"),
+        nginx: (404, "text/html"),
+        told: "not UTF-8",
+        until: None,
+    },
+];
+
+const LONG: &str = {
+    const BYTES: [u8; 501] = {
+        let mut bytes = [b' '; 501];
+        let words = b"text/markdown";
+        let mut at = 0;
+        while at < words.len() {
+            bytes[at] = words[at];
+            at += 1;
+        }
+        bytes[13] = b',';
+        bytes[500] = b',';
+        bytes
+    };
+    match std::str::from_utf8(&BYTES) {
+        Ok(text) => text,
+        Err(_) => panic!("it is text"),
+    }
+};
+
+#[test]
+#[ignore = "needs nginx: scripts/test door"]
+fn nginx_answers_every_url_as_frontdesk_does() {
+    let site = awkward_site();
+    for site in [example_site().as_path(), site.path()] {
+        let export = Export::of(site);
+        let desk = desk(site, &export);
+        let nginx = Nginx::start(&export.path());
+        let elsewhere = [
+            "/nowhere",
+            "/nowhere/",
+            "/DEVELOPERS/",
+            "/Readme",
+            "/developers/index",
+            "/404",
+            "/404.md",
+            "/index",
+            "/.frontdesk/missing",
+            "/_headers",
+            "/_redirects",
+            "/manifest.json",
+            "/index.html.br",
+            "/frontdesk-files/",
+            "/a//b",
+            "/./developers/",
+            "/a/../developers/",
+            "/a/%2e%2e/developers/",
+            "/%2E/",
+            "/developers%2f",
+            "/a%5Cb",
+            "/a%0a",
+            "/%7f",
+            "/%C2%85",
+            "/%64evelopers/",
+            "/developers?x=1&y=/../",
+            "/developers?",
+            "/developers/?x",
+            "/api/",
+            "/api/nothing",
+            "/api",
+            "/%2541",
+        ];
+        let mut asked = 0;
+        for path in export.urls().map(|(path, _)| path).chain(elsewhere) {
+            let mut pair = Pair::of(&desk, &nginx);
+            for accept in ACCEPT {
+                pair.ask("GET", path, &[("Accept", accept), ("Accept-Encoding", "gzip")]);
+            }
+            for encoding in ACCEPT_ENCODING {
+                let answer = pair.ask("GET", path, &[("Accept-Encoding", encoding)]);
+                if let Some(etag) = answer.header("etag") {
+                    let list = format!("\"a\", W/{etag},\"b\"");
+                    for known in [etag, list.as_str(), "*", "\"a\""] {
+                        let headers = [("Accept-Encoding", encoding), ("If-None-Match", known)];
+                        let again = pair.ask("GET", path, &headers);
+                        assert_eq!(again.status == 304, known != "\"a\"", "{path} {known}");
+                    }
+                }
+            }
+            pair.ask("GET", path, &[]);
+            pair.ask("HEAD", path, &[]);
+            pair.ask("HEAD", path, &[("Accept", "image/png")]);
+            pair.ask(
+                "GET",
+                path,
+                &[("Range", "bytes=0-9"), ("If-Modified-Since", "Sat, 21 Nov 2099 12:00:00 GMT")],
+            );
+            for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
+                pair.ask(method, path, &[("Accept", "text/markdown")]);
+            }
+            asked += pair.asked;
+        }
+        eprintln!("{asked} questions, the same answers");
+        assert!(asked > 3_000, "{asked}");
+        assert_eq!(nginx.trouble(), "", "nginx has nothing to complain of");
+    }
+}
+
+#[test]
+#[ignore = "needs nginx: scripts/test door"]
+fn nginx_weighs_what_a_client_accepts_as_frontdesk_does() {
+    let export = Export::of(&example_site());
+    let desk = desk(&example_site(), &export);
+    let nginx = Nginx::start(&export.path());
+    let count =
+        std::env::var("FRONTDESK_TEST_ACCEPTS").map_or(5_000, |count| count.parse().expect("a number"));
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let mut seen = std::collections::BTreeMap::new();
+    for _ in 0..count / 250 {
+        let mut pair = Pair::of(&desk, &nginx);
+        for _ in 0..250 {
+            let (accept, encoding) = (dice.list(&RANGES), dice.list(&CODINGS));
+            let answer = pair.ask("GET", "/contact/", &[("Accept", &accept), ("Accept-Encoding", &encoding)]);
+            let media = answer.header("content-type").unwrap_or_default().to_owned();
+            *seen.entry((media, answer.header("content-encoding").map(str::to_owned))).or_insert(0) += 1;
+        }
+    }
+    eprintln!("{seen:#?}");
+    assert!(seen.len() >= 9 && seen.values().all(|count| *count > 10), "each answer came: {seen:?}");
+    assert_eq!(nginx.trouble(), "", "nginx has nothing to complain of");
+}
+
+#[test]
+#[ignore = "needs nginx: scripts/test door"]
+fn where_nginx_answers_otherwise_is_told() {
+    let document =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/export.md")).expect("it is there");
+    let export = Export::of(&example_site());
+    let desk = desk(&example_site(), &export);
+    let nginx = Nginx::start(&export.path());
+    let version = version();
+    let media = |answer: &Answer| {
+        answer.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default().to_owned()
+    };
+    for Difference { method, target, headers, frontdesk, nginx: otherwise, told, until } in &DIFFERENCES {
+        assert!(document.contains(told), "docs/export.md does not tell of {told}");
+        let of_frontdesk = desk.request(method, target, headers, b"");
+        assert_eq!((of_frontdesk.status, media(&of_frontdesk).as_str()), *frontdesk, "{told}");
+        let of_nginx =
+            Connection::open(nginx.address).request(method, target, headers, b"").expect("an answer");
+        let found = (of_nginx.status, media(&of_nginx));
+        let expected =
+            if until.is_some_and(|until| number(until) <= number(&version)) { frontdesk } else { otherwise };
+        assert_eq!((found.0, found.1.as_str()), *expected, "{told}");
+        let is_mended = expected == frontdesk && of_nginx.body == of_frontdesk.body;
+        assert_eq!(is_mended, until.is_some_and(|until| number(until) <= number(&version)), "{told}");
+    }
+}
+
+#[test]
+#[ignore = "needs nginx: scripts/test door"]
+fn forms_go_to_a_desk_that_knows_who_is_asking() {
+    check_forms("x-forwarded-for", "");
+}
+
+#[test]
+#[ignore = "needs nginx: scripts/test door"]
+fn a_desk_that_reads_the_other_header_is_told_by_that() {
+    check_forms("forwarded", "for=");
+}
+
+/// Sends forms through nginx to a desk that learns from `header` who is asking, where `parameter` stands before each address.
+fn check_forms(header: &str, parameter: &str) {
+    let tells = ("FRONTDESK_SERVER__FORWARDED_HEADER", header);
+    let export = |replicas: &str| Export::with(&example_site(), &["--replica", replicas], &[tells]);
+    let limits = [
+        tells,
+        ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
+        ("FRONTDESK_LIMITS__ENABLED", "true"),
+        ("FRONTDESK_LIMITS__PER_MINUTE", "2"),
+    ];
+    let desk = Desk::with(&example_site(), &limits);
+    // Nobody listens at the first one.
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
+    let there = export(&format!("{free},{}", desk.address));
+    let nginx = Nginx::start(&there.path());
+    let body = json!({ "email": "ada@example.com" }).to_string();
+    let post = |nginx: &Nginx, from: &str, path: &str, forged: &str, body: &[u8]| {
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("X-Forwarded-For", forged),
+            ("Forwarded", &format!("for={forged}")),
+        ];
+        let mut connection = Connection::over(connect_from(from.parse().expect("an address"), nginx.address));
+        connection.request("POST", path, &headers, body).expect("an answer")
+    };
+    for (from, forged, expected) in [
+        ("127.0.0.2", "192.0.2.1".to_owned(), 200),
+        ("127.0.0.2", "192.0.2.2".to_owned(), 200),
+        ("127.0.0.2", format!("192.0.2.3, {parameter}127.0.0.1"), 429),
+        ("127.0.0.3", "127.0.0.2".to_owned(), 200),
+    ] {
+        let answer = post(&nginx, from, "/api/waitlist", &forged, body.as_bytes());
+        assert_eq!(answer.status, expected, "{from} {forged}: {}", answer.text());
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "said once");
+    }
+    desk.expect(1);
+    let of_frontdesk = desk.get("/api/contact", &[]);
+    let answer = Connection::open(nginx.address).request("GET", "/api/contact", &[], b"").expect("an answer");
+    assert_eq!((answer.status, said(&answer), &answer.body), (405, said(&of_frontdesk), &of_frontdesk.body));
+    for length in [64 << 10, 256 << 10] {
+        let answer = post(&nginx, "127.0.0.4", "/api/contact", "", &vec![b' '; length + 1]);
+        let sentence = json!({ "error": "The body must not be longer than 64 KiB." });
+        assert_eq!((answer.status, answer.json()), (413, sentence));
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+    }
+    let gone = export(&free.to_string());
+    let nginx = Nginx::start(&gone.path());
+    let answer = post(&nginx, "127.0.0.5", "/api/waitlist", "", body.as_bytes());
+    assert_eq!((answer.status, answer.header("content-type")), (503, Some("application/json")));
+    assert!(answer.json()["error"].is_string(), "{}", answer.text());
+}
+
+/// Two connections, over which the same is asked.
+struct Pair<'a> {
+    desk: &'a Desk,
+    nginx: &'a Nginx,
+    frontdesk: Connection,
+    other: Connection,
+    asked: usize,
+}
+
+impl<'a> Pair<'a> {
+    fn of(desk: &'a Desk, nginx: &'a Nginx) -> Self {
+        Self { desk, nginx, frontdesk: desk.connect(), other: Connection::open(nginx.address), asked: 0 }
+    }
+
+    /// Asks both and compares what comes.
+    fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let expected = self.frontdesk.request(method, path, headers, b"").expect("an answer");
+        let found = self.other.request(method, path, headers, b"").expect("an answer");
+        let of = || format!("{method} {path} {headers:?}");
+        assert_eq!(found.status, expected.status, "{}", of());
+        assert_eq!(said(&found), said(&expected), "{}", of());
+        assert!(found.body == expected.body, "{}: {:?}", of(), String::from_utf8_lossy(&found.body));
+        // Neither has a body; nginx tells the length of what it does not send.
+        if found.status != 304 {
+            assert_eq!(found.header("content-length"), expected.header("content-length"), "{}", of());
+        }
+        self.asked += 1;
+        if found.header("connection") == Some("close") {
+            self.other = Connection::open(self.nginx.address);
+        }
+        if expected.header("connection") == Some("close") {
+            self.frontdesk = self.desk.connect();
+        }
+        expected
+    }
+}
+
+const RANGES: [&str; 10] = [
+    "text/html",
+    "text/markdown",
+    "text/*",
+    "*/*",
+    "text/markdown",
+    "text/html",
+    "image/png",
+    "Text/HTML",
+    "*/html",
+    "text",
+];
+const CODINGS: [&str; 9] = ["gzip", "br", "zstd", "identity", "*", "x-gzip", "deflate", "BR", "g zip"];
+const WEIGHTS: [&str; 24] = [
+    "",
+    "",
+    ";q=0",
+    ";q=1",
+    ";q=0.5",
+    "; q=0.25",
+    ";q=0.250",
+    ";q=0.251",
+    ";q=.3",
+    ";q=0.3",
+    ";q=0.30",
+    ";q=0.9",
+    " ; Q = 0.95",
+    ";q=0.0001",
+    ";q=0.000",
+    ";q=1.",
+    ";q=0.",
+    ";q=2",
+    ";q=0.5x",
+    ";a=b;q=0.7;c",
+    ";a=\"q=1, */*;\\\"\";q=0.7",
+    ";q=\"1\"",
+    ";a;;q=0.95",
+    ";q =0.301",
+];
+
+/// Falls the same way each time: xorshift.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).expect("it is small") % bound
+    }
+
+    /// Some of `names`, each with a weight or something like it.
+    fn list(&mut self, names: &[&str]) -> String {
+        let members: Vec<String> = (0..self.below(6))
+            .map(|_| format!("{}{}", names[self.below(names.len())], WEIGHTS[self.below(WEIGHTS.len())]))
+            .collect();
+        members.join([",", ", ", " ,", ",,"][self.below(4)])
+    }
+}
+
+/// A connection that comes from this address.
+fn connect_from(from: IpAddr, to: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::new(from, 0).into()).expect("all of 127.0.0.0/8 is ours");
+    socket.connect(&to.into()).expect("it accepts");
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("it can be set");
+    stream
+}
+
+/// `1.22.1`
+fn version() -> String {
+    let output =
+        Command::new("nginx").arg("-v").output().expect("it is installed: scripts/test door does it");
+    let said = String::from_utf8(output.stderr).expect("text");
+    said.trim().rsplit('/').next().expect("a version").to_owned()
+}
+
+fn number(version: &str) -> Vec<u32> {
+    version.split('.').map(|part| part.parse().unwrap_or_default()).collect()
+}
+
+/// An nginx of the test's own; it ends with it.
+struct Nginx {
+    address: SocketAddr,
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Nginx {
+    fn start(export: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = free.local_addr().expect("an address");
+        drop(free);
+        let text = CONFIGURATION
+            .replace("FOLDER", folder.path().to_str().expect("a name"))
+            .replace("EXPORT", export.to_str().expect("a name"))
+            .replace("HERE", &address.to_string());
+        let file = folder.path().join("configuration");
+        std::fs::write(&file, text).expect("it can be written");
+        // The worker of an nginx that root starts is somebody else, who must get at the pages.
+        for path in export
+            .ancestors()
+            .take_while(|path| path.starts_with(std::env::temp_dir()) && *path != std::env::temp_dir())
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+        }
+        let child = Command::new("nginx")
+            .arg("-e")
+            .arg(folder.path().join("error.log"))
+            .arg("-p")
+            .arg(folder.path())
+            .arg("-c")
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it is installed: scripts/test door does it");
+        let nginx = Self { address, child, folder };
+        let began = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            assert!(began.elapsed() < Duration::from_secs(20), "nginx never listened: {}", nginx.trouble());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        nginx
+    }
+
+    /// What it has complained of.
+    fn trouble(&self) -> String {
+        let log = std::fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default();
+        let is_bad = |line: &&str| {
+            ["[emerg]", "[alert]", "[crit]", "[error]", "[warn]"].iter().any(|level| line.contains(level))
+        };
+        log.lines().filter(is_bad).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // Told, so that it ends its worker as well.
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.child.wait();
+    }
+}
