@@ -64,8 +64,8 @@ fn main() -> ExitCode {
             // Each counts itself, and so does the question.
             let batch = (kept / (commits(&ours) - before).max(1)).max(1);
             std::fs::write(script.path(), transaction(batch)).expect("it can be written");
-            let rows = pgbench(&theirs, script.path()) * batch as f64;
-            let rate = kept as f64 / SECONDS as f64;
+            let (kept, rows) = (count(kept), count(batch) * pgbench(&theirs, script.path()));
+            let rate = kept / count(SECONDS);
             rounds.push((rate / rows, rate, batch, rows));
         }
         rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -75,6 +75,10 @@ fn main() -> ExitCode {
     }
     store.close();
     ExitCode::SUCCESS
+}
+
+fn count(count: u64) -> f64 {
+    u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }
 
 fn psql(url: &str, sql: &str) -> String {
