@@ -11,11 +11,14 @@ need_postgres() {
     compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || die "initdb is missing although postgresql is installed"
 }
 
-# with_postgres COMMAND: runs it while there is a server in a folder of its own, which FRONTDESK_TEST_POSTGRES names. It ends with the command.
+# with_postgres COMMAND: runs it while there is a server in a folder of its own, which FRONTDESK_TEST_POSTGRES names by its socket, and
+# FRONTDESK_TEST_POSTGRES_TLS by an address that asks for TLS and a password. It ends with the command.
 with_postgres() (
-    local bin folder
+    command -v openssl >/dev/null || apt_install openssl
+    local bin folder port
     bin=$(compgen -G '/usr/lib/postgresql/*/bin' | sort -V | tail -n 1)
     folder=$(mktemp -d)
+    port=$(shuf -i 20000-30000 -n 1)
     # It refuses to be run by root.
     local as=()
     if ((EUID == 0)); then
@@ -25,10 +28,17 @@ with_postgres() (
     (
         cd "$folder"
         "${as[@]}" "$bin/initdb" --pgdata="$folder/data" --username=frontdesk --auth=trust --encoding=UTF8 --locale=C.UTF-8 >"$folder/log"
-        "${as[@]}" "$bin/pg_ctl" --pgdata="$folder/data" --log="$folder/data/log" --wait --silent \
-            --options="-c listen_addresses='' -c unix_socket_directories='$folder' -c max_connections=300" start
+        printf '%s\n' 'local all all trust' 'hostssl all all 127.0.0.1/32 scram-sha-256' >"$folder/data/pg_hba.conf"
+        "${as[@]}" openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+            -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout "$folder/data/key.pem" -out "$folder/data/certificate.pem" 2>/dev/null
+        cp "$folder/data/certificate.pem" "$folder/certificate.pem"
+        "${as[@]}" "$bin/pg_ctl" --pgdata="$folder/data" --log="$folder/data/log" --wait --silent --options="-c listen_addresses=127.0.0.1 -p $port \
+            -c unix_socket_directories='$folder' -c max_connections=300 -c ssl=on -c ssl_cert_file=certificate.pem -c ssl_key_file=key.pem" start
     ) || { cat "$folder/log" "$folder/data/log"; exit 1; }
     trap '"${as[@]}" "$bin/pg_ctl" --pgdata="$folder/data" --mode=immediate --silent stop; rm -rf "$folder"' EXIT
-    "$bin/createdb" --host="$folder" --username=frontdesk frontdesk
-    PATH=$bin:$PATH FRONTDESK_TEST_POSTGRES="postgres:///frontdesk?host=$folder&user=frontdesk" "$@"
+    "$bin/createdb" --host="$folder" --port="$port" --username=frontdesk frontdesk
+    "$bin/psql" --host="$folder" --port="$port" --username=frontdesk --quiet --command="ALTER ROLE frontdesk PASSWORD 'hunter2'" frontdesk
+    export FRONTDESK_TEST_POSTGRES="postgres:///frontdesk?host=$folder&port=$port&user=frontdesk"
+    export FRONTDESK_TEST_POSTGRES_TLS="postgres://frontdesk:hunter2@localhost:$port/frontdesk?sslmode=verify-full&sslrootcert=$folder/certificate.pem"
+    PATH=$bin:$PATH "$@"
 )

@@ -214,6 +214,28 @@ fn a_server_that_only_reads_is_an_error_until_it_writes() {
     assert_eq!(desk.list().len(), 1);
 }
 
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn over_tls_the_servers_certificate_and_name_are_verified() {
+    let url = std::env::var("FRONTDESK_TEST_POSTGRES_TLS").expect("an address that asks for TLS");
+    let link = Link::open(&Server::parse(&url).unwrap(), READING).unwrap();
+    let encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    assert!((&link as &dyn Sql).one(encrypted, &[]).unwrap().get::<bool>(0).unwrap());
+    let (base, file) = url.split_once("&sslrootcert=").unwrap();
+    for (url, reason) in [
+        // Nobody vouches for it.
+        (base.to_owned(), "UnknownIssuer"),
+        // It is somebody else's.
+        (url.replace("@localhost:", "@127.0.0.1:"), "not valid for name"),
+        (url.replace("hunter2", "hunter3"), "password authentication failed"),
+        (url.replace("verify-full", "disable"), "no encryption"),
+        (format!("{base}&sslrootcert={file}x"), "No such file"),
+    ] {
+        let error = Link::open(&Server::parse(&url).unwrap(), READING).map(drop).unwrap_err().to_string();
+        assert!(error.contains(reason), "{url}: {error}");
+    }
+}
+
 struct Desk {
     fresh: Fresh,
 }
