@@ -22,6 +22,7 @@ mod ops;
 mod pages;
 mod power;
 mod reload;
+mod replicas;
 mod resources;
 mod restart;
 mod screening;
