@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot};
@@ -20,7 +20,20 @@ const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 /// After a failure, how long until the writer tries by itself.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
+/// After a success that has left something in doubt, how long until the writer looks for it.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long a write may take before submissions count as not being kept.
+const SLOW: Duration = Duration::from_secs(5);
+
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// A submission that a commit may have left behind which was reported as failed.
+#[derive(Clone, Debug)]
+pub(super) struct Doubt {
+    pub id: Uuid,
+    /// The number of its transaction, where a server gives one: what is under way there can't be seen yet.
+    pub transaction: Option<String>,
+}
 
 pub(super) struct Writer {
     /// What holds for a submission when it arrives. It goes along with it, so that nothing changes under its feet.
@@ -114,6 +127,9 @@ impl Writer {
             if let Some(failure) = &waiting.failure {
                 return Err(failure.clone());
             }
+            if waiting.began.is_some_and(|began| began.elapsed() > SLOW) {
+                return Err(StoreError::Slow);
+            }
         }
         Ok(())
     }
@@ -174,7 +190,7 @@ impl Database {
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
         ids: &ContextV7,
-        doubtful: &mut Vec<Uuid>,
+        doubtful: &mut Vec<Doubt>,
     ) -> Result<Vec<Accepted>, StoreError> {
         match self {
             Database::Sqlite(database) => database.keep(jobs, changes, ids, doubtful),
@@ -213,6 +229,8 @@ struct Waiting {
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
     bytes: usize,
+    /// When the batch began that is being written.
+    began: Option<Instant>,
     closed: bool,
     failure: Option<StoreError>,
 }
@@ -294,26 +312,28 @@ impl Queue {
         Ok(())
     }
 
-    /// Everything that waits, once there is something, or nothing where it is time for a probe. `None` once
-    /// the queue is closed and empty.
-    fn take(&self) -> Option<Batch> {
+    /// Everything that waits, once there is something, or nothing where it is time for a probe: after a failure, or while something
+    /// is in doubt. `None` once the queue is closed and empty.
+    fn take(&self, is_in_doubt: bool) -> Option<Batch> {
         let mut waiting = self.lock();
         while waiting.is_empty() {
             if waiting.closed {
                 return None;
             }
-            if waiting.failure.is_none() {
+            if waiting.failure.is_none() && !is_in_doubt {
                 waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
+            let probe = if waiting.failure.is_some() { PROBE_EVERY } else { LOOK_EVERY };
             let (again, timeout) =
-                self.changed.wait_timeout(waiting, PROBE_EVERY).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait_timeout(waiting, probe).unwrap_or_else(PoisonError::into_inner);
             waiting = again;
             if timeout.timed_out() {
                 break;
             }
         }
         waiting.bytes = 0;
+        waiting.began = Some(Instant::now());
         Some(Batch {
             jobs: mem::take(&mut waiting.jobs),
             answers: mem::take(&mut waiting.answers),
@@ -325,7 +345,11 @@ impl Queue {
 
     /// Notes how the last write went, and says so where that has changed.
     fn note(&self, failure: Option<StoreError>) {
-        let before = mem::replace(&mut self.lock().failure, failure.clone());
+        let before = {
+            let mut waiting = self.lock();
+            waiting.began = None;
+            mem::replace(&mut waiting.failure, failure.clone())
+        };
         // Said without the lock: whoever has standard error may be waiting for it.
         match (before, failure) {
             (None, Some(error)) => tracing::error!(%error, "submissions cannot be kept"),
@@ -351,7 +375,7 @@ struct Work {
     /// Outlives the database, so that ids ascend even from one to the next.
     ids: ContextV7,
     /// What a failed commit may have left behind.
-    doubtful: Vec<Uuid>,
+    doubtful: Vec<Doubt>,
     /// Before the database, so that it has let go of it when that is closed. There is none for a server.
     copier: Option<Copier>,
     database: Option<Database>,
@@ -359,7 +383,7 @@ struct Work {
 
 impl Work {
     fn work(mut self, queue: &Queue) {
-        while let Some(mut batch) = queue.take() {
+        while let Some(mut batch) = queue.take(!self.doubtful.is_empty()) {
             let outcome = self.keep(&batch.jobs, &mut batch.changes);
             queue.note(outcome.as_ref().err().cloned());
             for check in batch.checks {
