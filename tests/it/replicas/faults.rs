@@ -123,7 +123,7 @@ fn nothing_that_was_acknowledged_is_lost_whatever_fails() {
     let mut dice = Dice(seed);
     let mut stand = Stand::start();
     let visitors = stand.visitors();
-    let mut faults = 0;
+    let (mut faults, mut slow) = (0, Vec::new());
     for _ in 0..rounds {
         // Each kind once a round, in an order of its own.
         let mut kinds = KINDS.to_vec();
@@ -134,7 +134,9 @@ fn nothing_that_was_acknowledged_is_lost_whatever_fails() {
             faults += 1;
             let took = stand.recover(&fault.to_string());
             eprintln!("    {fault}: all take submissions again after {took:.1?}");
-            assert!(took <= RECOVERY, "{fault}: it took {took:.1?}");
+            if took > RECOVERY {
+                slow.push(format!("{fault}: {took:.1?}"));
+            }
         }
     }
     visitors.end();
@@ -142,6 +144,7 @@ fn nothing_that_was_acknowledged_is_lost_whatever_fails() {
     let (slowest, what) = stand.slowest.clone();
     eprintln!("replicas under faults: seed {seed}, faults {faults}, slowest recovery {slowest:.1?} ({what})");
     stand.reckon();
+    assert!(slow.is_empty(), "recovery took longer than {RECOVERY:?}: {slow:#?}");
 }
 
 impl Stand {
