@@ -281,6 +281,9 @@ pub enum StoreError {
     /// Another program kept the database locked for too long.
     #[error("the database is locked by another program")]
     Locked,
+    /// A write has been under way for so long that nobody can say whether it will succeed.
+    #[error("the database does not answer in time")]
+    Slow,
     /// There is no room left where the database is.
     #[error("the disk is full")]
     Full,
@@ -368,8 +371,8 @@ impl Store {
         self.writer.reconfigure(options.clone());
     }
 
-    /// Whether the last write went well, without trying. After a failure the writer tries again each second,
-    /// so that this tells the truth even while nobody sends anything.
+    /// Whether the last write went well, without trying, and none has been under way for more than five seconds. After a failure the
+    /// writer tries again each second, so that this tells the truth even while nobody sends anything.
     pub fn health(&self) -> Result<(), StoreError> {
         self.writer.health()
     }

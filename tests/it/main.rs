@@ -23,6 +23,7 @@ mod ops;
 mod pages;
 mod power;
 mod reload;
+mod replicas;
 mod resources;
 mod restart;
 mod screening;

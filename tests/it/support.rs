@@ -2,6 +2,7 @@
 
 mod client;
 mod desk;
+pub mod dice;
 pub mod http2;
 pub mod http_peer;
 pub mod lanes;
@@ -15,4 +16,4 @@ pub mod smtp_peer;
 pub mod tls;
 
 pub use client::{Answer, Connection, compose};
-pub use desk::{Desk, example_site, frontdesk, store_of};
+pub use desk::{Desk, example_site, frontdesk, libfaketime, store_of};

@@ -25,6 +25,7 @@ use super::ids::Ids;
 use super::sql::change::{self, Change, Changing};
 use super::sql::deliver::millis;
 use super::sql::{Cell, Dialect, Row, Sql, Value, read};
+use super::writer::Doubt;
 use super::{Accepted, Job, Place, StoreError, bell};
 use crate::inbox::form::Sameness;
 
@@ -82,12 +83,12 @@ impl Database {
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
         ids: &mut Ids,
-        doubtful: &mut Vec<Uuid>,
+        doubtful: &mut Vec<Doubt>,
     ) -> Result<Vec<Accepted>, StoreError> {
         self.files.are_in_place()?;
         let changes_before = self.connection.total_changes();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for id in &*doubtful {
+        for Doubt { id, .. } in &*doubtful {
             // Their fingerprints stand for nothing then, and are given to whatever comes next.
             transaction.prepare_cached("DELETE FROM submission WHERE id = ?1")?.execute([id.as_bytes()])?;
         }
@@ -106,7 +107,7 @@ impl Database {
         change::apply(&changing, changes)?;
         let sure = doubtful.len();
         doubtful.extend(accepted.iter().filter_map(|accepted: &Accepted| match accepted {
-            Accepted::New(id) => Some(*id),
+            Accepted::New(id) => Some(Doubt { id: *id, transaction: None }),
             Accepted::Duplicate(_) => None,
         }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {

@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot};
@@ -24,8 +24,20 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 
 /// While all is well, how often it looks whether a server is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
+/// After a success that has left something in doubt, how long until the writer looks for it.
+const LOOK_FOR_DOUBTFUL: Duration = Duration::from_millis(50);
+/// How long a write may take before submissions count as not being kept.
+const SLOW: Duration = Duration::from_secs(5);
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// A submission that a commit may have left behind which was reported as failed.
+#[derive(Clone, Debug)]
+pub(super) struct Doubt {
+    pub id: Uuid,
+    /// The number of its transaction, where a server gives one: what is under way there can't be seen yet.
+    pub transaction: Option<String>,
+}
 
 pub(super) struct Writer {
     /// What holds for a submission when it arrives. It goes along with it, so that nothing changes under its feet.
@@ -120,6 +132,9 @@ impl Writer {
             if let Some(failure) = &waiting.failure {
                 return Err(failure.clone());
             }
+            if waiting.began.is_some_and(|began| began.elapsed() > SLOW) {
+                return Err(StoreError::Slow);
+            }
         }
         Ok(())
     }
@@ -181,7 +196,7 @@ impl Database {
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
         ids: &mut Ids,
-        doubtful: &mut Vec<Uuid>,
+        doubtful: &mut Vec<Doubt>,
     ) -> Result<Vec<Accepted>, StoreError> {
         match self {
             Database::Sqlite(database) => database.keep(jobs, changes, ids, doubtful),
@@ -223,6 +238,8 @@ struct Waiting {
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
     bytes: usize,
+    /// When the batch began that is being written.
+    began: Option<Instant>,
     closed: bool,
     failure: Option<StoreError>,
 }
@@ -310,15 +327,19 @@ impl Queue {
         Ok(())
     }
 
-    /// Everything that waits, once there is something, or nothing where it is time for a probe. `None` once
-    /// the queue is closed and empty.
-    fn take(&self) -> Option<Batch> {
+    /// Everything that waits, once there is something, or nothing where it is time for a probe: after a failure, or while something
+    /// is in doubt. `None` once the queue is closed and empty.
+    fn take(&self, is_in_doubt: bool) -> Option<Batch> {
         let mut waiting = self.lock();
         while waiting.is_empty() {
             if waiting.closed {
                 return None;
             }
-            let probe = if waiting.failure.is_none() { self.look_every } else { Some(PROBE_EVERY) };
+            let probe = match &waiting.failure {
+                Some(_) => Some(PROBE_EVERY),
+                None if is_in_doubt => Some(LOOK_FOR_DOUBTFUL),
+                None => self.look_every,
+            };
             let Some(probe) = probe else {
                 waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
                 continue;
@@ -331,8 +352,9 @@ impl Queue {
             }
         }
         waiting.bytes = 0;
+        waiting.began = Some(Instant::now());
         Some(Batch {
-            only_looks: waiting.is_empty() && waiting.failure.is_none(),
+            only_looks: waiting.is_empty() && waiting.failure.is_none() && !is_in_doubt,
             jobs: mem::take(&mut waiting.jobs),
             answers: mem::take(&mut waiting.answers),
             changes: mem::take(&mut waiting.changes),
@@ -343,7 +365,11 @@ impl Queue {
 
     /// Notes how the last write went, and says so where that has changed.
     fn note(&self, failure: Option<StoreError>) {
-        let before = mem::replace(&mut self.lock().failure, failure.clone());
+        let before = {
+            let mut waiting = self.lock();
+            waiting.began = None;
+            mem::replace(&mut waiting.failure, failure.clone())
+        };
         // Said without the lock: whoever has standard error may be waiting for it.
         match (before, failure) {
             (None, Some(error)) => tracing::error!(%error, "submissions cannot be kept"),
@@ -369,7 +395,7 @@ struct Work {
     /// Outlives the database, so that ids ascend even from one to the next.
     ids: Ids,
     /// What a failed commit may have left behind.
-    doubtful: Vec<Uuid>,
+    doubtful: Vec<Doubt>,
     /// Before the database, so that it has let go of it when that is closed. There is none for a server.
     copier: Option<Copier>,
     database: Option<Database>,
@@ -377,7 +403,7 @@ struct Work {
 
 impl Work {
     fn work(mut self, queue: &Queue) {
-        while let Some(mut batch) = queue.take() {
+        while let Some(mut batch) = queue.take(!self.doubtful.is_empty()) {
             let outcome = if batch.only_looks {
                 self.look().map(|()| Vec::new())
             } else {

@@ -1,11 +1,11 @@
 //! A clock that was set while the server was away: what waits is delivered all the same.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::Extent;
 use super::stand::{Stand, Told};
 use crate::support::http_peer::Reply;
+use crate::support::libfaketime;
 
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
@@ -54,11 +54,4 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
         assert!(Instant::now() < deadline, "it took too long until {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// The library that tells a process another time.
-fn libfaketime() -> PathBuf {
-    let folders = std::fs::read_dir("/usr/lib").expect("it is there");
-    let files = folders.flatten().map(|folder| folder.path().join("faketime/libfaketime.so.1"));
-    files.into_iter().find(|file| file.exists()).expect("this test needs the `faketime` package")
 }

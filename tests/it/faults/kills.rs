@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Extent;
 use super::stand::{Stand, Told};
 use super::tracer::{Plan, Tracer};
+use crate::support::dice::Dice;
 use crate::support::http_peer::Reply;
 use crate::support::smtp_peer::{At, Do, Script};
 use crate::support::{Desk, example_site};
@@ -195,18 +196,5 @@ fn mail_mood(dice: &mut Dice) -> Script {
         2 => Script::with(At::End, Do::Close),
         3 => Script::with(At::End, Do::Say("451 4.3.0 try again later")),
         _ => Script::usual(),
-    }
-}
-
-/// Numbers that look like chance and are the same for the same seed (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ (x >> 31)) % end
     }
 }

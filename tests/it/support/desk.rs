@@ -24,6 +24,13 @@ pub fn frontdesk() -> Command {
     command
 }
 
+/// The library that tells a process another time.
+pub fn libfaketime() -> PathBuf {
+    let folders = std::fs::read_dir("/usr/lib").expect("it is there");
+    let files = folders.flatten().map(|folder| folder.path().join("faketime/libfaketime.so.1"));
+    files.into_iter().find(|file| file.exists()).expect("this test needs the `faketime` package")
+}
+
 /// What names the inbox of a data folder where the tests are run over PostgreSQL: a schema of its own, on the server that
 /// `FRONTDESK_TEST_POSTGRES` names by a URL.
 pub fn store_of(data: &Path) -> Option<(String, String)> {

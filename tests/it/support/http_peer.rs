@@ -3,7 +3,7 @@
 //! It knows nothing but the standard library. Each connection has a thread of its own; dropping the peer ends them all.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -156,7 +156,12 @@ pub struct HttpPeer {
 impl HttpPeer {
     /// Starts it. The script is gone through request by request, and its last step is repeated.
     pub fn start(script: impl IntoIterator<Item = Reply>) -> HttpPeer {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        HttpPeer::start_at((Ipv4Addr::LOCALHOST, 0).into(), script)
+    }
+
+    /// The same at an address of the calling thread's network namespace.
+    pub fn start_at(address: SocketAddr, script: impl IntoIterator<Item = Reply>) -> HttpPeer {
+        let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared::default());
         shared.lock().script = script.into_iter().collect();

@@ -19,6 +19,7 @@ use crate::inbox::store::ids::Ids;
 use crate::inbox::store::sql::change::{self, Change, Changing};
 use crate::inbox::store::sql::deliver::millis;
 use crate::inbox::store::sql::{Sql, read, values};
+use crate::inbox::store::writer::Doubt;
 use crate::inbox::store::{Accepted, Job, StoreError, bell};
 
 /// How often a batch is worked out again because another replica was faster.
@@ -48,8 +49,11 @@ const INSERT: &str = "INSERT INTO submission (id, form, received_at, fields, sea
     FROM unnest(?1::uuid[], ?2::text[], ?3::bigint[], ?4::text[], ?5::bytea[], ?6::bytea[], ?7::bytea[], ?8::bigint[],
         ?9::text[], ?10::integer[], ?11::text[], ?12::integer[], ?13::text[])
     AS n (id, form, received_at, fields, sealed, source, sender, held_at, held_because, score, reasons, withheld, agent)";
+/// What is due is due by the server's clock at the latest: a replica whose own is ahead would have its visitors' mail wait.
 const QUEUE: &str = "INSERT INTO delivery (submission, channel, state, due_at)
-    SELECT * FROM unnest(?1::uuid[], ?2::text[], ?3::text[], ?4::bigint[])";
+    SELECT submission, channel, state, CASE WHEN due_at IS NOT NULL
+        THEN least(due_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) END
+    FROM unnest(?1::uuid[], ?2::text[], ?3::text[], ?4::bigint[]) AS n (submission, channel, state, due_at)";
 /// What another replica removes just now need not be waited for.
 const PRUNE: &str = "DELETE FROM fingerprint WHERE key IN
     (SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2 FOR UPDATE SKIP LOCKED)";
@@ -94,25 +98,25 @@ impl Database {
     /// shows whether that is possible.
     ///
     /// Where the connection is lost while a transaction is committed, the server is asked what became of it. If it cannot be asked in
-    /// time, what it held stays in `doubtful`, and is taken out by the next transaction that succeeds: it was not confirmed.
+    /// time, what it held stays in `doubtful`, and is taken out by the first transaction that sees it: it was not confirmed.
     pub fn keep(
         &mut self,
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
         ids: &mut Ids,
-        doubtful: &mut Vec<Uuid>,
+        doubtful: &mut Vec<Doubt>,
     ) -> Result<Vec<Accepted>, StoreError> {
         let mut last = StoreError::Locked;
         let mut is_new = false;
         for _ in 0..AGAIN {
             let outcome = if jobs.is_empty() {
-                self.change(changes, doubtful).map(|()| Vec::new()).map_err(Trouble::from)
+                self.change(changes, doubtful).map(|left| (Vec::new(), left)).map_err(Trouble::from)
             } else {
                 self.accept(jobs, ids, doubtful)
             };
             match outcome {
-                Ok(accepted) => {
-                    doubtful.clear();
+                Ok((accepted, left)) => {
+                    *doubtful = left;
                     return Ok(accepted);
                 }
                 // Nothing was to be committed yet. A connection that was idle may have been lost long ago.
@@ -126,12 +130,15 @@ impl Database {
                     match self.find_out(&transaction, &plan) {
                         Some(true) => {
                             self.untold |= !plan.deliveries.is_empty();
-                            doubtful.clear();
+                            *doubtful = plan.left;
                             return Ok(plan.accepted);
                         }
                         Some(false) => last = error,
                         None => {
-                            doubtful.extend(plan.new.iter().map(|(id, _)| *id));
+                            let transaction = Some(transaction);
+                            let doubt =
+                                |(id, _): &(Uuid, usize)| Doubt { id: *id, transaction: transaction.clone() };
+                            doubtful.extend(plan.new.iter().map(doubt));
                             return Err(error);
                         }
                     }
@@ -172,35 +179,57 @@ impl Database {
         }
     }
 
-    fn change(&self, changes: &mut [Box<dyn Change>], doubtful: &[Uuid]) -> Result<(), StoreError> {
+    fn change(&self, changes: &mut [Box<dyn Change>], doubtful: &[Doubt]) -> Result<Vec<Doubt>, StoreError> {
         let sql: &dyn Sql = &self.link;
         sql.transaction(|| {
-            self.remove(doubtful)?;
+            let left = self.remove(doubtful)?;
             if changes.is_empty() {
                 sql.execute("UPDATE meta SET value = value WHERE name = 'secret'", &[])?;
-                return Ok(());
+                return Ok(left);
             }
             let asked = Timestamp::now();
             let theirs = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
             let theirs = read::time(sql.one(theirs, &[])?.get(0)?)?;
             let ahead = theirs.duration_since(asked);
             let ahead = if ahead.abs() < NOTICED { SignedDuration::ZERO } else { ahead };
-            change::apply(&Changing { tx: sql, secret: &self.secret, ahead }, changes)
+            change::apply(&Changing { tx: sql, secret: &self.secret, ahead }, changes)?;
+            Ok(left)
         })
     }
 
-    /// What a commit that was reported as failed may have left behind.
-    fn remove(&self, doubtful: &[Uuid]) -> Result<(), StoreError> {
-        for id in doubtful {
-            self.link.execute("DELETE FROM submission WHERE id = ?1", values![id.as_bytes()])?;
+    /// Takes out what commits that were reported as failed may have left behind. Returns what cannot be seen yet, because its
+    /// transaction is still under way: it may be waiting for a standby, whoever has given it up.
+    fn remove(&self, doubtful: &[Doubt]) -> Result<Vec<Doubt>, StoreError> {
+        // Asked before anything is removed, so that what has ended by then is seen.
+        let over = "SELECT pg_visible_in_snapshot(CAST(CAST(?1 AS text) AS xid8), pg_current_snapshot())";
+        let mut left = Vec::new();
+        for doubt in doubtful {
+            let is_over = match &doubt.transaction {
+                Some(transaction) => (&self.link as &dyn Sql).one(over, values![transaction])?.get(0)?,
+                None => true,
+            };
+            if !is_over {
+                left.push(doubt.clone());
+            }
+            self.link.execute("DELETE FROM submission WHERE id = ?1", values![doubt.id.as_bytes()])?;
         }
-        Ok(())
+        Ok(left)
     }
 
-    fn accept(&mut self, jobs: &[Job], ids: &mut Ids, doubtful: &[Uuid]) -> Result<Vec<Accepted>, Trouble> {
+    /// What became of each, and what is still in doubt.
+    fn accept(
+        &mut self,
+        jobs: &[Job],
+        ids: &mut Ids,
+        doubtful: &[Doubt],
+    ) -> Result<(Vec<Accepted>, Vec<Doubt>), Trouble> {
         let accepted = self.try_accept(jobs, ids, doubtful);
-        if accepted.is_err() && !self.link.is_lost() {
-            let _ = self.link.run("ROLLBACK");
+        match &accepted {
+            // Whoever did not answer in time would not answer this either. There is a new connection after it.
+            Ok(_) | Err(Trouble::Failed(StoreError::Unreachable { .. }) | Trouble::Unknown { .. }) => {}
+            Err(Trouble::Failed(_) | Trouble::Again(_)) => {
+                let _ = self.link.run("ROLLBACK");
+            }
         }
         accepted
     }
@@ -209,8 +238,8 @@ impl Database {
         &mut self,
         jobs: &[Job],
         ids: &mut Ids,
-        doubtful: &[Uuid],
-    ) -> Result<Vec<Accepted>, Trouble> {
+        doubtful: &[Doubt],
+    ) -> Result<(Vec<Accepted>, Vec<Doubt>), Trouble> {
         let link = &self.link;
         let (opening, known) = (link.client().batch_execute("BEGIN"), link.prepare(KNOWN)?);
         let prints: Vec<Prints> = jobs.iter().map(|job| Prints::of(job, &self.secret)).collect();
@@ -222,7 +251,7 @@ impl Database {
             let (began, rows, transaction) = tokio::join!(biased; opening, query, transaction);
             Ok((began?, rows?, transaction?))
         })?;
-        self.remove(doubtful)?;
+        let left = self.remove(doubtful)?;
         let mut standing: HashMap<Hash, Standing> = HashMap::new();
         for row in &rows {
             let key: &[u8] = row.get(0);
@@ -242,11 +271,11 @@ impl Database {
             let rows = link.wait(link.client().query(&statement, &[&originals]))?;
             rows.iter().map(|row| row.get(0)).collect()
         };
-        let plan = Plan::of(jobs, &prints, standing, &there, ids);
+        let plan = Plan { left, ..Plan::of(jobs, &prints, standing, &there, ids) };
         match self.write(&plan, jobs) {
             Ok(()) => {
                 self.untold |= !plan.deliveries.is_empty();
-                Ok(plan.accepted)
+                Ok((plan.accepted, plan.left))
             }
             Err(error) if self.link.is_lost() => {
                 Err(Trouble::Unknown { error, transaction, plan: Box::new(plan) })
@@ -321,8 +350,8 @@ impl Database {
             .map_err(|error| link.failed(&error))
     }
 
-    /// Whether a transaction was committed whose end nobody told us; nothing if that cannot be found out in time. There is a new
-    /// connection afterwards where one could be had.
+    /// Whether a transaction was committed whose end nobody told us, as lastingly as one whose end we were told; nothing if that cannot be
+    /// found out in time. There is a new connection afterwards where one could be had.
     fn find_out(&mut self, transaction: &str, plan: &Plan) -> Option<bool> {
         let began = Instant::now();
         let mut is_new = false;
@@ -335,11 +364,30 @@ impl Database {
                 }
             }
             match self.became(transaction, plan) {
-                Ok(Some(committed)) => return Some(committed),
+                Ok(Some(false)) => return Some(false),
+                Ok(Some(true)) => {
+                    let left = FIND_OUT.saturating_sub(began.elapsed());
+                    match self.make_last(plan, left) {
+                        Some(Ok(())) => return Some(true),
+                        Some(Err(_)) => std::thread::sleep(LOOK_AGAIN),
+                        // It waits, and so would whatever else is asked.
+                        None => return None,
+                    }
+                }
                 Ok(None) | Err(_) => std::thread::sleep(LOOK_AGAIN),
             }
         }
         None
+    }
+
+    /// Commits something after what a transaction has left, and so waits for the standby as that one should have: what is seen may be
+    /// known to nobody else. A server shows it when it starts anew, or when the session that waited was ended. Nothing if it takes too long.
+    fn make_last(&self, plan: &Plan, patience: Duration) -> Option<Result<(), Error>> {
+        let ids = plan.new.iter().map(|(id, _)| id).chain(plan.repeats.iter().map(|(id, _)| id));
+        // A row that nobody else is at.
+        let of = ids.map(Uuid::to_string).next().unwrap_or_default();
+        let touch = format!("UPDATE submission SET repeats = repeats WHERE id = '{of}'");
+        super::link::wait(self.link.client().batch_execute(&touch), patience)
     }
 
     /// What became of a transaction; nothing while it is under way.
@@ -433,6 +481,8 @@ struct Plan {
     points: Vec<Print>,
     /// How often a submission was sent again, one of this batch included, in the order of their ids.
     repeats: Vec<(Uuid, i64)>,
+    /// What earlier commits may still leave behind.
+    left: Vec<Doubt>,
 }
 
 impl Plan {
@@ -498,7 +548,7 @@ impl Plan {
         let mut repeats: Vec<(Uuid, i64)> = repeats.into_iter().collect();
         repeats.extend(made.into_iter().filter(|(_, times)| *times > 0));
         repeats.sort_unstable();
-        Plan { accepted, new, deliveries, claims, points, repeats }
+        Plan { accepted, new, deliveries, claims, points, repeats, left: Vec::new() }
     }
 }
 

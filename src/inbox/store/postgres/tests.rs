@@ -12,6 +12,7 @@ use crate::inbox::delivery::{Room, Target, Want};
 use crate::inbox::form::CONTACT;
 use crate::inbox::limit::Source;
 use crate::inbox::store::tests::fresh::Fresh;
+use crate::inbox::store::writer::Doubt;
 use crate::inbox::store::{Accepted, Arrival, Filter, Options, Reader, Store};
 use crate::inbox::{parse, screen};
 
@@ -103,6 +104,43 @@ fn leases_hold_by_the_servers_clock() {
     let next = claims[0].next.first.expect("the lease is over at some time");
     let until = next.duration_since(its_now).as_secs();
     assert!((170..=181).contains(&until), "{until}");
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn what_a_replica_takes_whose_clock_is_ahead_is_due_at_once() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept_at(&store, "one", Timestamp::now() + Duration::from_mins(7)).unwrap();
+    assert_eq!(claim(&store, Timestamp::now()).len(), 1);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn what_a_refused_transaction_leaves_behind_is_taken_out_once_it_has_ended() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "one").unwrap();
+    // As one that waits for a standby: it is not seen yet, and nobody knows when it will be.
+    let (hung, _) = open_to_write(&desk.server()).unwrap();
+    hung.run("BEGIN").unwrap();
+    let of = |sql: &str| -> String { (&hung as &dyn Sql).one(sql, &[]).unwrap().get(0).unwrap() };
+    let transaction = of("SELECT pg_current_xact_id()::text");
+    let id = uuid::Uuid::now_v7();
+    hung.run(&format!(
+        "INSERT INTO submission (id, form, received_at, fields, source)
+         SELECT '{id}', form, received_at, fields, source FROM submission"
+    ))
+    .unwrap();
+    let mut doubtful = vec![Doubt { id, transaction: Some(transaction) }];
+    let mut database = Database::open(&desk.server()).unwrap();
+    let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
+    database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    assert_eq!(doubtful.len(), 1, "it is still under way");
+    hung.run("COMMIT").unwrap();
+    assert_eq!(desk.list().len(), 2);
+    database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    assert_eq!((desk.list().len(), doubtful.len()), (1, 0));
 }
 
 #[test]
@@ -333,12 +371,16 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn accept(store: &Store, message: &str) -> Result<Accepted, StoreError> {
+    accept_at(store, message, Timestamp::now())
+}
+
+fn accept_at(store: &Store, message: &str, received_at: Timestamp) -> Result<Accepted, StoreError> {
     let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"}).to_string();
     let arrival = Arrival {
         entry: parse(&CONTACT, body.as_bytes()).unwrap(),
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
-        received_at: Timestamp::now(),
+        received_at,
         verdict: screen::Verdict::default(),
         agent: None,
     };

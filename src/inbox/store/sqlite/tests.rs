@@ -100,7 +100,8 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let mut ids = Ids::new().unwrap();
     // As if the commit had been reported as failed, and had reached the disk all the same.
     let accepted = database.keep(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
-    let mut doubtful: Vec<Uuid> = accepted.into_iter().map(Accepted::id).collect();
+    let doubt = |accepted: Accepted| Doubt { id: accepted.id(), transaction: None };
+    let mut doubtful: Vec<Doubt> = accepted.into_iter().map(doubt).collect();
     database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((count(&database).0, doubtful.len()), (0, 0));
     // Sent again, it is new.

@@ -1,0 +1,190 @@
+//! Visitors that keep account of what they were told, and those who look whether pages are served.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::Connection;
+
+/// How long an answer to a submission is waited for.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// How long a page may take.
+const PAGE: Duration = Duration::from_secs(5);
+/// How many visitors of each replica send at a time.
+const SENDERS: usize = 2;
+/// How long each waits before the next submission, or the next page.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// What a visitor was told of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// 200.
+    Kept,
+    /// 500.
+    NotKept,
+    /// Nothing: there was no connection, it broke, or the answer did not come. It may be kept or not.
+    Nothing,
+}
+
+/// A submission that was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// To which replica.
+    pub replica: usize,
+    pub told: Told,
+    /// When the answer came.
+    pub at: Instant,
+}
+
+/// What visitors were told, by the number that each submission alone has.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    sent: Mutex<BTreeMap<usize, Sent>>,
+}
+
+impl Ledger {
+    pub fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, Sent>> {
+        self.sent.lock().expect("nobody panicked")
+    }
+
+    /// Sends a submission that was never sent before, on a connection of its own; its number, and what was said.
+    pub fn submit(&self, replica: usize, address: SocketAddr) -> (usize, Told) {
+        let number = {
+            let mut sent = self.lock();
+            let number = sent.len();
+            sent.insert(number, Sent { replica, told: Told::Nothing, at: Instant::now() });
+            number
+        };
+        let body = json!({
+            "name": "Ada",
+            "email": format!("n{number}@example.com"),
+            "message": format!("Hello from number {number}. Could we meet next week?"),
+        });
+        let headers = [("Content-Type", "application/json")];
+        let answer = connect(address, PATIENCE).and_then(|mut connection| {
+            connection.request("POST", "/api/contact", &headers, body.to_string().as_bytes())
+        });
+        let told = match answer {
+            Ok(answer) if answer.status == 200 => Told::Kept,
+            Ok(answer) if answer.status == 500 => Told::NotKept,
+            Ok(answer) => panic!("{}: {}", answer.status, answer.text()),
+            Err(_) => Told::Nothing,
+        };
+        self.lock().insert(number, Sent { replica, told, at: Instant::now() });
+        (number, told)
+    }
+}
+
+fn connect(address: SocketAddr, patience: Duration) -> io::Result<Connection> {
+    let stream = TcpStream::connect_timeout(&address, patience.min(Duration::from_secs(5)))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    stream.set_nodelay(true)?;
+    Ok(Connection::over(stream))
+}
+
+/// The status of what is at this path.
+pub fn get(address: SocketAddr, path: &str, patience: Duration) -> io::Result<u16> {
+    let answer = connect(address, patience)?.request("GET", path, &[], b"")?;
+    Ok(answer.status)
+}
+
+/// Whether a replica should serve pages at present: even numbers mean that it should, and another number that something was
+/// done to it meanwhile.
+#[derive(Debug, Default)]
+pub struct Presence(AtomicU64);
+
+impl Presence {
+    /// It is killed, stands still, or nobody reaches it.
+    pub fn ends(&self) {
+        self.0.fetch_or(1, Ordering::SeqCst);
+    }
+
+    /// It serves pages again.
+    pub fn begins(&self) {
+        let now = self.0.load(Ordering::SeqCst);
+        self.0.store((now | 1) + 1, Ordering::SeqCst);
+    }
+
+    fn is_there(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::SeqCst)).filter(|now| now % 2 == 0)
+    }
+}
+
+/// What was seen of pages.
+#[derive(Debug, Default)]
+pub struct Pages {
+    pub served: AtomicUsize,
+    /// Not served although the replica was there all the time.
+    pub missed: Mutex<Vec<String>>,
+}
+
+/// Visitors of all replicas. They go on until they are told to end.
+pub struct Clients {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Clients {
+    pub fn begin(
+        ledger: &Arc<Ledger>,
+        pages: &Arc<Pages>,
+        replicas: &[(SocketAddr, Arc<Presence>)],
+    ) -> Clients {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut threads = Vec::new();
+        for (replica, (address, presence)) in replicas.iter().enumerate() {
+            let address = *address;
+            for _ in 0..SENDERS {
+                let (ledger, stop) = (ledger.clone(), stop.clone());
+                threads.push(std::thread::spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        ledger.submit(replica, address);
+                        std::thread::sleep(PAUSE);
+                    }
+                }));
+            }
+            let (pages, presence, stop) = (pages.clone(), presence.clone(), stop.clone());
+            threads.push(std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    look(address, &presence, &pages);
+                    std::thread::sleep(PAUSE);
+                }
+            }));
+        }
+        Clients { stop, threads }
+    }
+
+    pub fn end(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().expect("a client ends");
+        }
+    }
+}
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn look(address: SocketAddr, presence: &Presence, pages: &Pages) {
+    let before = presence.is_there();
+    let found = get(address, "/", PAGE);
+    if before.is_none() || before != presence.is_there() {
+        return;
+    }
+    match found {
+        Ok(200) => {
+            pages.served.fetch_add(1, Ordering::Relaxed);
+        }
+        other => pages.missed.lock().expect("nobody panicked").push(format!("{address}: {other:?}")),
+    }
+}

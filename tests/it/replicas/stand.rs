@@ -1,0 +1,252 @@
+//! Three replicas, two database servers, a receiver and visitors, each on a host of its own.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::clients::{Clients, Ledger, Pages, Presence, Told};
+use super::desks::Replica;
+use super::net::{Host, Net};
+use super::servers::Servers;
+use crate::support::frontdesk;
+use crate::support::http_peer::{HttpPeer, Reply, Request};
+
+pub const REPLICAS: usize = 3;
+
+/// Where each replica's receiver listens.
+const HOOK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8090));
+
+/// How long after a fault's end every replica takes submissions again, at most.
+pub const RECOVERY: Duration = Duration::from_secs(10);
+/// How long anything else may take that is waited for: longer than a lease.
+pub const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Everything. What is first here ends first.
+pub struct Stand {
+    pub replicas: [Replica; REPLICAS],
+    pub presence: [Arc<Presence>; REPLICAS],
+    pub servers: Servers,
+    /// A receiver on each replica's own host: nothing travels in the clear between hosts.
+    hooks: [Option<HttpPeer>; REPLICAS],
+    pub net: Net,
+    pub ledger: Arc<Ledger>,
+    pub pages: Arc<Pages>,
+    /// Which replica was killed when.
+    pub kills: Vec<(usize, Instant)>,
+    /// The slowest recovery, and from what.
+    pub slowest: (Duration, String),
+    /// Deliveries whose leases were taken from replicas that had ended.
+    pub freed: BTreeSet<String>,
+    outside: Host,
+    folder: tempfile::TempDir,
+}
+
+impl Stand {
+    /// Starts everything. The calling thread is on the visitors' host from now on.
+    pub fn start() -> Stand {
+        let folder = tempfile::tempdir().expect("a folder");
+        // The database's user has to come through.
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let mut net = Net::new();
+        let outside = net.host();
+        let replicas = std::array::from_fn(|_| Replica::new(net.host(), folder.path()));
+        let hosts = [net.host(), net.host()];
+        net.enter(outside);
+        let hooks = std::array::from_fn(|replica: usize| {
+            let start = || HttpPeer::start_at(HOOK, [Reply::status(204)]);
+            Some(net.on(replicas[replica].host, start))
+        });
+        let servers = Servers::start(&net, hosts, folder.path());
+        let mut stand = Stand {
+            replicas,
+            presence: std::array::from_fn(|_| Arc::default()),
+            servers,
+            hooks,
+            net,
+            ledger: Arc::default(),
+            pages: Arc::default(),
+            kills: Vec::new(),
+            slowest: (Duration::ZERO, String::new()),
+            freed: BTreeSet::new(),
+            outside,
+            folder,
+        };
+        stand.make_site();
+        for replica in 0..REPLICAS {
+            stand.start_replica(replica);
+        }
+        stand.recover("the start");
+        stand.slowest = (Duration::ZERO, String::new());
+        stand
+    }
+
+    fn make_site(&self) {
+        let site = self.site();
+        let made = frontdesk().arg("init").arg(&site).output().expect("it runs");
+        assert!(made.status.success(), "{made:?}");
+        let channels = format!(
+            "
+[[channel]]
+name = \"box\"
+kind = \"maildir\"
+path = \"{}\"
+from = \"desk@example.com\"
+to = [\"team@example.com\"]
+
+[[channel]]
+name = \"hook\"
+kind = \"webhook\"
+url = \"http://{HOOK}/hook\"
+allow_private = true
+",
+            self.maildir().display(),
+        );
+        let file = site.join("frontdesk.toml");
+        let text = std::fs::read_to_string(&file).expect("it is there");
+        std::fs::write(&file, text + &channels).expect("it can be written");
+    }
+
+    fn site(&self) -> PathBuf {
+        self.folder.path().join("site")
+    }
+
+    /// A folder that all replicas share, as if it were mounted.
+    pub fn maildir(&self) -> PathBuf {
+        self.folder.path().join("box")
+    }
+
+    /// What every replica is told beside its site. What replicas share besides the inbox (counters for limits) would be named here, and its host made
+    /// in [`Stand::start`].
+    fn environment(&self) -> Vec<(String, String)> {
+        let mut hosts =
+            [self.servers.primary(), self.servers.standby()].map(|host| host.address().to_string());
+        // In the same order, whoever leads.
+        hosts.sort();
+        let url = format!("postgres://frontdesk@{},{}/frontdesk?sslmode=disable", hosts[0], hosts[1]);
+        let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        vec![
+            set("FRONTDESK_STORE__URL", &url),
+            set("FRONTDESK_LIMITS__ENABLED", "false"),
+            set("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "1000"),
+        ]
+    }
+
+    pub fn start_replica(&mut self, replica: usize) {
+        let environment = self.environment();
+        let site = self.site();
+        self.replicas[replica].start(&self.net, &site, &environment);
+        self.presence[replica].begins();
+    }
+
+    pub fn kill_replica(&mut self, replica: usize) {
+        self.presence[replica].ends();
+        self.kills.push((replica, Instant::now()));
+        self.replicas[replica].kill();
+    }
+
+    pub fn visitors(&self) -> Clients {
+        let replicas: [_; REPLICAS] =
+            std::array::from_fn(|replica| (self.replicas[replica].address(), self.presence[replica].clone()));
+        Clients::begin(&self.ledger, &self.pages, &replicas)
+    }
+
+    pub fn submit(&self, replica: usize) -> (usize, Told) {
+        self.ledger.submit(replica, self.replicas[replica].address())
+    }
+
+    /// Waits until every replica has taken a submission, and says that it can. Notes how long that took if it was longer than ever.
+    pub fn recover(&mut self, what: &str) -> Duration {
+        let began = Instant::now();
+        let stand = &*self;
+        std::thread::scope(|scope| {
+            for replica in 0..REPLICAS {
+                scope.spawn(move || {
+                    while stand.submit(replica).1 != Told::Kept || !stand.replicas[replica].is_ready() {
+                        let log = || stand.replicas[replica].log();
+                        assert!(began.elapsed() < PATIENCE, "replica {replica}, after {what}: {}", log());
+                        std::thread::sleep(Duration::from_millis(50));
+                    }
+                });
+            }
+        });
+        let took = began.elapsed();
+        if took > self.slowest.0 {
+            self.slowest = (took, what.to_owned());
+        }
+        took
+    }
+
+    /// Runs `frontdesk inbox` with the replicas' site and inbox.
+    pub fn inbox(&self, arguments: &[&str]) {
+        let output = frontdesk()
+            .arg("inbox")
+            .args(arguments)
+            .arg("--site")
+            .arg(self.site())
+            .envs(self.environment())
+            .output()
+            .expect("it runs");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// The id of a submission, if it is in the inbox.
+    pub fn find(&self, number: usize) -> Option<String> {
+        let of = format!("SELECT id FROM submission WHERE fields ->> 'email' = 'n{number}@example.com'");
+        let ids = self.servers.ask("frontdesk", &of);
+        assert!(ids.len() <= 1, "number {number} is in the inbox once");
+        ids.into_iter().next()
+    }
+
+    /// Waits until something is so.
+    pub fn wait_until(
+        &self,
+        what: &str,
+        patience: Duration,
+        mut is_so: impl FnMut(&Stand) -> bool,
+    ) -> Duration {
+        let began = Instant::now();
+        while !is_so(self) {
+            assert!(began.elapsed() < patience, "it took too long until {what}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        began.elapsed()
+    }
+
+    /// Takes the link of everything but the visitors down, or up again.
+    pub fn set_all_links(&self, is_up: bool) {
+        let hosts = self.replicas.iter().map(|replica| replica.host);
+        for host in hosts.chain([self.servers.primary(), self.servers.standby()]) {
+            assert_ne!(host, self.outside);
+            self.net.set_link(host, is_up);
+        }
+    }
+
+    /// What the receivers do from now on.
+    pub fn receive(&self, reply: &Reply) {
+        for hook in self.hooks.iter().flatten() {
+            hook.follow([reply.clone()]);
+        }
+    }
+
+    /// Whether a replica's own receiver was sent a submission.
+    pub fn has_received(&self, replica: usize, id: &str) -> bool {
+        let requests = self.hooks[replica].as_ref().expect("it is there").requests();
+        requests.iter().any(|request| request.header("webhook-id") == Some(id))
+    }
+
+    /// What all receivers have been sent.
+    pub fn received(&self) -> Vec<Request> {
+        self.hooks.iter().flatten().flat_map(HttpPeer::requests).collect()
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        for (hook, replica) in self.hooks.iter_mut().zip(&self.replicas) {
+            self.net.on(replica.host, || drop(hook.take()));
+        }
+    }
+}
