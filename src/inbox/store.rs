@@ -25,7 +25,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -413,7 +413,10 @@ impl Store {
         now: Timestamp,
         lease: Duration,
     ) -> Result<Vec<Claims>, StoreError> {
-        self.writer.change(move |tx| tx.claim(&wants, &under_way, now, lease)).await
+        // A lease is as long as it says, however long the claim had to wait for its turn.
+        let asked = Instant::now();
+        let waited = move || Duration::from_secs(asked.elapsed().as_secs());
+        self.writer.change(move |tx| tx.claim(&wants, &under_way, now + waited(), lease)).await
     }
 
     /// Records how an attempt ended, and returns whether all of the submission's deliveries have arrived with that.

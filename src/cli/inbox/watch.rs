@@ -3,6 +3,7 @@
 //! The kernel says when something was committed; the inbox is opened for a look and closed again, so that it may be
 //! replaced at any time, and nothing of it is held.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,7 +28,10 @@ const LOOK_FOR_INBOX: Duration = Duration::from_secs(1);
 pub(super) struct Watch {
     form: Option<String>,
     /// The latest one that was there or was shown.
-    after: Option<Uuid>,
+    newest: Option<Uuid>,
+    /// Those that came shortly before it, and were there or were shown. Of several servers one may commit a little later what it received
+    /// a little earlier.
+    seen: HashSet<Uuid>,
     /// What was wrong at the last look; said once, however long it lasts.
     trouble: Option<String>,
 }
@@ -40,25 +44,39 @@ impl Watch {
             Err(StoreError::Missing(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let filter = Filter { form: self.form.clone(), after: self.after, ..Filter::default() };
-        let mut new = reader.list(&filter)?.collect::<Result<Vec<_>, _>>()?;
+        let mut new = self.list(&reader)?;
         new.reverse();
-        self.after = new.last().map(|newest| newest.id).or(self.after);
         Ok(Some(new))
+    }
+
+    /// What came since the last look, the newest first.
+    fn list(&mut self, reader: &Reader) -> Result<Vec<Submission>, StoreError> {
+        let after = self.newest.map(a_little_before);
+        let filter = Filter { form: self.form.clone(), after, ..Filter::default() };
+        let mut new = reader.list(&filter)?.collect::<Result<Vec<_>, _>>()?;
+        new.retain(|submission| !self.seen.contains(&submission.id));
+        self.newest = self.newest.max(new.first().map(|newest| newest.id));
+        self.seen.extend(new.iter().map(|submission| submission.id));
+        if let Some(bound) = self.newest.map(a_little_before) {
+            self.seen.retain(|id| *id > bound);
+        }
+        Ok(new)
     }
 
     /// Goes on after what is there already.
     pub(super) fn skip(&mut self, place: &Place) -> Result<(), StoreError> {
+        let reader = match Reader::open(place) {
+            Ok(reader) => reader,
+            Err(StoreError::Missing(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
         let newest = Filter { limit: Some(1), ..Filter::default() };
-        match Reader::open(place) {
-            Ok(reader) => {
-                let newest = reader.list(&newest)?.next().transpose()?;
-                self.after = newest.map(|newest| newest.id);
-                Ok(())
-            }
-            Err(StoreError::Missing(_)) => Ok(()),
-            Err(error) => Err(error),
+        let newest = reader.list(&newest)?.next().transpose()?;
+        self.newest = newest.map(|newest| newest.id);
+        if self.newest.is_some() {
+            self.list(&reader)?;
         }
+        Ok(())
     }
 
     /// One look. Returns how long the next one may wait for a ring.
@@ -97,6 +115,12 @@ impl Watch {
             }
         }
     }
+}
+
+/// Greater than no id of the last minute before this one: ids begin with the time of arrival, in milliseconds (RFC 9562 §5.7).
+fn a_little_before(id: Uuid) -> Uuid {
+    const MINUTE: u128 = 60_000 << 80;
+    Uuid::from_u128(id.as_u128().saturating_sub(MINUTE))
 }
 
 /// Watches until it is ended from outside or nobody reads standard output any more.

@@ -49,7 +49,7 @@ pub(super) async fn run(
     let something_goes = housekeeping.recipient.is_some() || housekeeping.retention.is_some();
     // Something may have been sealed or removed just before the last process ended.
     let mut log_is_stale = something_goes;
-    name_orphans(&place, &channels);
+    name_orphans(&place, &channels).await;
     // Looking through the inbox takes its time: what is sealed meanwhile only has the log cut off.
     let mut look_at = Instant::now();
     loop {
@@ -87,9 +87,19 @@ pub(super) async fn run(
     }
 }
 
+/// Asks the inbox on a thread that may wait: a server may take its time, and what is being sent must not wait for that.
+async fn read<T: Send + 'static>(
+    place: &Place,
+    ask: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let place = place.clone();
+    let asked = tokio::task::spawn_blocking(move || ask(&Reader::open(&place)?)).await;
+    asked.unwrap_or(Err(StoreError::Closed))
+}
+
 /// Says which deliveries wait for a channel that is configured no more: nobody will ever make them.
-fn name_orphans(place: &Place, channels: &[(String, Rc<Channel>)]) {
-    let Ok(known) = Reader::open(place).and_then(|inbox| inbox.channels()) else { return };
+async fn name_orphans(place: &Place, channels: &[(String, Rc<Channel>)]) {
+    let Ok(known) = read(place, Reader::channels).await else { return };
     for channel in known.iter().filter(|known| !channels.iter().any(|(name, _)| *name == known.name)) {
         let waiting = channel.count(State::Waiting) + channel.count(State::Held);
         if waiting > 0 {
@@ -149,8 +159,8 @@ async fn seal_settled(
     let Some(recipient) = &housekeeping.recipient else { return Ok(0) };
     let mut sealed = 0;
     loop {
-        let settled = match Reader::open(place) {
-            Ok(inbox) => inbox.to_be_sealed(AT_A_TIME)?,
+        let settled = match read(place, |inbox| inbox.to_be_sealed(AT_A_TIME)).await {
+            Ok(settled) => settled,
             Err(StoreError::Missing(_)) => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -191,7 +201,7 @@ async fn tell_digest(
         None => return store.remember(DIGEST, due).await,
         Some(_) => {}
     }
-    let digest = Digest::read(&Reader::open(place)?, now)?;
+    let digest = read(place, move |inbox| Digest::read(inbox, now)).await?;
     if digest.is_empty() || channels.is_empty() {
         return store.remember(DIGEST, due).await;
     }

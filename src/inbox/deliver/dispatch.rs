@@ -115,6 +115,7 @@ impl Roster {
             lane.switch(true);
             return Begun { sleep: Some(SHORTEST_SLEEP), ..Begun::default() };
         }
+        lane.note(claims.is_paused);
         for claimed in &claims.claimed {
             lane.begin(claimed.again);
             self.under_way.push(claimed.lease.clone());
@@ -154,6 +155,8 @@ pub struct Lane {
     /// Failures in a row that were the channel's own.
     failures: u32,
     health: Health,
+    /// Whether another process has noted that it is paused, and we find that it works.
+    is_paused_elsewhere: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +174,14 @@ enum Health {
 impl Lane {
     /// A channel that is believed to work, with room for `places` deliveries at a time.
     pub fn new(places: usize) -> Lane {
-        Lane { places: places.max(1), first: 0, again: 0, failures: 0, health: Health::Well }
+        Lane {
+            places: places.max(1),
+            first: 0,
+            again: 0,
+            failures: 0,
+            health: Health::Well,
+            is_paused_elsewhere: false,
+        }
     }
 
     /// How many deliveries may begin now.
@@ -214,6 +224,12 @@ impl Lane {
         self.failures = 0;
     }
 
+    /// Takes note of what the store has noted of the channel: that it is paused. Where we know nothing of that, another process has noted it, which
+    /// may have ended since.
+    fn note(&mut self, is_paused: bool) {
+        self.is_paused_elsewhere = is_paused && self.health == Health::Well;
+    }
+
     /// A delivery is under way from now on: its first attempt since it was queued, or a repeated one.
     pub fn begin(&mut self, again: bool) {
         *(if again { &mut self.again } else { &mut self.first }) += 1;
@@ -254,6 +270,11 @@ impl Lane {
                 }
                 Turn::None
             }
+            (Health::Well, None) if self.is_paused_elsewhere => {
+                self.failures = 0;
+                self.is_paused_elsewhere = false;
+                Turn::Resumed { after_outage: true }
+            }
             // Delivered, or refused by a channel that works.
             (Health::Well, None | Some(Cause::Notice | Cause::Refused)) => {
                 self.failures = 0;
@@ -283,6 +304,24 @@ mod tests {
 
     const START: Duration = Duration::ZERO;
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    #[test]
+    fn a_channel_that_another_process_had_paused_and_that_works_is_resumed() {
+        let mut lane = Lane::new(2);
+        let delivered = Outcome::delivered("250");
+        lane.note(true);
+        assert_eq!(lane.end(false, &delivered, START), Turn::Resumed { after_outage: true });
+        assert_eq!(lane.end(false, &delivered, START), Turn::None);
+        lane.note(true);
+        lane.note(false);
+        assert_eq!(lane.end(false, &delivered, START), Turn::None);
+        // What is paused here as well is resumed by its own probes.
+        for _ in 0..TRIP_AFTER {
+            fail(&mut lane, Cause::Channel, START);
+        }
+        lane.note(true);
+        assert!(lane.is_paused() && !lane.is_paused_elsewhere);
+    }
 
     #[test]
     fn repeated_attempts_leave_half_of_the_places_to_first_ones() {

@@ -65,9 +65,18 @@ fn take_part(sql: &dyn Sql) -> Result<(), StoreError> {
     if is_taken.get(0)? { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Keeps everybody else from working with the inbox as long as the connection lasts; whether nobody does.
-pub(super) fn is_ours_alone(sql: &dyn Sql) -> Result<bool, StoreError> {
-    sql.one(&format!("SELECT pg_try_advisory_lock({IN_USE})"), &[])?.get(0)
+/// Keeps everybody else from working with the inbox as long as the connection lasts, however long it has nothing to do; whether nobody
+/// does. A connection that has just been closed may be in it for a moment still.
+pub(super) fn is_ours_alone(link: &Link) -> Result<bool, StoreError> {
+    link.run("SET idle_in_transaction_session_timeout = 0")?;
+    let taken = format!("SELECT pg_try_advisory_lock({IN_USE})");
+    for _ in 0..20 {
+        if (link as &dyn Sql).one(&taken, &[])?.get(0)? {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(false)
 }
 
 /// Opens the database for the writer, and makes the inbox or brings it up to date where that is to be done.

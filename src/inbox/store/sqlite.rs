@@ -88,9 +88,11 @@ impl Database {
         self.files.are_in_place()?;
         let changes_before = self.connection.total_changes();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for Doubt { id, .. } in &*doubtful {
+        for Doubt { id, repeats, .. } in &*doubtful {
             // Their fingerprints stand for nothing then, and are given to whatever comes next.
-            transaction.prepare_cached("DELETE FROM submission WHERE id = ?1")?.execute([id.as_bytes()])?;
+            transaction
+                .prepare_cached("DELETE FROM submission WHERE id = ?1 AND repeats = ?2")?
+                .execute(params![id.as_bytes(), repeats])?;
         }
         if jobs.is_empty() && changes.is_empty() {
             transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
@@ -106,8 +108,12 @@ impl Database {
         let changing = Changing { tx: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
         change::apply(&changing, changes)?;
         let sure = doubtful.len();
+        let repeats = |id| {
+            let repeats = accepted.iter().filter(|other| **other == Accepted::Duplicate(id)).count();
+            i64::try_from(repeats).unwrap_or(i64::MAX)
+        };
         doubtful.extend(accepted.iter().filter_map(|accepted: &Accepted| match accepted {
-            Accepted::New(id) => Some(Doubt { id: *id, transaction: None }),
+            Accepted::New(id) => Some(Doubt { id: *id, transaction: None, repeats: repeats(*id) }),
             Accepted::Duplicate(_) => None,
         }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {

@@ -37,6 +37,8 @@ pub(super) struct Doubt {
     pub id: Uuid,
     /// The number of its transaction, where a server gives one: what is under way there can't be seen yet.
     pub transaction: Option<String>,
+    /// How often it would have been sent again by then. Once it has been sent again since, somebody has had a 200 for it, and it stays.
+    pub repeats: i64,
 }
 
 pub(super) struct Writer {

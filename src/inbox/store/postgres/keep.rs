@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Statement};
 use uuid::Uuid;
@@ -18,20 +17,20 @@ use crate::inbox::store::fingerprint::{Hash, Secret};
 use crate::inbox::store::ids::Ids;
 use crate::inbox::store::sql::change::{self, Change, Changing};
 use crate::inbox::store::sql::deliver::millis;
-use crate::inbox::store::sql::{Sql, read, values};
+use crate::inbox::store::sql::{Sql, values};
 use crate::inbox::store::writer::Doubt;
 use crate::inbox::store::{Accepted, Job, StoreError, bell};
 
 /// How often a batch is worked out again because another replica was faster.
 const AGAIN: usize = 8;
+/// After so long nothing is tried again: visitors wait for it.
+const LONG_ENOUGH: Duration = Duration::from_secs(12);
 /// How long we try to find out what became of a commit that nobody answered.
 const FIND_OUT: Duration = Duration::from_secs(8);
 /// Between two looks at it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How often replicas are told that something is queued, at most: telling holds up everybody's commits for a moment.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-/// By how much clocks may differ without anything being made of it: leases are longer by far.
-const NOTICED: SignedDuration = SignedDuration::from_secs(1);
 
 /// Rows are locked in the order of their keys, so that no two replicas wait for each other.
 const KNOWN: &str = "SELECT f.key, f.submission, f.expires_at FROM fingerprint f WHERE f.key = ANY(?1) ORDER BY f.key FOR UPDATE";
@@ -108,7 +107,11 @@ impl Database {
     ) -> Result<Vec<Accepted>, StoreError> {
         let mut last = StoreError::Locked;
         let mut is_new = false;
-        for _ in 0..AGAIN {
+        let began = Instant::now();
+        for at in 0..AGAIN {
+            if at > 0 && began.elapsed() > LONG_ENOUGH {
+                break;
+            }
             let outcome = if jobs.is_empty() {
                 self.change(changes, doubtful).map(|left| (Vec::new(), left)).map_err(Trouble::from)
             } else {
@@ -135,10 +138,7 @@ impl Database {
                         }
                         Some(false) => last = error,
                         None => {
-                            let transaction = Some(transaction);
-                            let doubt =
-                                |(id, _): &(Uuid, usize)| Doubt { id: *id, transaction: transaction.clone() };
-                            doubtful.extend(plan.new.iter().map(doubt));
+                            doubtful.extend(plan.doubts(&transaction));
                             return Err(error);
                         }
                     }
@@ -187,11 +187,7 @@ impl Database {
                 sql.execute("UPDATE meta SET value = value WHERE name = 'secret'", &[])?;
                 return Ok(left);
             }
-            let asked = Timestamp::now();
-            let theirs = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-            let theirs = read::time(sql.one(theirs, &[])?.get(0)?)?;
-            let ahead = theirs.duration_since(asked);
-            let ahead = if ahead.abs() < NOTICED { SignedDuration::ZERO } else { ahead };
+            let ahead = change::clock_ahead(sql)?;
             change::apply(&Changing { tx: sql, secret: &self.secret, ahead }, changes)?;
             Ok(left)
         })
@@ -211,7 +207,10 @@ impl Database {
             if !is_over {
                 left.push(doubt.clone());
             }
-            self.link.execute("DELETE FROM submission WHERE id = ?1", values![doubt.id.as_bytes()])?;
+            self.link.execute(
+                "DELETE FROM submission WHERE id = ?1 AND repeats = ?2",
+                values![doubt.id.as_bytes(), doubt.repeats],
+            )?;
         }
         Ok(left)
     }
@@ -549,6 +548,17 @@ impl Plan {
         repeats.extend(made.into_iter().filter(|(_, times)| *times > 0));
         repeats.sort_unstable();
         Plan { accepted, new, deliveries, claims, points, repeats, left: Vec::new() }
+    }
+}
+
+impl Plan {
+    /// What is to be taken out again, should it turn out to be there.
+    fn doubts(&self, transaction: &str) -> impl Iterator<Item = Doubt> {
+        self.new.iter().map(move |(id, _)| Doubt {
+            id: *id,
+            transaction: Some(transaction.to_owned()),
+            repeats: self.repeats.iter().find(|(other, _)| other == id).map_or(0, |(_, times)| *times),
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,7 +17,10 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_postgres::config::{Config, TargetSessionAttrs};
+use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -51,6 +55,8 @@ pub(in crate::inbox::store) struct Link {
     patience: Duration,
     /// By their texts.
     prepared: RefCell<HashMap<String, Statement>>,
+    /// Gone with this: whatever is still under way on the connection is given up then.
+    _alive: oneshot::Sender<Infallible>,
 }
 
 impl fmt::Debug for Link {
@@ -77,9 +83,10 @@ impl Link {
         let millis = |duration: Duration| duration.as_millis();
         let options = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
         config.options(format!(
-            "{options}-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c client_min_messages=warning",
+            "{options}-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c client_min_messages=warning \
+             -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
             millis(session.statement),
-            millis(LOCK.min(session.statement)),
+            millis(LOCK.min(session.statement / 5)),
             millis(IDLE),
         ));
         if session.writes {
@@ -87,7 +94,10 @@ impl Link {
         }
         let each = config.get_connect_timeout().copied().unwrap_or(GRACE);
         let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
+        // The server may accept and say nothing.
+        let bound = each * hosts + GRACE;
         let (told, opened) = sync_channel(1);
+        let (alive, over) = oneshot::channel();
         let drive = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = match runtime {
@@ -99,10 +109,10 @@ impl Link {
             };
             runtime.block_on(async {
                 match tls {
-                    None => drive(&config, NoTls, told, heard).await,
+                    None => drive(&config, NoTls, bound, told, heard, over).await,
                     Some(tls) => {
                         let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
-                        drive(&config, tls, told, heard).await;
+                        drive(&config, tls, bound, told, heard, over).await;
                     }
                 }
             });
@@ -113,7 +123,7 @@ impl Link {
             .name("inbox-postgres".to_owned())
             .spawn(drive)
             .map_err(|error| unreachable(error.to_string()))?;
-        let client = match opened.recv_timeout(each * hosts + GRACE) {
+        let client = match opened.recv_timeout(bound + GRACE) {
             Ok(Ok(client)) => client,
             Ok(Err(Failed::Postgres(error))) => return Err(opening(&error, server)),
             Ok(Err(Failed::Io(error))) => return Err(unreachable(error.to_string())),
@@ -124,6 +134,7 @@ impl Link {
             server: server.clone(),
             patience: session.statement + GRACE,
             prepared: RefCell::default(),
+            _alive: alive,
         })
     }
 
@@ -182,6 +193,10 @@ impl Link {
                 StoreError::Damaged("a value has another type than its column")
             };
         };
+        // Whatever it says last, it says no more: a commit may have gone through.
+        if matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
+            return self.unreachable("the server has ended the connection");
+        }
         match error.code().code() {
             "53100" => StoreError::Full,
             "25006" => StoreError::ReadOnly,
@@ -211,40 +226,60 @@ enum Failed {
     Postgres(Error),
 }
 
-async fn drive<T>(config: &Config, tls: T, told: SyncSender<Result<Client, Failed>>, heard: Option<Heard>)
-where
+async fn drive<T>(
+    config: &Config,
+    tls: T,
+    bound: Duration,
+    told: SyncSender<Result<Client, Failed>>,
+    heard: Option<Heard>,
+    over: oneshot::Receiver<Infallible>,
+) where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
 {
-    match config.connect(tls).await {
+    match timeout(bound, config.connect(tls)).await {
         // Whoever has stopped waiting drops the client, and that ends the connection.
-        Ok((client, connection)) => {
+        Ok(Ok((client, connection))) => {
             if told.send(Ok(client)).is_ok() {
-                attend(connection, heard).await;
+                attend(connection, heard, over).await;
             }
         }
-        Err(error) => {
+        Ok(Err(error)) => {
             let _ = told.send(Err(Failed::Postgres(error)));
+        }
+        Err(_) => {
+            let _ = told.send(Err(Failed::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"))));
         }
     }
 }
 
-async fn attend<S, T>(mut connection: Connection<S, T>, mut heard: Option<Heard>)
-where
+async fn attend<S, T>(
+    mut connection: Connection<S, T>,
+    mut heard: Option<Heard>,
+    mut over: oneshot::Receiver<Infallible>,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    loop {
-        match poll_fn(|cx| connection.poll_message(cx)).await {
-            Some(Ok(AsyncMessage::Notification(_))) => {
-                if let Some(heard) = &mut heard {
-                    heard();
+    let mut listen = pin!(async {
+        loop {
+            match poll_fn(|cx| connection.poll_message(cx)).await {
+                Some(Ok(AsyncMessage::Notification(_))) => {
+                    if let Some(heard) = &mut heard {
+                        heard();
+                    }
                 }
+                Some(Ok(_)) => {}
+                // Whoever waits for an answer is told by the client.
+                Some(Err(_)) | None => return,
             }
-            Some(Ok(_)) => {}
-            // Whoever waits for an answer is told by the client.
-            Some(Err(_)) | None => return,
         }
+    });
+    tokio::select! {
+        () = &mut listen => return,
+        _ = &mut over => {}
     }
+    // It says good-bye, unless an answer is outstanding that may never come.
+    let _ = timeout(GRACE, listen).await;
 }
 
 struct Unpark(Thread);

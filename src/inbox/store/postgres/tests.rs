@@ -132,7 +132,7 @@ fn what_a_refused_transaction_leaves_behind_is_taken_out_once_it_has_ended() {
          SELECT '{id}', form, received_at, fields, source FROM submission"
     ))
     .unwrap();
-    let mut doubtful = vec![Doubt { id, transaction: Some(transaction) }];
+    let mut doubtful = vec![Doubt { id, transaction: Some(transaction), repeats: 0 }];
     let mut database = Database::open(&desk.server()).unwrap();
     let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
     database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
@@ -141,6 +141,62 @@ fn what_a_refused_transaction_leaves_behind_is_taken_out_once_it_has_ended() {
     assert_eq!(desk.list().len(), 2);
     database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((desk.list().len(), doubtful.len()), (1, 0));
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn what_was_refused_stays_once_another_replica_has_acknowledged_it() {
+    let desk = Desk::new();
+    let store = desk.open();
+    // As if nobody had heard the end of its transaction, and the visitor had sent it again, elsewhere.
+    let id = accept(&store, "one").unwrap().id();
+    let doubt = || vec![Doubt { id, transaction: None, repeats: 0 }];
+    assert_eq!(accept(&desk.open(), "one").unwrap(), Accepted::Duplicate(id));
+    let mut database = Database::open(&desk.server()).unwrap();
+    let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
+    let mut doubtful = doubt();
+    database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    assert_eq!((desk.list().len(), doubtful.len()), (1, 0));
+    desk.run("UPDATE submission SET repeats = 0");
+    database.keep(&[], &mut [], &mut ids, &mut doubt()).unwrap();
+    assert_eq!(desk.list().len(), 0);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
+    let desk = Desk::new();
+    let store = desk.open();
+    let id = accept(&store, "one").unwrap().id();
+    let claims = wait(store.claim(vec![want()], Vec::new(), Timestamp::now(), LEASE)).unwrap();
+    let lease = claims[0].claimed[0].lease.clone();
+    let now = Timestamp::now();
+    let mut editor = crate::inbox::store::Editor::open(&desk.fresh.place).unwrap();
+    assert!(editor.hold(id, "to be looked at", now).unwrap());
+    let (link, secret) = open_to_write(&desk.server()).unwrap();
+    let sql: &dyn Sql = &link;
+    let changing = crate::inbox::store::sql::change::Changing {
+        tx: sql,
+        secret: &secret,
+        ahead: jiff::SignedDuration::ZERO,
+    };
+    link.run("BEGIN").unwrap();
+    let failed = crate::inbox::deliver::outcome::Outcome::failed(
+        crate::inbox::deliver::outcome::Cause::Channel,
+        "451",
+    );
+    let verdict = crate::inbox::deliver::schedule::Verdict::Again(now);
+    changing.record(&lease, &failed, verdict, now).unwrap();
+    thread::scope(|scope| {
+        let release = scope.spawn(move || editor.release(id, now).unwrap());
+        // It waits for what is being recorded, and goes by that.
+        thread::sleep(Duration::from_millis(300));
+        assert!(!release.is_finished());
+        link.run("COMMIT").unwrap();
+        assert!(release.join().unwrap());
+    });
+    assert_eq!(desk.text("SELECT state FROM delivery"), "waiting");
+    assert_eq!(claim(&store, Timestamp::now()), [id]);
 }
 
 #[test]

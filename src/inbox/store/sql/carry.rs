@@ -3,6 +3,7 @@
 //! Both are locked meanwhile, so that nothing comes in that would not come along. What is read is one state of the source, what is
 //! written is one transaction, and each row is read back and compared by a sum over the hashes of all rows before it is committed.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::{Bind, Cell, Row, Sql, Value};
@@ -103,7 +104,10 @@ pub fn carry(from: &Place, to: &Place) -> Result<Carried, CarryError> {
     let mut different = None;
     let outcome = source.snapshot(|| {
         target.transaction(|| {
-            target.execute("DELETE FROM meta", &[])?;
+            // Where there are no submissions the rest says nothing of any.
+            for table in TABLES.iter().rev() {
+                target.execute(&format!("DELETE FROM {}", table.name), &[])?;
+            }
             for table in &TABLES {
                 let mut written = Sum::default();
                 table.each(source, |rows| {
@@ -221,13 +225,17 @@ impl Sum {
         for row in rows {
             let mut hasher = blake3::Hasher::new();
             for cell in &row.0 {
-                let (kind, bytes): (u8, &[u8]) = match cell {
-                    Cell::Null => (0, &[]),
-                    Cell::Integer(number) => (1, &number.to_le_bytes()),
-                    Cell::Text(text) => (2, text.as_bytes()),
-                    Cell::Blob(bytes) => (3, bytes),
+                let (kind, bytes): (u8, Cow<'_, [u8]>) = match cell {
+                    Cell::Null => (0, Cow::default()),
+                    Cell::Integer(number) => (1, number.to_le_bytes().to_vec().into()),
+                    // PostgreSQL has no NUL in a text.
+                    Cell::Text(text) if text.contains('\0') => {
+                        (2, text.replace('\0', "\u{fffd}").into_bytes().into())
+                    }
+                    Cell::Text(text) => (2, text.as_bytes().into()),
+                    Cell::Blob(bytes) => (3, bytes.into()),
                 };
-                hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+                hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
             }
             let hash = *hasher.finalize().as_bytes();
             for (part, bytes) in self.parts.iter_mut().zip(hash.as_chunks::<8>().0) {

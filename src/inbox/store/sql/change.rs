@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::{Sql, abuse, deliver};
+use super::{Dialect, Sql, abuse, deliver, read};
 use crate::inbox::deliver::{outcome::Outcome, schedule::Verdict};
 use crate::inbox::delivery::{Claims, Lease, Next, Target, Want};
 use crate::inbox::pressure::Refused;
@@ -39,6 +39,20 @@ pub(in crate::inbox::store) fn apply(
         changing.tx.execute("RELEASE change", &[])?;
     }
     Ok(())
+}
+
+/// By how much clocks may differ without anything being made of it: leases are longer by far.
+const NOTICED: SignedDuration = SignedDuration::from_secs(1);
+
+/// How far the database's clock is ahead of ours. A file has none of its own.
+pub(in crate::inbox::store) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDuration, StoreError> {
+    if sql.dialect() == Dialect::Sqlite {
+        return Ok(SignedDuration::ZERO);
+    }
+    let ours = Timestamp::now();
+    let theirs = sql.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", &[])?.get(0)?;
+    let ahead = read::time(theirs)?.duration_since(ours);
+    Ok(if ahead.abs() < NOTICED { SignedDuration::ZERO } else { ahead })
 }
 
 /// A transaction in which changes are applied.

@@ -249,6 +249,7 @@ fn begin(
 /// Notes that nobody heard the end of an attempt, and queues the delivery again. Returns when it is due; nothing if it is held
 /// by now, or parked.
 fn interrupt(tx: &dyn Sql, found: &Found, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    keep_as_it_is(tx, found.submission)?;
     let interrupted = found.interrupted.saturating_add(1);
     let again = match schedule::judge_interrupted(interrupted, now) {
         Verdict::Again(at) => Some(at),
@@ -292,6 +293,7 @@ pub(super) fn record(
             (false, &failure.answer, Some(blame))
         }
     };
+    keep_as_it_is(tx, lease.submission)?;
     let key = (lease.submission.as_bytes(), &lease.channel, lease.number);
     tx.execute(
         "UPDATE attempt SET ended_at = ?4, delivered = ?5, answer = ?6
@@ -319,6 +321,15 @@ pub(super) fn record(
         }
     }
     is_settled(tx, lease.submission)
+}
+
+/// Sees to it that a submission is neither held nor released before the end of this transaction. In a file nobody else writes meanwhile; on a
+/// server the operator could, and what he has decided and what becomes of the delivery would each go by what the other was before.
+fn keep_as_it_is(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
+    if tx.dialect() == Dialect::Postgres {
+        tx.query("SELECT 1 FROM submission WHERE id = ?1 FOR SHARE", values![id.as_bytes()])?;
+    }
+    Ok(())
 }
 
 /// Whether everything that was to be done with a submission has been done.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{Sql, edit};
+use super::{Sql, change, edit};
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::{Erased, Place, Retry, StoreError, bell, postgres, sqlite};
 
@@ -45,18 +45,18 @@ impl Editor {
 
     /// Queues deliveries to be tried at once, and returns how many.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
-        self.change(|tx, _| edit::retry(tx, retry, now))
+        self.change(|tx, _| edit::retry(tx, retry, theirs(tx, now)?))
     }
 
     /// Keeps back what is not delivered yet of a submission. Returns whether it was not held before, and not
     /// delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
-        self.change(|tx, _| edit::hold(tx, id, because, now))
+        self.change(|tx, _| edit::hold(tx, id, because, theirs(tx, now)?))
     }
 
     /// Delivers what was held. Returns whether the submission is there and was held.
     pub fn release(&mut self, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
-        self.change(|tx, _| edit::release(tx, id, now))
+        self.change(|tx, _| edit::release(tx, id, theirs(tx, now)?))
     }
 
     /// How many submissions came from an e-mail address, in whatever case it was written.
@@ -107,4 +107,9 @@ impl Editor {
         }
         Ok(found)
     }
+}
+
+/// The same moment by the database's clock, by which it is looked whether something is due.
+fn theirs(sql: &dyn Sql, ours: Timestamp) -> Result<Timestamp, StoreError> {
+    Ok(ours.saturating_add(change::clock_ahead(sql)?).unwrap_or(ours))
 }

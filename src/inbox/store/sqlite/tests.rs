@@ -100,7 +100,7 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let mut ids = Ids::new().unwrap();
     // As if the commit had been reported as failed, and had reached the disk all the same.
     let accepted = database.keep(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
-    let doubt = |accepted: Accepted| Doubt { id: accepted.id(), transaction: None };
+    let doubt = |accepted: Accepted| Doubt { id: accepted.id(), transaction: None, repeats: 0 };
     let mut doubtful: Vec<Doubt> = accepted.into_iter().map(doubt).collect();
     database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((count(&database).0, doubtful.len()), (0, 0));
