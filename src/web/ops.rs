@@ -17,10 +17,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::sync::{Semaphore, watch};
 
-use super::{Desk, Stage};
 use super::answer::{Answer, method_not_allowed, text};
 use super::metrics::{Figures, report};
 use super::socket::Socket;
+use super::{Desk, Stage};
 
 /// Further ones are closed at once.
 const MOST_CONNECTIONS: usize = 64;

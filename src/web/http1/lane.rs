@@ -31,13 +31,13 @@ use super::Clock;
 use crate::pages::file::Body;
 use crate::pages::negotiate::{self, Codings, Media};
 use crate::pages::path;
-use crate::web::{Desk, Stage};
 use crate::web::access_log::{self, Exchange};
 use crate::web::connection::{HEADER_LIMIT, Observer as _};
 use crate::web::get_page::{self, Asked, Choice, Form, matches_etag};
 use crate::web::request_id::{RequestId, X_REQUEST_ID};
 use crate::web::router::form_at;
 use crate::web::socket::{Peer, Scheme};
+use crate::web::{Desk, Stage};
 
 /// A body of at most so many bytes is copied behind its header, because handing over two pieces costs the kernel more.
 const COPIED: usize = 4096;

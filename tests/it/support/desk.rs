@@ -272,14 +272,11 @@ fn spawn(
     let mut child = command
         .arg("serve")
         .arg(site)
-        .args(["--ops-listen", "127.0.0.1:0", "--data-dir"])
+        .arg("--data-dir")
         .arg(data)
         .args(arguments)
-        .args(if arguments.iter().any(|argument| argument == "--listen") {
-            &[][..]
-        } else {
-            &["--listen", "127.0.0.1:0"]
-        })
+        .args(unless_told(arguments, ["--listen", "127.0.0.1:0"]))
+        .args(unless_told(arguments, ["--ops-listen", "127.0.0.1:0"]))
         .envs(std::env::var("FRONTDESK_TEST_FAST_LANE").map(|lane| ("FRONTDESK_SERVER__FAST_LANE", lane)))
         .envs(store_of(data))
         .envs(environment.iter().map(|(name, value)| (name, value)))
@@ -303,6 +300,11 @@ fn spawn(
     }
     let (address, ops) = (public.expect("it was said"), private.expect("it was said"));
     Ok(Started { child, address, ops, tls, stderr: said, stdout: told })
+}
+
+/// A flag and its value, if the test does not say it itself.
+fn unless_told(arguments: &[String], flag: [&'static str; 2]) -> Vec<&'static str> {
+    if arguments.iter().any(|argument| argument == flag[0]) { Vec::new() } else { flag.to_vec() }
 }
 
 /// The lines that come out of a pipe, read until nobody wants them any more: the server would find it full otherwise.

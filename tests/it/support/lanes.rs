@@ -75,7 +75,11 @@ impl Lanes {
     /// How many bytes of state a connection has.
     pub fn size_of_a_connection(&self) -> usize {
         let stream = Shared(Rc::default());
-        std::mem::size_of_val(&self.fast.attend(stream, IpAddr::V4(Ipv4Addr::LOCALHOST), self.stage.1.clone()))
+        std::mem::size_of_val(&self.fast.attend(
+            stream,
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            self.stage.1.clone(),
+        ))
     }
 
     fn answers(&self, pieces: &[&[u8]], is_slow: bool) -> String {
