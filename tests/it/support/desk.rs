@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::client::{Answer, Connection};
@@ -223,11 +224,15 @@ impl Desk {
         self.stderr = None;
     }
 
+    /// Tells it something.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it can be told");
+    }
+
     /// SIGTERM; the exit code, and how long it took.
     pub fn terminate(&mut self) -> (Option<i32>, Duration) {
         let began = Instant::now();
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it can be told");
+        self.signal(Signal::TERM);
         let status = self.child.wait().expect("it ends");
         (status.code(), began.elapsed())
     }
