@@ -7,6 +7,7 @@ mod replicas;
 
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::office::until;
@@ -245,6 +246,54 @@ fn untouched(kind: Kind) {
     let plain = crate::support::Connection::open(balancer.plain).request("GET", "/developers/", &[], b"");
     let plain = plain.expect("an answer");
     assert_eq!((plain.status, plain.header("location")), (308, Some("https://www.example.com/developers/")));
+}
+
+#[test]
+#[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
+fn behind_nginx_a_site_is_deployed_without_a_restart() {
+    deploy(Kind::Nginx);
+}
+
+#[test]
+#[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
+fn behind_haproxy_a_site_is_deployed_without_a_restart() {
+    deploy(Kind::Haproxy);
+}
+
+/// While one replica has the new version, its files are found by whoever asks any of them; and nobody is left at the end.
+fn deploy(kind: Kind) {
+    let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let balancer = Balancer::start(kind, &replicas, &Authority::new());
+    let get = |path: &str| balancer.connect().request("GET", path, &[], b"").expect("an answer");
+    let missing = replicas.desks[0].get(replicas::NEXT_ASSET, &[]);
+    assert_eq!(missing.status, 404);
+    let passed = get(replicas::NEXT_ASSET);
+    assert_eq!((passed.status, passed.body), (404, missing.body));
+    for number in 0..COUNT {
+        replicas.deploy(number);
+        replicas.desks[number].signal(Signal::HUP);
+        let has_it = || (replicas.desks[number].get(replicas::NEXT_ASSET, &[]).status == 200).then_some(());
+        assert!(until(has_it).is_some(), "{}", replicas.desks[number].log());
+        assert_eq!(replicas.hashes().len(), if number + 1 < COUNT { 2 } else { 1 });
+        for _ in 0..3 * COUNT {
+            assert_eq!(get(replicas::NEXT_ASSET).status, 200);
+        }
+    }
+    for desk in &mut replicas.desks {
+        desk.kill();
+    }
+    assert!([502, 503].contains(&get("/").status));
+    let post = || {
+        let headers = [("Content-Type", "application/json")];
+        let mut connection = balancer.connect();
+        connection
+            .request("POST", "/api/waitlist", &headers, br#"{"email":"ada@example.com"}"#)
+            .expect("an answer")
+    };
+    let told = until(|| Some(post()).filter(|answer| answer.status == 503)).expect("nobody is there");
+    assert_eq!(told.header("content-type"), Some("application/json"));
+    assert_eq!((told.header("retry-after"), told.header("cache-control")), (Some("5"), Some("no-store")));
+    assert!(told.json()["error"].is_string());
 }
 
 fn sorted(mut texts: Vec<String>) -> Vec<String> {

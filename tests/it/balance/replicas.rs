@@ -16,6 +16,9 @@ pub const COUNT: usize = 3;
 /// As the packaged configurations want it.
 pub const DRAIN: Duration = Duration::from_secs(5);
 
+/// What only the next version of the site has.
+pub const NEXT_ASSET: &str = "/assets/next.txt";
+
 pub struct Replicas {
     pub desks: Vec<Desk>,
     /// The server's own URL, and the name of the database that the replicas share.
@@ -41,6 +44,8 @@ impl Replicas {
         let page = folder.path().join("v2/pages/index.md");
         let text = std::fs::read_to_string(&page).expect("there is a first page");
         std::fs::write(&page, format!("{text}\nThis is the next version.\n")).expect("it can be written");
+        let asset = folder.path().join("v2").join(NEXT_ASSET.trim_start_matches('/'));
+        std::fs::write(asset, "next\n").expect("it can be written");
         let desks = (0..COUNT)
             .map(|number| {
                 let site = folder.path().join(format!("site-{number}"));
