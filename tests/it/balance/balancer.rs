@@ -11,7 +11,7 @@ use super::replicas::{COUNT, Replicas, free_port};
 use crate::support::Desk;
 use crate::support::tls::{Authority, Client, Secure};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Nginx,
     Haproxy,
