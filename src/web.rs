@@ -137,8 +137,9 @@ impl Default for Options {
 pub enum Stage {
     /// Everybody is let in.
     Serving,
-    /// Everybody is still let in, but `/readyz` is 503, and each answer says that its connection ends: so that balancers send
-    /// nobody here any more before the sockets are closed. Lasts for [`Options::drain`].
+    /// Everybody is still let in, but `/readyz` is 503, each answer over HTTP/1 says that its connection ends, and connections over
+    /// HTTP/2 that were there before are told so: balancers are to send nobody here any more before the sockets are closed. Lasts
+    /// for [`Options::drain`].
     Draining,
     /// Nobody is let in any more, and what is under way may finish.
     Stopping,

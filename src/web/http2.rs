@@ -72,12 +72,14 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, s
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(Observed::new(stream, session.clone())), service);
     let mut connection = std::pin::pin!(connection);
+    // Whoever comes while the server drains is not sent away before he has asked: he would come again, to the same end.
+    let begun = *stage.borrow();
     // An error here or below is the peer's: it went away, or has been told by GOAWAY what is wrong if that was possible.
     let (is_over, is_overdue) = tokio::select! {
         ended = keep_watch(|| session.earliest(), connection.as_mut()) => {
             (ended.is_some() || !session.is_idle(), ended.is_none())
         }
-        _ = stage.wait_for(|stage| *stage != Stage::Serving) => (false, false),
+        _ = stage.wait_for(|stage| *stage == Stage::Stopping || *stage != begun) => (false, false),
     };
     if session.costs_too_much() {
         desk.metrics.shed(Shed::Glitches);
