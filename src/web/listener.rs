@@ -21,6 +21,9 @@ use super::{Stage, Worker, door};
 /// answer, and they are answered in microseconds.
 const TURNS: u32 = 256;
 
+/// So many who wait in the queue are let in at the end: as many as fit in, and not for ever where another process holds the socket too.
+const MOST_WAITING: usize = 4096;
+
 /// Without memory accepting fails at once, again and again; this long it is left alone.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
@@ -104,27 +107,28 @@ async fn accept(
     let mut reserve = Reserve::new();
     let mut stage = crew.stage.clone();
     let mut failing = false;
+    let let_in = |stream, peer| {
+        // Too many: closing costs the least, and an answer would have to wait for a request first.
+        match connections.admit(peer, &desk.live.load().options) {
+            Ok(place) => {
+                if let Some((accepted, seat)) = share.keep(Accepted { scheme, stream, peer, place }) {
+                    crew.attend(accepted, seat);
+                }
+            }
+            Err(reason) => desk.metrics.shed(reason),
+        }
+    };
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stage.wait_for(|stage| *stage == Stage::Stopping) => return,
+            _ = stage.wait_for(|stage| *stage == Stage::Stopping) => break,
         };
         match accepted {
             Ok((stream, peer)) => {
                 if std::mem::take(&mut failing) {
                     tracing::info!("connections are accepted again");
                 }
-                // Too many: closing costs the least, and an answer would have to wait for a request first.
-                let place = match connections.admit(peer, &desk.live.load().options) {
-                    Ok(place) => place,
-                    Err(reason) => {
-                        desk.metrics.shed(reason);
-                        continue;
-                    }
-                };
-                if let Some((accepted, seat)) = share.keep(Accepted { scheme, stream, peer, place }) {
-                    crew.attend(accepted, seat);
-                }
+                let_in(stream, peer);
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -138,6 +142,10 @@ async fn accept(
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
         }
+    }
+    // The kernel has let them in already, and would reset their connections with the socket, whatever they have sent.
+    for (stream, peer) in std::iter::from_fn(|| listener.accept_waiting()).take(MOST_WAITING) {
+        let_in(stream, peer);
     }
 }
 

@@ -300,6 +300,24 @@ fn while_it_drains_everybody_is_let_in_and_told_that_it_was_the_last_time() {
 }
 
 #[test]
+fn who_waits_in_the_queue_is_let_in_before_the_socket_is_closed() {
+    let mut desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__WORKERS", "1")]);
+    desk.get("/", &[]);
+    // While the server does not run at all, the kernel lets people in for it.
+    desk.signal(Signal::STOP);
+    let mut waiting: Vec<Connection> = (0..100).map(|_| desk.connect()).collect();
+    for connection in &mut waiting {
+        connection.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+    }
+    desk.signal(Signal::TERM);
+    desk.signal(Signal::CONT);
+    for connection in &mut waiting {
+        assert_eq!(connection.answer(false).expect("an answer").status, 200);
+    }
+    assert!(until(|| desk.has_ended().then_some(())).is_some());
+}
+
+#[test]
 fn it_drains_for_as_long_as_is_configured() {
     let mut desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__DRAIN", "2s")]);
     let (code, took) = desk.terminate();
