@@ -226,6 +226,7 @@ fn untouched(kind: Kind) {
             ] {
                 assert_eq!(passed.header(name), direct.header(name), "{accept} {coding}: {name}");
             }
+            assert_eq!(passed.header("strict-transport-security"), Some("max-age=31536000"));
             assert_eq!(passed.body, direct.body, "{accept} {coding}");
             let etag = direct.header("etag").expect("it has one");
             let again = [("Accept", accept), ("Accept-Encoding", coding), ("If-None-Match", etag)];
