@@ -15,7 +15,7 @@ use frontdesk::inbox::screen::{self, Reading, Signals, screen};
 use frontdesk::inbox::store::{self, Store};
 use frontdesk::pages::negotiate::{Encoding, choose, choose_encoding};
 use frontdesk::pages::{self, Site, path};
-use frontdesk::web::{self, Desk, Worker};
+use frontdesk::web::{self, Desk, Stage, Worker};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 /// Does one thing once.
@@ -143,11 +143,11 @@ fn answer(fast_lane: bool, more: &str) -> Run {
     let desk = Desk::new(site, store, web::Options { fast_lane, ..web::Options::default() });
     let worker = Rc::new(Worker::new(&desk));
     let (mut client, server) = tokio::io::duplex(1 << 16);
-    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let (sender, stage) = tokio::sync::watch::channel(Stage::Serving);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let local = tokio::task::LocalSet::new();
     let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-    local.spawn_local(async move { worker.attend(server, peer, stopped).await });
+    local.spawn_local(async move { worker.attend(server, peer, stage).await });
     let request = format!(
         "GET /p5/ HTTP/1.1\r\nhost: www.example.com\r\nconnection: keep-alive\r\naccept: {BROWSER}\r\n\
          user-agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36\r\n\
@@ -158,7 +158,7 @@ fn answer(fast_lane: bool, more: &str) -> Run {
     assert!(answer.starts_with(status), "{}", answer.escape_ascii());
     Box::new(move || {
         // They are to live as long as the connection.
-        let _ = (&folder, &stop, &desk);
+        let _ = (&folder, &sender, &desk);
         local.block_on(&runtime, async {
             client.write_all(black_box(request.as_bytes())).await.expect("it listens");
             client.read_exact(&mut answer).await.expect("it answers");

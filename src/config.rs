@@ -188,6 +188,7 @@ impl Config {
             body_timeout: r.get("server.body_timeout", "10s", value::duration(seconds(1))),
             idle_timeout: r.get("server.idle_timeout", "10s", value::duration(seconds(1))),
             exchange_timeout: r.get("server.exchange_timeout", "30s", value::duration(seconds(1))),
+            drain: r.get("server.drain", "0s", value::duration(seconds(0))),
             shutdown_grace: r.get("server.shutdown_grace", "10s", value::duration(seconds(0))),
             fast_lane: r.get("server.fast_lane", "true", value::flag),
             confirmed_forms: Vec::new(),

@@ -86,7 +86,9 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// From a request's header to the beginning of its answer.
     pub exchange_timeout: Duration,
-    /// How long connections may finish their exchanges once the server is told to stop.
+    /// For how long connections are still accepted once the server is told to end, while `/readyz` says already that it does.
+    pub drain: Duration,
+    /// How long connections may finish their exchanges after that.
     pub shutdown_grace: Duration,
     /// The forms whose 200 waits until a channel has confirmed the submission.
     pub confirmed_forms: Vec<&'static str>,
@@ -119,6 +121,7 @@ impl Default for Options {
             body_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(10),
             exchange_timeout: Duration::from_secs(30),
+            drain: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
             confirmed_forms: Vec::new(),
             confirm_timeout: Duration::from_secs(15),
@@ -129,6 +132,19 @@ impl Default for Options {
             tls: tls::Options::default(),
         }
     }
+}
+
+/// How far a server has come. It goes on to the next stage, and never back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Everybody is let in.
+    Serving,
+    /// Everybody is still let in, but `/readyz` is 503, each answer over HTTP/1 says that its connection ends, and connections over
+    /// HTTP/2 that were there before are told so: balancers are to send nobody here any more before the sockets are closed. Lasts
+    /// for [`Options::drain`].
+    Draining,
+    /// Nobody is let in any more, and what is under way may finish.
+    Stopping,
 }
 
 /// What requests are answered from.
@@ -218,11 +234,11 @@ impl Worker {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin,
         peer: IpAddr,
-        stop: watch::Receiver<bool>,
+        stage: watch::Receiver<Stage>,
     ) {
         let peer = socket::Peer { address: peer, is_local: false };
         let options = self.desk.live.load().options.clone();
-        let visit = Visit { worker: self, options, scheme: socket::Scheme::Http, peer, stop };
+        let visit = Visit { worker: self, options, scheme: socket::Scheme::Http, peer, stage };
         visit.serve_cleartext(stream).await;
     }
 }
@@ -246,17 +262,17 @@ pub struct Live {
     pub generation: u64,
 }
 
-/// Serves until `stop` becomes true, then lets exchanges finish within [`Options::shutdown_grace`].
+/// Serves until [`Stage::Stopping`], then lets exchanges finish within [`Options::shutdown_grace`].
 ///
 /// The sockets are listening already, so that their addresses can be told before.
-pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stop: &watch::Receiver<bool>) -> io::Result<()> {
+pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stage: &watch::Receiver<Stage>) -> io::Result<()> {
     let connections = Arc::new(source::Connections::default());
     let mut threads = Vec::new();
     let shares = share::among(desk.live.load().options.workers.max(1));
     for (number, share) in shares.into_iter().enumerate() {
-        let (desk, public, stop, connections) =
-            (desk.clone(), sockets.public()?, stop.clone(), connections.clone());
-        let run = move || listener::run(Worker::new(&desk), public, connections, share, stop);
+        let (desk, public, stage, connections) =
+            (desk.clone(), sockets.public()?, stage.clone(), connections.clone());
+        let run = move || listener::run(Worker::new(&desk), public, connections, share, stage);
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();
@@ -264,8 +280,8 @@ pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stop: &watch::Receiver<bool
     drop(sockets);
     let (ended, until) = watch::channel(false);
     let ops = private.map(|private| {
-        let (desk, stop) = (desk.clone(), stop.clone());
-        std::thread::Builder::new().name("ops".into()).spawn(move || ops::run(desk, private, stop, until))
+        let (desk, stage) = (desk.clone(), stage.clone());
+        std::thread::Builder::new().name("ops".into()).spawn(move || ops::run(desk, private, stage, until))
     });
     let ops = ops.transpose()?;
     for thread in threads {

@@ -31,7 +31,7 @@ use crate::inbox::store::Store;
 use crate::pages::{Encodings, Previous, Site};
 use crate::web::agent::Agents;
 use crate::web::tls::Tls;
-use crate::web::{self, Address, Desk, Live, Metrics, Socket, Sockets};
+use crate::web::{self, Address, Desk, Live, Metrics, Socket, Sockets, Stage};
 
 /// Bodies of this many bytes are compressed before the first request is answered, the rest in the background.
 const COMPRESSED_AT_START: usize = 2 << 20;
@@ -90,7 +90,7 @@ fn serve(
     let notify = Arc::new(Notify::from_environment());
     let (reasons, asked) = mpsc::channel();
     let _watcher = watch.then(|| reload::watch(folder, &config, reasons.clone())).transpose()?;
-    let stop = heed_signals(reasons.clone(), notify.clone())?;
+    let stage = heed_signals(reasons.clone(), notify.clone(), desk.live.clone())?;
     if log.is_json() {
         announce_to_programs(&config, &desk, &addresses, is_new, started.elapsed());
     } else {
@@ -113,7 +113,7 @@ fn serve(
         reasons,
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
-    web::serve(&desk, sockets, &stop)?;
+    web::serve(&desk, sockets, &stage)?;
     note_pressure(&desk);
     worker.stop();
     desk.store.clone().close();
@@ -361,10 +361,14 @@ fn announce_to_programs(config: &Config, desk: &Desk, addresses: &Addresses, is_
     }
 }
 
-/// Becomes true on SIGTERM or SIGINT; a second such signal ends the process at once. SIGHUP is a reason to reload, unless it says
-/// that the terminal that we were started on is gone.
-fn heed_signals(reload: Sender<Reason>, notify: Arc<Notify>) -> anyhow::Result<watch::Receiver<bool>> {
-    let (sender, receiver) = watch::channel(false);
+/// Tells the stages: SIGTERM or SIGINT begins to drain, which such a signal cuts short, and once nobody is let in any more such a
+/// signal ends the process at once. SIGHUP is a reason to reload, unless it says that the terminal that we were started on is gone.
+fn heed_signals(
+    reload: Sender<Reason>,
+    notify: Arc<Notify>,
+    live: Arc<ArcSwap<Live>>,
+) -> anyhow::Result<watch::Receiver<Stage>> {
+    let (sender, receiver) = watch::channel(Stage::Serving);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let has_terminal = std::io::stderr().is_terminal() && !hang_up_is_ignored();
     let (mut terminate, mut interrupt, mut hang_up) = {
@@ -390,7 +394,13 @@ fn heed_signals(reload: Sender<Reason>, notify: Arc<Notify>) -> anyhow::Result<w
             end().await;
             notify.stopping();
             // Nobody listens any more if the server has ended by itself.
-            let _ = sender.send(true);
+            let drain = live.load().options.drain;
+            if !drain.is_zero() {
+                let _ = sender.send(Stage::Draining);
+                tracing::info!(seconds = drain.as_secs_f64(), "draining: balancers are told to go elsewhere");
+                let _ = tokio::time::timeout(drain, end()).await;
+            }
+            let _ = sender.send(Stage::Stopping);
             tracing::info!("stopping: requests that are under way may finish");
             end().await;
             std::process::exit(1);

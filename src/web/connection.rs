@@ -10,6 +10,8 @@ use tokio::sync::watch;
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
+use super::Stage;
+
 /// A request's header may be this long, in bytes.
 pub(super) const HEADER_LIMIT: usize = 16 * 1024;
 
@@ -44,11 +46,11 @@ impl Sending {
     }
 }
 
-/// Returns when the server has been told to stop, and [`LAST_REQUEST`] is over.
-pub(super) async fn last_request(stop: &mut watch::Receiver<bool>) {
-    let observed = stop.clone();
+/// Returns when the server lets nobody in any more, and [`LAST_REQUEST`] is over.
+pub(super) async fn last_request(stage: &mut watch::Receiver<Stage>) {
+    let observed = stage.clone();
     // It must have been asked once, even where others have used up the task's turn.
-    let mut told = std::pin::pin!(unconstrained(stop.wait_for(|stop| *stop)));
+    let mut told = std::pin::pin!(unconstrained(stage.wait_for(|stage| *stage == Stage::Stopping)));
     let mut asked = Asked::default();
     std::future::poll_fn(|cx| {
         // To ask takes a lock that all threads share, for each request that wakes a connection.

@@ -14,7 +14,7 @@ use super::share::Accepted;
 use super::socket::{Peer, Scheme, Stream};
 use super::source::is_trusted;
 use super::visit::Visit;
-use super::{Options, Worker, http1, http2, proxy, tls};
+use super::{Options, Stage, Worker, http1, http2, proxy, tls};
 
 /// For so long a trusted proxy's connection may wait for a request: longer than common proxies and balancers keep one.
 const PROXY_IDLE: Duration = Duration::from_secs(75);
@@ -23,7 +23,7 @@ const PROXY_IDLE: Duration = Duration::from_secs(75);
 pub(super) async fn attend(
     worker: &Worker,
     Accepted { scheme, mut stream, mut peer, mut place }: Accepted,
-    stop: watch::Receiver<bool>,
+    stage: watch::Receiver<Stage>,
 ) {
     let desk = &worker.desk;
     let _open = desk.metrics.connection();
@@ -49,7 +49,7 @@ pub(super) async fn attend(
     } else {
         options
     };
-    let visit = Visit { worker, options, scheme, peer, stop };
+    let visit = Visit { worker, options, scheme, peer, stage };
     match scheme {
         Scheme::Http => visit.serve_cleartext(stream).await,
         // Boxed, as is what seldom comes below: a connection that waits takes as much memory as the largest of its states.
@@ -67,7 +67,7 @@ impl Visit<'_> {
             let telling = std::pin::pin!(tell(&mut stream));
             tokio::select! {
                 told = keep_watch(|| clock.deadline(), telling) => told.ok_or(clock.overdue()),
-                () = last_request(&mut self.stop) => return,
+                () = last_request(&mut self.stage) => return,
             }
         };
         match told {

@@ -21,7 +21,7 @@ use self::lane::{Left, Visitor};
 use super::connection::{HEADER_LIMIT, Observed, keep_watch, last_request};
 use super::protocol::Rewound;
 use super::visit::Visit;
-use super::{Worker, router};
+use super::{Stage, Worker, router};
 
 /// A request may have this many header fields.
 const HEADER_FIELDS: usize = 100;
@@ -33,8 +33,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     clock: Clock,
 ) {
-    // Once the server stops, each answer says that it is the last, which hyper does.
-    let begun = if visit.options.fast_lane && !*visit.stop.borrow() {
+    // Once the server is to end, each answer says that it is the last, which hyper does.
+    let begun = if visit.options.fast_lane && *visit.stage.borrow() == Stage::Serving {
         match in_lane(&mut visit, begun, &mut stream, &clock).await {
             Left::ForHyper(begun) => begun,
             Left::Ended => return,
@@ -55,14 +55,14 @@ async fn in_lane<S: AsyncRead + AsyncWrite + Unpin>(
     clock: &Clock,
 ) -> Left {
     let is_closing = Cell::new(false);
-    let stop = visit.stop.clone();
+    let stage = visit.stage.clone();
     let visitor = Visitor {
         desk: &visit.worker.desk,
         lane: &visit.worker.lane,
         scheme: visit.scheme,
         peer: visit.peer,
         clock,
-        stop: &stop,
+        stage: &stage,
         is_closing: &is_closing,
         begun,
     };
@@ -71,7 +71,7 @@ async fn in_lane<S: AsyncRead + AsyncWrite + Unpin>(
     let left = tokio::select! {
         biased;
         left = watched.as_mut() => left,
-        () = last_request(&mut visit.stop) => {
+        () = last_request(&mut visit.stage) => {
             is_closing.set(true);
             watched.await
         }
@@ -84,15 +84,15 @@ async fn in_lane<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// Whatever comes.
 async fn in_hyper<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S, clock: Clock) {
-    let Visit { worker: Worker { desk, .. }, scheme, peer, mut stop, .. } = visit;
-    let stopping = stop.clone();
+    let Visit { worker: Worker { desk, .. }, scheme, peer, mut stage, .. } = visit;
+    let observed = stage.clone();
     let service = service_fn(|request| {
         clock.request_began();
-        let (clock, stopping) = (clock.clone(), stopping.clone());
+        let (clock, observed) = (clock.clone(), observed.clone());
         let is_head = request.method() == http::Method::HEAD;
         async move {
             let mut response = router::answer(desk, scheme, peer, request).await;
-            if *stopping.borrow() {
+            if *observed.borrow() != Stage::Serving {
                 // The last one on this connection.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -114,7 +114,7 @@ async fn in_hyper<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S
         let mut watched = std::pin::pin!(keep_watch(|| clock.deadline(), connection.as_mut()));
         tokio::select! {
             watched = &mut watched => Some(watched),
-            () = last_request(&mut stop) => None,
+            () = last_request(&mut stage) => None,
         }
     };
     let watched = if let Some(watched) = watched {

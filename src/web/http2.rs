@@ -34,7 +34,7 @@ use super::connection::{HEADER_LIMIT, Observed, Observer, keep_watch};
 use super::metrics::Shed;
 use super::socket::{Peer, Scheme};
 use super::visit::Visit;
-use super::{Desk, Options, Worker, router};
+use super::{Desk, Options, Stage, Worker, router};
 
 /// Requests that may be under way at once (`SETTINGS_MAX_CONCURRENT_STREAMS`); further ones are refused.
 const CONCURRENT: u32 = 100;
@@ -59,7 +59,7 @@ const PIECE: usize = 16 * 1024;
 
 /// Answers requests until the connection ends, is quiet for too long, costs too much or the server stops.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S) {
-    let Visit { worker: Worker { desk, .. }, options, scheme, peer, mut stop } = visit;
+    let Visit { worker: Worker { desk, .. }, options, scheme, peer, mut stage } = visit;
     let session = Session::new(&options);
     let service = service_fn(|request| answer(desk.clone(), scheme, peer, request, session.exchange()));
     let connection = http2::Builder::new(OnThisThread)
@@ -72,12 +72,14 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, s
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(Observed::new(stream, session.clone())), service);
     let mut connection = std::pin::pin!(connection);
+    // Whoever comes while the server drains is not sent away before he has asked: he would come again, to the same end.
+    let begun = *stage.borrow();
     // An error here or below is the peer's: it went away, or has been told by GOAWAY what is wrong if that was possible.
     let (is_over, is_overdue) = tokio::select! {
         ended = keep_watch(|| session.earliest(), connection.as_mut()) => {
             (ended.is_some() || !session.is_idle(), ended.is_none())
         }
-        _ = stop.wait_for(|stop| *stop) => (false, false),
+        _ = stage.wait_for(|stage| *stage == Stage::Stopping || *stage != begun) => (false, false),
     };
     if session.costs_too_much() {
         desk.metrics.shed(Shed::Glitches);

@@ -15,28 +15,31 @@ use super::metrics::Shed;
 use super::share::{Accepted, Handed, Seat, Share};
 use super::socket::{Listener, Scheme, Socket};
 use super::source::Connections;
-use super::{Worker, door};
+use super::{Stage, Worker, door};
 
 /// So many connections get their turn before the kernel is asked which others are ready: to ask costs as much as a third of an
 /// answer, and they are answered in microseconds.
 const TURNS: u32 = 256;
 
+/// So many who wait in the queue are let in at the end: as many as fit in, and not for ever where another process holds the socket too.
+const MOST_WAITING: usize = 4096;
+
 /// Without memory accepting fails at once, again and again; this long it is left alone.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
-/// Runs one worker until `stop` becomes true and its connections have ended or the grace is over.
+/// Runs one worker until [`Stage::Stopping`], and until its connections have ended or the grace is over.
 pub(super) fn run(
     worker: Worker,
     sockets: Vec<(Scheme, Socket)>,
     connections: Arc<Connections>,
     (share, mut handed): (Share, UnboundedReceiver<Handed>),
-    stop: watch::Receiver<bool>,
+    stage: watch::Receiver<Stage>,
 ) -> io::Result<()> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().event_interval(TURNS).build_local(LocalOptions::default())?;
     runtime.block_on(async move {
         let (alive, mut ended) = watch::channel(());
-        let crew = Rc::new(Crew { worker, stop, _alive: alive });
+        let crew = Rc::new(Crew { worker, stage, _alive: alive });
         let mut accepting = Vec::new();
         for (scheme, socket) in sockets {
             let listener = socket.into_listener()?;
@@ -76,7 +79,7 @@ pub(super) fn run(
 /// What this thread's connections have in common.
 struct Crew {
     worker: Worker,
-    stop: watch::Receiver<bool>,
+    stage: watch::Receiver<Stage>,
     /// Each connection holds this as long as it lasts.
     _alive: watch::Sender<()>,
 }
@@ -86,13 +89,13 @@ impl Crew {
     fn attend(self: &Rc<Self>, accepted: Accepted, seat: Seat) {
         let crew = self.clone();
         tokio::task::spawn_local(async move {
-            door::attend(&crew.worker, accepted, crew.stop.clone()).await;
+            door::attend(&crew.worker, accepted, crew.stage.clone()).await;
             drop(seat);
         });
     }
 }
 
-/// Accepts until told to stop.
+/// Accepts until [`Stage::Stopping`].
 async fn accept(
     crew: &Rc<Crew>,
     scheme: Scheme,
@@ -102,29 +105,30 @@ async fn accept(
 ) {
     let desk = &crew.worker.desk;
     let mut reserve = Reserve::new();
-    let mut stopping = crew.stop.clone();
+    let mut stage = crew.stage.clone();
     let mut failing = false;
+    let let_in = |stream, peer| {
+        // Too many: closing costs the least, and an answer would have to wait for a request first.
+        match connections.admit(peer, &desk.live.load().options) {
+            Ok(place) => {
+                if let Some((accepted, seat)) = share.keep(Accepted { scheme, stream, peer, place }) {
+                    crew.attend(accepted, seat);
+                }
+            }
+            Err(reason) => desk.metrics.shed(reason),
+        }
+    };
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stopping.wait_for(|stop| *stop) => return,
+            _ = stage.wait_for(|stage| *stage == Stage::Stopping) => break,
         };
         match accepted {
             Ok((stream, peer)) => {
                 if std::mem::take(&mut failing) {
                     tracing::info!("connections are accepted again");
                 }
-                // Too many: closing costs the least, and an answer would have to wait for a request first.
-                let place = match connections.admit(peer, &desk.live.load().options) {
-                    Ok(place) => place,
-                    Err(reason) => {
-                        desk.metrics.shed(reason);
-                        continue;
-                    }
-                };
-                if let Some((accepted, seat)) = share.keep(Accepted { scheme, stream, peer, place }) {
-                    crew.attend(accepted, seat);
-                }
+                let_in(stream, peer);
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -138,6 +142,10 @@ async fn accept(
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
         }
+    }
+    // The kernel has let them in already, and would reset their connections with the socket, whatever they have sent.
+    for (stream, peer) in std::iter::from_fn(|| listener.accept_waiting()).take(MOST_WAITING) {
+        let_in(stream, peer);
     }
 }
 

@@ -17,10 +17,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::sync::{Semaphore, watch};
 
-use super::Desk;
 use super::answer::{Answer, method_not_allowed, text};
 use super::metrics::{Figures, report};
 use super::socket::Socket;
+use super::{Desk, Stage};
 
 /// Further ones are closed at once.
 const MOST_CONNECTIONS: usize = 64;
@@ -28,11 +28,11 @@ const MOST_CONNECTIONS: usize = 64;
 /// A request's header may be this long, in bytes.
 const HEADER_LIMIT: usize = 8 * 1024;
 
-/// Serves until `ended` becomes true; once `stop` is, `/readyz` is 503, so that a balancer sends nobody here any more.
+/// Serves until `ended` becomes true; from [`Stage::Draining`] on, `/readyz` is 503, so that a balancer sends nobody here any more.
 pub(super) fn run(
     desk: Arc<Desk>,
     socket: Socket,
-    stop: watch::Receiver<bool>,
+    stage: watch::Receiver<Stage>,
     mut ended: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -50,12 +50,12 @@ pub(super) fn run(
                 continue;
             };
             let Ok(place) = places.clone().try_acquire_owned() else { continue };
-            let (desk, stop, figures) = (desk.clone(), stop.clone(), figures.clone());
+            let (desk, stage, figures) = (desk.clone(), stage.clone(), figures.clone());
             tokio::spawn(async move {
                 let longest = desk.live.load().options.exchange_timeout;
                 let service = service_fn(|request| {
-                    let (desk, figures, stopping) = (&desk, &figures, *stop.borrow());
-                    async move { Ok::<_, Infallible>(answer(desk, figures, stopping, &request).await) }
+                    let (desk, figures, stage) = (&desk, &figures, *stage.borrow());
+                    async move { Ok::<_, Infallible>(answer(desk, figures, stage, &request).await) }
                 });
                 let connection = http1::Builder::new()
                     .keep_alive(false)
@@ -69,13 +69,13 @@ pub(super) fn run(
     })
 }
 
-async fn answer(desk: &Desk, figures: &Arc<Figures>, stopping: bool, request: &Request<Incoming>) -> Answer {
+async fn answer(desk: &Desk, figures: &Arc<Figures>, stage: Stage, request: &Request<Incoming>) -> Answer {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return method_not_allowed("GET, HEAD");
     }
     match request.uri().path() {
         "/livez" => text(StatusCode::OK, "alive\n"),
-        "/readyz" if stopping => text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
+        "/readyz" if stage != Stage::Serving => text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
         // For a balancer: whoever cannot keep submissions can still serve pages.
         "/readyz" if request.uri().query() == Some("exclude=store") => text(StatusCode::OK, "ready\n"),
         "/readyz" => match desk.store.health() {

@@ -12,6 +12,7 @@ use std::str::FromStr;
 use std::task::{Context, Poll};
 
 use listenfd::ListenFd;
+use rustix::net::SocketFlags;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Connections that wait to be accepted; the kernel may allow fewer.
@@ -224,6 +225,25 @@ impl Listener {
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 Ok((Stream::Unix(stream), Peer { address: Ipv4Addr::LOCALHOST.into(), is_local: true }))
+            }
+        }
+    }
+
+    /// A connection that waits already, if there is one.
+    pub(super) fn accept_waiting(&self) -> Option<(Stream, Peer)> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        match self {
+            Self::Tcp(listener) => {
+                let socket = rustix::net::accept_with(listener, flags).ok()?;
+                let stream = tokio::net::TcpStream::from_std(socket.into()).ok()?;
+                let peer = stream.peer_addr().ok()?;
+                let _ = stream.set_nodelay(true);
+                Some((Stream::Tcp(stream), Peer { address: peer.ip().to_canonical(), is_local: false }))
+            }
+            Self::Unix(listener) => {
+                let socket = rustix::net::accept_with(listener, flags).ok()?;
+                let stream = tokio::net::UnixStream::from_std(socket.into()).ok()?;
+                Some((Stream::Unix(stream), Peer { address: Ipv4Addr::LOCALHOST.into(), is_local: true }))
             }
         }
     }

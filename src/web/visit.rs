@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::socket::{Peer, Scheme};
-use super::{Options, Worker};
+use super::{Options, Stage, Worker};
 
 /// A connection of which it is known whose it is.
 pub(super) struct Visit<'a> {
@@ -14,5 +14,5 @@ pub(super) struct Visit<'a> {
     pub(super) options: Arc<Options>,
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
-    pub(super) stop: watch::Receiver<bool>,
+    pub(super) stage: watch::Receiver<Stage>,
 }

@@ -3,8 +3,10 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 
+use crate::support::office::until;
 use crate::support::{Connection, Desk, example_site};
 
 /// Short deadlines, so that the tests need not wait for long.
@@ -260,6 +262,67 @@ fn who_asks_while_it_stops_is_told_that_it_was_the_last_time() {
     let last = (200, Some("close".to_owned()));
     assert_eq!(late.join().expect("it ends"), [last.clone(), last]);
     assert_eq!(code, Some(0));
+}
+
+#[test]
+fn while_it_drains_everybody_is_let_in_and_told_that_it_was_the_last_time() {
+    // It ends when it is told so once more, and not by the time.
+    let mut desk = Desk::with(
+        &example_site(),
+        &[("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_SERVER__DRAIN", "10m")],
+    );
+    let last = (200, Some("close".to_owned()));
+    let ask = |connection: &mut Connection| {
+        let answer = connection.request("GET", "/", &[], b"").expect("an answer");
+        (answer.status, answer.header("connection").map(str::to_owned))
+    };
+    let mut kept = desk.connect();
+    assert_eq!(ask(&mut kept), (200, None));
+    let mut idle = desk.connect();
+    assert_eq!(ask(&mut idle), (200, None));
+    assert_eq!(["/readyz", "/readyz?exclude=store"].map(|path| desk.ops(path).status), [200; 2]);
+    desk.signal(Signal::TERM);
+    assert!(until(|| (desk.ops("/readyz").status == 503).then_some(())).is_some());
+    assert_eq!(["/readyz?exclude=store", "/livez"].map(|path| desk.ops(path).status), [503, 200]);
+    assert_eq!(ask(&mut kept), last);
+    assert_eq!(kept.rest().expect("it is closed"), b"");
+    // A connection that waits stays open for longer than those may once the sockets are closed.
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(ask(&mut idle), last);
+    assert_eq!(ask(&mut desk.connect()), last);
+    let post = desk.post("/api/waitlist", &json!({ "email": "late@example.com" }));
+    assert_eq!((post.status, post.header("connection")), (200, Some("close")));
+    assert!(!desk.has_ended());
+    let (code, took) = desk.terminate();
+    assert_eq!(code, Some(0));
+    assert!(took < Duration::from_mins(1), "{took:?}");
+    desk.expect(1);
+}
+
+#[test]
+fn who_waits_in_the_queue_is_let_in_before_the_socket_is_closed() {
+    let mut desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__WORKERS", "1")]);
+    desk.get("/", &[]);
+    // While the server does not run at all, the kernel lets people in for it.
+    desk.signal(Signal::STOP);
+    let mut waiting: Vec<Connection> = (0..100).map(|_| desk.connect()).collect();
+    for connection in &mut waiting {
+        connection.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+    }
+    desk.signal(Signal::TERM);
+    desk.signal(Signal::CONT);
+    for connection in &mut waiting {
+        assert_eq!(connection.answer(false).expect("an answer").status, 200);
+    }
+    assert!(until(|| desk.has_ended().then_some(())).is_some());
+}
+
+#[test]
+fn it_drains_for_as_long_as_is_configured() {
+    let mut desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__DRAIN", "2s")]);
+    let (code, took) = desk.terminate();
+    assert_eq!(code, Some(0));
+    assert!(took >= Duration::from_secs(2), "{took:?}");
 }
 
 #[test]

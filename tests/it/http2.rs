@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::http2::{
@@ -249,6 +250,23 @@ fn told_to_stop_it_says_so_and_finishes_what_it_has_begun_over_http_2() {
     assert_eq!(code, Some(0));
     assert!(took < Duration::from_secs(8), "{took:?}");
     desk.expect(1);
+}
+
+#[test]
+fn while_it_drains_who_was_there_is_told_to_go_and_who_comes_is_served_over_http_2() {
+    let mut desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__DRAIN", "10m")]);
+    let mut before = Frames::open(desk.address, &[]);
+    before.send(&frame(PING, 0, 0, &[7; 8])).expect("sent");
+    assert_eq!(before.next_of(PING).expect("an answer").payload, [7; 8]);
+    desk.signal(Signal::TERM);
+    assert!(before.next_of(GOAWAY).is_some(), "it says that it ends");
+    let mut meanwhile = Http2::open(desk.address);
+    for _ in 0..3 {
+        assert_eq!(meanwhile.request("GET", "/", &[], b"").expect("an answer").status, 200);
+    }
+    let (code, took) = desk.terminate();
+    assert_eq!(code, Some(0));
+    assert!(took < Duration::from_mins(1), "{took:?}");
 }
 
 /// How long it takes until the server closes, while `keep` is sent every now and then.

@@ -3,6 +3,7 @@
 mod agents;
 mod architecture;
 mod backup;
+mod balance;
 mod canary;
 mod channels;
 mod cli;

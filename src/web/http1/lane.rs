@@ -31,13 +31,13 @@ use super::Clock;
 use crate::pages::file::Body;
 use crate::pages::negotiate::{self, Codings, Media};
 use crate::pages::path;
-use crate::web::Desk;
 use crate::web::access_log::{self, Exchange};
 use crate::web::connection::{HEADER_LIMIT, Observer as _};
 use crate::web::get_page::{self, Asked, Choice, Form, matches_etag};
 use crate::web::request_id::{RequestId, X_REQUEST_ID};
 use crate::web::router::form_at;
 use crate::web::socket::{Peer, Scheme};
+use crate::web::{Desk, Stage};
 
 /// A body of at most so many bytes is copied behind its header, because handing over two pieces costs the kernel more.
 const COPIED: usize = 4096;
@@ -82,8 +82,8 @@ pub(super) struct Visitor<'a> {
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) clock: &'a Clock,
-    /// Changes when the server is told to stop. hyper then says to each client that its answer is the connection's last.
-    pub(super) stop: &'a watch::Receiver<bool>,
+    /// Changes when the server is told to end. hyper then says to each client that its answer is the connection's last.
+    pub(super) stage: &'a watch::Receiver<Stage>,
     /// Whether no further request is waited for.
     pub(super) is_closing: &'a Cell<bool>,
     /// What has come of requests that are not answered yet.
@@ -136,7 +136,7 @@ impl Visitor<'_> {
             while answered < length {
                 let unanswered = &buffer[answered..length];
                 let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
-                let Some(request) = plain::read(unanswered, &mut fields).filter(|_| !self.is_told_to_stop())
+                let Some(request) = plain::read(unanswered, &mut fields).filter(|_| !self.is_told_to_end())
                 else {
                     return Poll::Ready(self.for_hyper(unanswered));
                 };
@@ -176,9 +176,9 @@ impl Visitor<'_> {
         }
     }
 
-    /// The channel says false once; whatever it has said since means stop.
-    fn is_told_to_stop(&self) -> bool {
-        self.stop.has_changed().unwrap_or(true)
+    /// The channel says once that all is served; whatever it has said since leads to the end.
+    fn is_told_to_end(&self) -> bool {
+        self.stage.has_changed().unwrap_or(true)
     }
 
     /// Hands over what has come.

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::client::{Answer, Connection};
@@ -230,11 +231,15 @@ impl Desk {
         self.stderr = None;
     }
 
+    /// Tells it something.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it can be told");
+    }
+
     /// SIGTERM; the exit code, and how long it took.
     pub fn terminate(&mut self) -> (Option<i32>, Duration) {
         let began = Instant::now();
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it can be told");
+        self.signal(Signal::TERM);
         let status = self.child.wait().expect("it ends");
         (status.code(), began.elapsed())
     }
@@ -279,14 +284,11 @@ fn spawn(
     let mut child = command
         .arg("serve")
         .arg(site)
-        .args(["--ops-listen", "127.0.0.1:0", "--data-dir"])
+        .arg("--data-dir")
         .arg(data)
         .args(arguments)
-        .args(if arguments.iter().any(|argument| argument == "--listen") {
-            &[][..]
-        } else {
-            &["--listen", "127.0.0.1:0"]
-        })
+        .args(unless_told(arguments, ["--listen", "127.0.0.1:0"]))
+        .args(unless_told(arguments, ["--ops-listen", "127.0.0.1:0"]))
         .envs(std::env::var("FRONTDESK_TEST_FAST_LANE").map(|lane| ("FRONTDESK_SERVER__FAST_LANE", lane)))
         .envs(store_of(data))
         .envs(environment.iter().map(|(name, value)| (name, value)))
@@ -310,6 +312,11 @@ fn spawn(
     }
     let (address, ops) = (public.expect("it was said"), private.expect("it was said"));
     Ok(Started { child, address, ops, tls, stderr: said, stdout: told })
+}
+
+/// A flag and its value, if the test does not say it itself.
+fn unless_told(arguments: &[String], flag: [&'static str; 2]) -> Vec<&'static str> {
+    if arguments.iter().any(|argument| argument == flag[0]) { Vec::new() } else { flag.to_vec() }
 }
 
 /// The lines that come out of a pipe, read until nobody wants them any more: the server would find it full otherwise.

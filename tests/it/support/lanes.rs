@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use frontdesk::inbox::store::{self, Store};
 use frontdesk::pages;
-use frontdesk::web::{Desk, Options, Worker};
+use frontdesk::web::{Desk, Options, Stage, Worker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
@@ -19,7 +19,7 @@ pub struct Lanes {
     fast: Worker,
     full: Worker,
     runtime: tokio::runtime::Runtime,
-    stop: (watch::Sender<bool>, watch::Receiver<bool>),
+    stage: (watch::Sender<Stage>, watch::Receiver<Stage>),
     _folder: tempfile::TempDir,
 }
 
@@ -58,7 +58,7 @@ impl Lanes {
         };
         let (fast, full) = (Worker::new(&desk(true)), Worker::new(&desk(false)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Self { fast, full, runtime, stop: watch::channel(false), _folder: folder }
+        Self { fast, full, runtime, stage: watch::channel(Stage::Serving), _folder: folder }
     }
 
     /// What both lanes answer to these pieces; panics if that is not the same.
@@ -75,7 +75,11 @@ impl Lanes {
     /// How many bytes of state a connection has.
     pub fn size_of_a_connection(&self) -> usize {
         let stream = Shared(Rc::default());
-        std::mem::size_of_val(&self.fast.attend(stream, IpAddr::V4(Ipv4Addr::LOCALHOST), self.stop.1.clone()))
+        std::mem::size_of_val(&self.fast.attend(
+            stream,
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            self.stage.1.clone(),
+        ))
     }
 
     fn answers(&self, pieces: &[&[u8]], is_slow: bool) -> String {
@@ -93,7 +97,7 @@ impl Lanes {
             pieces.iter().rev().filter(|piece| !piece.is_empty()).map(|piece| piece.to_vec()).collect();
         let stream = Shared(wire.clone());
         let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-        self.runtime.block_on(worker.attend(stream, peer, self.stop.1.clone()));
+        self.runtime.block_on(worker.attend(stream, peer, self.stage.1.clone()));
         let wire = wire.borrow();
         let mut told = String::new();
         let mut rest = &wire.written[..];

@@ -106,10 +106,14 @@ impl Client {
 
     /// Shakes hands to the end.
     pub fn connect(&self, address: SocketAddr) -> io::Result<Secure> {
+        self.greet(TcpStream::connect(address)?)
+    }
+
+    /// The same over a stream that is open already.
+    pub fn greet(&self, mut stream: TcpStream) -> io::Result<Secure> {
         let name = ServerName::try_from(self.name).expect("a name");
         let mut session =
             ClientConnection::new(Arc::new(self.config.clone()), name).expect("the configuration is right");
-        let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         stream.set_nodelay(true)?;
         while session.is_handshaking() {

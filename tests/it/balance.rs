@@ -1,0 +1,307 @@
+//! Replicas behind balancers: the packaged configurations of nginx and HAProxy, with addresses put in, before three real replicas that
+//! share one inbox on PostgreSQL.
+
+mod balancer;
+mod crowd;
+mod replicas;
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::office::until;
+use crate::support::tls::Authority;
+use balancer::{Balancer, Kind};
+use crowd::Crowd;
+use replicas::{COUNT, Replicas};
+
+/// A replica is known to be back by then: longer than `fail_timeout` of nginx's, and than two checks of HAProxy's.
+const BACK: Duration = Duration::from_secs(4);
+
+#[test]
+#[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
+fn a_rolling_restart_behind_nginx_fails_no_request() {
+    roll(Kind::Nginx);
+}
+
+#[test]
+#[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
+fn a_rolling_restart_behind_haproxy_fails_no_request() {
+    roll(Kind::Haproxy);
+}
+
+/// One replica after the other gets a new version of the site and is restarted, while visitors read and send forms.
+fn roll(kind: Kind) {
+    let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let balancer = Balancer::start(kind, &replicas, &Authority::new());
+    let before = replicas.hashes();
+    assert_eq!(before.len(), 1, "they serve one site");
+    let crowd = Crowd::gather(&balancer, 6);
+    for number in 0..COUNT {
+        crowd.wait_for(500);
+        replicas.deploy(number);
+        let (code, took) = replicas.desks[number].terminate();
+        assert_eq!(code, Some(0));
+        assert!(took >= replicas::DRAIN, "it has drained for {took:?}");
+        replicas.desks[number].restart();
+        // Until all have it, two versions are served, and `/metrics` says who has which.
+        let hashes = replicas.hashes();
+        assert_eq!(hashes.contains(&before[0]), number + 1 < COUNT, "{hashes:?}");
+        assert_eq!(hashes.len(), if number + 1 < COUNT { 2 } else { 1 }, "{hashes:?}");
+        std::thread::sleep(BACK);
+    }
+    crowd.wait_for(500);
+    let outcome = crowd.leave();
+    eprintln!("{kind:?}: {COUNT} restarts, {} pages and {} forms", outcome.pages, outcome.kept.len());
+    assert_eq!(outcome.lost_pages, Vec::<String>::new(), "{}", balancer.log());
+    assert_eq!(outcome.lost_forms, Vec::<String>::new(), "{}", balancer.log());
+    assert!(outcome.pages >= 2_000, "only {} pages", outcome.pages);
+    assert!(outcome.kept.len() >= 200, "only {} forms", outcome.kept.len());
+    assert_eq!(replicas.addresses_in_inbox(), sorted(outcome.kept));
+}
+
+#[test]
+#[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
+fn a_replica_that_is_killed_behind_nginx_loses_no_page_and_nothing_that_was_acknowledged() {
+    kill(Kind::Nginx);
+}
+
+#[test]
+#[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
+fn a_replica_that_is_killed_behind_haproxy_loses_no_page_and_nothing_that_was_acknowledged() {
+    kill(Kind::Haproxy);
+}
+
+fn kill(kind: Kind) {
+    let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let balancer = Balancer::start(kind, &replicas, &Authority::new());
+    let crowd = Crowd::gather(&balancer, 6);
+    for number in 0..COUNT {
+        crowd.wait_for(300);
+        replicas.desks[number].kill();
+        // The others go on.
+        crowd.wait_for(300);
+        replicas.desks[number].restart();
+        std::thread::sleep(BACK);
+    }
+    let outcome = crowd.leave();
+    eprintln!(
+        "{kind:?}: {COUNT} kills, {} pages, {} forms kept, {} not: {:?}",
+        outcome.pages,
+        outcome.kept.len(),
+        outcome.lost_forms.len(),
+        outcome.lost_forms
+    );
+    assert_eq!(outcome.lost_pages, Vec::<String>::new(), "{}", balancer.log());
+    assert!(outcome.lost_forms.len() <= 20, "{:?}", outcome.lost_forms);
+    let inbox = replicas.addresses_in_inbox();
+    let mut unique = inbox.clone();
+    unique.dedup();
+    assert_eq!(unique, inbox, "each is there once");
+    let missing: Vec<_> = outcome.kept.iter().filter(|address| !inbox.contains(address)).collect();
+    assert_eq!(missing, Vec::<&String>::new());
+}
+
+#[test]
+#[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
+fn behind_nginx_each_client_has_limits_of_its_own() {
+    clients(Kind::Nginx);
+}
+
+#[test]
+#[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
+fn behind_haproxy_each_client_has_limits_of_its_own() {
+    clients(Kind::Haproxy);
+}
+
+/// A replica counts for itself here, so one of them is enough.
+fn clients(kind: Kind) {
+    let replicas = Replicas::start(&[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
+    let balancer = Balancer::before(kind, &[&replicas.desks[0]; COUNT], &Authority::new());
+    let send = |client: &str, number: usize, headers: &[(&str, &str)]| {
+        let mut all = vec![("Content-Type", "application/json")];
+        all.extend(headers);
+        let body = json!({ "email": format!("{number}@{client}.example.com") }).to_string();
+        let mut connection = balancer.connect_from(client);
+        connection.request("POST", "/api/waitlist", &all, body.as_bytes()).expect("an answer").status
+    };
+    assert_eq!([0, 1, 2, 3].map(|number| send("127.0.0.2", number, &[])), [200, 200, 200, 429]);
+    for header in ["X-Forwarded-For", "Forwarded", "X-Real-IP"] {
+        for value in ["198.51.100.7", "for=198.51.100.7", "127.0.0.1", "198.51.100.7, 127.0.0.1"] {
+            assert_eq!(send("127.0.0.2", 4, &[(header, value)]), 429, "{header}: {value}");
+        }
+    }
+    // Somebody else has sent nothing yet.
+    assert_eq!([0, 1, 2, 3].map(|number| send("127.0.0.3", number, &[])), [200, 200, 200, 429]);
+}
+
+#[test]
+#[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
+fn behind_nginx_pages_go_on_without_the_database_and_forms_come_back_with_it() {
+    outage(Kind::Nginx);
+}
+
+#[test]
+#[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
+fn behind_haproxy_pages_go_on_without_the_database_and_forms_come_back_with_it() {
+    outage(Kind::Haproxy);
+}
+
+fn outage(kind: Kind) {
+    let replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let balancer = Balancer::start(kind, &replicas, &Authority::new());
+    let page = |balancer: &Balancer| {
+        balancer.connect().request("GET", "/developers/", &[], b"").expect("an answer").status
+    };
+    let send = |name: &str| {
+        let body = json!({ "email": format!("{name}@example.com") }).to_string();
+        let headers = [("Content-Type", "application/json")];
+        let answer = balancer.connect().request("POST", "/api/waitlist", &headers, body.as_bytes());
+        answer.expect("an answer")
+    };
+    assert_eq!((page(&balancer), send("before").status), (200, 200));
+    replicas.stop_database();
+    // Whoever answers, in whatever way: it is an error, in the form that the API has promised.
+    let is_told = until(|| {
+        assert_eq!(page(&balancer), 200);
+        let answer = send("meanwhile");
+        assert!([500, 503].contains(&answer.status), "{}", answer.status);
+        let error: Value = answer.json();
+        assert!(
+            error["error"].is_string() && error.as_object().is_some_and(|error| error.len() == 1),
+            "{error}"
+        );
+        if kind == Kind::Nginx {
+            // A name of 32 digits, as nginx makes it; frontdesk's own are longer.
+            assert_eq!(answer.header("x-request-id").map(str::len), Some(32));
+        }
+        // The checks notice it, and then the balancer answers itself. nginx has none.
+        let is_settled = answer.status == if kind == Kind::Nginx { 500 } else { 503 };
+        is_settled.then_some(())
+    });
+    assert!(is_told.is_some(), "{}", balancer.log());
+    // For longer than checks would take to notice it of pages too.
+    let began = Instant::now();
+    while began.elapsed() < BACK {
+        assert_eq!(page(&balancer), 200);
+    }
+    replicas.start_database();
+    assert!(until(|| (send("after").status == 200).then_some(())).is_some(), "{}", balancer.log());
+    assert_eq!(page(&balancer), 200);
+    let kept = replicas.addresses_in_inbox();
+    assert_eq!(kept, ["after@example.com", "before@example.com"], "a 500 says that nothing was kept");
+}
+
+#[test]
+#[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
+fn nginx_passes_on_what_frontdesk_says() {
+    untouched(Kind::Nginx);
+}
+
+#[test]
+#[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
+fn haproxy_passes_on_what_frontdesk_says() {
+    untouched(Kind::Haproxy);
+}
+
+/// Validators, encodings and what caches are told arrive as they were sent, and a form may be as large as it may without a balancer.
+fn untouched(kind: Kind) {
+    let replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let authority = Authority::new();
+    let balancer = Balancer::start(kind, &replicas, &authority);
+    for accept in ["text/html", "text/markdown"] {
+        for coding in ["identity", "gzip", "br", "zstd"] {
+            let headers = [("Accept", accept), ("Accept-Encoding", coding)];
+            let direct = replicas.desks[0].get("/developers/", &headers);
+            let passed = balancer.connect().request("GET", "/developers/", &headers, b"").expect("an answer");
+            for name in [
+                "etag",
+                "vary",
+                "cache-control",
+                "content-encoding",
+                "content-type",
+                "link",
+                "content-length",
+            ] {
+                assert_eq!(passed.header(name), direct.header(name), "{accept} {coding}: {name}");
+            }
+            assert_eq!(passed.header("strict-transport-security"), Some("max-age=31536000"));
+            assert_eq!(passed.body, direct.body, "{accept} {coding}");
+            let etag = direct.header("etag").expect("it has one");
+            let again = [("Accept", accept), ("Accept-Encoding", coding), ("If-None-Match", etag)];
+            let again = balancer.connect().request("GET", "/developers/", &again, b"").expect("an answer");
+            assert_eq!(again.status, 304, "{accept} {coding}");
+        }
+    }
+    for (bytes, status) in [(60_000, 200), (65_537, 413), (200_000, 413)] {
+        let start = r#"{"email":"grace@example.com","padding":""#;
+        let body = format!("{start}{}\"}}", "x".repeat(bytes - start.len() - 2));
+        let headers = [("Content-Type", "application/json")];
+        let mut connection = balancer.connect();
+        let answer =
+            connection.request("POST", "/api/waitlist", &headers, body.as_bytes()).expect("an answer");
+        assert_eq!(answer.status, status, "{bytes}");
+        assert_eq!(answer.json()["error"].is_string(), status != 200, "{bytes}");
+    }
+    assert_eq!(replicas.addresses_in_inbox(), ["grace@example.com"]);
+    let client = authority.client().offering(&["h2", "http/1.1"]);
+    let secure = client.connect(balancer.address).expect("it shakes hands");
+    assert_eq!(secure.stream().conn.alpn_protocol(), Some(&b"h2"[..]));
+    let plain = crate::support::Connection::open(balancer.plain).request("GET", "/developers/", &[], b"");
+    let plain = plain.expect("an answer");
+    assert_eq!((plain.status, plain.header("location")), (308, Some("https://www.example.com/developers/")));
+}
+
+#[test]
+#[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
+fn behind_nginx_a_site_is_deployed_without_a_restart() {
+    deploy(Kind::Nginx);
+}
+
+#[test]
+#[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
+fn behind_haproxy_a_site_is_deployed_without_a_restart() {
+    deploy(Kind::Haproxy);
+}
+
+/// While one replica has the new version, its files are found by whoever asks any of them; and nobody is left at the end.
+fn deploy(kind: Kind) {
+    let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let balancer = Balancer::start(kind, &replicas, &Authority::new());
+    let get = |path: &str| balancer.connect().request("GET", path, &[], b"").expect("an answer");
+    let missing = replicas.desks[0].get(replicas::NEXT_ASSET, &[]);
+    assert_eq!(missing.status, 404);
+    let passed = get(replicas::NEXT_ASSET);
+    assert_eq!((passed.status, passed.body), (404, missing.body));
+    for number in 0..COUNT {
+        replicas.deploy(number);
+        replicas.desks[number].signal(Signal::HUP);
+        let has_it = || (replicas.desks[number].get(replicas::NEXT_ASSET, &[]).status == 200).then_some(());
+        assert!(until(has_it).is_some(), "{}", replicas.desks[number].log());
+        assert_eq!(replicas.hashes().len(), if number + 1 < COUNT { 2 } else { 1 });
+        for _ in 0..3 * COUNT {
+            assert_eq!(get(replicas::NEXT_ASSET).status, 200);
+        }
+    }
+    for desk in &mut replicas.desks {
+        desk.kill();
+    }
+    assert!([502, 503].contains(&get("/").status));
+    let post = || {
+        let headers = [("Content-Type", "application/json")];
+        let mut connection = balancer.connect();
+        connection
+            .request("POST", "/api/waitlist", &headers, br#"{"email":"ada@example.com"}"#)
+            .expect("an answer")
+    };
+    let told = until(|| Some(post()).filter(|answer| answer.status == 503)).expect("nobody is there");
+    assert_eq!(told.header("content-type"), Some("application/json"));
+    assert_eq!((told.header("retry-after"), told.header("cache-control")), (Some("5"), Some("no-store")));
+    assert!(told.json()["error"].is_string());
+}
+
+fn sorted(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort_unstable();
+    texts
+}

@@ -1,0 +1,136 @@
+//! Visitors who read pages and send forms without pause, over TLS and connections that they keep, and remember what came of it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::balancer::Balancer;
+use crate::support::tls::{Client, Secure};
+use crate::support::{Answer, compose};
+
+/// What they read.
+const PAGES: [&str; 4] = ["/", "/developers/", "/llms.txt", "/sitemap.xml"];
+
+/// Each so many requests one is a form.
+const FORMS: usize = 8;
+
+/// They give up when so much has failed.
+const MOST_FAILURES: usize = 20;
+
+pub struct Crowd {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+    threads: Vec<JoinHandle<Outcome>>,
+}
+
+/// What became of all that they did.
+#[derive(Default)]
+pub struct Outcome {
+    /// How many pages came.
+    pub pages: usize,
+    /// The addresses whose forms were acknowledged.
+    pub kept: Vec<String>,
+    /// What came of the other pages.
+    pub lost_pages: Vec<String>,
+    /// And of the other forms.
+    pub lost_forms: Vec<String>,
+}
+
+impl Crowd {
+    pub fn gather(balancer: &Balancer, visitors: usize) -> Self {
+        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let threads = (0..visitors)
+            .map(|number| {
+                let (stop, answered) = (stop.clone(), answered.clone());
+                let (client, address) = (balancer.client(), balancer.address);
+                std::thread::spawn(move || {
+                    visit(number, &client, address, &answered, || stop.load(Ordering::Relaxed))
+                })
+            })
+            .collect();
+        Self { stop, answered, threads }
+    }
+
+    /// Until so many more were answered as they should be.
+    pub fn wait_for(&self, answers: usize) {
+        let before = self.answered.load(Ordering::Relaxed);
+        let began = Instant::now();
+        while self.answered.load(Ordering::Relaxed) < before + answers {
+            assert!(began.elapsed() < Duration::from_mins(1), "next to nothing is answered any more");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn leave(self) -> Outcome {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut all = Outcome::default();
+        for thread in self.threads {
+            let one = thread.join().expect("a visitor ends");
+            all.pages += one.pages;
+            all.kept.extend(one.kept);
+            all.lost_pages.extend(one.lost_pages);
+            all.lost_forms.extend(one.lost_forms);
+        }
+        all
+    }
+}
+
+fn visit(
+    number: usize,
+    client: &Client,
+    address: SocketAddr,
+    answered: &AtomicUsize,
+    is_over: impl Fn() -> bool,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut connection: Option<Secure> = None;
+    for n in 0_usize.. {
+        if is_over() || outcome.lost_pages.len() + outcome.lost_forms.len() > MOST_FAILURES {
+            break;
+        }
+        let email = n.is_multiple_of(FORMS).then(|| format!("visitor{number}n{n}@example.com"));
+        let page = PAGES[n % PAGES.len()];
+        let request = match &email {
+            Some(email) => {
+                let body = json!({ "email": email }).to_string();
+                let headers = [("Content-Type", "application/json")];
+                compose("POST", "/api/waitlist", &headers, body.as_bytes())
+            }
+            None => compose("GET", page, &[], b""),
+        };
+        let mut exchange = || -> io::Result<Answer> {
+            let mut open = match connection.take() {
+                Some(open) => open,
+                None => client.connect(address)?,
+            };
+            open.send(&request)?;
+            let answer = open.answer(false)?;
+            connection = (answer.header("connection") != Some("close")).then_some(open);
+            Ok(answer)
+        };
+        let failure = match exchange() {
+            Ok(answer) if answer.status == 200 && !answer.body.is_empty() => None,
+            Ok(answer) => Some(answer.status.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        match (email, failure) {
+            (Some(email), None) => outcome.kept.push(email),
+            (None, None) => outcome.pages += 1,
+            (Some(email), Some(failure)) => {
+                outcome.lost_forms.push(format!("{email}: {failure}"));
+                continue;
+            }
+            (None, Some(failure)) => {
+                outcome.lost_pages.push(format!("{page}: {failure}"));
+                continue;
+            }
+        }
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+    outcome
+}

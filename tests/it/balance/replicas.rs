@@ -1,0 +1,159 @@
+//! Three replicas, each on an address of its own, with a site in a folder that can be replaced, and one inbox in a database that
+//! can be taken away.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::{Desk, example_site, frontdesk};
+
+/// How many they are.
+pub const COUNT: usize = 3;
+
+/// As the packaged configurations want it.
+pub const DRAIN: Duration = Duration::from_secs(5);
+
+/// What only the next version of the site has.
+pub const NEXT_ASSET: &str = "/assets/next.txt";
+
+pub struct Replicas {
+    pub desks: Vec<Desk>,
+    /// The server's own URL, and the name of the database that the replicas share.
+    server: String,
+    database: String,
+    folder: tempfile::TempDir,
+}
+
+impl Replicas {
+    /// With these variables in the environment of each.
+    pub fn start(environment: &[(&str, &str)]) -> Self {
+        let server = std::env::var("FRONTDESK_TEST_POSTGRES").expect("scripts/test balance starts a server");
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = folder.path().file_name().and_then(|name| name.to_str()).expect("it has a name");
+        let database: String =
+            format!("balance_{name}").bytes().filter(u8::is_ascii_alphanumeric).map(char::from).collect();
+        let database = database.to_ascii_lowercase();
+        psql(&server, &format!("CREATE DATABASE {database}"));
+        let url = url_of(&server, &database);
+        for version in ["v1", "v2"] {
+            copy(&example_site(), &folder.path().join(version));
+        }
+        let page = folder.path().join("v2/pages/index.md");
+        let text = std::fs::read_to_string(&page).expect("there is a first page");
+        std::fs::write(&page, format!("{text}\nThis is the next version.\n")).expect("it can be written");
+        let asset = folder.path().join("v2").join(NEXT_ASSET.trim_start_matches('/'));
+        std::fs::write(asset, "next\n").expect("it can be written");
+        let desks = (0..COUNT)
+            .map(|number| {
+                let site = folder.path().join(format!("site-{number}"));
+                symlink("v1", &site).expect("a link");
+                // Nobody connects from these addresses, so that their ports are free again at a restart.
+                let here = format!("127.0.1.{}", 11 + number);
+                let [public, private] = [(); 2].map(|()| format!("{here}:{}", free_port(&here)));
+                let mut all = vec![
+                    ("FRONTDESK_BASE_URL", "https://www.example.com"),
+                    ("FRONTDESK_STORE__URL", url.as_str()),
+                    ("FRONTDESK_SERVER__DRAIN", "5s"),
+                    ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
+                    ("FRONTDESK_SERVER__WORKERS", "1"),
+                ];
+                all.extend(environment);
+                let arguments = ["--listen", &public, "--ops-listen", &private];
+                let data = folder.path().join(format!("data-{number}"));
+                let desk = Desk::serving(&site, &data, &arguments, &all);
+                desk.expect_anything();
+                desk
+            })
+            .collect();
+        Self { desks, server, database, folder }
+    }
+
+    /// Puts the next version of the site in the place of the one that a replica serves, for its next start.
+    pub fn deploy(&self, number: usize) {
+        let (draft, site) =
+            (self.folder.path().join("draft"), self.folder.path().join(format!("site-{number}")));
+        symlink("v2", &draft).expect("a link");
+        std::fs::rename(draft, site).expect("it takes its place");
+    }
+
+    /// The sites that are served, by their hashes, each once.
+    pub fn hashes(&self) -> Vec<String> {
+        let hash = |desk: &Desk| {
+            let metrics = desk.ops("/metrics");
+            let line = metrics.text().lines().find(|line| line.starts_with("frontdesk_site_info{"));
+            let hash = line.and_then(|line| line.split("hash=\"").nth(1)?.split('"').next());
+            hash.expect("it says which").to_owned()
+        };
+        let mut hashes: Vec<String> = self.desks.iter().map(hash).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes
+    }
+
+    /// What is in the inbox, as each address that was sent, in order.
+    pub fn addresses_in_inbox(&self) -> Vec<String> {
+        let output = frontdesk()
+            .args(["inbox", "list", "--json", "--site"])
+            .arg(example_site())
+            .arg("--data-dir")
+            .arg(self.folder.path())
+            .env("FRONTDESK_STORE__URL", url_of(&self.server, &self.database))
+            .output()
+            .expect("the command runs");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("JSON is text");
+        let address = |line: &str| {
+            let submission: Value = serde_json::from_str(line).expect("each line is JSON");
+            submission["email"].as_str().expect("it has an address").to_owned()
+        };
+        let mut addresses: Vec<String> = text.lines().map(address).collect();
+        addresses.sort_unstable();
+        addresses
+    }
+
+    /// From now on nobody gets into the database, and whoever was there is thrown out.
+    pub fn stop_database(&self) {
+        let Self { server, database, .. } = self;
+        psql(server, &format!("ALTER DATABASE {database} ALLOW_CONNECTIONS false"));
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity";
+        psql(server, &format!("{end} WHERE datname = '{database}'"));
+    }
+
+    pub fn start_database(&self) {
+        psql(&self.server, &format!("ALTER DATABASE {} ALLOW_CONNECTIONS true", self.database));
+    }
+}
+
+/// The same server with another database.
+fn url_of(server: &str, database: &str) -> String {
+    let (before, parameters) = server.split_once('?').unwrap_or((server, ""));
+    let (before, _) = before.rsplit_once('/').expect("a URL names a database");
+    format!("{before}/{database}?{parameters}")
+}
+
+fn psql(url: &str, sql: &str) {
+    let output = Command::new("psql").args([url, "-qtc", sql]).output().expect("psql runs");
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// A port of this address that nobody has at the moment.
+pub fn free_port(address: &str) -> u16 {
+    let free = std::net::TcpListener::bind((address, 0)).expect("a free port");
+    free.local_addr().expect("an address").port()
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("it can be read") {
+        let entry = entry.expect("it can be read");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("it has one").is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("it can be copied");
+        }
+    }
+}
