@@ -36,7 +36,7 @@ pub fn run<S: Script>(
     let core = load.machine.numbers(load.cores)[0];
     let connections = load.connections;
     std::thread::scope(|scope| {
-        let (ready, begin) = std::sync::mpsc::channel();
+        let (ready, prepared) = std::sync::mpsc::channel();
         let running = scope.spawn(move || -> Result<Done> {
             keep_to(&[core])?;
             let worker = Worker::new(address, connections, script(0, connections))?;
@@ -45,7 +45,7 @@ pub fn run<S: Script>(
             worker.run_openly(window, rate, Random::seeded(seed))
         });
         // Nothing is sent where it cannot connect, and then it says why.
-        let Ok(window) = begin.recv() else {
+        let Ok(window) = prepared.recv() else {
             let ended = running.join().map_err(|_| anyhow!("the load generator has panicked"))?;
             return Err(ended.err().unwrap_or_else(|| anyhow!("the load generator has ended")));
         };

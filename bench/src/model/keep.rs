@@ -361,8 +361,8 @@ mod tests {
     fn what_there_is_least_of_is_saturated_first() {
         let costs = Costs { desk: 50e-6, redis: 10e-6, postgres: 100e-6, ..NOTHING };
         let parts = |desks| saturation(&System { desks, desk_cores: 2, postgres_cores: 4, costs, ..ONE });
-        assert_eq!(parts(1).map(|(_, rate)| rate.round()), [40_000.0, 100_000.0, 10_000.0]);
-        assert_eq!(parts(8).map(|(_, rate)| rate.round()), [320_000.0, 100_000.0, 40_000.0]);
+        assert_eq!(parts(1).map(|(_, rate)| rate.round() as u64), [40_000, 100_000, 10_000]);
+        assert_eq!(parts(8).map(|(_, rate)| rate.round() as u64), [320_000, 100_000, 40_000]);
     }
 
     #[test]

@@ -94,6 +94,11 @@ fn steadily<T>(bench: &Bench, mut measure: impl FnMut() -> Result<T>) -> Result<
     measure()
 }
 
+/// What it takes where nothing else uses the machine: for what is waited for, of which a median has other people's work in it.
+fn least(values: impl IntoIterator<Item = f64>) -> f64 {
+    Spread::of(values).least
+}
+
 fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     Spread::of(values).median
 }
@@ -126,7 +131,7 @@ fn pages(bench: &Bench, name: &str, fast: bool, shares: [f64; 2], points: &mut V
     let generator = median(saturated.iter().map(|sample| sample.generator / sample.rate()));
     let waking = (median(quiet.iter().map(Sample::cost)) / 1e6 - cost).max(0.0);
     let alone = cost + waking + generator;
-    let delay = (median(quiet.iter().map(|sample| sample.p50)) / 1e6 - alone).max(0.0);
+    let delay = (least(quiet.iter().map(|sample| sample.p50)) / 1e6 - alone).max(0.0);
     let stage = |service: f64, waking| Stage { servers: 1, service: Service::Fixed(service), waking };
     let stages = [stage(generator / 2.0, 0.0), stage(cost, waking), stage(generator / 2.0, 0.0)];
     let mut seen = shares.map(|_| Vec::new());
@@ -262,14 +267,16 @@ fn submissions(bench: &Bench, points: &mut Vec<Point>) -> Result<(Keeping, u64)>
         large.push(stack.round(bench, CONNECTIONS, None)?);
     }
     let of = |rounds: &[Kept], value: fn(&Kept) -> f64| median(rounds.iter().map(value));
-    let size = of(&large, |kept| kept.batch);
-    ensure!(size > 1.5, "{CONNECTIONS} connections make batches of {size:.1}");
-    let (desk_batch, desk) = parts(of(&single, |kept| kept.desk), of(&large, |kept| kept.desk), size);
+    let many = of(&large, |kept| kept.batch);
+    ensure!(many > 1.5, "{CONNECTIONS} connections make batches of {many:.1}");
+    let (desk_batch, desk) = parts(of(&single, |kept| kept.desk), of(&large, |kept| kept.desk), many);
     let (postgres_batch, postgres) =
-        parts(of(&single, |kept| kept.postgres), of(&large, |kept| kept.postgres), size);
-    let (redis, sync) = (of(&large, |kept| kept.redis), of(&single, |kept| kept.sync));
+        parts(of(&single, |kept| kept.postgres), of(&large, |kept| kept.postgres), many);
+    let redis = of(&large, |kept| kept.redis);
+    // What is left of the time that one takes alone is messages and wake-ups. Some of the processor time is spent beside, so that it may be nothing.
+    let sync = least(single.iter().map(|kept| kept.sync));
     let known = desk_batch + desk + postgres_batch + postgres + redis + sync;
-    let wait = (of(&single, |kept| kept.sample.p50) / 1e6 - known).max(0.0);
+    let wait = (least(single.iter().map(|kept| kept.sample.p50)) / 1e6 - known).max(0.0);
     let costs = keep::Costs { desk, desk_batch, redis, postgres, postgres_batch, sync, wait };
     let system = System { desks: 1, desk_cores: 1, postgres_cores: 1, round_trip: 0.0, standby: 0.0, costs };
     for rate in RATES {
@@ -309,7 +316,7 @@ fn submissions(bench: &Bench, points: &mut Vec<Point>) -> Result<(Keeping, u64)>
     let micros = |seconds: f64| seconds * 1e6;
     let keeping = Keeping {
         most: Spread::of(large.iter().map(|kept| kept.sample.rate())),
-        size,
+        size: many,
         desk: micros(desk),
         desk_batch: micros(desk_batch),
         redis: micros(redis),

@@ -207,10 +207,10 @@ mod tests {
     #[test]
     fn what_does_not_wait_makes_others_wait() {
         let mut servers = Servers::new(1);
-        assert_eq!(servers.serve(0.0, 2.0, 0.0), 2.0);
-        assert_eq!(servers.interrupt(1.0, 0.5), 1.5);
-        assert_eq!(servers.serve(1.0, 2.0, 0.0), 4.5);
-        assert!((servers.utilisation(4.5) - 1.0).abs() < 1e-9);
+        check(servers.serve(0.0, 2.0, 0.0), 2.0);
+        check(servers.interrupt(1.0, 0.5), 1.5);
+        check(servers.serve(1.0, 2.0, 0.0), 4.5);
+        check(servers.utilisation(4.5), 1.0);
     }
 
     #[test]
