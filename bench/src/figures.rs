@@ -191,7 +191,7 @@ impl Unit {
 }
 
 /// Puts each array that holds nothing but numbers on one line.
-fn flatten(json: &str) -> String {
+pub fn flatten(json: &str) -> String {
     let mut flat = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(open) = rest.find('[') {

@@ -3,6 +3,8 @@
 //! One thread a core waits with epoll. In the time that is measured nothing is allocated for an answer that arrives in one piece,
 //! and nothing is parsed whose head is as long as it was the first time. It is the same for all servers.
 
+pub mod open;
+
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::sync::Barrier;
@@ -137,6 +139,8 @@ pub struct Sample {
     /// Latencies in microseconds.
     pub p50: f64,
     /// Likewise.
+    pub p90: f64,
+    /// Likewise.
     pub p99: f64,
     /// Likewise.
     pub p999: f64,
@@ -161,7 +165,8 @@ impl Sample {
     /// Puts the latencies in.
     pub fn with(mut self, latencies: &Latencies) -> Self {
         let micros = |share| latencies.percentile(share) as f64 / 1e3;
-        (self.p50, self.p99, self.p999) = (micros(0.5), micros(0.99), micros(0.999));
+        (self.p50, self.p90) = (micros(0.5), micros(0.9));
+        (self.p99, self.p999) = (micros(0.99), micros(0.999));
         self
     }
 }

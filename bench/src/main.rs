@@ -8,6 +8,7 @@ mod http;
 mod latency;
 mod load;
 mod machine;
+mod model;
 mod peer;
 mod process;
 mod report;
@@ -82,6 +83,8 @@ enum Task {
     Known,
     /// Writes the report, or only compares it with its figures.
     Report { check: bool },
+    /// Writes the tables of `docs/scale.md`, after a measurement or not.
+    Model { measure: bool },
 }
 
 fn run() -> Result<()> {
@@ -104,8 +107,11 @@ fn run() -> Result<()> {
         Task::Known => Ok(()),
         Task::Smoke => suites::smoke::run(&bench),
         Task::Measure(names) => measure(&bench, &names),
-        Task::Report { check: false } => report::write(&bench),
-        Task::Report { check: true } => report::check(&bench),
+        // What several machines do follows from what one does.
+        Task::Report { check: false } => report::write(&bench).and_then(|()| model::write(&bench)),
+        Task::Report { check: true } => report::check(&bench).and_then(|()| model::check(&bench)),
+        Task::Model { measure: false } => model::write(&bench),
+        Task::Model { measure: true } => model::measure(&bench),
     }
 }
 
@@ -124,6 +130,7 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
     };
     let mut suites = Vec::new();
     let (mut smoke, mut known, mut report, mut check) = (false, false, false, false);
+    let (mut model, mut measure) = (false, false);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
@@ -141,7 +148,9 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
             "--smoke" => smoke = true,
             "--known" => known = true,
             "--check" => check = true,
+            "--measure" => measure = true,
             "report" => report = true,
+            "model" => model = true,
             name if suites::ALL.iter().any(|suite| suite.name == name) => suites.push(name.to_owned()),
             other => {
                 let known: Vec<&str> = suites::ALL.iter().map(|suite| suite.name).collect();
@@ -155,6 +164,9 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
     if smoke {
         (bench.warm_up, bench.length) = (Duration::from_millis(50), Duration::from_millis(300));
         return Ok((bench, Task::Smoke));
+    }
+    if model {
+        return Ok((bench, Task::Model { measure }));
     }
     let task = match (known, report) {
         (true, _) => Task::Known,

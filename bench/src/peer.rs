@@ -21,6 +21,8 @@ pub mod forms;
 pub mod frontdesk;
 pub mod log;
 pub mod nginx;
+pub mod postgres;
+pub mod redis;
 pub mod static_web_server;
 pub mod yardstick;
 

@@ -22,7 +22,8 @@ use crate::peer::{Peer, forms, frontdesk, log, yardstick};
 use crate::rounds::{Spread, interleave};
 use crate::submission::{Form, Visitors, one};
 
-const CONTACT: Form = Form { path: "/api/contact", has_message: true };
+/// The contact form.
+pub const CONTACT: Form = Form { path: "/api/contact", has_message: true };
 /// The same, where Directus has it.
 const ITEMS: Form = Form { path: "/items/contact", has_message: true };
 const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
@@ -43,8 +44,8 @@ const DELIVERING: &str = "frontdesk, delivering";
 const DIRECTUS: &str = "Directus";
 
 /// Where submissions of frontdesk go.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Channel {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
     /// To a webhook behind which nobody is: each has its delivery, which waits.
     Dead,
     /// Into a Maildir.
@@ -313,7 +314,7 @@ fn measure(bench: &Bench, running: &Running, form: Form, connections: usize, num
 }
 
 /// Directus says nothing at all; everybody else says the same.
-fn is_right(answer: &Answer) -> bool {
+pub fn is_right(answer: &Answer) -> bool {
     answer.status == 204 || (answer.status == 200 && answer.body == b"{\"ok\":true}")
 }
 
@@ -340,13 +341,14 @@ fn one_sync(bench: &Bench) -> Result<f64> {
 }
 
 /// The starter site, once for each channel.
-#[derive(Clone)]
-struct Site {
+#[derive(Debug, Clone)]
+pub struct Site {
     folder: std::rc::Rc<TempDir>,
 }
 
 impl Site {
-    fn new(bench: &Bench) -> Result<Self> {
+    /// Writes it.
+    pub fn new(bench: &Bench) -> Result<Self> {
         let folder = tempfile::tempdir_in(&bench.out)?;
         let site = Self { folder: folder.into() };
         for channel in [Channel::Dead, Channel::Maildir] {
@@ -364,7 +366,8 @@ impl Site {
         Ok(site)
     }
 
-    fn of(&self, channel: Channel) -> PathBuf {
+    /// Where the one with this channel is.
+    pub fn of(&self, channel: Channel) -> PathBuf {
         self.folder.path().join(if channel == Channel::Dead { "dead" } else { "maildir" })
     }
 }
@@ -375,7 +378,6 @@ fn start_frontdesk(bench: &Bench, site: &Site, name: &'static str, channel: Chan
     start_frontdesk_in(bench, site, name, channel, data, Some(folder))
 }
 
-/// With limits that count and refuse nobody, and with sources that a proxy names.
 fn start_frontdesk_in(
     bench: &Bench,
     site: &Site,
@@ -385,8 +387,16 @@ fn start_frontdesk_in(
     folder: Option<TempDir>,
 ) -> Result<Running> {
     let site = site.of(channel);
-    let mut options =
-        frontdesk::Options::new(name, &site).set("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
+    let mut options = open_to_all(frontdesk::Options::new(name, &site));
+    options.data = Some(data.clone());
+    let peer = frontdesk::start(bench, &options)?;
+    let kept = move |bench: &Bench, _: &Peer| kept_by_frontdesk(bench, &site, &data);
+    Ok(Running { peer, kept: Some(Box::new(kept)), _data: folder })
+}
+
+/// With limits that count and refuse nobody, and with sources that a proxy names.
+pub fn open_to_all(options: frontdesk::Options) -> frontdesk::Options {
+    let mut options = options.set("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
     for window in [
         "PER_MINUTE",
         "PER_HOUR",
@@ -397,10 +407,7 @@ fn start_frontdesk_in(
     ] {
         options = options.set(&format!("FRONTDESK_LIMITS__{window}"), QUOTA);
     }
-    options.data = Some(data.clone());
-    let peer = frontdesk::start(bench, &options)?;
-    let kept = move |bench: &Bench, _: &Peer| kept_by_frontdesk(bench, &site, &data);
-    Ok(Running { peer, kept: Some(Box::new(kept)), _data: folder })
+    options
 }
 
 /// As the operator is told.
