@@ -10,6 +10,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -49,6 +50,8 @@ pub(in crate::inbox::store) struct Link {
     client: Client,
     server: Server,
     patience: Duration,
+    /// Whether the server has warned of something since this was last asked.
+    warned: Arc<AtomicBool>,
     /// By their texts.
     prepared: RefCell<HashMap<String, Statement>>,
 }
@@ -88,21 +91,23 @@ impl Link {
         let each = config.get_connect_timeout().copied().unwrap_or(GRACE);
         let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
         let (told, opened) = sync_channel(1);
+        let warned = Arc::new(AtomicBool::new(false));
+        let told_of = Told { opened: told, warned: Arc::clone(&warned), heard };
         let drive = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = match runtime {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    let _ = told.send(Err(Failed::Io(error)));
+                    let _ = told_of.opened.send(Err(Failed::Io(error)));
                     return;
                 }
             };
             runtime.block_on(async {
                 match tls {
-                    None => drive(&config, NoTls, told, heard).await,
+                    None => drive(&config, NoTls, told_of).await,
                     Some(tls) => {
                         let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
-                        drive(&config, tls, told, heard).await;
+                        drive(&config, tls, told_of).await;
                     }
                 }
             });
@@ -123,6 +128,7 @@ impl Link {
             client,
             server: server.clone(),
             patience: session.statement + GRACE,
+            warned,
             prepared: RefCell::default(),
         })
     }
@@ -158,6 +164,12 @@ impl Link {
     /// How long an answer is waited for.
     pub(super) fn patience(&self) -> Duration {
         self.patience
+    }
+
+    /// Whether the server has warned of something since this was last asked: above all, that it has given up waiting for a standby and calls
+    /// the commit a success all the same.
+    pub(super) fn was_warned(&self) -> bool {
+        self.warned.swap(false, Ordering::Relaxed)
     }
 
     /// Whether nothing can be asked any more.
@@ -211,24 +223,31 @@ enum Failed {
     Postgres(Error),
 }
 
-async fn drive<T>(config: &Config, tls: T, told: SyncSender<Result<Client, Failed>>, heard: Option<Heard>)
+/// What the thread that drives a connection says to those who use it.
+struct Told {
+    opened: SyncSender<Result<Client, Failed>>,
+    warned: Arc<AtomicBool>,
+    heard: Option<Heard>,
+}
+
+async fn drive<T>(config: &Config, tls: T, told: Told)
 where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
 {
     match config.connect(tls).await {
         // Whoever has stopped waiting drops the client, and that ends the connection.
         Ok((client, connection)) => {
-            if told.send(Ok(client)).is_ok() {
-                attend(connection, heard).await;
+            if told.opened.send(Ok(client)).is_ok() {
+                attend(connection, told).await;
             }
         }
         Err(error) => {
-            let _ = told.send(Err(Failed::Postgres(error)));
+            let _ = told.opened.send(Err(Failed::Postgres(error)));
         }
     }
 }
 
-async fn attend<S, T>(mut connection: Connection<S, T>, mut heard: Option<Heard>)
+async fn attend<S, T>(mut connection: Connection<S, T>, mut told: Told)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -236,10 +255,12 @@ where
     loop {
         match poll_fn(|cx| connection.poll_message(cx)).await {
             Some(Ok(AsyncMessage::Notification(_))) => {
-                if let Some(heard) = &mut heard {
+                if let Some(heard) = &mut told.heard {
                     heard();
                 }
             }
+            // It comes before the answer that it belongs to, and is noted before that is passed on.
+            Some(Ok(AsyncMessage::Notice(_))) => told.warned.store(true, Ordering::Relaxed),
             Some(Ok(_)) => {}
             // Whoever waits for an answer is told by the client.
             Some(Err(_)) | None => return,
