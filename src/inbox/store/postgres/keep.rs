@@ -164,10 +164,11 @@ impl Database {
 
     fn change(&self, changes: &mut [Box<dyn Change>], doubtful: &[Doubt]) -> Result<Vec<Doubt>, StoreError> {
         let sql: &dyn Sql = &self.link;
-        sql.transaction(|| {
+        let left = sql.transaction(|| {
             let left = self.remove(doubtful)?;
             if changes.is_empty() {
                 sql.execute("UPDATE meta SET value = value WHERE name = 'secret'", &[])?;
+                let _ = self.link.was_warned();
                 return Ok(left);
             }
             let asked = Timestamp::now();
@@ -176,8 +177,11 @@ impl Database {
             let ahead = theirs.duration_since(asked);
             let ahead = if ahead.abs() < NOTICED { SignedDuration::ZERO } else { ahead };
             change::apply(&Changing { tx: sql, secret: &self.secret, ahead }, changes)?;
+            let _ = self.link.was_warned();
             Ok(left)
-        })
+        })?;
+        // Who has claimed something that only this server knows of must not send it: another would, after a failover.
+        if self.link.was_warned() { Err(self.link.unreachable("the commit is in doubt")) } else { Ok(left) }
     }
 
     /// Takes out what commits that were reported as failed may have left behind. Returns what cannot be seen yet, because its
