@@ -54,7 +54,7 @@ pub struct Bell(Kind);
 #[derive(Debug)]
 enum Kind {
     File(FileBell),
-    Server(ServerBell),
+    Server(Box<ServerBell>),
 }
 
 impl Bell {
@@ -62,7 +62,7 @@ impl Bell {
     pub fn listen(place: &Place) -> Bell {
         Bell(match place {
             Place::Sqlite(path) => Kind::File(FileBell::listen(path)),
-            Place::Postgres(server) => Kind::Server(ServerBell::listen(server)),
+            Place::Postgres(server) => Kind::Server(Box::new(ServerBell::listen(server))),
         })
     }
 

@@ -9,7 +9,7 @@ pub(super) mod link;
 mod server;
 mod types;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) use keep::Database;
 use link::{Link, Session};
@@ -56,27 +56,35 @@ pub(super) fn open_to_make(server: &Server) -> Result<Link, StoreError> {
     open_to_edit(server).map(|(link, _)| link)
 }
 
+/// How long a session may take to end that nobody has any more.
+const LETS_GO: Duration = Duration::from_secs(2);
+
 /// What says that somebody works with the inbox: everybody who does has a share of this lock.
 const IN_USE: &str = "hashtextextended('frontdesk in use ' || current_schema(), 0)";
 
 /// Notes that we work with the inbox. [`StoreError::Locked`] while it is carried elsewhere.
 fn take_part(sql: &dyn Sql) -> Result<(), StoreError> {
-    let is_taken = sql.one(&format!("SELECT pg_try_advisory_lock_shared({IN_USE})"), &[])?;
-    if is_taken.get(0)? { Ok(()) } else { Err(StoreError::Locked) }
+    let is_taken = patiently(sql, &format!("SELECT pg_try_advisory_lock_shared({IN_USE})"))?;
+    if is_taken { Ok(()) } else { Err(StoreError::Locked) }
 }
 
 /// Keeps everybody else from working with the inbox as long as the connection lasts, however long it has nothing to do; whether nobody
-/// does. A connection that has just been closed may be in it for a moment still.
+/// does.
 pub(super) fn is_ours_alone(link: &Link) -> Result<bool, StoreError> {
     link.run("SET idle_in_transaction_session_timeout = 0")?;
-    let taken = format!("SELECT pg_try_advisory_lock({IN_USE})");
-    for _ in 0..20 {
-        if (link as &dyn Sql).one(&taken, &[])?.get(0)? {
-            return Ok(true);
+    patiently(link, &format!("SELECT pg_try_advisory_lock({IN_USE})"))
+}
+
+/// Tries for a lock. Who had it may just have let go of his connection, and the server takes a moment to notice.
+fn patiently(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
+    let began = Instant::now();
+    loop {
+        let is_taken = sql.one(lock, &[])?.get(0)?;
+        if is_taken || began.elapsed() > LETS_GO {
+            return Ok(is_taken);
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(LETS_GO / 40);
     }
-    Ok(false)
 }
 
 /// Opens the database for the writer, and makes the inbox or brings it up to date where that is to be done.

@@ -73,6 +73,11 @@ impl Fault {
             kind,
             Kind::KillReplica | Kind::PauseReplica | Kind::CutReplicaFromServers | Kind::SlowReplica
         );
+        // What is started must be reached to be seen.
+        let may_be_beside = match extent {
+            Extent::Short => is_about_replica,
+            Extent::Long => !matches!(kind, Kind::CutEverything | Kind::EndConnections),
+        };
         let other = (replica + 1 + below(dice, REPLICAS - 1)) % REPLICAS;
         Fault {
             kind,
@@ -80,7 +85,7 @@ impl Fault {
             replica,
             end: [End::Killed, End::Immediate][below(dice, 2)],
             ahead: [0, 420, -420][below(dice, 3)],
-            beside: (dice.below(4) == 0 && (is_about_replica || extent == Extent::Long)).then_some(other),
+            beside: (dice.below(4) == 0 && may_be_beside).then_some(other),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::servers::End;
 use super::stand::{PATIENCE, REPLICAS, Stand};
 use crate::support::http_peer::Reply;
 
-/// A commit that waits for the standby is visible as soon as its session is ended or its server starts anew. Whoever is asked for it then
+/// A commit that waits for the standby is visible as soon as somebody has it wait no longer, its session is ended or its server starts anew. Whoever is asked for it then
 /// must not be told that it is kept: the standby may take over, and has never heard of it.
 #[test]
 #[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
@@ -20,6 +20,11 @@ fn nobody_is_told_of_a_commit_that_the_standby_does_not_have() {
     stand.net.cut(primary, standby);
     std::thread::sleep(Duration::from_secs(1));
     for _ in 0..3 {
+        // The server calls it a success then, with a warning.
+        let give_up =
+            "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        stand.servers.ask("postgres", give_up);
+        std::thread::sleep(Duration::from_millis(700));
         stand.end_connections();
         std::thread::sleep(Duration::from_millis(700));
     }
@@ -62,6 +67,33 @@ fn what_was_refused_while_commits_hung_stays_out_of_the_inbox() {
     eprintln!(
         "commits that hang: not ready after {unready:.1?}, refused after {refused:.1?}, kept again after {took:.1?}"
     );
+    visitors.end();
+    stand.settle(Extent::Short);
+    stand.reckon();
+}
+
+#[test]
+#[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
+fn a_replica_that_reaches_no_server_says_so_and_the_others_go_on() {
+    let mut stand = Stand::start();
+    let visitors = stand.visitors();
+    let host = stand.replicas[0].host;
+    let servers = [stand.servers.primary(), stand.servers.standby()];
+    for server in servers {
+        stand.net.cut(host, server);
+    }
+    let is_unready = |stand: &Stand| !stand.replicas[0].is_ready();
+    let unready = stand.wait_until("it says that it is not ready", PATIENCE, is_unready);
+    for replica in 1..REPLICAS {
+        assert!(stand.replicas[replica].is_ready(), "replica {replica} has nothing to do with it");
+        assert_eq!(stand.submit(replica).1, Told::Kept);
+    }
+    assert!(!stand.replicas[0].is_ready(), "it stays so");
+    for server in servers {
+        stand.net.mend(host, server);
+    }
+    let took = stand.recover("having been cut off");
+    eprintln!("a replica that is cut off: not ready after {unready:.1?}, kept again after {took:.1?}");
     visitors.end();
     stand.settle(Extent::Short);
     stand.reckon();

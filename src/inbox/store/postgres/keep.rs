@@ -181,16 +181,20 @@ impl Database {
 
     fn change(&self, changes: &mut [Box<dyn Change>], doubtful: &[Doubt]) -> Result<Vec<Doubt>, StoreError> {
         let sql: &dyn Sql = &self.link;
-        sql.transaction(|| {
+        let left = sql.transaction(|| {
             let left = self.remove(doubtful)?;
             if changes.is_empty() {
                 sql.execute("UPDATE meta SET value = value WHERE name = 'secret'", &[])?;
+                let _ = self.link.was_warned();
                 return Ok(left);
             }
             let ahead = change::clock_ahead(sql)?;
             change::apply(&Changing { tx: sql, secret: &self.secret, ahead }, changes)?;
+            let _ = self.link.was_warned();
             Ok(left)
-        })
+        })?;
+        // Who has claimed something that only this server knows of must not send it: another would, after a failover.
+        if self.link.was_warned() { Err(self.link.unreachable("the commit is in doubt")) } else { Ok(left) }
     }
 
     /// Takes out what commits that were reported as failed may have left behind. Returns what cannot be seen yet, because its
@@ -281,7 +285,7 @@ impl Database {
             }
             // A key that was not there a moment ago.
             Err(StoreError::Postgres(code)) if code == "23505" => Err(Trouble::Again(StoreError::Locked)),
-            // No answer in time: it may still be at it, and this connection is of no use any more.
+            // No answer in time: it may still be at it, and this connection is of no use any more. Or an answer that is none.
             Err(error @ StoreError::Unreachable { .. }) => {
                 Err(Trouble::Unknown { error, transaction, plan: Box::new(plan) })
             }
@@ -328,6 +332,8 @@ impl Database {
                 prepared.push((link.prepare(sql)?, parameters));
             }
         }
+        // What was said of earlier statements says nothing of these.
+        let _ = link.was_warned();
         let mut prepared = prepared.iter();
         let mut next = || prepared.next().map(|(statement, parameters)| (statement, parameters.as_slice()));
         let parts = [next(), next(), next(), next(), next(), next()];
@@ -342,11 +348,8 @@ impl Database {
         );
         let Some(outcomes) = outcomes else { return Err(link.unreachable("no answer in time")) };
         // The first one says why; the others say that there is no transaction any more.
-        outcomes
-            .into_iter()
-            .collect::<Result<Vec<()>, Error>>()
-            .map(drop)
-            .map_err(|error| link.failed(&error))
+        outcomes.into_iter().collect::<Result<Vec<()>, Error>>().map_err(|error| link.failed(&error))?;
+        if link.was_warned() { Err(link.unreachable("the commit is in doubt")) } else { Ok(()) }
     }
 
     /// Whether a transaction was committed whose end nobody told us, as lastingly as one whose end we were told; nothing if that cannot be
@@ -367,8 +370,8 @@ impl Database {
                 Ok(Some(true)) => {
                     let left = FIND_OUT.saturating_sub(began.elapsed());
                     match self.make_last(plan, left) {
-                        Some(Ok(())) => return Some(true),
-                        Some(Err(_)) => std::thread::sleep(LOOK_AGAIN),
+                        Some(true) => return Some(true),
+                        Some(false) => std::thread::sleep(LOOK_AGAIN),
                         // It waits, and so would whatever else is asked.
                         None => return None,
                     }
@@ -380,13 +383,15 @@ impl Database {
     }
 
     /// Commits something after what a transaction has left, and so waits for the standby as that one should have: what is seen may be
-    /// known to nobody else. A server shows it when it starts anew, or when the session that waited was ended. Nothing if it takes too long.
-    fn make_last(&self, plan: &Plan, patience: Duration) -> Option<Result<(), Error>> {
+    /// known to nobody else. A server shows it when it starts anew, or when the session that waited was ended. Whether it has waited; nothing if it takes too long.
+    fn make_last(&self, plan: &Plan, patience: Duration) -> Option<bool> {
         let ids = plan.new.iter().map(|(id, _)| id).chain(plan.repeats.iter().map(|(id, _)| id));
         // A row that nobody else is at.
         let of = ids.map(Uuid::to_string).next().unwrap_or_default();
         let touch = format!("UPDATE submission SET repeats = repeats WHERE id = '{of}'");
-        super::link::wait(self.link.client().batch_execute(&touch), patience)
+        let _ = self.link.was_warned();
+        let touched = super::link::wait(self.link.client().batch_execute(&touch), patience)?;
+        Some(touched.is_ok() && !self.link.was_warned())
     }
 
     /// What became of a transaction; nothing while it is under way.

@@ -11,6 +11,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -53,6 +54,8 @@ pub(in crate::inbox::store) struct Link {
     client: Client,
     server: Server,
     patience: Duration,
+    /// Whether the server has warned of something since this was last asked.
+    warned: Arc<AtomicBool>,
     /// By their texts.
     prepared: RefCell<HashMap<String, Statement>>,
     /// Gone with this: whatever is still under way on the connection is given up then.
@@ -98,21 +101,23 @@ impl Link {
         let bound = each * hosts + GRACE;
         let (told, opened) = sync_channel(1);
         let (alive, over) = oneshot::channel();
+        let warned = Arc::new(AtomicBool::new(false));
+        let told_of = Told { opened: told, warned: Arc::clone(&warned), heard, over };
         let drive = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = match runtime {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    let _ = told.send(Err(Failed::Io(error)));
+                    let _ = told_of.opened.send(Err(Failed::Io(error)));
                     return;
                 }
             };
             runtime.block_on(async {
                 match tls {
-                    None => drive(&config, NoTls, bound, told, heard, over).await,
+                    None => drive(&config, NoTls, bound, told_of).await,
                     Some(tls) => {
                         let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
-                        drive(&config, tls, bound, told, heard, over).await;
+                        drive(&config, tls, bound, told_of).await;
                     }
                 }
             });
@@ -133,6 +138,7 @@ impl Link {
             client,
             server: server.clone(),
             patience: session.statement + GRACE,
+            warned,
             prepared: RefCell::default(),
             _alive: alive,
         })
@@ -169,6 +175,12 @@ impl Link {
     /// How long an answer is waited for.
     pub(super) fn patience(&self) -> Duration {
         self.patience
+    }
+
+    /// Whether the server has warned of something since this was last asked: above all, that it has given up waiting for a standby and calls
+    /// the commit a success all the same.
+    pub(super) fn was_warned(&self) -> bool {
+        self.warned.swap(false, Ordering::Relaxed)
     }
 
     /// Whether nothing can be asked any more.
@@ -226,40 +238,43 @@ enum Failed {
     Postgres(Error),
 }
 
-async fn drive<T>(
-    config: &Config,
-    tls: T,
-    bound: Duration,
-    told: SyncSender<Result<Client, Failed>>,
+/// What the thread that drives a connection says to those who use it.
+struct Told {
+    opened: SyncSender<Result<Client, Failed>>,
+    warned: Arc<AtomicBool>,
     heard: Option<Heard>,
+    /// Ends when the last who uses it is gone.
     over: oneshot::Receiver<Infallible>,
-) where
+}
+
+async fn drive<T>(config: &Config, tls: T, bound: Duration, told: Told)
+where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
 {
     match timeout(bound, config.connect(tls)).await {
         // Whoever has stopped waiting drops the client, and that ends the connection.
         Ok(Ok((client, connection))) => {
-            if told.send(Ok(client)).is_ok() {
-                attend(connection, heard, over).await;
+            if told.opened.send(Ok(client)).is_ok() {
+                attend(connection, told).await;
             }
         }
         Ok(Err(error)) => {
-            let _ = told.send(Err(Failed::Postgres(error)));
+            let _ = told.opened.send(Err(Failed::Postgres(error)));
         }
         Err(_) => {
-            let _ = told.send(Err(Failed::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"))));
+            let _ = told
+                .opened
+                .send(Err(Failed::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"))));
         }
     }
 }
 
-async fn attend<S, T>(
-    mut connection: Connection<S, T>,
-    mut heard: Option<Heard>,
-    mut over: oneshot::Receiver<Infallible>,
-) where
+async fn attend<S, T>(mut connection: Connection<S, T>, told: Told)
+where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
+    let Told { warned, mut heard, mut over, .. } = told;
     let mut listen = pin!(async {
         loop {
             match poll_fn(|cx| connection.poll_message(cx)).await {
@@ -268,6 +283,8 @@ async fn attend<S, T>(
                         heard();
                     }
                 }
+                // It comes before the answer that it belongs to, and is noted before that is passed on.
+                Some(Ok(AsyncMessage::Notice(_))) => warned.store(true, Ordering::Relaxed),
                 Some(Ok(_)) => {}
                 // Whoever waits for an answer is told by the client.
                 Some(Err(_)) | None => return,
