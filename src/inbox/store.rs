@@ -523,6 +523,16 @@ impl Arrival {
     }
 }
 
+/// A submission that a commit may have left behind which was reported as failed.
+#[derive(Clone, Debug)]
+struct Doubt {
+    id: Uuid,
+    /// The number of its transaction, where a server gives one: what is under way there can't be seen yet.
+    transaction: Option<String>,
+    /// How often it would have been sent again by then. Once it has been sent again since, somebody has had a 200 for it, and it stays.
+    repeats: i64,
+}
+
 /// One submission on its way to the writer.
 struct Job {
     arrival: Arrival,

@@ -9,8 +9,10 @@ pub(super) mod change;
 pub(super) mod deliver;
 pub(super) mod edit;
 pub(super) mod editor;
+pub(super) mod pressure;
 pub(super) mod queue;
 pub(super) mod read;
+pub(super) mod rows;
 pub(super) mod stats;
 
 use super::StoreError;
@@ -120,6 +122,11 @@ impl Bind for Owned {
             Owned::Id(id) => Value::Blob(id),
         }
     }
+}
+
+/// The parameters of a statement that was put together.
+pub(super) fn bound(values: &[Owned]) -> Vec<Value<'_>> {
+    values.iter().map(Bind::bind).collect()
 }
 
 /// What was read can be written again.

@@ -24,9 +24,8 @@ use super::fingerprint::{self, Hash, Secret};
 use super::ids::Ids;
 use super::sql::change::{self, Change, Changing};
 use super::sql::deliver::millis;
-use super::sql::{Cell, Dialect, Row, Sql, Value, read};
-use super::writer::Doubt;
-use super::{Accepted, Job, Place, StoreError, bell};
+use super::sql::{Cell, Dialect, Row, Sql, Value, rows};
+use super::{Accepted, Doubt, Job, Place, StoreError, bell};
 use crate::inbox::form::Sameness;
 
 /// Each brings a database from the layout before it to its own; the first makes it.
@@ -508,7 +507,7 @@ fn name_senders(tx: &Connection) -> Result<(), StoreError> {
     while let Some(row) = rows.next()? {
         // One that cannot be read stays as it is.
         let fields =
-            row.get_ref(1)?.as_str().ok().and_then(|text| read::fields(text).ok()).unwrap_or_default();
+            row.get_ref(1)?.as_str().ok().and_then(|text| rows::fields(text).ok()).unwrap_or_default();
         if let Some((_, email)) = fields.iter().find(|(name, _)| name == "email") {
             senders.push((row.get(0)?, secret.sender(email)));
         }

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot};
-use uuid::Uuid;
 
 use super::answers::{Answered, Answers};
 use super::ids::Ids;
 use super::sql::change::{Change, Changing};
 use super::sqlite::copier::Copier;
-use super::{Accepted, Arrival, Job, Options, Place, StoreError, postgres, sqlite};
+use super::{Accepted, Arrival, Doubt, Job, Options, Place, StoreError, postgres, sqlite};
 
 /// How many submissions may wait, and so the most that one transaction holds.
 const MAX_WAITING: usize = 4096;
@@ -30,16 +29,6 @@ const LOOK_FOR_DOUBTFUL: Duration = Duration::from_millis(50);
 const SLOW: Duration = Duration::from_secs(5);
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
-
-/// A submission that a commit may have left behind which was reported as failed.
-#[derive(Clone, Debug)]
-pub(super) struct Doubt {
-    pub id: Uuid,
-    /// The number of its transaction, where a server gives one: what is under way there can't be seen yet.
-    pub transaction: Option<String>,
-    /// How often it would have been sent again by then. Once it has been sent again since, somebody has had a 200 for it, and it stays.
-    pub repeats: i64,
-}
 
 pub(super) struct Writer {
     /// What holds for a submission when it arrives. It goes along with it, so that nothing changes under its feet.

@@ -18,8 +18,7 @@ use crate::inbox::store::ids::Ids;
 use crate::inbox::store::sql::change::{self, Change, Changing};
 use crate::inbox::store::sql::deliver::millis;
 use crate::inbox::store::sql::{Sql, values};
-use crate::inbox::store::writer::Doubt;
-use crate::inbox::store::{Accepted, Job, StoreError, bell};
+use crate::inbox::store::{Accepted, Doubt, Job, StoreError, bell};
 
 /// How often a batch is worked out again because another replica was faster.
 const AGAIN: usize = 8;

@@ -12,8 +12,7 @@ use crate::inbox::delivery::{Room, Target, Want};
 use crate::inbox::form::CONTACT;
 use crate::inbox::limit::Source;
 use crate::inbox::store::tests::fresh::Fresh;
-use crate::inbox::store::writer::Doubt;
-use crate::inbox::store::{Accepted, Arrival, Filter, Options, Reader, Store};
+use crate::inbox::store::{Accepted, Arrival, Doubt, Filter, Options, Reader, Store};
 use crate::inbox::{parse, screen};
 
 const LEASE: Duration = Duration::from_mins(3);

@@ -1,19 +1,16 @@
-//! Who presses the door and what screening held: written down in bounded room, and counted for the operator.
+//! Who presses the door and what screening held, counted for the operator.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::{Reader, id_before, time};
-use super::stats::DAY_IN_MILLISECONDS;
-use super::{Dialect, Sql, values};
-use crate::inbox::pressure::Refused;
+use super::pressure::day;
+use super::read::Reader;
+use super::rows::{id_before, time};
+use super::{Dialect, values};
 use crate::inbox::store::StoreError;
-use crate::inbox::store::fingerprint::Secret;
 
-/// How many pairs of source and form have a row of their own on one day.
-const MOST_A_DAY: i64 = 10_000;
 /// Among how many of the oldest waiting deliveries the one is looked for that has waited longest.
 const OLDEST: i64 = 100;
 
@@ -75,51 +72,6 @@ pub struct Agent {
     pub submissions: usize,
     /// Those of them that screening held.
     pub held: usize,
-}
-
-/// Adds to what is known of who was refused, on the day of `now` in UTC.
-pub(super) fn press(
-    tx: &dyn Sql,
-    secret: &Secret,
-    refused: &[Refused],
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let day = day(now);
-    let mut rows: i64 = tx.one("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?.get(0)?;
-    for Refused { source, form, count } in refused {
-        let count = i64::try_from(*count).unwrap_or(i64::MAX);
-        let mut source = source.map(|source| secret.source(source).to_vec()).unwrap_or_default();
-        let known = tx.execute(
-            "UPDATE pressure SET refused = refused + ?4 WHERE day = ?1 AND source = ?2 AND form = ?3",
-            values![day, source, form, count],
-        )?;
-        if known == 1 {
-            continue;
-        }
-        if rows >= MOST_A_DAY {
-            source.clear();
-        }
-        tx.execute(
-            "INSERT INTO pressure (day, source, form, refused) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (day, source, form) DO UPDATE SET refused = pressure.refused + ?4",
-            values![day, source, form, count],
-        )?;
-        rows += 1;
-    }
-    Ok(())
-}
-
-/// Removes up to `most` rows of days before that of `before`.
-pub(super) fn forget_pressure(tx: &dyn Sql, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-    tx.execute(
-        "DELETE FROM pressure WHERE (day, source, form) IN
-         (SELECT day, source, form FROM pressure WHERE day < ?1 LIMIT ?2)",
-        values![day(before), i64::try_from(most).unwrap_or(i64::MAX)],
-    )
-}
-
-fn day(time: Timestamp) -> i64 {
-    time.as_millisecond().div_euclid(DAY_IN_MILLISECONDS)
 }
 
 impl Reader {

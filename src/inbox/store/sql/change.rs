@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::{Dialect, Sql, abuse, deliver, read};
+use super::{Dialect, Sql, deliver, pressure, rows};
 use crate::inbox::deliver::{outcome::Outcome, schedule::Verdict};
 use crate::inbox::delivery::{Claims, Lease, Next, Target, Want};
 use crate::inbox::pressure::Refused;
@@ -51,7 +51,7 @@ pub(in crate::inbox::store) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDurati
     }
     let ours = Timestamp::now();
     let theirs = sql.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", &[])?.get(0)?;
-    let ahead = read::time(theirs)?.duration_since(ours);
+    let ahead = rows::time(theirs)?.duration_since(ours);
     Ok(if ahead.abs() < NOTICED { SignedDuration::ZERO } else { ahead })
 }
 
@@ -140,11 +140,11 @@ impl Changing<'_> {
     }
 
     pub fn press(&self, refused: &[Refused], now: Timestamp) -> Result<(), StoreError> {
-        abuse::press(self.tx, self.secret, refused, now)
+        pressure::press(self.tx, self.secret, refused, now)
     }
 
     pub fn forget_pressure(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        abuse::forget_pressure(self.tx, before, most)
+        pressure::forget_pressure(self.tx, before, most)
     }
 
     pub fn remembered(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {

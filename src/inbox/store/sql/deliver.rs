@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::{self, SUBMISSION};
+use super::rows::{self, SUBMISSION};
 use super::{Dialect, Row, Sql, values};
 use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::deliver::schedule::{self, Verdict};
@@ -206,7 +206,7 @@ fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp
         "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND {} ORDER BY due_at LIMIT 1",
         condition(again)
     );
-    tx.row(&next, values![channel])?.map(|row| read::time(row.get(0)?)).transpose()
+    tx.row(&next, values![channel])?.map(|row| rows::time(row.get(0)?)).transpose()
 }
 
 /// Written so that SQLite sees that the partial index applies.
@@ -234,7 +234,7 @@ fn begin(
         &format!("SELECT {SUBMISSION} FROM submission s WHERE id = ?1"),
         values![lease.submission.as_bytes()],
     )?;
-    let outcome = match read::submission(&row) {
+    let outcome = match rows::submission(&row) {
         Ok(submission) if submission.sealed.is_none() => {
             return Ok(Some(Claimed { lease, submission, failures: found.failures, again }));
         }
@@ -443,7 +443,7 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let row = tx.one("SELECT reasons FROM submission WHERE id = ?1", values![id.as_bytes()])?;
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
     // What cannot be read cannot be stripped either, and must not stay.
-    let stripped = read::reasons(&reasons).map(|reasons| without_details(&reasons)).unwrap_or_default();
+    let stripped = rows::reasons(&reasons).map(|reasons| without_details(&reasons)).unwrap_or_default();
     tx.execute(
         "UPDATE submission SET reasons = ?2 WHERE id = ?1",
         values![id.as_bytes(), reasons_json(&stripped).to_string()],
@@ -463,7 +463,7 @@ pub(super) fn expire(tx: &dyn Sql, before: Timestamp, most: usize) -> Result<usi
              AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')
              ORDER BY id LIMIT ?3)
          RETURNING id",
-        values![read::id_before(oldest_kept), oldest_kept, most],
+        values![rows::id_before(oldest_kept), oldest_kept, most],
     )?;
     for row in &removed {
         tx.execute(
@@ -477,7 +477,7 @@ pub(super) fn expire(tx: &dyn Sql, before: Timestamp, most: usize) -> Result<usi
 /// When something of that name was last done.
 pub(super) fn remembered(tx: &dyn Sql, name: &str) -> Result<Option<Timestamp>, StoreError> {
     let row = tx.row("SELECT value FROM meta WHERE name = ?1", values![name])?;
-    row.map(|row| read::time(i64::from_be_bytes(row.get(0)?))).transpose()
+    row.map(|row| rows::time(i64::from_be_bytes(row.get(0)?))).transpose()
 }
 
 /// Notes when something of that name was done.

@@ -5,8 +5,8 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::condition;
-use super::{Bind, Owned, Sql, Value, values};
+use super::rows::condition;
+use super::{Owned, Sql, bound, values};
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::{Erased, Retry, StoreError};
 
@@ -41,11 +41,6 @@ pub(super) fn retry(tx: &dyn Sql, retry: &Retry, now: Timestamp) -> Result<usize
         ),
         &bound(&values),
     )
-}
-
-/// The parameters of a statement that was put together.
-pub(super) fn bound(values: &[Owned]) -> Vec<Value<'_>> {
-    values.iter().map(Bind::bind).collect()
 }
 
 /// Keeps back what is not delivered yet. Returns whether it was not held before, and not delivered by

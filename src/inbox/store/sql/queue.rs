@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::{Reader, time};
+use super::read::Reader;
+use super::rows::time;
 use super::{Dialect, Row};
 use crate::inbox::store::StoreError;
 

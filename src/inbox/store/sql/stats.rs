@@ -4,11 +4,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::read::{Reader, STATUS, time};
+use super::read::Reader;
+use super::rows::{DAY_IN_MILLISECONDS, STATUS, time};
 use crate::inbox::store::StoreError;
 use crate::inbox::submission::Status;
-
-pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
 /// How many submissions have all of this in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
