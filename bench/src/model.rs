@@ -5,7 +5,7 @@ mod keep;
 mod measure;
 mod plan;
 mod queue;
-mod random;
+pub mod random;
 mod stored;
 
 use std::fs;
@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-pub use random::Random;
 use stored::Stored;
 
 use crate::Bench;

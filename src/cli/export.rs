@@ -7,6 +7,7 @@ mod folder;
 mod hosts;
 mod layout;
 mod manifest;
+mod map;
 mod negotiation;
 mod nginx;
 

@@ -13,7 +13,7 @@ use rustix::event::{Timespec, epoll};
 use super::{Done, Load, Sample, Script, Window, Worker, processor_time, sample};
 use crate::cores::keep_to;
 use crate::latency::Latencies;
-use crate::model::Random;
+use crate::model::random::Random;
 use crate::process;
 
 /// Above so many requests a second the thread does not sleep between two of them: it would wake too late.

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::nginx::Map;
+use super::map::Map;
 use crate::pages::negotiate::{self, Encoding, Media};
 
 /// A longer field value, in bytes, is not read: nobody sends one, and some that could be made up take a millisecond and more.

@@ -7,63 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use super::layout::{Layout, Place, Stored};
+use super::map::{Map, quote};
 use super::negotiation;
 use crate::inbox::form::MAX_BODY_BYTES;
 use crate::web::describe::Reply;
 use crate::web::tls::Hsts;
 use crate::web::{ForwardedHeader, Options};
-
-/// One `map` block.
-#[derive(Debug)]
-pub(super) struct Map {
-    source: String,
-    variable: String,
-    lines: Vec<(String, String)>,
-}
-
-impl Map {
-    pub fn new(source: &str, variable: &str) -> Self {
-        Self { source: source.to_owned(), variable: variable.to_owned(), lines: Vec::new() }
-    }
-
-    /// The value where nothing matches. It may name variables, as all values may.
-    pub fn default(&mut self, value: &str) {
-        self.lines.push(("default".to_owned(), value.to_owned()));
-    }
-
-    /// The value of this text, in whatever case: nginx makes no difference.
-    pub fn exactly(&mut self, text: &str, value: &str) {
-        self.lines.push((quote(text), value.to_owned()));
-    }
-
-    /// The value where this matches. Of several the first one counts, and texts before them all.
-    pub fn expression(&mut self, expression: &str, value: &str) {
-        self.lines.push((quote(&format!("~{expression}")), value.to_owned()));
-    }
-
-    pub fn expression_of_any_case(&mut self, expression: &str, value: &str) {
-        self.lines.push((quote(&format!("~*{expression}")), value.to_owned()));
-    }
-
-    /// The longest text that is no expression, in bytes.
-    fn longest(&self) -> usize {
-        let texts = self.lines.iter().filter(|(text, _)| !text.starts_with("\"~"));
-        texts.map(|(text, _)| text.len()).max().unwrap_or_default()
-    }
-
-    fn write(&self, into: &mut String) {
-        let _ = writeln!(into, "\nmap \"{}\" {} {{", self.source, self.variable);
-        for (text, value) in &self.lines {
-            let _ = writeln!(into, "    {text} {};", quote(value));
-        }
-        into.push_str("}\n");
-    }
-}
-
-/// As one word of the configuration. A dollar is left as it is.
-fn quote(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
 
 /// A text in which a dollar begins no variable's name.
 fn literal(text: &str) -> String {
@@ -235,7 +184,7 @@ pub(super) fn http(layout: &Layout, replicas: &[String], options: &Options) -> S
     maps.extend(towards_replicas(options));
 
     let longest = maps.iter().map(Map::longest).max().unwrap_or_default();
-    let most = maps.iter().map(|map| map.lines.len()).max().unwrap_or_default();
+    let most = maps.iter().map(Map::len).max().unwrap_or_default();
     let mut conf = String::from(HTTP_HEAD);
     // A bucket holds at least one text with what belongs to it, and the table a few slots for each.
     let _ = writeln!(conf, "map_hash_bucket_size {};", (longest + 64).next_power_of_two());
@@ -381,7 +330,7 @@ fn headers(layout: &Layout) -> Vec<Map> {
     let mut link = by_answer("$frontdesk_link", "$frontdesk_said");
     link.default("$frontdesk_file_link");
     of_spoken(&mut link, "link");
-    link.lines.retain(|(answer, _)| answer != "\"not_acceptable\"");
+    link.forget("not_acceptable");
     link.exactly("not_acceptable", "$frontdesk_alternates");
 
     let mut encoding = by_answer("$frontdesk_content_encoding", "$frontdesk_said");
