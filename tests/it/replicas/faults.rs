@@ -29,9 +29,12 @@ enum Kind {
     FullDisk,
     ReadOnly,
     TooManyConnections,
+    CrashCounter,
+    PauseCounter,
+    CutCounter,
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 16] = [
     Kind::KillReplica,
     Kind::PauseReplica,
     Kind::CutReplicaFromServers,
@@ -45,6 +48,9 @@ const KINDS: [Kind; 13] = [
     Kind::FullDisk,
     Kind::ReadOnly,
     Kind::TooManyConnections,
+    Kind::CrashCounter,
+    Kind::PauseCounter,
+    Kind::CutCounter,
 ];
 
 /// One of them, as the dice fell.
@@ -240,6 +246,33 @@ impl Stand {
                 self.end_connections();
                 self.last(fault);
                 drop(crowd);
+            }
+            Kind::CrashCounter | Kind::PauseCounter | Kind::CutCounter => self.strike_counter(fault),
+        }
+    }
+
+    /// The same with what concerns limits alone. No submission may notice.
+    fn strike_counter(&mut self, fault: Fault) {
+        let hosts = self.replicas.each_ref().map(|replica| replica.host);
+        match fault.kind {
+            Kind::CrashCounter => {
+                self.counter.kill();
+                self.last(fault);
+                self.counter.run(&self.net);
+            }
+            Kind::PauseCounter => {
+                self.counter.pause();
+                self.last(fault);
+                self.counter.go_on();
+            }
+            _ => {
+                for host in hosts {
+                    self.net.cut(host, self.counter.host);
+                }
+                self.last(fault);
+                for host in hosts {
+                    self.net.mend(host, self.counter.host);
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::clients::{Clients, Ledger, Pages, Presence, Told};
+use super::counter::Counter;
 use super::desks::Replica;
 use super::net::{Host, Net};
 use super::servers::Servers;
@@ -19,6 +20,9 @@ pub const REPLICAS: usize = 3;
 /// Where each replica's receiver listens.
 const HOOK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8090));
 
+/// The largest quota. Networks and forms have no less.
+const MOST: &str = "1000000";
+
 /// How long after a fault's end every replica takes submissions again, at most.
 pub const RECOVERY: Duration = Duration::from_secs(10);
 /// How long anything else may take that is waited for: longer than a lease.
@@ -29,6 +33,7 @@ pub struct Stand {
     pub replicas: [Replica; REPLICAS],
     pub presence: [Arc<Presence>; REPLICAS],
     pub servers: Servers,
+    pub counter: Counter,
     /// A receiver on each replica's own host: nothing travels in the clear between hosts.
     hooks: [Option<HttpPeer>; REPLICAS],
     pub net: Net,
@@ -54,16 +59,19 @@ impl Stand {
         let outside = net.host();
         let replicas = std::array::from_fn(|_| Replica::new(net.host(), folder.path()));
         let hosts = [net.host(), net.host()];
+        let counter = net.host();
         net.enter(outside);
         let hooks = std::array::from_fn(|replica: usize| {
             let start = || HttpPeer::start_at(HOOK, [Reply::status(204)]);
             Some(net.on(replicas[replica].host, start))
         });
         let servers = Servers::start(&net, hosts, folder.path());
+        let counter = Counter::start(&net, counter);
         let mut stand = Stand {
             replicas,
             presence: std::array::from_fn(|_| Arc::default()),
             servers,
+            counter,
             hooks,
             net,
             ledger: Arc::default(),
@@ -118,8 +126,7 @@ allow_private = true
         self.folder.path().join("box")
     }
 
-    /// What every replica is told beside its site. What replicas share besides the inbox (counters for limits) would be named here, and its host made
-    /// in [`Stand::start`].
+    /// What every replica is told beside its site: where the inbox is, and where they count. Nobody here sends too much.
     fn environment(&self) -> Vec<(String, String)> {
         let mut hosts =
             [self.servers.primary(), self.servers.standby()].map(|host| host.address().to_string());
@@ -129,7 +136,9 @@ allow_private = true
         let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         vec![
             set("FRONTDESK_STORE__URL", &url),
-            set("FRONTDESK_LIMITS__ENABLED", "false"),
+            set("FRONTDESK_LIMITS__SHARED_URL", &self.counter.url()),
+            set("FRONTDESK_LIMITS__PER_MINUTE", MOST),
+            set("FRONTDESK_LIMITS__PER_HOUR", MOST),
             set("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "1000"),
         ]
     }

@@ -1,0 +1,76 @@
+//! The Redis in which the replicas count, on a host of its own.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::net::{Host, Net};
+
+const PASSWORD: &str = "sesame";
+const PORT: u16 = 6379;
+/// How long it may take to answer after its start.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running server. It ends with it.
+pub struct Counter {
+    pub host: Host,
+    process: Option<Child>,
+}
+
+impl Counter {
+    pub fn start(net: &Net, host: Host) -> Counter {
+        let mut counter = Counter { host, process: None };
+        counter.run(net);
+        counter
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://:{PASSWORD}@{}:{PORT}", self.host.address())
+    }
+
+    /// Starts it, and returns once it can be connected to. It has forgotten everything.
+    pub fn run(&mut self, net: &Net) {
+        let mut command = net.command(self.host, "redis-server", None);
+        command
+            .args(["--bind", "0.0.0.0", "--port", &PORT.to_string(), "--requirepass", PASSWORD, "--save", ""])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        self.process = Some(command.spawn().expect("redis-server is there"));
+        let began = Instant::now();
+        let connect =
+            || net.on(self.host, || std::net::TcpStream::connect((self.host.address(), PORT)).is_ok());
+        while !connect() {
+            assert!(began.elapsed() < PATIENCE, "Redis does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    /// It is there, and answers nothing.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = self.process.as_ref().expect("it runs");
+        kill_process(Pid::from_child(process), signal).expect("it can be told");
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
