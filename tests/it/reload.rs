@@ -175,6 +175,8 @@ fn with_watch_every_change_is_seen() {
         write(&site.join("pages/news.md"), &page(state));
         until(state, || says(&desk, state));
     }
+    // What is served is said a moment later.
+    until("the notes", || desk.log().matches("read again").count() >= 2);
     let reloads = desk.log().matches("read again").count();
     for number in 0..5 {
         assert_eq!(
