@@ -251,7 +251,7 @@ impl Stand {
         }
     }
 
-    /// The same with what concerns limits alone. No submission may notice.
+    /// The same with what concerns limits alone.
     fn strike_counter(&mut self, fault: Fault) {
         let hosts = self.replicas.each_ref().map(|replica| replica.host);
         match fault.kind {
