@@ -106,30 +106,12 @@ macro_rules! values {
 }
 pub(super) use values;
 
-/// One that is kept until the statement is complete.
-#[derive(Clone, Debug)]
-pub(super) enum Owned {
-    Integer(i64),
-    Text(String),
-    Id([u8; 16]),
-}
-
-impl Bind for Owned {
-    fn bind(&self) -> Value<'_> {
-        match self {
-            Owned::Integer(number) => Value::Integer(*number),
-            Owned::Text(text) => Value::Text(text),
-            Owned::Id(id) => Value::Blob(id),
-        }
-    }
-}
-
 /// The parameters of a statement that was put together.
-pub(super) fn bound(values: &[Owned]) -> Vec<Value<'_>> {
+pub(super) fn bound(values: &[Cell]) -> Vec<Value<'_>> {
     values.iter().map(Bind::bind).collect()
 }
 
-/// What was read can be written again.
+/// What was read can be written again, and what is kept until its statement is complete.
 impl Bind for Cell {
     fn bind(&self) -> Value<'_> {
         match self {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::rows::condition;
-use super::{Owned, Sql, bound, values};
+use super::{Cell, Sql, bound, values};
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::{Erased, Retry, StoreError};
 
@@ -19,7 +19,7 @@ pub(super) fn retry(tx: &dyn Sql, retry: &Retry, now: Timestamp) -> Result<usize
         if retry.parked_only { "'parked'" } else { "'parked', 'waiting'" },
     );
     if let Some(channel) = &retry.channel {
-        values.push(Owned::Text(channel.clone()));
+        values.push(Cell::Text(channel.clone()));
         sql.push_str(&format!(" AND channel = ?{}", values.len()));
         tx.execute(
             "UPDATE channel SET off_at = NULL, paused_at = NULL, answer = NULL WHERE name = ?1",
@@ -33,7 +33,7 @@ pub(super) fn retry(tx: &dyn Sql, retry: &Retry, now: Timestamp) -> Result<usize
         ),
         &bound(&values),
     )?;
-    values.push(Owned::Integer(now.as_millisecond()));
+    values.push(Cell::Integer(now.as_millisecond()));
     tx.execute(
         &format!(
             "UPDATE delivery SET state = 'waiting', due_at = ?{}, failures = 0, interrupted = 0 WHERE {sql}",

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{Owned, Row};
+use super::{Cell, Row};
 use crate::inbox::screen::{Reason, Signal};
 use crate::inbox::store::{Filter, StoreError};
 use crate::inbox::submission::{Hold, Screening, Status, Submission};
@@ -32,39 +32,39 @@ pub(super) const SUBMISSION: &str = concat!(
 );
 
 /// What a filter selects of `submission s`, limit aside, and the values for its numbered parameters.
-pub(super) fn condition(filter: &Filter) -> (String, Vec<Owned>) {
-    let mut values: Vec<Owned> = Vec::new();
+pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
+    let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
-    let mut with = |part: &dyn Fn(usize) -> String, value: Owned| {
+    let mut with = |part: &dyn Fn(usize) -> String, value: Cell| {
         values.push(value);
         parts.push(part(values.len()));
     };
     if let Some(form) = &filter.form {
-        with(&|n| format!("s.form = ?{n}"), Owned::Text(form.clone()));
+        with(&|n| format!("s.form = ?{n}"), Cell::Text(form.clone()));
     }
     if let Some(id) = filter.id {
-        with(&|n| format!("s.id = ?{n}"), Owned::Id(id.into_bytes()));
+        with(&|n| format!("s.id = ?{n}"), Cell::Blob(id.into_bytes().to_vec()));
     }
     if let Some(before) = filter.before {
-        with(&|n| format!("s.id < ?{n}"), Owned::Id(before.into_bytes()));
+        with(&|n| format!("s.id < ?{n}"), Cell::Blob(before.into_bytes().to_vec()));
     }
     if let Some(after) = filter.after {
-        with(&|n| format!("s.id > ?{n}"), Owned::Id(after.into_bytes()));
+        with(&|n| format!("s.id > ?{n}"), Cell::Blob(after.into_bytes().to_vec()));
     }
     if let Some(channel) = &filter.channel {
         with(
             &|n| format!("EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = ?{n})"),
-            Owned::Text(channel.clone()),
+            Cell::Text(channel.clone()),
         );
     }
     // Ids begin with the time of arrival: those of other times need not be looked at.
     if let Some(from) = filter.from.map(Timestamp::as_millisecond) {
-        with(&|n| format!("s.id >= ?{n}"), Owned::Id(id_before(from)));
-        with(&|n| format!("s.received_at >= ?{n}"), Owned::Integer(from));
+        with(&|n| format!("s.id >= ?{n}"), Cell::Blob(id_before(from).to_vec()));
+        with(&|n| format!("s.received_at >= ?{n}"), Cell::Integer(from));
     }
     if let Some(until) = filter.until.map(Timestamp::as_millisecond) {
-        with(&|n| format!("s.id < ?{n}"), Owned::Id(id_before(until)));
-        with(&|n| format!("s.received_at < ?{n}"), Owned::Integer(until));
+        with(&|n| format!("s.id < ?{n}"), Cell::Blob(id_before(until).to_vec()));
+        with(&|n| format!("s.received_at < ?{n}"), Cell::Integer(until));
     }
     if let Some(status) = filter.status {
         parts.push(
