@@ -1,7 +1,8 @@
-//! Seals text to the operator's age key, so that this machine keeps what only another one can read.
+//! Encrypts text to the operator's age key, so that the server stores text that it cannot decrypt.
 //!
-//! The format is age's own, version 1, binary (<https://age-encryption.org/v1>), to one X25519 recipient: the `age` tool
-//! opens what is sealed here, and what it sealed is opened here. Nothing here is ASCII armour, a passphrase, a plugin or an SSH key.
+//! The format is age v1, binary, with one X25519 recipient (<https://age-encryption.org/v1>). The `age` tool decrypts what
+//! [`Recipient::seal`] encrypts, and [`Identity::open`] decrypts what the tool encrypts. ASCII armor, passphrases, plugins and SSH keys
+//! are not supported.
 
 use std::fmt;
 use std::fs::File;
@@ -9,60 +10,44 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use age::secrecy::{ExposeSecret as _, ExposeSecretMut as _, SecretBox};
-use age::{DecryptError, Decryptor, x25519};
+use secrecy::{ExposeSecret as _, ExposeSecretMut as _, SecretBox};
 
-/// The most that is sealed or opened in one piece, in bytes.
+use x25519::{PrivateKey, PublicKey};
+
+mod format;
+mod x25519;
+
+/// Maximum length of a text, in bytes.
 pub const MAX_PLAIN_BYTES: usize = 1 << 20;
-/// An identity file is a handful of lines; who names another file by mistake should not wait for it to be read.
+/// An identity file has a few lines. The limit stops a read of a large file that was named by mistake.
 const MAX_IDENTITY_FILE_BYTES: usize = 64 << 10;
 
 /// What [`Recipient::parse`] expects.
 const EXPECTED: &str = "the public key that `age-keygen` prints: \"age1\" and 58 more characters";
 
-/// The points of low order on Curve25519 (RFC 7748, section 6.1), each with and without its ignored highest bit. They are well-formed
-/// keys, but nothing can be sealed to them, and the age library ends the program that tries.
-const LOW_ORDER: [&str; 14] = [
-    "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z",
-    "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqzqqsuwj9m",
-    "age1qyqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqj7vrya",
-    "age1qyqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqzqqk67yly",
-    "age1anlllllllllllllllllllllllllllllllllllllllllllllllals4n2t7m",
-    "age1anllllllllllllllllllllllllllllllllllllllllllllllllls3hcv9z",
-    "age1ahlllllllllllllllllllllllllllllllllllllllllllllllalsn46ayy",
-    "age1ahlllllllllllllllllllllllllllllllllllllllllllllllllsh3g6la",
-    "age1amlllllllllllllllllllllllllllllllllllllllllllllllalselrwrv",
-    "age1amlllllllllllllllllllllllllllllllllllllllllllllllllsam3fc4",
-    "age1ur4h5lpmgxu2u9jku0a0r87ydtdqnr0tnsetrlvxvgz3vh6fhqqqzyt4v9",
-    "age1ur4h5lpmgxu2u9jku0a0r87ydtdqnr0tnsetrlvxvgz3vh6fhzqqxqejhu",
-    "age1t7wft09r2zxzfvwsk92eeql0tvzyghxytqwgapkcyf8dm5ylz9ts6wm9s8",
-    "age1t7wft09r2zxzfvwsk92eeql0tvzyghxytqwgapkcyf8dm5ylz8ts72fzt7",
-];
-
-/// Why something could not be sealed or opened. No variant carries any of it.
+/// Why a text could not be encrypted or decrypted. No variant quotes the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// It has, or would have, more than [`MAX_PLAIN_BYTES`].
+    /// The text has more than [`MAX_PLAIN_BYTES`].
     #[error("a sealed text may have 1 MiB at most")]
     TooLarge,
-    /// None of the identities fits. What was damaged in the very line that carries the key looks the same.
+    /// The file is encrypted to other keys. Damage to the encrypted file key in the header has the same effect.
     #[error("it was sealed to another key")]
     WrongKey,
-    /// It was changed or cut short, or is no age file in the binary format.
+    /// The file was changed or truncated, or is not a binary age v1 file.
     #[error("the sealed text is damaged")]
     Damaged,
-    /// The age library would not seal; there is no case of this that is known.
+    /// The cryptographic library failed, for instance because the operating system gave no random bytes.
     #[error("the text could not be sealed")]
     Failed,
 }
 
-/// The public half of a key: who holds the other half can open what was sealed to it.
+/// A public key: the holder of the matching [`Identity`] decrypts what is encrypted to it.
 #[derive(Clone)]
-pub struct Recipient(x25519::Recipient);
+pub struct Recipient(PublicKey);
 
 impl Recipient {
-    /// Reads an X25519 recipient, `age1…`. The error says what it must be instead, and quotes nothing of what was given: that
-    /// might be a secret.
+    /// Parses an X25519 recipient, `age1…`. The error says what is expected and does not quote the input, which may be a secret.
     pub fn parse(text: &str) -> Result<Recipient, String> {
         let upper = text.trim().to_ascii_uppercase();
         if upper.contains("AGE-SECRET-KEY-") || upper.contains("AGE-PLUGIN-") {
@@ -79,29 +64,24 @@ impl Recipient {
                 "{EXPECTED} (other kinds of recipients, such as those of plugins, are not supported)"
             ));
         }
-        match text.parse::<x25519::Recipient>() {
-            Ok(recipient) if LOW_ORDER.contains(&recipient.to_string().as_str()) => {
-                Err(format!("{EXPECTED} (nothing can be sealed to this one)"))
-            }
-            Ok(recipient) => Ok(Recipient(recipient)),
-            Err(_) if upper.starts_with("AGE1") => {
-                Err(format!("{EXPECTED} (a character is wrong or missing)"))
-            }
-            Err(_) => Err(EXPECTED.to_owned()),
+        match PublicKey::parse(text) {
+            Some(key) if key.is_usable() => Ok(Recipient(key)),
+            Some(_) => Err(format!("{EXPECTED} (this one is invalid: nothing can be encrypted to it)")),
+            None if upper.starts_with("AGE1") => Err(format!("{EXPECTED} (a character is wrong or missing)")),
+            None => Err(EXPECTED.to_owned()),
         }
     }
 
-    /// Seals at most [`MAX_PLAIN_BYTES`]. The result is 200 to 400 bytes longer than `plain` (age adds something of random length), and
-    /// 16 more for each 64 KiB beyond the first.
+    /// Encrypts at most [`MAX_PLAIN_BYTES`]. The result is 200 bytes longer than `plain`, and 16 more for each 64 KiB beyond the first.
     pub fn seal(&self, plain: &[u8]) -> Result<Vec<u8>, SealError> {
         if plain.len() > MAX_PLAIN_BYTES {
             return Err(SealError::TooLarge);
         }
-        age::encrypt(&self.0, plain).map_err(|_| SealError::Failed)
+        format::encrypt(&self.0, plain).map_err(|_| SealError::Failed)
     }
 }
 
-/// Without the key, so that no log tells who can read.
+/// Omits the key, so that no log names the recipient.
 impl fmt::Debug for Recipient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recipient").finish_non_exhaustive()
@@ -157,14 +137,14 @@ pub enum IdentityError {
     TooLarge(PathBuf),
 }
 
-/// The secret halves of one or more keys.
-pub struct Identity(Vec<x25519::Identity>);
+/// One or more private keys.
+pub struct Identity(Vec<PrivateKey>);
 
 impl Identity {
     /// Reads an identity file as `age-keygen` writes it: comments, and one or more lines `AGE-SECRET-KEY-1…`.
     pub fn read(path: &Path) -> Result<Identity, IdentityError> {
         let io = |error| IdentityError::Io { path: path.to_owned(), error: Arc::new(error) };
-        // Never grows, so that no copy of the secret is left behind, and is wiped in the end.
+        // The capacity suffices, so that no reallocation leaves a copy of the secret; the buffer is wiped when dropped.
         let mut text = SecretBox::new(Box::new(Vec::with_capacity(MAX_IDENTITY_FILE_BYTES + 2)));
         let most = MAX_IDENTITY_FILE_BYTES as u64 + 1;
         File::open(path)
@@ -173,32 +153,16 @@ impl Identity {
         parse(path, text.expose_secret())
     }
 
-    /// Opens what was sealed to any of these keys.
+    /// Decrypts a file that is encrypted to one of these keys.
     pub fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
-        let decryptor = Decryptor::new_buffered(sealed).map_err(|error| refusal(&error))?;
-        let identities = self.0.iter().map(|identity| identity as &dyn age::Identity);
-        let reader = decryptor.decrypt(identities).map_err(|error| refusal(&error))?;
-        let mut plain = Vec::with_capacity(sealed.len().min(MAX_PLAIN_BYTES));
-        let most = MAX_PLAIN_BYTES as u64 + 1;
-        reader.take(most).read_to_end(&mut plain).map_err(|_| SealError::Damaged)?;
-        if plain.len() > MAX_PLAIN_BYTES {
-            return Err(SealError::TooLarge);
-        }
-        Ok(plain)
+        format::decrypt(&self.0, sealed, MAX_PLAIN_BYTES)
     }
 }
 
-/// Without the keys.
+/// Omits the keys.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()
-    }
-}
-
-fn refusal(error: &DecryptError) -> SealError {
-    match error {
-        DecryptError::NoMatchingKeys => SealError::WrongKey,
-        _ => SealError::Damaged,
     }
 }
 
@@ -218,7 +182,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<Identity, IdentityError> {
         if text.is_empty() || text.starts_with(b"#") {
             continue;
         }
-        let identity = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        let identity = std::str::from_utf8(text).ok().and_then(PrivateKey::parse);
         identities.push(identity.ok_or_else(|| unsupported(path, line, text))?);
     }
     if identities.is_empty() {
@@ -227,7 +191,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<Identity, IdentityError> {
     Ok(Identity(identities))
 }
 
-/// What a line is that is no identity.
+/// The error for a line that is not an identity.
 fn unsupported(path: &Path, line: usize, text: &[u8]) -> IdentityError {
     let path = path.to_owned();
     if text.starts_with(b"AGE-PLUGIN-") {
@@ -239,9 +203,33 @@ fn unsupported(path: &Path, line: usize, text: &[u8]) -> IdentityError {
     }
 }
 
+/// A new identity and its recipient, as `age-keygen` prints them: `AGE-SECRET-KEY-1…` and `age1…`.
+#[cfg(test)]
+pub(crate) fn generate_key_texts() -> (String, String) {
+    x25519::generate_key_texts()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The points of low order on Curve25519 (RFC 7748, section 6.1), each with and without its highest bit, which is ignored.
+    pub(super) const LOW_ORDER: [&str; 14] = [
+        "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z",
+        "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqzqqsuwj9m",
+        "age1qyqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqj7vrya",
+        "age1qyqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqzqqk67yly",
+        "age1anlllllllllllllllllllllllllllllllllllllllllllllllals4n2t7m",
+        "age1anllllllllllllllllllllllllllllllllllllllllllllllllls3hcv9z",
+        "age1ahlllllllllllllllllllllllllllllllllllllllllllllllalsn46ayy",
+        "age1ahlllllllllllllllllllllllllllllllllllllllllllllllllsh3g6la",
+        "age1amlllllllllllllllllllllllllllllllllllllllllllllllalselrwrv",
+        "age1amlllllllllllllllllllllllllllllllllllllllllllllllllsam3fc4",
+        "age1ur4h5lpmgxu2u9jku0a0r87ydtdqnr0tnsetrlvxvgz3vh6fhqqqzyt4v9",
+        "age1ur4h5lpmgxu2u9jku0a0r87ydtdqnr0tnsetrlvxvgz3vh6fhzqqxqejhu",
+        "age1t7wft09r2zxzfvwsk92eeql0tvzyghxytqwgapkcyf8dm5ylz9ts6wm9s8",
+        "age1t7wft09r2zxzfvwsk92eeql0tvzyghxytqwgapkcyf8dm5ylz8ts72fzt7",
+    ];
 
     #[test]
     fn what_is_sealed_is_opened_again() {
@@ -265,11 +253,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_text_is_a_few_hundred_bytes_longer_and_a_little_more_in_each_chunk() {
+    fn overhead_is_200_bytes_and_16_more_per_further_chunk() {
         let (recipient, _) = pair();
         for (plain, chunks) in [(0, 1), (1, 1), (300, 1), (65_536, 1), (65_537, 2), (1 << 20, 16)] {
-            let more = recipient.seal(&vec![1; plain]).unwrap().len() - plain;
-            assert!((200..=400).contains(&(more - 16 * (chunks - 1))), "{plain}: {more}");
+            let overhead = recipient.seal(&vec![1; plain]).unwrap().len() - plain;
+            assert_eq!(overhead, 200 + 16 * (chunks - 1), "{plain}");
         }
     }
 
@@ -280,8 +268,8 @@ mod tests {
         assert_eq!(identity.open(&recipient.seal(&most).unwrap()).unwrap(), most);
         let more = vec![1; MAX_PLAIN_BYTES + 1];
         assert_eq!(recipient.seal(&more), Err(SealError::TooLarge));
-        // Another program sealed it.
-        let sealed = age::encrypt(&recipient.0, &more).unwrap();
+        // Encrypted by another program.
+        let sealed = format::encrypt(&recipient.0, &more).unwrap();
         assert_eq!(identity.open(&sealed), Err(SealError::TooLarge));
     }
 
@@ -339,12 +327,12 @@ mod tests {
 
     #[test]
     fn any_of_several_identities_opens() {
-        let keys: Vec<_> = (0..3).map(|_| x25519::Identity::generate()).collect();
-        let text: String =
-            keys.iter().map(|key| format!("# one of them\n{}\n", key.to_string().expose_secret())).collect();
+        let keys: Vec<_> = (0..3).map(|_| generate_key_texts()).collect();
+        let text: String = keys.iter().map(|(secret, _)| format!("# one of them\n{secret}\n")).collect();
         let identity = parse(Path::new("keys.txt"), text.as_bytes()).unwrap();
-        for key in &keys {
-            assert_eq!(identity.open(&Recipient(key.to_public()).seal(b"Hello").unwrap()).unwrap(), b"Hello");
+        for (_, public) in &keys {
+            let sealed = Recipient::parse(public).unwrap().seal(b"Hello").unwrap();
+            assert_eq!(identity.open(&sealed).unwrap(), b"Hello");
         }
     }
 
@@ -355,15 +343,14 @@ mod tests {
             assert!(error.starts_with(EXPECTED) && error.contains(words), "{text}: {error}");
             assert!(text.len() < 8 || !error.contains(text), "{error}");
         };
-        let key = x25519::Identity::generate();
-        let public = key.to_public().to_string();
+        let (secret, public) = generate_key_texts();
         assert_eq!(public.len(), "age1".len() + 58);
         assert!(Recipient::parse(&public).is_ok());
         check("", "");
         check("me@example.com", "");
-        check(key.to_string().expose_secret(), "the secret half, which must not be on the server");
-        check(&key.to_string().expose_secret().to_lowercase(), "the secret half");
-        check(&format!(" {}", key.to_string().expose_secret()), "the secret half");
+        check(&secret, "the secret half, which must not be on the server");
+        check(&secret.to_lowercase(), "the secret half");
+        check(&format!(" {secret}"), "the secret half");
         check("AGE-PLUGIN-YUBIKEY-1QQQQQQQ", "the secret half");
         check("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFh1", "SSH keys are not supported");
         check("age1yubikey1qwt50d05nh5vutpdzmlg5wn80xq5negm4uj9ghv0snvdd3yysf5yw3rhl3t", "plugins");
@@ -377,10 +364,7 @@ mod tests {
     fn keys_to_which_nothing_can_be_sealed_are_refused() {
         for text in LOW_ORDER {
             let error = Recipient::parse(text).expect_err(text);
-            assert!(error.contains("nothing can be sealed to this one"), "{error}");
-            // Should the library come to refuse these by itself, this list can go.
-            let key: x25519::Recipient = text.parse().unwrap();
-            assert!(std::panic::catch_unwind(|| age::encrypt(&key, b"")).is_err(), "{text}");
+            assert!(error.contains("nothing can be encrypted to it"), "{error}");
         }
     }
 
@@ -393,11 +377,10 @@ mod tests {
             let error = Identity::read(&path).expect_err(text).to_string();
             assert!(error.contains("key.txt") && error.contains(words), "{text}: {error}");
         };
-        let key = x25519::Identity::generate();
-        let secret = key.to_string().expose_secret().to_owned();
+        let (secret, public) = generate_key_texts();
         check("", "holds no identity");
         check("# created by hand\n\n", "holds no identity");
-        check(&format!("# public\n{}\n", key.to_public()), "key.txt:2: this is a public key");
+        check(&format!("# public\n{public}\n"), "key.txt:2: this is a public key");
         check("AGE-PLUGIN-YUBIKEY-1QQQQQQQ\n", "key.txt:1: the identity needs a plugin");
         check("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n", "is an SSH key");
         check("-----BEGIN AGE ENCRYPTED FILE-----\nYWdlLWVuY3J5cHRpb24\n", "protected by a passphrase");
@@ -410,10 +393,10 @@ mod tests {
 
     #[test]
     fn an_identity_file_may_have_the_line_ends_of_any_system() {
-        let key = x25519::Identity::generate();
-        let text = format!("# comment\r\n{}\r\n", key.to_string().expose_secret());
+        let (secret, public) = generate_key_texts();
+        let text = format!("# comment\r\n{secret}\r\n");
         let identity = parse(Path::new("key.txt"), text.as_bytes()).unwrap();
-        assert_eq!(identity.open(&Recipient(key.to_public()).seal(b"x").unwrap()).unwrap(), b"x");
+        assert_eq!(identity.open(&Recipient::parse(&public).unwrap().seal(b"x").unwrap()).unwrap(), b"x");
     }
 
     #[test]
@@ -423,7 +406,7 @@ mod tests {
     }
 
     fn pair() -> (Recipient, Identity) {
-        let key = x25519::Identity::generate();
-        (Recipient::parse(&key.to_public().to_string()).unwrap(), Identity(vec![key]))
+        let (secret, public) = generate_key_texts();
+        (Recipient::parse(&public).unwrap(), Identity(vec![PrivateKey::parse(&secret).unwrap()]))
     }
 }

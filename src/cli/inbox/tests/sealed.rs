@@ -1,9 +1,7 @@
 //! Submissions that only their recipient can read.
 
-use age::secrecy::ExposeSecret as _;
-
 use super::*;
-use crate::inbox::seal::Recipient;
+use crate::inbox::seal::{Recipient, generate_key_texts};
 
 #[test]
 fn what_is_sealed_shows_what_is_known_of_it_and_how_it_is_opened() {
@@ -76,8 +74,8 @@ fn sealed(names: &[&str]) -> (Inbox, String) {
 /// Seals these, which were received on that day, to a new key.
 fn keep_sealed(inbox: &Inbox, names: &[&str], day: u8) -> String {
     let at = format!("2026-11-{day}T00:00:00Z");
-    let key = age::x25519::Identity::generate();
-    let recipient = Recipient::parse(&key.to_public().to_string()).unwrap();
+    let (secret, public) = generate_key_texts();
+    let recipient = Recipient::parse(&public).unwrap();
     inbox.work(
         |options| options.recipient = Some(recipient),
         |store, runtime| {
@@ -88,6 +86,6 @@ fn keep_sealed(inbox: &Inbox, names: &[&str], day: u8) -> String {
         },
     );
     let file = inbox.folder.path().join(names.concat());
-    fs::write(&file, key.to_string().expose_secret()).unwrap();
+    fs::write(&file, secret).unwrap();
     file.display().to_string()
 }
