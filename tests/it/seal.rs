@@ -1,8 +1,8 @@
-//! What is sealed here is opened by the `age` tool, and the other way round.
+//! Interoperability with the `age` tool, in both directions.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use frontdesk::inbox::seal::{Identity, Recipient, SealError};
 
@@ -51,10 +51,50 @@ fn what_the_age_tool_sealed_to_several_is_opened_by_each() {
             Ok(&b"Hello"[..])
         );
     }
+    let (other, _) = generate(folder.path(), "other.txt");
+    let other = Identity::read(&other).expect("age-keygen made it");
+    assert_eq!(other.open(&sealed), Err(SealError::WrongKey));
 }
 
-fn plain_texts() -> [Vec<u8>; 4] {
-    [Vec::new(), "Grüße 😀".into(), vec![0; 65_536], (0..=u8::MAX).cycle().take(1 << 20).collect()]
+#[test]
+#[ignore = "needs the age tool: scripts/test unit"]
+fn the_age_tool_refuses_another_key_and_damage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, public) = generate(folder.path(), "key.txt");
+    let (other, _) = generate(folder.path(), "other.txt");
+    let sealed =
+        Recipient::parse(&public).expect("age-keygen made it").seal(b"Hello").expect("it can be sealed");
+    let mut changed = sealed.clone();
+    *changed.last_mut().expect("it is not empty") ^= 1;
+    for (identity, sealed) in [(&other, &sealed), (&file, &changed)] {
+        let identity = identity.display().to_string();
+        let output = output("age", &["--decrypt", "--identity", &identity], sealed);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs the age tool: scripts/test unit"]
+fn both_read_the_same_identity_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = ["one.txt", "two.txt"].map(|name| generate(folder.path(), name));
+    let file = folder.path().join("both.txt");
+    let texts = keys.each_ref().map(|(file, _)| std::fs::read_to_string(file).expect("it was written"));
+    std::fs::write(&file, texts.concat()).expect("it can be written");
+    let identity = Identity::read(&file).expect("it has two identities");
+    for (_, public) in &keys {
+        let sealed =
+            Recipient::parse(public).expect("age-keygen made it").seal(b"Hello").expect("it can be sealed");
+        assert_eq!(identity.open(&sealed).as_deref(), Ok(&b"Hello"[..]));
+        assert_eq!(run("age", &["--decrypt", "--identity", &file.display().to_string()], &sealed), b"Hello");
+    }
+}
+
+/// Texts of zero to several chunks of 64 KiB, with and without a rest.
+fn plain_texts() -> impl Iterator<Item = Vec<u8>> {
+    [0, 1, 300, 65_535, 65_536, 65_537, 131_072, 200_000, 1 << 20]
+        .into_iter()
+        .map(|length| (0..=u8::MAX).cycle().take(length).collect())
 }
 
 /// A new identity file, and the public key that belongs to it.
@@ -68,6 +108,12 @@ fn generate(folder: &Path, name: &str) -> (PathBuf, String) {
 
 /// Standard output of a command that must be there and must succeed.
 fn run(program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let output = output(program, arguments, input);
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn output(program: &str, arguments: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::piped())
@@ -76,10 +122,8 @@ fn run(program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
         .spawn()
         .unwrap_or_else(|error| panic!("{program}: {error}; this test needs the `age` package"));
     let mut stdin = child.stdin.take().expect("it is piped");
-    let output = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output().expect("it ends")
-    });
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
+    })
 }
