@@ -8,6 +8,7 @@ use super::reader::{Origin, Reader};
 use super::value::{self, Parsed, Raw};
 use super::{Config, FILE_NAME, email};
 use crate::fault::Fault;
+use crate::fetch::Url;
 use crate::web::tls::{Acme, Files, Hsts, Options, Redirect, Source, examine};
 
 /// Reads all keys but `tls.listen`. Whether the files can be used is not looked at: see [`Config::certificate_faults`].
@@ -144,7 +145,8 @@ fn domains(raw: &Raw) -> Parsed<Vec<String>> {
 
 /// An address that is asked over TLS, as RFC 8555 §6.1 wants it.
 fn directory(raw: &Raw) -> Parsed<String> {
-    let address = value::web_address(raw).ok().filter(|address| address.starts_with("https://"));
+    let address = value::web_address(raw).ok();
+    let address = address.filter(|address| address.starts_with("https://") && Url::parse(address).is_ok());
     address.ok_or_else(|| {
         "the address of an authority's directory, such as \"https://acme-v02.api.letsencrypt.org/directory\"".to_owned()
     })
@@ -214,10 +216,12 @@ mod tests {
             "frontdesk.toml:4: `tls.acme_domains` is set, and `tls.certificate` as well",
         );
         refuse("[tls]\nlisten = \"[::]:443\"\n", "frontdesk.toml:2: `tls.listen` needs a certificate");
-        refuse(
-            "[tls]\nacme_directory = \"http://ca.example.com/\"\n",
-            "frontdesk.toml:2: `tls.acme_directory` must be",
-        );
+        for url in
+            ["http://ca.example.com/", "https://ca.example.com/#directory", "https://ca.example.com:0/"]
+        {
+            let line = format!("[tls]\nacme_directory = {url:?}\n");
+            refuse(&line, "frontdesk.toml:2: `tls.acme_directory` must be");
+        }
         for name in ["*.example.com", "192.0.2.7", "", "a..b", "-a.example.com", "https://example.com", "a b"]
         {
             let line = format!("[tls]\nacme_domains = [{name:?}]\n");

@@ -147,6 +147,21 @@ impl Client {
         self.ask(url, request.body(Full::new(Bytes::from(body)))).await
     }
 
+    /// Sends a request with any method, and with a content type if it has a body. Describes a failure as [`Client::post`] does.
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        content_type: Option<HeaderValue>,
+        body: Bytes,
+    ) -> Result<Answer, String> {
+        let mut request = request(method, url);
+        if let Some(content_type) = content_type {
+            request = request.header(CONTENT_TYPE, content_type).header(CONTENT_LENGTH, body.len());
+        }
+        self.ask(url, request.body(Full::new(body))).await
+    }
+
     /// Gets what is there, in the media type that is asked for if the server has it. A failure is told as that of [`Client::post`].
     pub async fn get(&self, url: &Url, accept: &'static str) -> Result<Answer, String> {
         self.ask(url, request(Method::GET, url).header(ACCEPT, accept).body(Full::default())).await

@@ -15,7 +15,6 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use http::StatusCode;
 use http::header::HeaderValue;
-use rustls_acme::is_tls_alpn_challenge;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
@@ -208,7 +207,7 @@ impl Tls {
     async fn shake_hands(&self, stream: Stream) -> io::Result<Option<TlsStream<Stream>>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         if let Renewal::Acme { challenge } = &self.renewal
-            && is_tls_alpn_challenge(&hello.client_hello())
+            && acme::is_challenge(&hello.client_hello())
         {
             // The handshake is the whole answer (RFC 8737 §3).
             hello.into_stream(challenge.clone()).await?.shutdown().await?;

@@ -1,258 +1,465 @@
-//! A certificate from an authority that is asked over ACME (RFC 8555), by TLS-ALPN-01 (RFC 8737): on the TLS socket itself.
+//! The ACME client (RFC 8555): orders a certificate, renews it, and answers TLS-ALPN-01 challenges (RFC 8737) on the TLS socket.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::sync::Arc;
+mod cache;
+mod challenge;
+mod http;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use futures_core::Stream as _;
-use rustls_acme::{AccountCache, AcmeConfig, AcmeState, CertCache, EventOk};
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use instant_acme::{
+    Account, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount, NewOrder, Order, OrderStatus,
+    RetryPolicy,
+};
+use jiff::Timestamp;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::rustls::ServerConfig;
 
 use super::{Current, Identity, StartError};
+use crate::fetch::Roots;
+use cache::Cache;
+use challenge::Challenges;
+use http::Http;
 
-/// After so many failures in a row something is wrong that does not mend itself within seconds.
+pub(super) use challenge::is_challenge;
+
+/// The number of consecutive failures that are retried within seconds. A cause that outlasts them needs more time or an operator.
 const QUICK_RETRIES: u32 = 3;
 
-/// The wait from then on, at least. Public authorities allow five failed checks of a name an hour and then refuse to look at all.
+/// The minimum wait after more failures. Let's Encrypt permits five failed validations of a name per hour and then rejects orders.
 const SLOW_RETRY: Duration = Duration::from_mins(30);
 
-/// An error's text in the log is cut off here, in characters: it may quote the authority's whole answer.
-const LONGEST_ERROR: usize = 600;
+/// The wait starts at one second and doubles this many times, to 18 hours.
+const MAX_DOUBLINGS: u32 = 16;
 
-/// The problem of a request whose nonce the authority does not take.
+/// How often the client compares the clock with the renewal time. The wait is short because the clock may be set after the start.
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_hours(1);
+
+/// The time limit of an order, from the request for the directory to the certificate.
+const ORDER_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// How the client polls the authority while it validates names and while it issues the certificate.
+const POLLING: RetryPolicy =
+    RetryPolicy::new().initial_delay(Duration::from_millis(500)).backoff(1.5).timeout(Duration::from_mins(4));
+
+/// The maximum length of an error message in the log, in characters. The message may quote the authority's answer.
+const MAX_ERROR_CHARS: usize = 600;
+
+/// The authority rejected the nonce of a request (RFC 8555 §6.5).
 const BAD_NONCE: &str = "urn:ietf:params:acme:error:badNonce";
 
-/// How a certificate is asked for.
+/// The authority does not know the account of a request (RFC 8555 §6.7).
+const ACCOUNT_DOES_NOT_EXIST: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
+
+/// The configuration of the ACME client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acme {
-    /// The names that the certificate is to have, all of which must lead here.
+    /// The names in the certificate. The authority must reach this server under each of them.
     pub domains: Vec<String>,
-    /// Whom the authority may write to; empty for nobody.
+    /// The contact address of the account; empty for none.
     pub email: String,
-    /// The address of the authority's directory.
+    /// The URL of the authority's directory.
     pub directory: String,
-    /// Certificates in PEM that vouch for the authority itself, beside the public ones.
+    /// A PEM file of root certificates that are trusted for connections to the authority, in addition to the public ones.
     pub ca_file: Option<PathBuf>,
-    /// The folder for account, key and certificate.
+    /// The folder for the account, the key and the certificate.
     pub cache: PathBuf,
 }
 
 impl Acme {
-    /// Whom the authority's own address is believed to.
-    pub(super) fn roots(&self) -> Result<RootCertStore, String> {
-        let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
-        let Some(path) = &self.ca_file else { return Ok(roots) };
-        let expected = || "one or more certificates in PEM are expected".to_owned();
-        let mut number = 0;
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())? {
-            roots.add(certificate.map_err(|_| expected())?).map_err(|_| expected())?;
-            number += 1;
-        }
-        if number == 0 { Err(expected()) } else { Ok(roots) }
+    /// The additional root certificates for connections to the authority.
+    pub(super) fn roots(&self) -> Result<Option<Roots>, String> {
+        let Some(path) = &self.ca_file else { return Ok(None) };
+        let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+        Roots::parse(&pem).map(Some)
+    }
+
+    /// The contact URL of the account.
+    fn contact(&self) -> Option<String> {
+        (!self.email.is_empty()).then(|| format!("mailto:{}", self.email))
     }
 }
 
-/// Begins to see to it that `current` is a certificate of the authority, from the cache or a new one, and is renewed when a third
-/// of its life is left. What is returned answers the connections by which the authority looks whether a name is ours.
+/// Puts the cached certificate into `current` and starts the thread that orders and renews the certificate.
+///
+/// Returns the configuration for connections on which the authority validates a name.
 pub(super) fn start(acme: &Acme, current: Arc<Current>) -> Result<Arc<ServerConfig>, StartError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let client = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(acme.roots().map_err(StartError::Roots)?)
-        .with_no_client_auth();
-    let cache = Cache::open(&acme.cache, current)?;
-    let contact = Some(&acme.email).filter(|email| !email.is_empty()).map(|email| format!("mailto:{email}"));
-    let state = AcmeConfig::new_with_client_config(&acme.domains, Arc::new(client))
-        .directory(&acme.directory)
-        .contact(contact)
-        .cache(cache)
-        .state();
-    let challenge = state.challenge_rustls_config();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    std::thread::Builder::new().name("acme".into()).spawn(move || runtime.block_on(run(state)))?;
+    let roots = acme.roots().map_err(StartError::Roots)?;
+    let client = Arc::new(Client::open(acme.clone(), roots.as_ref(), current)?);
+    let challenge = challenge::server_config(client.challenges.clone())?;
+    client.use_cached_certificate();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("acme".into()).spawn(move || runtime.block_on(run(client)))?;
     Ok(challenge)
 }
 
-/// Never ends: there is always a next renewal.
-async fn run(mut state: AcmeState<io::Error, io::Error>) {
-    let mut failures = 0;
-    while let Some(event) = std::future::poll_fn(|cx| Pin::new(&mut state).poll_next(cx)).await {
-        match event {
-            Ok(event) => {
-                let what = match event {
-                    EventOk::DeployedCachedCert => "the certificate of the last run is in use",
-                    EventOk::DeployedNewCert => "the authority has issued a certificate",
-                    EventOk::CertCacheStore => "the certificate is kept for the next start",
-                    EventOk::AccountCacheStore => "an account with the authority is kept for the next start",
-                };
-                failures = 0;
-                tracing::info!("{what}");
+/// Orders a certificate whenever one is due. Never returns.
+async fn run(client: Arc<Client>) {
+    let mut failures = Failures::default();
+    loop {
+        let wait = delay(Timestamp::now(), client.validity(), failures);
+        if failures == Failures::default() && wait > CLOCK_CHECK_INTERVAL {
+            sleep(CLOCK_CHECK_INTERVAL).await;
+            continue;
+        }
+        sleep(wait).await;
+        match client.clone().obtain().await {
+            Ok(()) => {
+                failures = Failures::default();
+                if delay(Timestamp::now(), client.validity(), failures).is_zero() {
+                    // Without a wait the client would order one certificate after the other.
+                    failures.counted = QUICK_RETRIES + 1;
+                    tracing::warn!("the new certificate is already due for renewal: check the system clock");
+                }
             }
             Err(error) => {
-                let error: String = error.to_string().chars().take(LONGEST_ERROR).collect();
-                // An order that ends by a stale nonce says nothing about the names, and is simply made again (RFC 8555 §6.5).
-                failures += u32::from(!error.contains(BAD_NONCE));
-                tracing::warn!(%error, failures, "there is no new certificate yet, it is tried again");
-                tokio::time::sleep(pause(failures)).await;
+                failures.record(&error);
+                let wait = delay(Timestamp::now(), client.validity(), failures);
+                let (failures, retry_in_seconds) = (failures.counted, wait.as_secs());
+                let error = client.describe(&error);
+                tracing::warn!(%error, failures, retry_in_seconds, "certificate order failed; will retry");
             }
         }
     }
 }
 
-/// The wait after so many failures in a row, beside the library's own, which begins with a second and doubles up to 18 hours.
-fn pause(failures: u32) -> Duration {
-    if failures > QUICK_RETRIES { SLOW_RETRY } else { Duration::ZERO }
+/// The orders that have failed since the last one that succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Failures {
+    /// Failures that the authority may count against its limits.
+    counted: u32,
+    /// Orders that failed because of a rejected nonce. They are not about the names, and the authority expects a retry.
+    bad_nonces: u32,
 }
 
-/// Account and certificate on the disk, readable by nobody else; a certificate that comes by is put into use.
-struct Cache {
-    folder: PathBuf,
+impl Failures {
+    fn record(&mut self, error: &OrderError) {
+        let count = if error.is(BAD_NONCE) { &mut self.bad_nonces } else { &mut self.counted };
+        *count = count.saturating_add(1);
+    }
+}
+
+/// The wait before the next order: until a third of the certificate's lifetime is left, or the backoff after failures.
+fn delay(now: Timestamp, validity: Option<(Timestamp, Timestamp)>, failures: Failures) -> Duration {
+    if let Some(doublings) = failures.counted.saturating_add(failures.bad_nonces).checked_sub(1) {
+        let backoff = Duration::from_secs(1 << doublings.min(MAX_DOUBLINGS));
+        return if failures.counted > QUICK_RETRIES { backoff.max(SLOW_RETRY) } else { backoff };
+    }
+    let Some((not_before, not_after)) = validity else { return Duration::ZERO };
+    let renewal = not_after - not_after.duration_since(not_before) / 3;
+    Duration::try_from(renewal.duration_since(now)).unwrap_or_default()
+}
+
+/// Why an order failed, and in which step.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {cause}")]
+struct OrderError {
+    step: &'static str,
+    cause: Error,
+}
+
+impl OrderError {
+    fn new(step: &'static str, cause: impl Into<String>) -> Self {
+        Self { step, cause: Error::Other(cause.into().into()) }
+    }
+
+    /// Whether the authority answered with this type of problem.
+    fn is(&self, problem_type: &str) -> bool {
+        matches!(&self.cause, Error::Api(problem) if problem.r#type.as_deref() == Some(problem_type))
+    }
+}
+
+/// Adds the step to an error of the library.
+fn at(step: &'static str) -> impl Fn(Error) -> OrderError {
+    move |cause| OrderError { step, cause }
+}
+
+/// The state that orders share.
+struct Client {
+    acme: Acme,
+    http: Http,
+    cache: Cache,
+    /// The credentials of the account in JSON. Kept in memory because the file may not be writable.
+    account: Mutex<Option<String>>,
+    challenges: Arc<Challenges>,
     current: Arc<Current>,
 }
 
-impl Cache {
-    fn open(folder: &Path, current: Arc<Current>) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
-        Ok(Self { folder: folder.to_owned(), current })
+impl Client {
+    fn open(acme: Acme, roots: Option<&Roots>, current: Arc<Current>) -> io::Result<Self> {
+        let cache = Cache::open(&acme)?;
+        let account = Mutex::new(cache.load_account(&acme.directory));
+        Ok(Self { http: Http::new(roots), acme, cache, account, challenges: Arc::default(), current })
     }
 
-    /// The file for what belongs to these names or contacts, at this authority.
-    fn file(&self, kind: &str, whose: &[String], directory: &str) -> PathBuf {
-        let mut hasher = blake3::Hasher::new();
-        for text in whose.iter().map(String::as_str).chain([directory]) {
-            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    fn use_cached_certificate(&self) {
+        let pem = match self.cache.load_certificate() {
+            Ok(Some(pem)) => pem,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(%error, "the cached certificate cannot be read; will order a new one");
+                return;
+            }
+        };
+        match Identity::parse(&pem, &pem) {
+            Ok(identity) => {
+                self.current.0.store(Some(Arc::new(identity)));
+                tracing::info!("using the cached certificate");
+            }
+            Err(defect) => {
+                tracing::warn!(%defect, "the cached certificate cannot be used; will order a new one");
+            }
         }
-        self.folder.join(format!("{kind}-{}.pem", &hasher.finalize().to_hex()[..16]))
     }
 
-    fn load(file: &Path) -> io::Result<Option<Vec<u8>>> {
-        match std::fs::read(file) {
-            Ok(content) => Ok(Some(content)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+    /// The validity of the certificate that is served; none without a certificate.
+    fn validity(&self) -> Option<(Timestamp, Timestamp)> {
+        self.current.0.load().as_ref().map(|identity| (identity.not_before(), identity.not_after()))
+    }
+
+    /// Orders a certificate, serves it and stores it.
+    async fn obtain(self: Arc<Self>) -> Result<(), OrderError> {
+        // A task of its own, so that a panic in the library fails this order and does not end the thread.
+        let client = self.clone();
+        let order = tokio::spawn(async move { timeout(ORDER_TIMEOUT, client.order()).await });
+        let result = match order.await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => {
+                Err(OrderError::new("order", format!("not done within {} s", ORDER_TIMEOUT.as_secs())))
+            }
+            Err(_) => Err(OrderError::new("order", "the ACME client has panicked")),
+        };
+        self.challenges.clear();
+        if result.as_ref().is_err_and(|error| error.is(ACCOUNT_DOES_NOT_EXIST)) {
+            // The next order creates a new account.
+            *self.account.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
+        self.install(&result?)
     }
 
-    /// Whole or not at all, whatever happens meanwhile.
-    fn store(file: &Path, content: &[u8]) -> io::Result<()> {
-        let draft = file.with_extension("new");
-        let mut written =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        written.write_all(content)?;
-        written.sync_all()?;
-        std::fs::rename(&draft, file)
-    }
-
-    fn use_certificate(&self, pem: &[u8]) {
-        // What cannot be used is the library's to complain of.
-        if let Ok(identity) = Identity::parse(pem, pem) {
-            self.current.0.store(Some(Arc::new(identity)));
+    /// Serves a new certificate, then stores it: a full disk must not prevent its use.
+    fn install(&self, pem: &str) -> Result<(), OrderError> {
+        let identity = Identity::parse(pem.as_bytes(), pem.as_bytes())
+            .map_err(|defect| OrderError::new("new certificate", defect.to_string()))?;
+        let not_after = identity.not_after();
+        self.current.0.store(Some(Arc::new(identity)));
+        tracing::info!(%not_after, "the authority issued a certificate");
+        match self.cache.store_certificate(pem) {
+            Ok(()) => tracing::info!("certificate stored"),
+            Err(error) => {
+                tracing::warn!(%error, "the certificate is served but not stored; a restart will order a new one");
+            }
         }
+        Ok(())
+    }
+
+    /// Orders a certificate. Returns its private key and its chain in PEM.
+    async fn order(&self) -> Result<String, OrderError> {
+        let account = self.account().await?;
+        let identifiers: Vec<_> = self.acme.domains.iter().cloned().map(Identifier::Dns).collect();
+        let mut order = account.new_order(&NewOrder::new(&identifiers)).await.map_err(at("new order"))?;
+        self.respond_to_challenges(&mut order).await?;
+        match order.poll_ready(&POLLING).await {
+            Ok(OrderStatus::Ready) => {}
+            Ok(_) => {
+                return Err(validation_error(&mut order, Error::Other("the order is invalid".into())).await);
+            }
+            Err(error @ Error::Api(_)) => return Err(validation_error(&mut order, error).await),
+            Err(error) => return Err(at("validation")(error)),
+        }
+        let key = order.finalize().await.map_err(at("finalization"))?;
+        let chain = order.poll_certificate(&POLLING).await.map_err(at("issuance"))?;
+        Ok(format!("{key}\n{chain}"))
+    }
+
+    /// Loads the account from its credentials, or creates and stores one.
+    async fn account(&self) -> Result<Account, OrderError> {
+        let builder = Account::builder_with_http(Box::new(self.http.clone()));
+        let stored = self.account.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(credentials) = stored.as_deref().and_then(|json| serde_json::from_str(json).ok()) {
+            return builder.from_credentials(credentials).await.map_err(at("directory"));
+        }
+        let contact = self.acme.contact();
+        let new_account = NewAccount {
+            contact: &contact.as_deref().into_iter().collect::<Vec<_>>(),
+            terms_of_service_agreed: true,
+            only_return_existing: false,
+        };
+        let created = builder.create(&new_account, self.acme.directory.clone(), None).await;
+        let (account, credentials) = created.map_err(at("new account"))?;
+        let json = serde_json::to_string(&credentials).map_err(|error| at("new account")(error.into()))?;
+        match self.cache.store_account(&json) {
+            Ok(()) => tracing::info!("ACME account stored"),
+            Err(error) => {
+                tracing::warn!(%error, "the ACME account is not stored; a restart will create a new one");
+            }
+        }
+        *self.account.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
+        Ok(account)
+    }
+
+    /// Prepares the response to the challenge of each name and asks the authority to validate it.
+    async fn respond_to_challenges(&self, order: &mut Order) -> Result<(), OrderError> {
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization.map_err(at("authorization"))?;
+            match authorization.status {
+                AuthorizationStatus::Pending => {}
+                AuthorizationStatus::Valid => continue,
+                status => return Err(OrderError::new("authorization", format!("its status is {status:?}"))),
+            }
+            let mut challenge = authorization.challenge(ChallengeType::TlsAlpn01).ok_or_else(|| {
+                OrderError::new("authorization", "the authority does not offer TLS-ALPN-01")
+            })?;
+            let Identifier::Dns(name) = challenge.identifier().identifier else {
+                return Err(OrderError::new("authorization", "its identifier is not a DNS name"));
+            };
+            if !self.acme.domains.contains(name) {
+                return Err(OrderError::new("authorization", "it is for a name that was not ordered"));
+            }
+            self.challenges.insert(name, challenge.key_authorization().digest().as_ref())?;
+            challenge.set_ready().await.map_err(at("challenge"))?;
+        }
+        Ok(())
+    }
+
+    /// An error as text for the log.
+    fn describe(&self, error: &OrderError) -> String {
+        let mut text = error.to_string();
+        if !self.acme.email.is_empty() {
+            // The authority may quote the contact address.
+            text = text.replace(&self.acme.email, "(tls.acme_email)");
+        }
+        text.chars().take(MAX_ERROR_CHARS).collect()
     }
 }
 
-// Small files, on a thread that does nothing else: they are read and written without further ado.
-#[async_trait]
-impl CertCache for Cache {
-    type EC = io::Error;
-
-    async fn load_cert(&self, domains: &[String], directory: &str) -> io::Result<Option<Vec<u8>>> {
-        let pem = Self::load(&self.file("certificate", domains, directory))?;
-        self.use_certificate(pem.as_deref().unwrap_or_default());
-        Ok(pem)
+/// The error of the challenge that failed, which has the reason; `otherwise` if the authority does not tell.
+async fn validation_error(order: &mut Order, otherwise: Error) -> OrderError {
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        if let Ok(state) = authorization.refresh().await
+            && let Some(problem) = state.challenges.iter().find_map(|challenge| challenge.error.clone())
+        {
+            return OrderError::new("validation", format!("{}: {problem}", state.identifier()));
+        }
     }
-
-    async fn store_cert(&self, domains: &[String], directory: &str, pem: &[u8]) -> io::Result<()> {
-        // First of all it is served: where the disk is full that matters more.
-        self.use_certificate(pem);
-        Self::store(&self.file("certificate", domains, directory), pem)
-    }
-}
-
-#[async_trait]
-impl AccountCache for Cache {
-    type EA = io::Error;
-
-    async fn load_account(&self, contact: &[String], directory: &str) -> io::Result<Option<Vec<u8>>> {
-        Self::load(&self.file("account", contact, directory))
-    }
-
-    async fn store_account(&self, contact: &[String], directory: &str, key: &[u8]) -> io::Result<()> {
-        Self::store(&self.file("account", contact, directory), key)
-    }
+    at("validation")(otherwise)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn texts(texts: &[&str]) -> Vec<String> {
-        texts.iter().map(|text| (*text).to_owned()).collect()
-    }
-
-    #[tokio::test]
-    async fn what_the_authority_hands_out_is_kept_for_nobody_else_and_used() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let open = || Cache::open(&folder.path().join("data/acme"), Arc::default()).expect("a folder");
-        let (domains, directory) = (texts(&["www.example.com"]), "https://acme.example.net/dir");
-        let cache = open();
-        assert!(cache.load_cert(&domains, directory).await.expect("readable").is_none());
-        assert!(cache.current.0.load().is_none());
-        let made = rcgen::generate_simple_self_signed(domains.clone()).expect("a certificate");
-        let pem = made.signing_key.serialize_pem() + &made.cert.pem();
-        cache.store_cert(&domains, directory, pem.as_bytes()).await.expect("it can be written");
-        cache.store_account(&[], directory, b"key").await.expect("it can be written");
-        assert!(cache.current.0.load().is_some(), "it is served at once");
-
-        let later = open();
-        let kept = later.load_cert(&domains, directory).await.expect("readable");
-        assert_eq!(kept.as_deref(), Some(pem.as_bytes()));
-        assert!(later.current.0.load().is_some(), "it is served after a restart");
-        assert_eq!(later.load_account(&[], directory).await.expect("readable").as_deref(), Some(&b"key"[..]));
-        // Other names, another authority or another contact are other things.
-        assert!(later.load_cert(&texts(&["example.com"]), directory).await.expect("readable").is_none());
-        assert!(later.load_cert(&domains, "https://other.example.net/").await.expect("readable").is_none());
-        assert!(later.load_account(&domains, directory).await.expect("readable").is_none());
-
-        let permissions =
-            |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-        assert_eq!(permissions(&later.folder), 0o700);
-        let mut files = 0;
-        for entry in std::fs::read_dir(&later.folder).expect("a folder").flatten() {
-            assert_eq!(permissions(&entry.path()), 0o600, "{:?}", entry.file_name());
-            files += 1;
+    fn acme(folder: &std::path::Path) -> Acme {
+        Acme {
+            domains: vec!["www.example.com".into()],
+            email: "hello@example.com".into(),
+            directory: "https://acme.example.net/dir".into(),
+            ca_file: None,
+            cache: folder.join("data/acme"),
         }
-        assert_eq!(files, 2);
     }
 
-    #[tokio::test]
-    async fn a_certificate_that_cannot_be_kept_is_served_all_the_same() {
+    fn client(folder: &std::path::Path) -> Client {
+        Client::open(acme(folder), None, Arc::default()).expect("the cache folder can be created")
+    }
+
+    fn certificate() -> String {
+        let made = rcgen::generate_simple_self_signed(["www.example.com".to_owned()]).expect("a certificate");
+        format!("{}\n{}", made.signing_key.serialize_pem(), made.cert.pem())
+    }
+
+    fn failures(counted: u32, bad_nonces: u32) -> Failures {
+        Failures { counted, bad_nonces }
+    }
+
+    #[test]
+    fn a_new_certificate_is_served_at_once_and_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
-        let cache = Cache::open(&folder.path().join("acme"), Arc::default()).expect("a folder");
-        std::fs::remove_dir(&cache.folder).expect("it is empty");
-        let made = rcgen::generate_simple_self_signed(texts(&["www.example.com"])).expect("a certificate");
-        let pem = made.signing_key.serialize_pem() + &made.cert.pem();
-        assert!(cache.store_cert(&texts(&["www.example.com"]), "https://x/", pem.as_bytes()).await.is_err());
-        assert!(cache.current.0.load().is_some());
+        let first = client(folder.path());
+        first.use_cached_certificate();
+        assert!(first.validity().is_none());
+        first.install(&certificate()).expect("it can be used");
+        assert!(first.validity().is_some());
+        let second = client(folder.path());
+        second.use_cached_certificate();
+        assert_eq!(second.validity(), first.validity());
+    }
+
+    #[test]
+    fn a_certificate_that_cannot_be_stored_is_served() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let client = client(folder.path());
+        std::fs::remove_dir(folder.path().join("data/acme")).expect("it is empty");
+        client.install(&certificate()).expect("it can be used");
+        assert!(client.validity().is_some());
+    }
+
+    #[test]
+    fn an_unusable_certificate_does_not_replace_the_one_in_use() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let client = client(folder.path());
+        client.install(&certificate()).expect("it can be used");
+        let before = client.validity();
+        let (one, other) = (certificate(), certificate());
+        let at = |pem: &str| pem.find("-----BEGIN CERTIFICATE").expect("a certificate");
+        let mismatched = format!("{}{}", &one[..at(&one)], &other[at(&other)..]);
+        for pem in ["", "no PEM", &one[at(&one)..], &one[..at(&one)], &mismatched] {
+            assert!(client.install(pem).is_err());
+            assert_eq!(client.validity(), before);
+        }
+    }
+
+    #[test]
+    fn an_order_is_due_when_a_third_of_the_lifetime_is_left() {
+        let time = |text: &str| text.parse::<Timestamp>().expect("a time");
+        let validity = Some((time("2026-01-01T00:00:00Z"), time("2026-04-01T00:00:00Z")));
+        let wait = |now: &str| delay(time(now), validity, Failures::default());
+        assert_eq!(wait("2026-01-01T00:00:00Z"), Duration::from_hours(60 * 24));
+        assert_eq!(wait("2026-03-01T23:59:59Z"), Duration::from_secs(1));
+        assert_eq!(wait("2026-03-02T00:00:00Z"), Duration::ZERO);
+        assert_eq!(wait("2026-05-01T00:00:00Z"), Duration::ZERO);
+        assert_eq!(delay(time("2026-01-01T00:00:00Z"), None, Failures::default()), Duration::ZERO);
+        let endless = Some((Timestamp::MIN, Timestamp::MAX));
+        assert_eq!(delay(Timestamp::MAX, endless, Failures::default()), Duration::ZERO);
+        let reversed = Some((Timestamp::MAX, Timestamp::MIN));
+        assert_eq!(delay(Timestamp::MAX, reversed, Failures::default()), Duration::ZERO);
+    }
+
+    #[test]
+    fn retries_are_quick_at_first_and_slow_later() {
+        let now = Timestamp::UNIX_EPOCH;
+        let validity = Some((Timestamp::UNIX_EPOCH, Timestamp::MAX));
+        for (failures, seconds) in [
+            (failures(1, 0), 1),
+            (failures(2, 0), 2),
+            (failures(3, 0), 4),
+            (failures(4, 0), 1800),
+            (failures(11, 0), 1800),
+            (failures(12, 0), 2048),
+            (failures(17, 0), 65_536),
+            (failures(u32::MAX, u32::MAX), 65_536),
+            // A rejected nonce is retried soon, but an authority that rejects each of them is not asked in a loop.
+            (failures(0, 1), 1),
+            (failures(2, 3), 16),
+            (failures(0, 40), 65_536),
+        ] {
+            let expected = Duration::from_secs(seconds);
+            assert_eq!(delay(now, None, failures), expected, "{failures:?}");
+            assert_eq!(delay(now, validity, failures), expected, "a failed renewal: {failures:?}");
+        }
     }
 
     #[test]
     fn an_authority_is_not_asked_more_often_than_it_allows() {
-        // The library waits 1, 2, 4, 8… seconds; public authorities allow five failures an hour.
-        let library = |failures: u32| Duration::from_secs(1 << (failures - 1).min(16));
+        // Public authorities permit five failures per hour.
         let mut at = Duration::ZERO;
         let mut attempts = vec![at];
-        for failures in 1..40 {
-            at += pause(failures) + library(failures).saturating_sub(pause(failures));
+        for counted in 1..40 {
+            at += delay(Timestamp::UNIX_EPOCH, None, failures(counted, 0));
             attempts.push(at);
         }
         for (number, begin) in attempts.iter().enumerate() {
@@ -260,5 +467,37 @@ mod tests {
                 attempts[number..].iter().filter(|at| **at < *begin + Duration::from_hours(1)).count();
             assert!(within <= 5, "{within} within the hour after {begin:?}");
         }
+    }
+
+    #[test]
+    fn a_rejected_nonce_does_not_count_as_a_failure() {
+        let problem = |problem_type: &str| {
+            let json = serde_json::json!({ "type": problem_type, "detail": "rejected" });
+            at("new order")(Error::Api(serde_json::from_value(json).expect("a problem")))
+        };
+        let mut counts = Failures::default();
+        counts.record(&problem(BAD_NONCE));
+        counts.record(&problem("urn:ietf:params:acme:error:rateLimited"));
+        counts.record(&OrderError::new("directory", BAD_NONCE));
+        assert_eq!(counts, failures(2, 1));
+    }
+
+    #[test]
+    fn an_error_in_the_log_is_short_and_has_no_address() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let long = format!("invalid contact hello@example.com {}", "ä".repeat(1000));
+        let text = client(folder.path()).describe(&OrderError::new("new account", long));
+        assert!(text.starts_with("new account: invalid contact (tls.acme_email) ä"), "{text}");
+        assert_eq!(text.chars().count(), MAX_ERROR_CHARS);
+    }
+
+    #[tokio::test]
+    async fn an_order_that_panics_fails() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // The library panics on a directory that is not a URL; the configuration refuses such a value.
+        let unusable = Acme { directory: "no URL".into(), ..acme(folder.path()) };
+        let client = Arc::new(Client::open(unusable, None, Arc::default()).expect("a folder"));
+        let error = client.obtain().await.expect_err("there is no authority");
+        assert_eq!(error.to_string(), "order: the ACME client has panicked");
     }
 }

@@ -108,6 +108,11 @@ impl Identity {
         self.key.clone()
     }
 
+    /// The time from which the server's own certificate is valid.
+    pub(super) fn not_before(&self) -> Timestamp {
+        self.not_before
+    }
+
     /// Until when the server's own certificate is valid.
     pub fn not_after(&self) -> Timestamp {
         self.not_after

@@ -1,0 +1,141 @@
+//! The files of the ACME client: account and certificate, each readable by the server's user only.
+
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::Acme;
+
+/// The paths of the two files. Other names, another contact or another authority have other paths.
+#[derive(Debug)]
+pub(super) struct Cache {
+    /// The private key and the certificate chain in PEM.
+    certificate: PathBuf,
+    /// The credentials of the account in JSON.
+    account: PathBuf,
+}
+
+impl Cache {
+    /// Creates the folder if it does not exist.
+    pub fn open(acme: &Acme) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&acme.cache)?;
+        std::fs::set_permissions(&acme.cache, Permissions::from_mode(0o700))?;
+        let contact: Vec<String> = acme.contact().into_iter().collect();
+        let name = |owners: &[String]| digest(owners, &acme.directory);
+        Ok(Self {
+            certificate: acme.cache.join(format!("certificate-{}.pem", name(&acme.domains))),
+            account: acme.cache.join(format!("account-{}.json", name(&contact))),
+        })
+    }
+
+    /// The private key and the certificate chain in PEM; none if they were never stored.
+    pub fn load_certificate(&self) -> io::Result<Option<Vec<u8>>> {
+        match std::fs::read(&self.certificate) {
+            Ok(pem) => Ok(Some(pem)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn store_certificate(&self, pem: &str) -> io::Result<()> {
+        store(&self.certificate, pem)
+    }
+
+    /// The credentials of the account at this directory; none if there is no file or if its content cannot be used.
+    pub fn load_account(&self, directory: &str) -> Option<String> {
+        let json = std::fs::read_to_string(&self.account).ok()?;
+        let value: serde_json::Value = serde_json::from_str(&json).ok()?;
+        (value.get("directory")?.as_str()? == directory).then_some(json)
+    }
+
+    pub fn store_account(&self, json: &str) -> io::Result<()> {
+        store(&self.account, json)
+    }
+}
+
+/// The part of a file name that stands for these names or contacts at this authority.
+fn digest(owners: &[String], directory: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for text in owners.iter().map(String::as_str).chain([directory]) {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
+/// Replaces a file atomically.
+fn store(file: &Path, content: &str) -> io::Result<()> {
+    let draft = file.with_extension("new");
+    let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    written.write_all(content.as_bytes())?;
+    written.sync_all()?;
+    std::fs::rename(&draft, file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIRECTORY: &str = "https://acme.example.net/dir";
+
+    fn acme(folder: &Path) -> Acme {
+        Acme {
+            domains: vec!["www.example.com".into()],
+            email: String::new(),
+            directory: DIRECTORY.into(),
+            ca_file: None,
+            cache: folder.join("data/acme"),
+        }
+    }
+
+    #[test]
+    fn stored_files_are_private_and_found_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let acme = acme(folder.path());
+        let open = |acme: &Acme| Cache::open(acme).expect("the folder can be created");
+        let credentials = format!(r#"{{"id":"1","directory":"{DIRECTORY}"}}"#);
+        let cache = open(&acme);
+        assert_eq!(cache.load_certificate().expect("readable"), None);
+        assert_eq!(cache.load_account(DIRECTORY), None);
+        for _ in 0..2 {
+            cache.store_certificate("pem").expect("it can be written");
+            cache.store_account(&credentials).expect("it can be written");
+        }
+
+        let later = open(&acme);
+        assert_eq!(later.load_certificate().expect("readable").as_deref(), Some(&b"pem"[..]));
+        assert_eq!(later.load_account(DIRECTORY), Some(credentials));
+        let with = |change: fn(&mut Acme)| {
+            let mut changed = acme.clone();
+            change(&mut changed);
+            open(&changed)
+        };
+        let other_domain = with(|acme| acme.domains = vec!["example.com".into()]);
+        assert_eq!(other_domain.load_certificate().expect("readable"), None);
+        assert!(other_domain.load_account(DIRECTORY).is_some());
+        let other_directory = with(|acme| acme.directory = "https://other.example.net/".into());
+        assert_eq!(other_directory.load_certificate().expect("readable"), None);
+        assert_eq!(other_directory.load_account("https://other.example.net/"), None);
+        let other_contact = with(|acme| acme.email = "hello@example.com".into());
+        assert_eq!(other_contact.load_account(DIRECTORY), None);
+
+        let permissions =
+            |path: &Path| std::fs::metadata(path).expect("it exists").permissions().mode() & 0o777;
+        assert_eq!(permissions(&acme.cache), 0o700);
+        let files: Vec<_> = std::fs::read_dir(&acme.cache).expect("a folder").flatten().collect();
+        assert_eq!(files.len(), 2);
+        for file in files {
+            assert_eq!(permissions(&file.path()), 0o600, "{:?}", file.file_name());
+        }
+    }
+
+    #[test]
+    fn an_account_file_that_cannot_be_used_is_ignored() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache::open(&acme(folder.path())).expect("the folder can be created");
+        for content in ["", "{", "{}", r#"{"directory":7}"#, r#"{"directory":"no URL"}"#] {
+            cache.store_account(content).expect("it can be written");
+            assert_eq!(cache.load_account(DIRECTORY), None, "{content}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The HTTP requests of the ACME library: each over one HTTPS connection, with time limits and a limit on the answer's size.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::request::Parts;
+use http::{Method, Request, Response, Uri};
+use http_body_util::{BodyExt as _, Full};
+use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+
+use crate::fetch::url::Scheme;
+use crate::fetch::{Client, Deadlines, Resolver, Roots, Url};
+
+/// The time limit of each phase of a request.
+const DEADLINES: Deadlines = Deadlines {
+    resolve: Duration::from_secs(10),
+    connect: Duration::from_secs(10),
+    tls: Duration::from_secs(10),
+    answer: Duration::from_secs(30),
+    body: Duration::from_secs(30),
+};
+
+/// The maximum wait that an authority may ask for, in seconds. The library panics on a number that overflows its clock.
+const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
+
+/// Sends requests with the HTTP client of this server.
+#[derive(Clone)]
+pub(super) struct Http(Arc<Client>);
+
+impl Http {
+    /// Trusts the public root certificates and `roots`. The operator chose the authority, so private addresses are permitted.
+    pub fn new(roots: Option<&Roots>) -> Self {
+        Self(Arc::new(Client::new(Resolver::System, true, roots, DEADLINES)))
+    }
+}
+
+impl HttpClient for Http {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        let client = self.0.clone();
+        Box::pin(async move {
+            let (head, body) = request.into_parts();
+            let Ok(body) = body.collect().await;
+            let response = async { exchange(&client, &head, &https_url(&head.uri)?, body.to_bytes()).await };
+            match response.await {
+                Ok(response) => Ok(BytesResponse::from(response)),
+                Err(error) => Err(Error::Other(error.into())),
+            }
+        })
+    }
+}
+
+/// The URL of a request, which the configuration or the authority chose. RFC 8555 §6.1 requires HTTPS.
+fn https_url(uri: &Uri) -> Result<Url, String> {
+    let url = Url::parse(&uri.to_string()).map_err(|error| format!("a URL of the authority: {error}"))?;
+    if url.scheme() == Scheme::Https {
+        Ok(url)
+    } else {
+        Err("a URL of the authority is not HTTPS".to_owned())
+    }
+}
+
+async fn exchange(
+    client: &Client,
+    head: &Parts,
+    url: &Url,
+    body: Bytes,
+) -> Result<Response<Full<Bytes>>, String> {
+    let content_type = head.headers.get(CONTENT_TYPE).cloned();
+    let answer = client.send(head.method.clone(), url, content_type, body).await;
+    let answer = answer.map_err(|error| format!("{}: {error}", url.place()))?;
+    if !answer.is_whole {
+        return Err(format!("{}: the answer is too long or incomplete", url.place()));
+    }
+    // The library reads an error only from a problem document (RFC 8555 §6.7), and does not check the directory's status.
+    let is_problem = head.method == Method::POST && answer.body.trim_ascii_start().starts_with(b"{");
+    if !answer.status.is_success() && !is_problem {
+        return Err(format!("{}: the answer is {}", url.place(), answer.status));
+    }
+    if head.method == Method::GET && !is_directory(&answer.body) {
+        return Err(format!("{}: the answer is not an ACME directory", url.place()));
+    }
+    let mut response = Response::new(Full::new(Bytes::from(answer.body)));
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = answer.headers;
+    if let Some(value) = response.headers_mut().get_mut(RETRY_AFTER) {
+        let seconds = value.to_str().ok().and_then(|value| value.trim().parse::<u64>().ok());
+        if seconds.is_some_and(|seconds| seconds > MAX_RETRY_AFTER) {
+            *value = HeaderValue::from(MAX_RETRY_AFTER);
+        }
+    }
+    Ok(response)
+}
+
+/// Whether this is a directory with a usable URL for nonces: the library panics without one.
+fn is_directory(body: &[u8]) -> bool {
+    let directory: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let new_nonce = directory.as_ref().and_then(|directory| directory.get("newNonce")?.as_str());
+    new_nonce.is_some_and(|url| url.parse::<Uri>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::http_peer::{HttpPeer, Reply};
+
+    async fn ask(peer: &HttpPeer, method: Method) -> Result<Response<Full<Bytes>>, String> {
+        let request = Request::builder()
+            .method(method)
+            .uri(peer.url("/acme/new-order"))
+            .header(CONTENT_TYPE, "application/jose+json")
+            .body(())
+            .expect("a request");
+        let head = request.into_parts().0;
+        // The test peer has no certificate.
+        let url = Url::parse(&head.uri.to_string()).expect("a URL");
+        exchange(&Http::new(None).0, &head, &url, Bytes::from_static(b"{}")).await
+    }
+
+    #[test]
+    fn only_https_urls_are_requested() {
+        let check = |url: &str| https_url(&url.parse().expect("a URI")).is_ok();
+        assert!(check("https://acme.example.net/new-order"));
+        assert!(check("https://localhost:14000/new-order"));
+        for refused in
+            ["http://acme.example.net/", "http://localhost/", "/new-order", "https://user@acme.example.net/"]
+        {
+            assert!(!check(refused), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_is_sent_and_its_answer_is_returned() {
+        let problem = r#"{"type":"urn:ietf:params:acme:error:malformed"}"#;
+        let peer = HttpPeer::start([Reply::saying(200, "{}"), Reply::saying(400, problem)]);
+        for (status, text) in [(200, "{}"), (400, problem)] {
+            let response = ask(&peer, Method::POST).await.expect("an answer");
+            assert_eq!(response.status(), status);
+            assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), text);
+        }
+        let request = peer.requests().remove(0);
+        assert_eq!((&*request.method, &*request.target), ("POST", "/acme/new-order"));
+        assert_eq!(request.header("content-type"), Some("application/jose+json"));
+        assert!(request.header("user-agent").is_some_and(|agent| agent.starts_with("frontdesk/")));
+        assert_eq!(request.body, b"{}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_the_library_cannot_handle_is_an_error() {
+        let directory = |url: &str| Reply::saying(200, &format!(r#"{{"newNonce":"{url}"}}"#));
+        let peer = HttpPeer::start([Reply::status(200)]);
+        for (method, reply, expected) in [
+            (Method::POST, Reply::saying(503, "<html>"), "the answer is 503 Service Unavailable"),
+            (
+                Method::POST,
+                Reply::LongBody { status: 200, bytes: 1 << 20 },
+                "the answer is too long or incomplete",
+            ),
+            (Method::POST, Reply::EndlessHeaders, "waiting for the answer"),
+            (Method::HEAD, Reply::status(500), "the answer is 500 Internal Server Error"),
+            (Method::GET, Reply::saying(500, "{}"), "the answer is 500 Internal Server Error"),
+            (Method::GET, Reply::saying(200, "{}"), "the answer is not an ACME directory"),
+            (Method::GET, directory("https://no url/"), "the answer is not an ACME directory"),
+        ] {
+            peer.follow([reply]);
+            let error = ask(&peer, method).await.expect_err(expected);
+            assert!(error.contains(expected), "{error:?} does not contain {expected:?}");
+        }
+        peer.follow([directory("https://acme.example.net/nonce")]);
+        assert!(ask(&peer, Method::GET).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_would_overflow_the_clock_is_limited() {
+        let peer = HttpPeer::start([Reply::status(200)]);
+        for (sent, expected) in [
+            ("3", "3"),
+            ("18446744073709551615", "86400"),
+            ("Fri, 31 Dec 1999 23:59:59 GMT", "Fri, 31 Dec 1999 23:59:59 GMT"),
+        ] {
+            peer.follow([Reply::with(200, "Retry-After", sent)]);
+            let response = ask(&peer, Method::POST).await.expect("an answer");
+            assert_eq!(response.headers()[RETRY_AFTER], expected);
+        }
+    }
+}
