@@ -12,7 +12,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, InconsistentKeys};
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_cert::der::{self, AnyRef, Decode as _, Reader as _, SliceReader, Tag};
+use x509_cert::time;
 
 /// So long before the end somebody must be told: whatever renews it had its time by then.
 const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
@@ -82,8 +83,8 @@ impl Identity {
         let Some(own) = chain.first() else {
             return Err(Defect::new(Part::Certificate, "is not in its file", CHAIN));
         };
-        let times = times(own)
-            .ok_or_else(|| Defect::new(Part::Certificate, "cannot be read, though it is PEM", CHAIN))?;
+        let (not_before, not_after) = validity_period(own)
+            .map_err(|_| Defect::new(Part::Certificate, "cannot be read, though it is PEM", CHAIN))?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
             pem::Error::NoItemsFound => Defect::new(Part::Key, "is not in its file", KEY),
             error => Defect::new(Part::Key, format!("is no PEM: {error}"), KEY),
@@ -100,7 +101,7 @@ impl Identity {
                 "ECDSA on P-256 or P-384, RSA of 2048 to 8192 bits and Ed25519 are possible",
             ),
         })?;
-        Ok(Self { key: Arc::new(key), not_before: times.0, not_after: times.1 })
+        Ok(Self { key: Arc::new(key), not_before, not_after })
     }
 
     /// What handshakes are signed with.
@@ -138,11 +139,30 @@ impl Identity {
     }
 }
 
-fn times(certificate: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
-    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-    let time = |seconds| Timestamp::from_second(seconds).ok();
-    let validity = parsed.validity();
-    Some((time(validity.not_before.timestamp())?, time(validity.not_after.timestamp())?))
+/// The start and the end of a certificate's validity (RFC 5280 §4.1.2.5).
+///
+/// Reads the fields up to the validity and no further. The TLS library checks the rest of the certificate.
+fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
+    let certificate = AnyRef::from_der(certificate)?;
+    let tbs_certificate = AnyRef::decode(&mut SliceReader::new(certificate.value())?)?;
+    let mut fields = SliceReader::new(tbs_certificate.value())?;
+    // A version 1 certificate has no version field.
+    let has_version = matches!(fields.peek_tag()?, Tag::ContextSpecific { .. });
+    let skipped = if has_version { 4 } else { 3 }; // version, serialNumber, signature, issuer
+    for _ in 0..skipped {
+        AnyRef::decode(&mut fields)?;
+    }
+    let time::Validity { not_before, not_after } = time::Validity::decode(&mut fields)?;
+    Ok((timestamp(not_before), timestamp(not_after)))
+}
+
+/// A certificate without an expiry date ends with the year 9999, which is two hours after the last [`Timestamp`].
+fn timestamp(time: time::Time) -> Timestamp {
+    let seconds = time.to_unix_duration().as_secs();
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| Timestamp::from_second(seconds).ok())
+        .unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
@@ -220,6 +240,38 @@ mod tests {
         ] {
             assert_eq!(identity.validity(now.parse().expect("a time")), expected, "{now}");
         }
+    }
+
+    #[test]
+    fn every_key_type_and_both_time_formats_are_read() {
+        use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256};
+        for algorithm in [&PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519, &PKCS_RSA_SHA256] {
+            let key = rcgen::KeyPair::generate_for(algorithm).expect("a key");
+            // UTCTime until 2049, GeneralizedTime from 2050 (RFC 5280 §4.1.2.5).
+            for year in [2049, 2050] {
+                let mut parameters =
+                    rcgen::CertificateParams::new(["www.example.com".to_owned()]).expect("names");
+                parameters.not_before = rcgen::date_time_ymd(1999, 12, 31);
+                parameters.not_after = rcgen::date_time_ymd(year, 1, 1);
+                let chain = parameters.self_signed(&key).expect("a certificate").pem();
+                let identity = Identity::parse(chain.as_bytes(), key.serialize_pem().as_bytes())
+                    .unwrap_or_else(|defect| panic!("{algorithm:?}: {defect}"));
+                assert_eq!(identity.not_before().to_string(), "1999-12-31T00:00:00Z");
+                assert_eq!(identity.not_after().to_string(), format!("{year}-01-01T00:00:00Z"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_certificate_without_an_expiry_date_is_read() {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut parameters = rcgen::CertificateParams::new(["www.example.com".to_owned()]).expect("names");
+        parameters.not_after = rcgen::date_time_ymd(9999, 12, 31);
+        let chain = parameters.self_signed(&key).expect("a certificate").pem();
+        let identity = Identity::parse(chain.as_bytes(), key.serialize_pem().as_bytes()).expect("usable");
+        assert!(identity.not_after() > "9999-12-30T00:00:00Z".parse().expect("a time"));
+        let now = "2026-01-01T00:00:00Z".parse().expect("a time");
+        assert_eq!(identity.validity(now), Validity::Valid);
     }
 
     fn check(chain: &str, key: &str, expected: &str) {
