@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cases::{CASES, Run};
 
@@ -39,8 +40,7 @@ fn main() -> ExitCode {
         counted(&mut run);
         return ExitCode::SUCCESS;
     }
-    let found: BTreeMap<String, u64> =
-        CASES.iter().map(|case| (case.name.to_owned(), count(case.name))).collect();
+    let found = count_all();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions.toml");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let mut baseline: BTreeMap<String, BTreeMap<String, u64>> = toml::from_str(&text).expect("numbers");
@@ -59,6 +59,20 @@ fn counted(run: &mut Run) {
     for _ in 0..ROUNDS {
         run();
     }
+}
+
+/// The instructions of each case, by its name. Valgrind uses one core, so there is one case at a time for each.
+fn count_all() -> BTreeMap<String, u64> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let cases = std::iter::from_fn(|| CASES.get(next.fetch_add(1, Ordering::Relaxed)));
+        cases.map(|case| (case.name.to_owned(), count(case.name))).collect::<Vec<_>>()
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("a case cannot be counted")).collect()
+    })
 }
 
 /// The instructions of a case, once through, as a run of this program under valgrind counts them.

@@ -1,5 +1,6 @@
 //! `frontdesk serve`: binds, loads, opens the store, says so, and serves until it is told to stop.
 
+mod heap;
 mod log;
 mod notify;
 mod reload;

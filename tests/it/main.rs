@@ -9,6 +9,7 @@ mod channels;
 mod cli;
 mod connections;
 mod corpus;
+mod dependencies;
 mod durability;
 mod export;
 mod faults;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
+use super::heap;
 use super::notify::Notify;
 use crate::cli::site;
 use crate::config::{Config, Flag};
@@ -44,6 +45,9 @@ const COMPRESSED_AT_RELOAD: usize = 128 << 10;
 /// How often is looked whether the last request has done with a site that is served no longer.
 const RETIREMENT: Duration = Duration::from_secs(1);
 
+/// How often free memory is returned to the system, for what connections and submissions have left.
+const RELEASE_INTERVAL: Duration = Duration::from_mins(1);
+
 /// How little background work counts beside everything else, as `nice` has it.
 const LOWEST_PRIORITY: i32 = 19;
 
@@ -75,11 +79,7 @@ impl Reloader {
         let mut retired = Retired::new();
         let mut encoding = self.encode();
         loop {
-            let reason = if retired.is_empty() {
-                reasons.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            } else {
-                reasons.recv_timeout(RETIREMENT)
-            };
+            let reason = reasons.recv_timeout(if retired.is_empty() { RELEASE_INTERVAL } else { RETIREMENT });
             let before = self.desk.live.load_full();
             match reason {
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -97,6 +97,9 @@ impl Reloader {
             }
             retired.push(before);
             retired.retain(|state| Arc::strong_count(state) > 1 && !self.is_served(state));
+            if retired.is_empty() {
+                heap::release();
+            }
         }
     }
 
@@ -112,6 +115,8 @@ impl Reloader {
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
         let work = move || {
             site.compress_with(usize::MAX, Some(&encodings));
+            // What loading the site has left, too.
+            heap::release();
             // On Linux it is the thread's alone, elsewhere the whole process would step back.
             if cfg!(target_os = "linux") {
                 let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
