@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::http2::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, Http2, PING, PREFACE,
-    PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, field, frame, header,
+    PRIORITY, PUSH_PROMISE, RST_STREAM, SETTINGS, WINDOW_UPDATE, field, frame, header,
 };
 use crate::support::{Answer, Connection, Desk, example_site};
 
@@ -170,6 +170,18 @@ fn a_target_that_is_no_path_gets_no_page() {
     frames.send(&frame(HEADERS, END_HEADERS, 1, &connect)).expect("sent");
     let answer = frames.next_of(HEADERS).expect("an answer");
     assert_ne!(answer.payload[0], OK);
+}
+
+/// A client cannot push (RFC 9113 §8.4).
+#[test]
+fn a_push_promise_is_a_connection_error() {
+    let desk = Desk::start();
+    let mut frames = Frames::open(desk.address, &[]);
+    let promise = [&2_u32.to_be_bytes()[..], &header("GET", "/")].concat();
+    frames.send(&frame(PUSH_PROMISE, END_HEADERS, 1, &promise)).expect("sent");
+    let goodbye = frames.next_of(GOAWAY).expect("an answer");
+    assert_eq!(goodbye.payload[4..8], [0, 0, 0, 1], "PROTOCOL_ERROR: {goodbye:?}");
+    assert!(frames.next().is_none(), "the connection ends");
 }
 
 #[test]
