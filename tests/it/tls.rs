@@ -419,12 +419,14 @@ fn a_certificate_that_cannot_be_used_is_told_before_anything_is_served() {
         config.replacen("[tls]\n", "", 1).replacen("[operator]", &format!("{tls}[operator]"), 1),
     )
     .expect("written");
-    for command in ["serve", "check"] {
-        let output = frontdesk().arg(command).arg(&site).output().expect("it runs");
+    // The default ports may be taken by another program.
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"];
+    for command in [&serve[..], &["check"]] {
+        let output = frontdesk().args(command).arg(&site).output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success());
-        assert!(said.contains("`tls.key` does not belong to the certificate"), "{command}: {said}");
-        assert!(said.contains("hint: the two must be made together"), "{command}: {said}");
+        assert!(said.contains("`tls.key` does not belong to the certificate"), "{command:?}: {said}");
+        assert!(said.contains("hint: the two must be made together"), "{command:?}: {said}");
     }
     let (chain, key) = authority.issue_for(vec!["example.net".into()]);
     std::fs::write(site.join("chain.pem"), chain).expect("written");
