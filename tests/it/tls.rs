@@ -510,9 +510,9 @@ fn asking(pebble: &Pebble, tls: &Port, data: &std::path::Path) -> Desk {
 #[ignore = "needs pebble; `scripts/test door` runs it"]
 fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
     let (tls, folder) = (Port::reserve(), tempfile::tempdir().expect("a folder"));
-    // The client sends a request again when its nonce is rejected, three times in all. With this many rejected nonces about
-    // every fourth order fails nevertheless.
-    let pebble = Pebble::start(tls.number(), 30);
+    // The client sends a request again when its nonce is rejected, three times in all. With this many rejected nonces about every
+    // twelfth order fails nevertheless. Seven failed orders in a row, with a chance of 1/12^7 < 1e-7, would exhaust the test's patience.
+    let pebble = Pebble::start(tls.number(), 20);
     let mut desk = asking(&pebble, &tls, folder.path());
     // Handshakes fail until there is a certificate. Plain HTTP is served.
     assert_eq!(desk.get("/", &[]).status, 308);
@@ -581,9 +581,9 @@ fn an_order_that_fails_at_first_is_made_again() {
 #[test]
 #[ignore = "needs pebble; `scripts/test door` runs it"]
 fn an_account_that_the_authority_does_not_know_is_replaced() {
-    let (tls, folder) = (free_port(), tempfile::tempdir().expect("a folder"));
-    let pebble = Pebble::start(tls, 0);
-    let mut desk = asking(&pebble, tls, folder.path());
+    let (tls, folder) = (Port::reserve(), tempfile::tempdir().expect("a folder"));
+    let pebble = Pebble::start(tls.number(), 0);
+    let mut desk = asking(&pebble, &tls, folder.path());
     says(&desk, "certificate stored");
     desk.terminate();
     let files: Vec<PathBuf> = std::fs::read_dir(folder.path().join("acme"))
@@ -607,7 +607,7 @@ fn an_account_that_the_authority_does_not_know_is_replaced() {
     for words in ["ACME account stored", "certificate stored"] {
         // Once before the restart, and once after it.
         while desk.log().matches(words).count() < 2 {
-            assert!(began.elapsed() < Duration::from_mins(1), "{}", desk.log());
+            assert!(began.elapsed() < PATIENCE, "{}", desk.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
