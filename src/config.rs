@@ -439,7 +439,9 @@ fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
         "`limits.shared_url` has no password",
         "whoever reaches that server can change the limits, and find out which addresses have sent: redis://:PASSWORD@…",
     );
-    shared.map(|shared| shared.trusting(ca))
+    let range = Duration::from_millis(1)..=Duration::from_mins(1);
+    let patience = r.get("limits.shared_timeout", "15ms", value::duration(range));
+    shared.map(|shared| shared.trusting(ca).waiting(patience))
 }
 
 /// `[screening]`, with a weight for each signal that has one.

@@ -5,8 +5,10 @@ mod log;
 mod notify;
 mod reload;
 
+use std::fs::DirBuilder;
 use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -68,6 +70,7 @@ fn serve(
     let is_new = config.store.place.file().is_some_and(|file| !file.exists());
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot keep submissions in {}", config.store.place))?;
+    create_data_folder(&config);
     let worker = Arc::new(Worker::start(reload::deliveries(&config), store.clone())?);
     let live = Live {
         site: Arc::new(site),
@@ -120,6 +123,18 @@ fn serve(
     desk.store.clone().close();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Creates the data folder where the inbox is on a PostgreSQL server; otherwise the store has. A running server never creates it: if it
+/// is missing later, its file system may be unmounted.
+fn create_data_folder(config: &Config) {
+    let created = match config.store.place.file() {
+        Some(_) => Ok(()),
+        None => DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir),
+    };
+    if let Err(error) = created {
+        tracing::warn!(%error, "cannot create the data folder {}", config.data_dir.display());
+    }
 }
 
 /// Writes down whose requests were refused since that was last done.

@@ -38,7 +38,7 @@ const NOT_WORTH_SENDING: u32 = u32::MAX;
 const LONGEST_WRITE: Duration = Duration::from_mins(10);
 
 impl Encodings {
-    /// Keeps them in `folder`, which is made when there is something to be kept.
+    /// Keeps them in `folder`, which is created when there is something to be kept, if the folder above it exists.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -88,7 +88,8 @@ impl Encodings {
 
     fn write(&self, content: Hash, encoded: &Encoded) -> io::Result<()> {
         if !self.folder.is_dir() {
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+            // Not recursive: a data folder that is missing may be on a file system that is unmounted.
+            DirBuilder::new().mode(0o700).create(&self.folder)?;
             fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
         }
         let draft = self.folder.join(format!("{}.{}", content.to_hex(), std::process::id()));
@@ -313,6 +314,20 @@ mod tests {
         let stopped = AtomicBool::new(true);
         assert!(!encodings.strengthen(&site(&[&two]), &stopped).expect("nothing is done"));
         assert_eq!(names(&encodings), left);
+    }
+
+    #[test]
+    fn a_missing_data_folder_is_not_recreated() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("data");
+        let encodings = Encodings::new(data.join("encodings"));
+        let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
+        let error = encodings.strengthen(&site, &GO).expect_err("the data folder is missing");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!data.exists());
+        fs::create_dir(&data).expect("it can be created");
+        assert!(encodings.strengthen(&site, &GO).expect("it can be written"));
+        assert_eq!(names(&encodings).len(), 1);
     }
 
     #[test]

@@ -10,9 +10,11 @@ use serde_json::json;
 
 use crate::support::http2::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, Http2, PING, PREFACE,
-    PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, field, frame, header,
+    PRIORITY, PUSH_PROMISE, RST_STREAM, SETTINGS, WINDOW_UPDATE, field, frame, header,
 };
-use crate::support::{Answer, Connection, Desk, example_site};
+use crate::support::{
+    Answer, Connection, Desk, NO_DEADLINES, PATIENCE, deadlines, example_site, in_ten_attempts,
+};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -22,15 +24,10 @@ const OK: u8 = 0x88;
 /// Method, target, headers and body of a request, and the status that answers it.
 type Asked<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a [u8], u16);
 
-/// Short deadlines, so that the tests need not wait for long.
-const QUICK: [(&str, &str); 6] = [
-    ("FRONTDESK_LIMITS__ENABLED", "false"),
-    ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s"),
-    ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s"),
-    ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s"),
-    ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s"),
-    ("FRONTDESK_SERVER__EXCHANGE_TIMEOUT", "3s"),
-];
+// Each test shortens the one deadline that it is about; nothing else ends a connection then, however busy the machine is.
+const HEADER_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s");
+const BODY_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s");
+const IDLE_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s");
 
 #[test]
 fn both_versions_give_the_same_answers() {
@@ -172,6 +169,18 @@ fn a_target_that_is_no_path_gets_no_page() {
     assert_ne!(answer.payload[0], OK);
 }
 
+/// A client cannot push (RFC 9113 §8.4).
+#[test]
+fn a_push_promise_is_a_connection_error() {
+    let desk = Desk::start();
+    let mut frames = Frames::open(desk.address, &[]);
+    let promise = [&2_u32.to_be_bytes()[..], &header("GET", "/")].concat();
+    frames.send(&frame(PUSH_PROMISE, END_HEADERS, 1, &promise)).expect("sent");
+    let goodbye = frames.next_of(GOAWAY).expect("an answer");
+    assert_eq!(goodbye.payload[4..8], [0, 0, 0, 1], "PROTOCOL_ERROR: {goodbye:?}");
+    assert!(frames.is_closed());
+}
+
 #[test]
 fn an_upgrade_from_http_1_is_not_taken_up() {
     let desk = Desk::start();
@@ -189,7 +198,7 @@ fn an_upgrade_from_http_1_is_not_taken_up() {
 
 #[test]
 fn a_body_that_stalls_gets_408_over_http_2_and_others_go_on() {
-    let desk = Desk::with(&example_site(), &QUICK);
+    let desk = Desk::with(&example_site(), &deadlines(&[BODY_TIMEOUT]));
     let mut client = Http2::open(desk.address);
     let answer = client.request_and_stall("/api/waitlist", &[JSON], b"{\"email\":").expect("an answer");
     assert_eq!(answer.status, 408);
@@ -231,7 +240,7 @@ fn who_is_still_sending_a_body_that_is_too_long_hears_why() {
 
 #[test]
 fn told_to_stop_it_says_so_and_finishes_what_it_has_begun_over_http_2() {
-    let mut desk = Desk::start();
+    let mut desk = Desk::with(&example_site(), &NO_DEADLINES);
     let mut idle = Http2::open(desk.address);
     assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
     let mut busy = Frames::open(desk.address, &[]);
@@ -248,13 +257,14 @@ fn told_to_stop_it_says_so_and_finishes_what_it_has_begun_over_http_2() {
     let (code, took) = desk.terminate();
     assert_eq!(finisher.join().expect("it ends"), OK);
     assert_eq!(code, Some(0));
-    assert!(took < Duration::from_secs(8), "{took:?}");
+    // The idle connection may stay for an hour.
+    assert!(took < PATIENCE, "{took:?}");
     desk.expect(1);
 }
 
 #[test]
 fn while_it_drains_who_was_there_is_told_to_go_and_who_comes_is_served_over_http_2() {
-    let mut desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__DRAIN", "10m")]);
+    let mut desk = Desk::with(&example_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
     let mut before = Frames::open(desk.address, &[]);
     before.send(&frame(PING, 0, 0, &[7; 8])).expect("sent");
     assert_eq!(before.next_of(PING).expect("an answer").payload, [7; 8]);
@@ -266,47 +276,51 @@ fn while_it_drains_who_was_there_is_told_to_go_and_who_comes_is_served_over_http
     }
     let (code, took) = desk.terminate();
     assert_eq!(code, Some(0));
-    assert!(took < Duration::from_mins(1), "{took:?}");
+    assert!(took < PATIENCE, "{took:?}");
 }
 
-/// How long it takes until the server closes, while `keep` is sent every now and then.
-fn closed_after(mut frames: Frames, mut keep: impl FnMut() -> Vec<u8>) -> Duration {
+/// Whether the server closes, while `keep` is sent every now and then.
+fn is_closed(mut frames: Frames, mut keep: impl FnMut() -> Vec<u8>) -> bool {
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(20) && frames.send(&keep()).is_ok() {
+    while frames.send(&keep()).is_ok() {
+        if began.elapsed() > PATIENCE {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(50));
     }
-    began.elapsed()
+    true
 }
 
 #[test]
 fn no_frame_but_a_request_buys_time() {
-    let desk = Desk::with(&example_site(), &QUICK);
+    let desk = Desk::with(&example_site(), &deadlines(&[IDLE_TIMEOUT]));
     let open = || Frames::open(desk.address, &[]);
-    let (mut silent, began) = (open(), Instant::now());
+    let mut silent = open();
     let goodbye = silent.next_of(GOAWAY).expect("it is told");
     assert_eq!(goodbye.payload[4..8], [0; 4], "NO_ERROR: {goodbye:?}");
-    while silent.next().is_some() {}
-    assert!(began.elapsed() < Duration::from_secs(5), "without a word: {:?}", began.elapsed());
+    assert!(silent.is_closed(), "without a word");
 
     let ping = || frame(PING, 0, 0, &[0; 8]);
-    let kept = closed_after(open(), ping);
-    assert!(kept < Duration::from_secs(5), "after PINGs alone: {kept:?}");
+    assert!(is_closed(open(), ping), "after PINGs alone");
 
-    let mut answered = open();
-    answered.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &header("GET", "/"))).expect("sent");
-    assert_eq!(answered.next_of(HEADERS).expect("an answer").payload[0], OK);
-    let kept = closed_after(answered, ping);
-    assert!(kept < Duration::from_secs(5), "after an answer: {kept:?}");
+    // Later than a second after its preface, a busy machine's request finds the connection closed.
+    let answered = in_ten_attempts(|| {
+        let mut answered = open();
+        answered.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &header("GET", "/"))).ok()?;
+        assert_eq!(answered.next_of(HEADERS)?.payload[0], OK);
+        Some(answered)
+    });
+    assert!(is_closed(answered, ping), "after an answer");
 
-    let mut beginning = open();
+    let desk = Desk::with(&example_site(), &deadlines(&[HEADER_TIMEOUT]));
+    let mut beginning = Frames::open(desk.address, &[]);
     beginning.send(&frame(HEADERS, 0, 1, &header("GET", "/"))).expect("sent");
-    let kept = closed_after(beginning, || frame(CONTINUATION, 0, 1, &field("x", "y")));
-    assert!(kept < Duration::from_secs(5), "in a header: {kept:?}");
+    assert!(is_closed(beginning, || frame(CONTINUATION, 0, 1, &field("x", "y"))), "in a header");
 }
 
 #[test]
 fn a_client_that_does_not_open_its_window_is_closed() {
-    let desk = Desk::with(&example_site(), &QUICK);
+    let desk = Desk::with(&example_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
     // SETTINGS_INITIAL_WINDOW_SIZE is 0.
     let mut frames = Frames::open(desk.address, &[0, 4, 0, 0, 0, 0]);
     for stream in 0..100 {
@@ -315,18 +329,21 @@ fn a_client_that_does_not_open_its_window_is_closed() {
     }
     assert_eq!(frames.next_of(HEADERS).expect("an answer").payload[0], OK);
     // It never says that it has room, only that it lives.
-    let kept = closed_after(frames, || frame(PING, 0, 0, &[0; 8]));
-    assert!(kept < Duration::from_secs(10), "{kept:?}");
+    assert!(is_closed(frames, || frame(PING, 0, 0, &[0; 8])));
     assert_eq!(desk.get("/", &[]).status, 200);
 }
 
 #[test]
 fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
-    let desk = Desk::with(&example_site(), &QUICK);
-    let mut frames = Frames::open(desk.address, &[]);
-    assert!(frames.next_of(GOAWAY).is_some(), "it was idle for too long");
-    frames.send(&request(0, END_STREAM)).expect("sent");
-    assert_eq!(frames.next_of(HEADERS).expect("an answer").payload[0], OK);
+    let desk = Desk::with(&example_site(), &deadlines(&[IDLE_TIMEOUT]));
+    in_ten_attempts(|| {
+        let mut frames = Frames::open(desk.address, &[]);
+        assert!(frames.next_of(GOAWAY).is_some(), "it was idle for too long");
+        // What comes within a second is taken for something that has crossed it.
+        frames.send(&request(0, END_STREAM)).ok()?;
+        assert_eq!(frames.next_of(HEADERS)?.payload[0], OK);
+        Some(())
+    });
 }
 
 /// The resident memory of a process, in KiB.
@@ -351,8 +368,8 @@ fn bystander(address: SocketAddr, over: Arc<AtomicBool>) -> std::thread::JoinHan
     })
 }
 
-/// Sends `opening` and then what `more` gives, again and again, until the server closes; it must soon, without growing by more than
-/// 32 MiB, and while others are served.
+/// Sends `opening` and then what `more` gives, again and again, until the server closes; it must, without growing by more than
+/// 32 MiB, and while others are served. No deadline closes it: see [`NO_DEADLINES`].
 fn flood(desk: &Desk, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> Vec<u8>) {
     let before = resident(desk.pid());
     let over = Arc::new(AtomicBool::new(false));
@@ -362,7 +379,7 @@ fn flood(desk: &Desk, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> V
     let (mut sent, mut most) = (0_usize, before);
     let mut open = frames.send(opening).is_ok();
     for number in 0.. {
-        if !open || began.elapsed() > Duration::from_secs(20) {
+        if !open || began.elapsed() > PATIENCE {
             break;
         }
         let bytes = more(number);
@@ -381,8 +398,6 @@ fn flood(desk: &Desk, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> V
         most - before
     );
     assert!(!open, "{name}: it went on for {took:?}");
-    // A second at most where nothing else runs; tests share their machine.
-    assert!(took < Duration::from_secs(5), "{name}: {took:?}");
     assert!(most - before <= 32 * 1024, "{name}: {before} KiB became {most} KiB");
     assert_eq!(desk.get("/", &[]).status, 200, "{name}");
 }
@@ -394,7 +409,7 @@ fn request(number: u32, flags: u8) -> Vec<u8> {
 
 #[test]
 fn floods_of_frames_that_mean_nothing_end_the_connection() {
-    let desk = Desk::start();
+    let desk = Desk::with(&example_site(), &NO_DEADLINES);
     let post = frame(HEADERS, END_HEADERS, 1, &header("POST", "/api/waitlist"));
     let many = |frame: Vec<u8>| move |_| frame.repeat(64);
     flood(&desk, "PING", &[], many(frame(PING, 0, 0, &[0; 8])));
@@ -416,7 +431,7 @@ fn floods_of_frames_that_mean_nothing_end_the_connection() {
 
 #[test]
 fn floods_of_requests_that_are_given_up_end_the_connection() {
-    let desk = Desk::start();
+    let desk = Desk::with(&example_site(), &NO_DEADLINES);
     let cancel = |number: u32| frame(RST_STREAM, 0, 2 * number + 1, &[0, 0, 0, 8]);
     flood(&desk, "rapid reset", &[], |number| [request(number, END_STREAM), cancel(number)].concat());
     flood(&desk, "rapid reset of posts", &[], |number| {
@@ -443,7 +458,7 @@ fn floods_of_requests_that_are_given_up_end_the_connection() {
 
 #[test]
 fn floods_of_headers_end_the_connection() {
-    let desk = Desk::start();
+    let desk = Desk::with(&example_site(), &NO_DEADLINES);
     let begun = frame(HEADERS, 0, 1, &header("GET", "/"));
     let fragment = frame(CONTINUATION, 0, 1, &field("x-filler", &"x".repeat(1000)));
     flood(&desk, "CONTINUATION", &begun, move |_| fragment.clone());
@@ -470,7 +485,7 @@ fn floods_of_headers_end_the_connection() {
 
 #[test]
 fn a_window_that_is_opened_a_byte_at_a_time_ends_the_connection() {
-    let desk = Desk::start();
+    let desk = Desk::with(&example_site(), &NO_DEADLINES);
     let before = resident(desk.pid());
     let mut frames = Frames::open(desk.address, &[0, 4, 0, 0, 0, 0]);
     for number in 0..100 {
@@ -481,7 +496,7 @@ fn a_window_that_is_opened_a_byte_at_a_time_ends_the_connection() {
     let mut number = 0;
     while frames.send(&frame(WINDOW_UPDATE, 0, 2 * (number % 100) + 1, &[0, 0, 0, 1])).is_ok() {
         number += 1;
-        assert!(began.elapsed() < Duration::from_secs(20), "{number} single bytes were sent");
+        assert!(began.elapsed() < PATIENCE, "{number} single bytes were sent");
     }
     let grown = resident(desk.pid()).saturating_sub(before);
     eprintln!("window by bytes: ended after {:?} and {number} frames; memory +{grown} KiB", began.elapsed());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Desk, example_site, frontdesk, store_of};
+use crate::support::{Desk, PATIENCE, example_site, frontdesk, store_of};
 
 const NO_LIMITS: [(&str, &str); 1] = [("FRONTDESK_LIMITS__ENABLED", "false")];
 
@@ -219,7 +219,7 @@ impl Watch {
     }
 
     fn expect_said(&self, words: &str) {
-        let line = self.lines.recv_timeout(Duration::from_secs(30)).expect("it says something");
+        let line = self.lines.recv_timeout(PATIENCE).expect("it says something");
         assert!(line.contains(words), "{line}");
     }
 
@@ -232,7 +232,7 @@ impl Watch {
             });
             self.lines = lines;
         }
-        let line = self.lines.recv_timeout(Duration::from_secs(90)).expect("a submission is printed");
+        let line = self.lines.recv_timeout(PATIENCE).expect("a submission is printed");
         serde_json::from_str(&line).expect("JSON")
     }
 }
@@ -322,7 +322,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < Duration::from_mins(1), "{what}: not within a minute");
+        assert!(began.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

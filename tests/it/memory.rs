@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::support::{Connection, Desk, frontdesk};
+use crate::support::{Connection, Desk, PATIENCE, deadlines, frontdesk};
 
 /// A file of the site. With a second copy of it the bound would not hold.
 const LARGE: usize = 32 << 20;
@@ -29,11 +29,10 @@ fn memory_holds_the_site_once_after_reloads_connections_and_submissions() {
     std::fs::write(site.join("static/large.bin"), vec![b'x'; LARGE]).expect("it can be written");
     let desk = Desk::with(
         &site,
-        &[
+        &deadlines(&[
             ("FRONTDESK_SERVER__WORKERS", "4"),
             ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "1000"),
-            ("FRONTDESK_LIMITS__ENABLED", "false"),
-        ],
+        ]),
     );
     settles(&desk, "the start");
 
@@ -81,7 +80,7 @@ fn anonymous(pid: u32) -> usize {
 fn until(holds: impl Fn() -> bool) -> Result<(), ()> {
     let began = Instant::now();
     while !holds() {
-        if began.elapsed() > Duration::from_secs(30) {
+        if began.elapsed() > PATIENCE {
             return Err(());
         }
         std::thread::sleep(Duration::from_millis(50));

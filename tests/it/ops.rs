@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::office::{Office, maildir, until};
-use crate::support::{Connection, Desk, example_site, frontdesk};
+use crate::support::{Connection, Desk, PATIENCE, deadlines, example_site, frontdesk};
 
 const NO_LIMITS: (&str, &str) = ("FRONTDESK_LIMITS__ENABLED", "false");
 
@@ -82,7 +81,7 @@ fn metrics_count_what_was_asked_and_what_was_answered() {
     assert!(figures.seconds("process_cpu_seconds_total") > 0.0);
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("the clock is set").as_secs_f64();
     let age = now - figures.seconds("process_start_time_seconds");
-    assert!((-2.0..120.0).contains(&age), "{age}");
+    assert!((-2.0..3600.0).contains(&age), "{age}");
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(figures.get(&format!("frontdesk_build_info{{version=\"{version}\"}}")), 1);
 }
@@ -160,12 +159,13 @@ fn metrics_answer_whatever_state_the_inbox_is_in() {
 fn connections_that_are_shed_are_counted_by_the_bound_that_they_met() {
     let desk = Desk::with(
         &example_site(),
-        &[
-            ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s"),
-            ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s"),
-            ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s"),
+        // Long enough for all of them to be open at once.
+        &deadlines(&[
+            ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "5s"),
+            ("FRONTDESK_SERVER__HEADER_TIMEOUT", "5s"),
+            ("FRONTDESK_SERVER__IDLE_TIMEOUT", "5s"),
             ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "4"),
-        ],
+        ]),
     );
     let silent = desk.connect();
     let mut half = desk.connect();
@@ -193,7 +193,7 @@ fn connections_that_are_shed_are_counted_by_the_bound_that_they_met() {
 fn the_private_address_takes_little_for_short_and_no_other_method() {
     let desk = Desk::with(
         &example_site(),
-        &[("FRONTDESK_SERVER__BODY_TIMEOUT", "1s"), ("FRONTDESK_SERVER__EXCHANGE_TIMEOUT", "2s")],
+        &[("FRONTDESK_SERVER__BODY_TIMEOUT", "1s"), ("FRONTDESK_SERVER__EXCHANGE_TIMEOUT", "5s")],
     );
     let ask = |method: &str, path: &str| {
         let mut connection = Connection::open(desk.ops);
@@ -398,7 +398,7 @@ fn the_service_manager_is_told_that_the_server_is_ready_and_that_it_stops() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("notify");
     let manager = UnixDatagram::bind(&path).expect("it can listen");
-    manager.set_read_timeout(Some(Duration::from_secs(30))).expect("it can be set");
+    manager.set_read_timeout(Some(PATIENCE)).expect("it can be set");
     let hear = || {
         let mut text = [0; 1024];
         let length = manager.recv(&mut text).expect("something is said");

@@ -128,9 +128,11 @@ struct Storm {
 /// on running, and ext4 may call a sync a success that was under way when the file system was shut down. (A program that does
 /// nothing but `pwrite` and `fdatasync` sees the same.)
 fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Storm {
-    let (stop, is_cut, count) = (AtomicBool::new(false), AtomicBool::new(false), AtomicUsize::new(0));
+    let (stop, is_cut) = (AtomicBool::new(false), AtomicBool::new(false));
+    // Submissions that were acknowledged, those that were refused, and clients whose connection broke.
+    let [count, refusals, gone] = [const { AtomicUsize::new(0) }; 3];
     thread::scope(|scope| {
-        let (stop, is_cut, count) = (&stop, &is_cut, &count);
+        let (stop, is_cut, count, refusals, gone) = (&stop, &is_cut, &count, &refusals, &gone);
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
                 let mut connection = Connection::open(address);
@@ -154,9 +156,13 @@ fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Storm {
                             Ok(answer) => {
                                 assert_eq!(answer.status, 500);
                                 storm.refused += 1;
+                                refusals.fetch_add(1, Ordering::Relaxed);
                             }
                             // A server that does not survive the end of its disk has promised nothing more.
-                            Err(_) => break,
+                            Err(_) => {
+                                gone.fetch_add(1, Ordering::Relaxed);
+                                break;
+                            }
                         }
                         thread::sleep(PAUSE);
                     }
@@ -170,7 +176,10 @@ fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Storm {
         is_cut.store(true, Ordering::SeqCst);
         cut();
         thread::sleep(Duration::from_millis(60));
+        let is_noticed = || refusals.load(Ordering::Relaxed) > 0 || gone.load(Ordering::Relaxed) == CLIENTS;
+        let noticed = until(|| is_noticed().then_some(()));
         stop.store(true, Ordering::Relaxed);
+        assert!(noticed.is_some(), "the server does not notice the cut");
         let mut whole = Storm::default();
         for client in clients {
             let storm = client.join().expect("it ends");

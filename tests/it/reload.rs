@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::load::Load;
 use crate::support::tls::Authority;
-use crate::support::{Desk, frontdesk};
+use crate::support::{Desk, PATIENCE, frontdesk};
 
 /// A site of the test's own, as `init` makes it.
 fn site(folder: &Path) -> PathBuf {
@@ -38,7 +38,7 @@ fn hang_up(desk: &Desk) {
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{what} took too long");
+        assert!(began.elapsed() < PATIENCE, "{what} took too long");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,5 +1,7 @@
 //! The test desk, and a small HTTP client that says exactly what it is told to say.
 
+use std::time::Duration;
+
 mod client;
 mod desk;
 pub mod dice;
@@ -10,6 +12,7 @@ pub mod load;
 pub mod office;
 pub mod opensmtpd;
 pub mod pebble;
+pub mod port;
 pub mod redis;
 #[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod smtp_peer;
@@ -17,3 +20,28 @@ pub mod tls;
 
 pub use client::{Answer, Connection, compose};
 pub use desk::{Desk, example_site, frontdesk, libfaketime, store_of};
+
+/// How long a test waits for what must happen. Only a failure takes that long; on a busy machine many things take seconds.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Deadlines of a server that no test reaches, so that only the one that a test sets can end a connection.
+pub const NO_DEADLINES: [(&str, &str); 7] = [
+    ("FRONTDESK_LIMITS__ENABLED", "false"),
+    ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1h"),
+    ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1h"),
+    ("FRONTDESK_SERVER__BODY_TIMEOUT", "30m"),
+    ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1h"),
+    ("FRONTDESK_SERVER__EXCHANGE_TIMEOUT", "1h"),
+    ("FRONTDESK_SERVER__SHUTDOWN_GRACE", "1h"),
+];
+
+/// [`NO_DEADLINES`] but these.
+pub fn deadlines(few: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+    [&NO_DEADLINES, few].concat()
+}
+
+/// Tries up to ten times, for what must be done within a second that the server gives: `attempt` returns nothing if that was missed. A
+/// busy machine misses it now and then; a server that gives no such second misses it each time.
+pub fn in_ten_attempts<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    (0..10).find_map(|_| attempt()).expect("one of ten attempts is quick enough")
+}

@@ -23,7 +23,7 @@ const MAX_LEFT_OVERS: u32 = 1000;
 /// What the operator says of the channel.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The Maildir; it is made if it is missing.
+    /// The Maildir. It is created if it is missing; the folders above it are created when the server starts.
     pub path: PathBuf,
     /// The sender.
     pub from: String,
@@ -104,7 +104,7 @@ fn trouble(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Troubl
 /// With `look`, only if it isn't there yet: that takes longer the more messages there are.
 fn deliver(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, Trouble> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
-    for folder in [&tmp, &new, &cur] {
+    for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
         make_folder(folder).map_err(trouble("make the folder", folder))?;
     }
     for folder in [&new, &cur].into_iter().filter(|_| look) {
@@ -122,17 +122,25 @@ fn deliver(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<Str
     Ok(format!("{name} is in new/"))
 }
 
-/// The folder with those above it, for its owner only.
+/// Creates the folders above the Maildir `path`, for their owner only. To be called when the server starts: later they may be missing
+/// because a file system is unmounted, and mail that is written into its mount point would be hidden.
+pub(super) fn create_parents(path: &Path) -> io::Result<()> {
+    let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
+    DirBuilder::new().recursive(true).mode(0o700).create(parent)
+}
+
+/// Creates the folder for its owner only. The one above it must exist.
 fn make_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => return Ok(()),
+        Err(error) => return Err(error),
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // The new names have to last as well.
-    for above in folder.ancestors().skip(1).take(2).filter(|above| !above.as_os_str().is_empty()) {
-        sync_folder(above)?;
+    // The new name has to last as well.
+    match folder.parent().filter(|above| !above.as_os_str().is_empty()) {
+        Some(above) => sync_folder(above),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {

@@ -22,9 +22,10 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::{JoinSet, LocalSet};
 use uuid::Uuid;
 
-use super::channel::{self, Channel};
+use super::channel::{self, Channel, Kind};
 use super::chores::{self, Housekeeping};
 use super::dispatch::{Roster, Turn};
+use super::maildir;
 use super::notice::Notice;
 use super::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use super::schedule;
@@ -79,6 +80,14 @@ impl fmt::Debug for Worker {
 impl Worker {
     /// Starts it.
     pub fn start(options: Options, store: Store) -> io::Result<Worker> {
+        for channel in &options.channels {
+            if let Kind::Maildir(maildir) = &channel.kind
+                && let Err(error) = maildir::create_parents(&maildir.path)
+            {
+                let path = maildir.path.display();
+                tracing::warn!(%error, channel = channel.name, "cannot create the folders above {path}");
+            }
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let bell = Arc::new(Notify::new());
         if let Err(error) = bell::tell(&options.place, &bell) {

@@ -9,7 +9,7 @@ use redis::{
     TlsCertificates,
 };
 
-/// So long a request waits for Redis, unless a test has it otherwise.
+/// How long a request waits for Redis by default.
 pub const PATIENCE: Duration = Duration::from_millis(15);
 
 /// What is right for a URL.
@@ -47,6 +47,12 @@ impl Options {
     #[must_use]
     pub fn trusting(self, ca: Option<Vec<u8>>) -> Options {
         Options { ca, ..self }
+    }
+
+    /// The same, where a request waits for an answer for so long.
+    #[must_use]
+    pub fn waiting(self, patience: Duration) -> Options {
+        Options { patience, ..self }
     }
 
     /// Whether it is spoken over TLS.

@@ -16,7 +16,6 @@ use rustix::io::Errno;
 
 use super::postgres::link::{Link, Session};
 use super::sql::Sql;
-use super::sqlite::files::create_folder;
 use super::{Place, StoreError};
 
 /// The right to an inbox, until it is dropped.
@@ -60,10 +59,9 @@ impl Lock {
 
     /// Takes the lock of the inbox at `database`, whether or not there is one yet. Nothing if another process has it, or this one.
     ///
-    /// The file is made for this user only, and so is its folder if it is missing.
+    /// The file is made for this user only. Its folder must exist.
     pub fn try_take(database: &Path) -> io::Result<Option<Lock>> {
         let database = std::path::absolute(database)?;
-        create_folder(&database).map_err(io::Error::other)?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -110,18 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_made_for_this_user_only() {
+    fn a_missing_folder_is_an_error_and_is_not_created() {
         let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("var/data");
-        assert!(Lock::try_take(&data.join("inbox.sqlite")).unwrap().is_some());
-        assert_eq!(std::fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
-    }
-
-    #[test]
-    fn a_folder_that_cannot_be_made_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("data"), "no folder").unwrap();
         let error = Lock::try_take(&folder.path().join("data/inbox.sqlite")).unwrap_err();
-        assert!(error.to_string().contains("data"), "{error}");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!folder.path().join("data").exists());
     }
 }

@@ -406,6 +406,8 @@ fn a_store_may_open_before_its_folder_can_be_used() {
     let runtime = runtime();
     runtime.block_on(store.accept(contact("too early"))).unwrap_err();
     fs::remove_file(&data).unwrap();
+    runtime.block_on(store.accept(contact("still too early"))).unwrap_err();
+    fs::create_dir(&data).unwrap();
     runtime.block_on(store.accept(contact("in time"))).unwrap();
     store.health().unwrap();
     assert_eq!(list(&options.place).len(), 1);
@@ -440,10 +442,15 @@ fn a_deleted_database_never_swallows_a_submission() {
 }
 
 #[test]
-fn a_folder_that_was_removed_is_made_again() {
+fn a_data_folder_that_was_removed_is_not_recreated() {
     let desk = Desk::in_file();
     desk.keep_new(&contact("before"));
-    fs::remove_dir_all(desk.fresh.folder.path().join("data")).unwrap();
+    let data = desk.fresh.folder.path().join("data");
+    fs::remove_dir_all(&data).unwrap();
+    let error = desk.accept(&contact("during")).unwrap_err();
+    assert!(error.to_string().ends_with("created only when the server starts"), "{error}");
+    assert!(!data.exists());
+    fs::create_dir(&data).unwrap();
     desk.keep_new(&contact("after"));
     assert_eq!(desk.list().len(), 1);
 }

@@ -12,6 +12,7 @@ use super::answers::{Answered, Answers};
 use super::ids::Ids;
 use super::sql::change::{Change, Changing};
 use super::sqlite::copier::Copier;
+use super::sqlite::files::create_folder;
 use super::{Accepted, Arrival, Doubt, Job, Options, Place, StoreError, postgres, sqlite};
 
 /// How many submissions may wait, and so the most that one transaction holds.
@@ -144,9 +145,10 @@ impl Writer {
     }
 }
 
-/// Opens the database and has a thread of its own write to it what is in the queue.
+/// Opens the database and has a thread of its own write to it what is in the queue. Creates the data folder: this is the only time.
 fn start(place: &Place, queue: &Arc<Queue>) -> Result<JoinHandle<()>, StoreError> {
-    let database = match Database::open(place) {
+    let created = place.file().map_or(Ok(()), create_folder);
+    let database = match created.and_then(|()| Database::open(place)) {
         Ok(database) => Some(database),
         // Pages need no inbox, and who restarts on a full disk should not lose them as well.
         Err(error) if error.may_pass() => {

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
 
-use super::replicas::{COUNT, Replicas, free_port};
-use crate::support::Desk;
+use super::replicas::{COUNT, Replicas};
+use crate::support::port::Port;
 use crate::support::tls::{Authority, Client, Secure};
+use crate::support::{Desk, PATIENCE};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -18,7 +19,7 @@ pub enum Kind {
 }
 
 /// Where it listens: an address that nobody connects from.
-const HERE: &str = "127.0.2.1";
+const HERE: [u8; 4] = [127, 0, 2, 1];
 
 /// What is around nginx's file on every system.
 const NGINX: &str = "
@@ -49,6 +50,7 @@ pub struct Balancer {
     client: Client,
     child: Child,
     folder: tempfile::TempDir,
+    _ports: [Port; 2],
 }
 
 impl Balancer {
@@ -59,7 +61,8 @@ impl Balancer {
     /// The same before these.
     pub fn before(kind: Kind, desks: &[&Desk; COUNT], authority: &Authority) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let [address, plain] = [(); 2].map(|()| SocketAddr::from(([127, 0, 2, 1], free_port(HERE))));
+        let ports = [(); 2].map(|()| Port::reserve_at(HERE.into()));
+        let [address, plain] = ports.each_ref().map(Port::address);
         let (certificate, key) = authority.issue();
         for (name, text) in
             [("pem", &certificate), ("key", &key), ("both.pem", &format!("{certificate}{key}"))]
@@ -117,14 +120,14 @@ impl Balancer {
         let mut command = kind.command(folder.path(), false);
         let child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("it starts");
-        let balancer = Self { address, plain, client: authority.client(), child, folder };
+        let balancer = Self { address, plain, client: authority.client(), child, folder, _ports: ports };
         let began = Instant::now();
         let answers = || {
             let mut connection = balancer.client.connect(address)?;
             connection.request("GET", "/developers/", &[], b"")
         };
         while !answers().is_ok_and(|answer| answer.status == 200) {
-            assert!(began.elapsed() < Duration::from_secs(20), "it never answered: {}", balancer.log());
+            assert!(began.elapsed() < PATIENCE, "it never answered: {}", balancer.log());
             std::thread::sleep(Duration::from_millis(20));
         }
         balancer

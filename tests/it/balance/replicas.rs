@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::support::port::Port;
 use crate::support::{Desk, example_site, frontdesk};
 
 /// How many they are.
@@ -25,6 +26,7 @@ pub struct Replicas {
     server: String,
     database: String,
     folder: tempfile::TempDir,
+    _ports: Vec<[Port; 2]>,
 }
 
 impl Replicas {
@@ -46,13 +48,13 @@ impl Replicas {
         std::fs::write(&page, format!("{text}\nThis is the next version.\n")).expect("it can be written");
         let asset = folder.path().join("v2").join(NEXT_ASSET.trim_start_matches('/'));
         std::fs::write(asset, "next\n").expect("it can be written");
-        let desks = (0..COUNT)
-            .map(|number| {
+        let (desks, ports) = (0..3)
+            .map(|number: u8| {
                 let site = folder.path().join(format!("site-{number}"));
                 symlink("v1", &site).expect("a link");
                 // Nobody connects from these addresses, so that their ports are free again at a restart.
-                let here = format!("127.0.1.{}", 11 + number);
-                let [public, private] = [(); 2].map(|()| format!("{here}:{}", free_port(&here)));
+                let ports = [(); 2].map(|()| Port::reserve_at([127, 0, 1, 11 + number].into()));
+                let [public, private] = ports.each_ref().map(|port| port.address().to_string());
                 let mut all = vec![
                     ("FRONTDESK_BASE_URL", "https://www.example.com"),
                     ("FRONTDESK_STORE__URL", url.as_str()),
@@ -65,10 +67,10 @@ impl Replicas {
                 let data = folder.path().join(format!("data-{number}"));
                 let desk = Desk::serving(&site, &data, &arguments, &all);
                 desk.expect_anything();
-                desk
+                (desk, ports)
             })
-            .collect();
-        Self { desks, server, database, folder }
+            .unzip();
+        Self { desks, server, database, folder, _ports: ports }
     }
 
     /// Puts the next version of the site in the place of the one that a replica serves, for its next start.
@@ -137,12 +139,6 @@ fn url_of(server: &str, database: &str) -> String {
 fn psql(url: &str, sql: &str) {
     let output = Command::new("psql").args([url, "-qtc", sql]).output().expect("psql runs");
     assert!(output.status.success(), "{output:?}");
-}
-
-/// A port of this address that nobody has at the moment.
-pub fn free_port(address: &str) -> u16 {
-    let free = std::net::TcpListener::bind((address, 0)).expect("a free port");
-    free.local_addr().expect("an address").port()
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::support::http_peer::{HttpPeer, Reply};
 use crate::support::office::{Office, is_patient, smtp, webhook};
+use crate::support::port::Port;
 use crate::support::smtp_peer::At::{Auth, Data, Ehlo, End, Greeting, Mail, Quit, Rcpt, StartTls};
 use crate::support::smtp_peer::Do::{Close, EndlessLine, EndlessLines, Nothing, Raw, Say};
 use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
@@ -104,7 +105,8 @@ fn each_answer_of_a_mail_server_has_its_meaning() {
         .zip(&peers)
         .map(|((name, (_, more), becomes), peer)| (*name, smtp(name, peer.address.port(), more), *becomes))
         .collect();
-    channels.push(("nobody", smtp("nobody", free_port(), ""), Channel));
+    let nobody = Port::reserve();
+    channels.push(("nobody", smtp("nobody", nobody.number(), ""), Channel));
     let (office, id) = check(&channels);
     // A 2xx after the final dot is all that counts, and before it nothing has been handed over.
     for ((name, ..), peer) in rows.iter().zip(&peers) {
@@ -185,8 +187,9 @@ fn each_answer_of_a_webhook_has_its_meaning() {
     let plain = HttpPeer::start([Reply::CloseBeforeRequest]);
     let tls = plain.url("/").replace("http:", "https:");
     channels.push(("no-tls", webhook("no-tls", &tls, ""), Channel));
-    let nobody = format!("http://127.0.0.1:{}/", free_port());
-    channels.push(("nobody", webhook("nobody", &nobody, ""), Channel));
+    let nobody = Port::reserve();
+    let url = format!("http://{}/", nobody.address());
+    channels.push(("nobody", webhook("nobody", &url, ""), Channel));
     let (office, _) = check(&channels);
     assert_eq!(elsewhere.connections(), 0, "no redirect is followed");
     assert!(plain.connections() > 0 && plain.requests().is_empty(), "nothing is sent without TLS");
@@ -204,11 +207,6 @@ fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it says so");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
-}
-
-/// A port on which nobody listens.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port()
 }
 
 /// Sends one submission down all channels and looks at what became of its first attempt in each.

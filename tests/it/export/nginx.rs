@@ -1,14 +1,15 @@
 //! nginx with the configuration that was written, beside frontdesk: the same questions, the same answers.
 
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::{Export, awkward_site, desk, said};
-use crate::support::{Answer, Connection, Desk, example_site};
+use crate::support::office::until;
+use crate::support::port::Port;
+use crate::support::{Answer, Connection, Desk, PATIENCE, example_site};
 
 /// As an operator would write it, but for the folders, and for one worker in the foreground.
 const CONFIGURATION: &str = "
@@ -351,8 +352,8 @@ fn check_forms(header: &str, parameter: &str) {
     ];
     let desk = Desk::with(&example_site(), &limits);
     // Nobody listens at the first one.
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
-    let there = export(&format!("{free},{}", desk.address));
+    let nobody = Port::reserve();
+    let there = export(&format!("{},{}", nobody.address(), desk.address));
     let nginx = Nginx::start(&there.path());
     let body = json!({ "email": "ada@example.com" }).to_string();
     let post = |nginx: &Nginx, from: &str, path: &str, forged: &str, body: &[u8]| {
@@ -385,7 +386,7 @@ fn check_forms(header: &str, parameter: &str) {
         assert_eq!((answer.status, answer.json()), (413, sentence));
         assert_eq!(answer.header("cache-control"), Some("no-store"));
     }
-    let gone = export(&free.to_string());
+    let gone = export(&nobody.address().to_string());
     let nginx = Nginx::start(&gone.path());
     let answer = post(&nginx, "127.0.0.5", "/api/waitlist", "", body.as_bytes());
     assert_eq!((answer.status, answer.header("content-type")), (503, Some("application/json")));
@@ -495,7 +496,7 @@ fn connect_from(from: IpAddr, to: SocketAddr) -> TcpStream {
     socket.bind(&SocketAddr::new(from, 0).into()).expect("all of 127.0.0.0/8 is ours");
     socket.connect(&to.into()).expect("it accepts");
     let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("it can be set");
+    stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
     stream
 }
 
@@ -516,14 +517,14 @@ struct Nginx {
     address: SocketAddr,
     child: Child,
     folder: tempfile::TempDir,
+    _port: Port,
 }
 
 impl Nginx {
     fn start(export: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = free.local_addr().expect("an address");
-        drop(free);
+        let port = Port::reserve();
+        let address = port.address();
         let text = CONFIGURATION
             .replace("FOLDER", folder.path().to_str().expect("a name"))
             .replace("EXPORT", export.to_str().expect("a name"))
@@ -549,12 +550,9 @@ impl Nginx {
             .stdout(Stdio::null())
             .spawn()
             .expect("it is installed: scripts/test door does it");
-        let nginx = Self { address, child, folder };
-        let began = Instant::now();
-        while TcpStream::connect(address).is_err() {
-            assert!(began.elapsed() < Duration::from_secs(20), "nginx never listened: {}", nginx.trouble());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let nginx = Self { address, child, folder, _port: port };
+        until(|| TcpStream::connect(address).ok())
+            .unwrap_or_else(|| panic!("nginx does not listen: {}", nginx.trouble()));
         nginx
     }
 

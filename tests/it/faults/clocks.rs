@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Extent;
 use super::stand::{Stand, Told};
 use crate::support::http_peer::Reply;
-use crate::support::libfaketime;
+use crate::support::{PATIENCE, libfaketime};
 
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
@@ -49,7 +49,7 @@ fn undelivered(stand: &Stand, condition: &str) -> i64 {
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "it took too long until {what}");
         std::thread::sleep(Duration::from_millis(20));

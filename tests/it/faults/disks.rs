@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::Extent;
 use super::stand::{Stand, Told};
 use super::tracer::{Plan, Tracer};
-use crate::support::Connection;
+use crate::support::{Connection, PATIENCE};
 
 const CLIENTS: usize = 3;
 
@@ -170,7 +170,7 @@ fn load(stand: &Stand, case: &Case) -> Load {
 fn recover(stand: &Stand) -> Duration {
     let began = Instant::now();
     while stand.submit() != Told::Kept {
-        assert!(began.elapsed() < Duration::from_secs(5), "it does not recover");
+        assert!(began.elapsed() < PATIENCE, "it does not recover");
         std::thread::sleep(Duration::from_millis(50));
     }
     began.elapsed()

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::Extent;
 use super::stand::{Stand, Told};
 use super::tracer::{Plan, Tracer};
+use crate::support::PATIENCE;
 
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
@@ -81,7 +82,7 @@ fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "it took too long until {what}");
         std::thread::sleep(Duration::from_millis(20));

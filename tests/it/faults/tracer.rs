@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::Desk;
+use crate::support::{Desk, PATIENCE};
 
 /// What is done to the server. Where files are named, only calls that concern one of them count.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl Tracer {
             .stderr(Stdio::piped())
             .spawn()
             .expect("strace runs: these tests need the `strace` package");
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + PATIENCE;
         while !is_traced(pid) && !desk.has_ended() {
             if strace.try_wait().expect("it can be asked").is_some() || Instant::now() > deadline {
                 let _ = strace.kill();

@@ -1,119 +1,172 @@
-//! HTTP/2 as RFC 9113 has it: the tests of `httpwg`, against frontdesk and against a server of hyper's as it comes.
-//! docs/conformance.md explains each that is not passed.
+//! HTTP/2 as RFC 9113 has it: the cases of `httpwg`, each with the outcome that it must have. docs/conformance.md has the reasons.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use bytes::Bytes;
-use http::Response;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-
 use crate::support::Desk;
 
-/// How often each server is judged.
-const RUNS: usize = 5;
+/// How many cases version 0.2.5 of the tool has.
+const CASES: usize = 107;
 
-/// These take for granted that POST is answered with 200 at `/`, where only GET and HEAD are answered; 405 says as well that the
-/// request was understood.
-const WANT_200: [&str; 1] = ["sends headers frame with te trailers"];
+/// How often a case may be run until it has an outcome that is allowed.
+const ATTEMPTS: usize = 10;
 
+/// The same for a case of [`RACY`].
+const RACY_ATTEMPTS: usize = 40;
+
+/// What the tool says of a connection error with the code PROTOCOL_ERROR.
+const PROTOCOL_ERROR: &str = "but got ProtocolError";
+
+/// What the tool says where it expects a reset stream and gets a complete response.
+const RESPONSE: &str = "Timed out while waiting for stream error";
+
+/// Cases that the server does not pass, with what the tool then says: it expects another error code (the h2 crate reports each of
+/// these as PROTOCOL_ERROR), a reset in the place of a 400, or more of a server than this one does.
+const STEADY: [(&str, &str); 20] = [
+    ("closed sends headers frame", PROTOCOL_ERROR),
+    ("closed sends headers frame after rst stream", PROTOCOL_ERROR),
+    ("half closed remote sends headers frame", PROTOCOL_ERROR),
+    ("invalid header block fragment", PROTOCOL_ERROR),
+    ("sends ping frame with invalid length", PROTOCOL_ERROR),
+    ("sends priority frame with invalid length", PROTOCOL_ERROR),
+    ("sends rst stream frame with invalid length", PROTOCOL_ERROR),
+    ("sends settings frame with ack and payload", PROTOCOL_ERROR),
+    ("sends settings frame with invalid length", PROTOCOL_ERROR),
+    ("sends settings initial window size with exceeded max window size value", PROTOCOL_ERROR),
+    ("sends settings initial window size with invalid value", PROTOCOL_ERROR),
+    ("sends window update frame with invalid length", PROTOCOL_ERROR),
+    ("sends connect without authority", RESPONSE),
+    ("sends headers frame with leading space in field value", RESPONSE),
+    ("sends headers frame with mismatched host authority", RESPONSE),
+    ("sends headers frame with pseudo header in trailer", RESPONSE),
+    ("sends headers frame with trailing tab in field value", RESPONSE),
+    // The header block is incomplete: the server waits for its end, for as long as its deadline allows, and then closes.
+    ("client sends push promise frame", "Timed out while waiting for connection error"),
+    // The connection ends behind GOAWAY with nothing under way. If the PING that follows is there already, it is answered.
+    ("sends goaway frame with unknown error code", "peer hung up"),
+    // The case posts to `/`, which is answered with 405, and expects 200.
+    ("sends headers frame with te trailers", "left: 405"),
+];
+
+/// Cases that the server passes if it reads the second frame before it has answered the first. Otherwise the stream is closed, not
+/// half-closed, and the answer is a connection error.
+const RACY: [(&str, &str); 2] = [
+    ("half closed remote sends data frame", PROTOCOL_ERROR),
+    ("sends data frame on invalid stream state", PROTOCOL_ERROR),
+];
+
+/// Runs all cases at once, and those that did not end as they must again, alone and with a minute of patience.
+///
+/// The chance that this fails for a correct server is below 1e-6. A case that must pass fails by chance only if it is missed in
+/// [`ATTEMPTS`] = 10 runs: in 75 runs of the tool, 60 of them on two cores with three busy loops, none of the 85 was missed, so that
+/// a miss is rarer than 1 in 2,000 (at 95 % confidence), and 85 × (1/2,000)^10 < 1e-30. A racy case was missed in a quarter of the
+/// runs; even if it were in two thirds, 2 × (2/3)^40 < 2e-7. A steady difference may pass, and is missed by another message only if it
+/// is so in ten runs.
 #[test]
 #[ignore = "needs httpwg: scripts/test door"]
-fn http2_is_spoken_no_worse_than_by_hyper_as_it_comes() {
+fn http2_conformance_cases_end_as_listed() {
     let desk = Desk::start();
-    let stock = stock();
     let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md"))
         .expect("it is there");
-    let mut missed = BTreeMap::<String, [usize; 2]>::new();
-    for run in 1..=RUNS {
-        let verdicts = [judge(desk.address), judge(stock)];
-        let [ours, theirs] =
-            verdicts.each_ref().map(|tests| tests.values().filter(|is_passed| **is_passed).count());
-        eprintln!("run {run}: frontdesk passes {ours}, hyper as it comes {theirs}, of {}", verdicts[0].len());
-        assert!(
-            verdicts[0].len() > 100 && verdicts[0].keys().eq(verdicts[1].keys()),
-            "both are asked the same"
-        );
-        for (server, tests) in verdicts.iter().enumerate() {
-            for (test, is_passed) in tests {
-                missed.entry(test.clone()).or_default()[server] += usize::from(!is_passed);
-            }
+    for (case, _) in STEADY.iter().chain(&RACY) {
+        assert!(document.contains(&format!("| {case} |")), "docs/conformance.md does not explain {case:?}");
+    }
+    let outcomes = (0..ATTEMPTS)
+        .map(|_| run(desk.address, "", "2000"))
+        // The tool gives up if it finds no server within a second.
+        .find(|outcomes| outcomes.len() == CASES)
+        .expect("the tool runs all of its cases");
+    let named =
+        STEADY.iter().chain(&RACY).filter(|(case, _)| outcomes.keys().any(|name| short(name) == *case));
+    assert_eq!(named.count(), STEADY.len() + RACY.len(), "each listed case exists");
+    let passed = outcomes.values().filter(|outcome| **outcome == Outcome::Passed).count();
+    eprintln!("{passed} of {CASES} cases passed");
+    for (case, first) in outcomes {
+        let difference = STEADY.iter().find(|(name, _)| *name == short(&case)).map(|(_, said)| *said);
+        let attempts =
+            if RACY.iter().any(|(name, _)| *name == short(&case)) { RACY_ATTEMPTS } else { ATTEMPTS };
+        let mut outcome = first;
+        let mut tried = 1;
+        while !is_allowed(&outcome, difference) {
+            eprintln!("attempt {tried}: {case}: {outcome:?}");
+            assert!(tried < attempts, "{case}: {outcome:?} in each of {attempts} attempts");
+            tried += 1;
+            outcome =
+                run(desk.address, &case, "60000").remove(&case).unwrap_or(Outcome::Missed(String::new()));
+        }
+        if difference.is_some() && outcome == Outcome::Passed {
+            eprintln!("passed, though it is listed as a difference: {case}");
         }
     }
-    missed.retain(|_, times| *times != [0, 0]);
-    for (test, [ours, theirs]) in &missed {
-        eprintln!("missed {ours} and {theirs} times of {RUNS}: {test}");
-    }
-    // What depends on who is quicker is missed now and then, by either; a majority of the runs decides.
-    let mostly_passes = |times: usize| times * 2 < RUNS;
-    let worse: Vec<_> = missed
-        .iter()
-        .filter(|(test, [ours, theirs])| {
-            !WANT_200.contains(&short(test)) && mostly_passes(*theirs) && !mostly_passes(*ours)
-        })
-        .collect();
-    assert!(worse.is_empty(), "hyper as it comes passes {worse:#?}");
-    let unexplained: Vec<_> = missed
-        .iter()
-        .filter(|(test, [ours, _])| *ours > 0 && !document.contains(&format!("| {} |", short(test))))
-        .collect();
-    assert!(unexplained.is_empty(), "docs/conformance.md does not explain {unexplained:#?}");
     desk.expect_anything();
 }
 
-/// The name of a test without the document that it is from, which is always the same.
-fn short(test: &str) -> &str {
-    test.rsplit(" :: ").next().unwrap_or(test)
+fn is_allowed(outcome: &Outcome, difference: Option<&str>) -> bool {
+    match outcome {
+        Outcome::Passed => true,
+        Outcome::Missed(said) => difference.is_some_and(|difference| said.contains(difference)),
+    }
 }
 
-/// The name of each test, and whether the server passes it.
-fn judge(address: SocketAddr) -> BTreeMap<String, bool> {
+/// What became of a case.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    /// With what the tool says of it.
+    Missed(String),
+}
+
+/// The name of a case without the document and the section that it is from.
+fn short(case: &str) -> &str {
+    case.rsplit(" :: ").next().unwrap_or(case)
+}
+
+/// Runs the cases whose name contains `filter`, all at once. `timeout` is how long one waits for a frame, in milliseconds.
+fn run(address: SocketAddr, filter: &str, timeout: &str) -> BTreeMap<String, Outcome> {
     let tools = std::env::var("TEST_TOOLS").expect("scripts/test says where its tools are");
     let output = Command::new(Path::new(&tools).join("cargo/bin/httpwg"))
-        // One after the other: what is late counts as missing.
-        .env("SEQUENTIAL", "1")
         .env("RUST_LOG", "error")
-        .args(["--address", &address.to_string(), "--frame-timeout", "1000", "--verbose"])
+        .env("NO_COLOR", "1")
+        .args(["--address", &address.to_string(), "--frame-timeout", timeout, "--connect-timeout", "60000"])
+        .args(["--verbose", "--filter", filter])
         .stdin(Stdio::null())
         .output()
         .expect("it is installed: scripts/test door does it");
-    let said = String::from_utf8_lossy(&output.stderr);
-    // One that brings the tool itself to a halt is begun and never judged.
-    let all =
-        |words: &str| said.lines().filter_map(|line| Some(line.split_once(words)?.1.to_owned())).collect();
-    let (begun, passed): (Vec<String>, Vec<String>) = (all("Running test: "), all("Test passed: "));
-    begun.into_iter().map(|test| (test.clone(), passed.contains(&test))).collect()
+    let said = without_colours(&String::from_utf8_lossy(&output.stderr));
+    let mut outcomes = BTreeMap::new();
+    for line in said.lines() {
+        if let Some((_, case)) = line.split_once("Running test: ") {
+            // A case that panics is not judged, and what it said cannot be told from what others said.
+            outcomes.entry(case.to_owned()).or_insert_with(|| Outcome::Missed(panics(&said)));
+        }
+        if let Some((_, case)) = line.split_once("Test passed: ") {
+            outcomes.insert(case.to_owned(), Outcome::Passed);
+        }
+    }
+    for (_, rest) in said.match_indices("Test failed: ").map(|(at, words)| said.split_at(at + words.len())) {
+        let mut lines = rest.lines();
+        let case = lines.next().unwrap_or_default().to_owned();
+        let why = lines.find(|line| line.trim_start().starts_with("0: ")).unwrap_or_default();
+        outcomes.insert(case, Outcome::Missed(why.trim().to_owned()));
+    }
+    outcomes
 }
 
-/// A server of hyper's with nothing set, which reads each body and answers 200; it ends with this process.
-fn stock() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("an address");
-    listener.set_nonblocking(true).expect("it can be set");
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).expect("it listens");
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(async move {
-                    // Broken connections are what it is tested with.
-                    let _ = http2::Builder::new(TokioExecutor::new())
-                        .serve_connection(TokioIo::new(stream), service_fn(answer))
-                        .await;
-                });
-            }
-        });
-    });
-    address
+/// The messages of all panics.
+fn panics(said: &str) -> String {
+    let lines: Vec<&str> = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| ["Message: ", "left: "].iter().any(|beginning| line.starts_with(beginning)))
+        .collect();
+    lines.join("; ")
 }
 
-async fn answer(request: http::Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
-    request.into_body().collect().await?;
-    Ok(Response::new(Full::new(Bytes::from_static(b"hello"))))
+/// The text without the escape sequences that colour it.
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
 }

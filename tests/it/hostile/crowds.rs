@@ -5,26 +5,25 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use crate::support::office::until;
 use crate::support::tls::Authority;
-use crate::support::{Connection, Desk, example_site};
+use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, example_site};
 
 /// How many there are of each kind.
 const CROWD: usize = 2_000;
 
-/// How much longer than without the crowd the slowest hundredth of other clients' requests may take.
+/// How much longer the slowest hundredth of other clients' requests may take than those to a server without the crowd, or as long
+/// again where that is more: then the machine itself is slow.
 const TOLERATED: Duration = Duration::from_millis(50);
 
 /// How often a crowd may come again because the machine was busy with something else.
-const TRIES: usize = 3;
-
-/// For this long it is measured how quickly others are answered without the crowd.
-const QUIET: Duration = Duration::from_secs(3);
+const TRIES: usize = 5;
 
 /// All come from this machine, so that one source must be allowed as many.
 const ONE_SOURCE: (&str, &str) = ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "10000");
@@ -39,7 +38,7 @@ fn a_crowd_that_says_nothing_or_too_little_is_shed() {
     for (name, beginning) in
         [("silent", &b""[..]), ("one byte", b"G"), ("half a preface", b"PRI * HTTP/2.0\r\n\r\nSM")]
     {
-        check(&desk, name, Duration::from_secs(10), || Crowd::of(CROWD, desk.address, beginning));
+        check(&desk, name, || Crowd::of(CROWD, desk.address, beginning));
     }
 }
 
@@ -65,21 +64,21 @@ fn a_crowd_that_does_not_shake_hands_is_shed() {
     );
     let address = desk.tls.expect("it listens for TLS");
     for (name, beginning) in [("silent, TLS", &b""[..]), ("half a ClientHello, TLS", HALF_A_HELLO)] {
-        check(&desk, name, Duration::from_secs(10), || Crowd::of(CROWD, address, beginning));
+        check(&desk, name, || Crowd::of(CROWD, address, beginning));
     }
 }
 
 #[test]
 #[ignore = "needs slowhttptest: scripts/test door"]
 fn a_crowd_with_slow_headers_is_shed() {
-    slow("slow headers", Duration::from_secs(10), &["-H"], "/");
+    slow("slow headers", &["-H"], "/");
 }
 
 #[test]
 #[ignore = "needs slowhttptest: scripts/test door"]
 fn a_crowd_with_slow_bodies_is_shed() {
     let mode = ["-B", "-s", "8192", "-f", "application/json"];
-    slow("slow bodies", Duration::from_secs(15), &mode, "/api/waitlist");
+    slow("slow bodies", &mode, "/api/waitlist");
 }
 
 /// Readers have longer than writers: what the kernel has taken of an answer is on its way, and who reads at the slowest speed that is
@@ -87,16 +86,16 @@ fn a_crowd_with_slow_bodies_is_shed() {
 #[test]
 #[ignore = "needs slowhttptest: scripts/test door"]
 fn a_crowd_that_reads_slowly_is_shed() {
-    slow("slow reading", Duration::from_secs(15), &["-X", "-w", "1", "-y", "64", "-z", "5", "-n", "5"], "/");
+    slow("slow reading", &["-X", "-w", "1", "-y", "64", "-z", "5", "-n", "5"], "/");
 }
 
-fn slow(name: &str, bound: Duration, mode: &[&str], path: &str) {
+fn slow(name: &str, mode: &[&str], path: &str) {
     let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__ENABLED", "false"), ONE_SOURCE]);
     let (count, url) = (CROWD.to_string(), format!("http://{}{path}", desk.address));
-    check(&desk, name, bound, || {
+    check(&desk, name, || {
         let child = Command::new("slowhttptest")
             .args(mode)
-            .args(["-c", &count, "-r", &count, "-i", "1", "-l", "90", "-p", "3", "-v", "0", "-u", &url])
+            .args(["-c", &count, "-r", &count, "-i", "1", "-l", "600", "-p", "3", "-v", "0", "-u", &url])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -108,13 +107,10 @@ fn slow(name: &str, bound: Duration, mode: &[&str], path: &str) {
 
 #[test]
 fn one_source_cannot_take_more_than_its_share() {
-    let desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1m")]);
+    let desk = Desk::with(&example_site(), &NO_DEADLINES);
     let crowd = Crowd::of(400, desk.address, b"");
-    let began = Instant::now();
-    while metric(&desk, r#"frontdesk_connections_shed_total{reason="source"}"#) < 400 - 256 {
-        assert!(began.elapsed() < Duration::from_secs(30), "whoever is too many is closed at once");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let refused = || metric(&desk, r#"frontdesk_connections_shed_total{reason="source"}"#);
+    until(|| (refused() == 400 - 256).then_some(())).expect("whoever is too many is closed at once");
     assert_eq!(metric(&desk, "frontdesk_connections_open"), 256);
     // Somebody else is not concerned.
     let other = connect_from([127, 0, 0, 2], desk.address);
@@ -123,30 +119,30 @@ fn one_source_cannot_take_more_than_its_share() {
     drop(crowd);
 }
 
-/// Lets a crowd come, and looks at how long it can stay and how long others wait meanwhile.
-fn check<C>(desk: &Desk, name: &str, bound: Duration, come: impl Fn() -> C) {
+/// Lets a crowd come, waits until the deadlines have shed it, and compares how long others wait meanwhile with how long they wait for a
+/// server that has no crowd, at the same time on the same machine. Left alone, the crowd would stay for ten minutes.
+fn check<C>(desk: &Desk, name: &str, come: impl Fn() -> C) {
     more_descriptors();
+    let quiet = Desk::start();
     let mut excess = Duration::MAX;
     for _ in 0..TRIES {
-        let others = Others::begin(desk.address);
-        std::thread::sleep(QUIET);
-        let without = others.end();
-
-        let others = Others::begin(desk.address);
+        let before = metric(desk, "frontdesk_connections_total");
+        let others = [quiet.address, desk.address].map(Others::begin);
         let began = Instant::now();
         let crowd = come();
         let mut most = 0;
         let shed_after = loop {
             let open = metric(desk, "frontdesk_connections_open");
             most = most.max(open);
+            let came = metric(desk, "frontdesk_connections_total") - before;
             // A few are those of the others.
-            if most >= CROWD * 9 / 10 && open < 10 {
+            if came >= others[1].count() + CROWD * 9 / 10 && open < 10 {
                 break began.elapsed();
             }
-            assert!(began.elapsed() < bound, "{name}: of {most}, {open} are there after {bound:?}");
+            assert!(began.elapsed() < PATIENCE, "{name}: {came} came, and {open} are there");
             std::thread::sleep(Duration::from_millis(50));
         };
-        let with = others.end();
+        let [without, with] = others.map(Others::end);
         drop(crowd);
         eprintln!(
             "{name}: {most} at once, all shed within {:.1} s; p99 of others {:.1} ms without, {:.1} ms with it ({} and {} requests)",
@@ -157,7 +153,7 @@ fn check<C>(desk: &Desk, name: &str, bound: Duration, come: impl Fn() -> C) {
             with.len()
         );
         excess = excess.min(p99(&with).saturating_sub(p99(&without)));
-        if excess <= TOLERATED {
+        if excess <= TOLERATED.max(p99(&without)) {
             return;
         }
     }
@@ -173,6 +169,8 @@ fn p99(times: &[Duration]) -> Duration {
 /// A client that asks for the home page again and again, each time on a new connection.
 struct Others {
     stop: Arc<AtomicBool>,
+    /// How many connections it has begun.
+    begun: Arc<AtomicUsize>,
     thread: JoinHandle<Vec<Duration>>,
 }
 
@@ -180,9 +178,12 @@ impl Others {
     fn begin(address: SocketAddr) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);
+        let begun = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&begun);
         let thread = std::thread::spawn(move || {
             let mut times = Vec::new();
             while !is_over.load(Ordering::Relaxed) {
+                count.fetch_add(1, Ordering::Relaxed);
                 let began = Instant::now();
                 let answer = Connection::open(address).request("GET", "/", &[], b"").expect("an answer");
                 times.push(began.elapsed());
@@ -191,7 +192,11 @@ impl Others {
             }
             times
         });
-        Self { stop, thread }
+        Self { stop, begun, thread }
+    }
+
+    fn count(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
     }
 
     /// How long each request took.

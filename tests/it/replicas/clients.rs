@@ -15,7 +15,7 @@ use crate::support::Connection;
 /// How long an answer to a submission is waited for.
 const PATIENCE: Duration = Duration::from_secs(40);
 /// How long a page may take.
-const PAGE: Duration = Duration::from_secs(5);
+const PAGE: Duration = Duration::from_secs(40);
 /// How many visitors of each replica send at a time.
 const SENDERS: usize = 2;
 /// How long each waits before the next submission, or the next page.
@@ -82,7 +82,7 @@ impl Ledger {
 }
 
 fn connect(address: SocketAddr, patience: Duration) -> io::Result<Connection> {
-    let stream = TcpStream::connect_timeout(&address, patience.min(Duration::from_secs(5)))?;
+    let stream = TcpStream::connect_timeout(&address, patience.min(Duration::from_secs(20)))?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
     stream.set_nodelay(true)?;

@@ -10,7 +10,7 @@ use super::net::{Host, Net};
 const PASSWORD: &str = "sesame";
 const PORT: u16 = 6379;
 /// How long it may take to answer after its start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A running server. It ends with it.
 pub struct Counter {

@@ -12,7 +12,7 @@ use super::clients;
 use super::net::{Host, Net};
 
 /// How long a start may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A replica. It ends with it.
 pub struct Replica {
@@ -90,7 +90,7 @@ impl Replica {
 
     /// Whether it says that submissions are kept, as far as it answers.
     pub fn is_ready(&self) -> bool {
-        clients::get(self.ops(), "/readyz", Duration::from_secs(5)).ok() == Some(200)
+        clients::get(self.ops(), "/readyz", Duration::from_secs(30)).ok() == Some(200)
     }
 
     /// What it has said over all its lives.

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::net::{Host, Net};
 
 /// How long a server may take to do what it was told.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A commit returns once the other server has it on its disk and shows it; silence is noticed within seconds.
 const SETTINGS: &str = "

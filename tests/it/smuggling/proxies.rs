@@ -1,7 +1,7 @@
 //! The same attacks through real proxies, which keep their connections to frontdesk and put the requests of all clients on them.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::attacks::{self, Attack, LOOT};
-use crate::support::{Connection, Desk, example_site};
+use crate::support::office::until;
+use crate::support::port::Port;
+use crate::support::{Connection, Desk, PATIENCE, example_site};
 
 /// How often all attacks are sent.
 const ROUNDS: usize = 4;
@@ -18,7 +20,8 @@ const ROUNDS: usize = 4;
 /// What others ask for meanwhile.
 const PAGES: [&str; 4] = ["/", "/llms.txt", "/openapi.json", "/sitemap.xml"];
 
-/// One worker and few connections to frontdesk, so that everybody's requests go over the same ones.
+// Attackers and others come to addresses of their own, so that only attackers have little time, on a busy machine too. Behind them
+// are one worker and few connections to frontdesk, so that everybody's requests go over the same ones.
 const NGINX: &str = r#"
 daemon off;
 worker_processes 1;
@@ -32,18 +35,23 @@ http {
     fastcgi_temp_path FOLDER/fastcgi;
     uwsgi_temp_path FOLDER/uwsgi;
     scgi_temp_path FOLDER/scgi;
-    client_header_timeout 1s;
-    client_body_timeout 1s;
     upstream frontdesk { server DESK; keepalive 2; }
+    proxy_http_version 1.1;
+    proxy_request_buffering off;
+    proxy_set_header Connection "";
+    proxy_set_header X-Request-Id told-$request_id;
+    proxy_connect_timeout 10m;
+    proxy_read_timeout 10m;
     server {
-        listen HERE;
-        location / {
-            proxy_pass http://frontdesk;
-            proxy_http_version 1.1;
-            proxy_request_buffering off;
-            proxy_set_header Connection "";
-            proxy_set_header X-Request-Id told-$request_id;
-        }
+        listen ATTACKERS;
+        client_header_timeout 1s;
+        client_body_timeout 1s;
+        location / { proxy_pass http://frontdesk; }
+    }
+    server {
+        listen OTHERS;
+        client_header_timeout 10m;
+        location / { proxy_pass http://frontdesk; }
     }
 }
 "#;
@@ -53,13 +61,18 @@ global
     maxconn 512
 defaults
     mode http
-    timeout connect 5s
-    timeout client 2s
-    timeout server 5s
-    timeout http-request 1s
+    timeout connect 10m
+    timeout server 10m
     option http-keep-alive
-frontend here
-    bind HERE
+frontend attackers
+    bind ATTACKERS
+    timeout client 2s
+    timeout http-request 1s
+    http-request set-header X-Request-Id told-%[uuid]
+    default_backend frontdesk
+frontend others
+    bind OTHERS
+    timeout client 10m
     http-request set-header X-Request-Id told-%[uuid]
     default_backend frontdesk
 backend frontdesk
@@ -107,16 +120,18 @@ fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
         scope.spawn(|| {
             let stop = StopsWhenDropped(&stop);
             while !stop.0.load(Ordering::Relaxed) {
-                ask_for_pages(proxy.address, &expected, &others);
+                ask_for_pages(proxy.others.address(), &expected, &others);
+                // The log has room for so many lines that wait for this process to read them.
+                std::thread::sleep(Duration::from_millis(2));
             }
         });
         // Should this thread panic, the other must end too.
         let _stop = StopsWhenDropped(&stop);
         for _ in 0..ROUNDS {
             for attack in &attacks {
-                let said = send(proxy.address, attack);
+                let said = send(proxy.attackers.address(), attack);
                 robots += usize::from(contains(&said, LOOT));
-                ask_for_pages(proxy.address, &expected, &others);
+                ask_for_pages(proxy.others.address(), &expected, &others);
                 sent += 1;
             }
         }
@@ -163,7 +178,7 @@ fn ask_for_pages(proxy: SocketAddr, expected: &[Vec<u8>], count: &AtomicUsize) {
 /// Sends the attack and then an ordinary request, its last, and returns all that comes.
 fn send(proxy: SocketAddr, attack: &Attack) -> Vec<u8> {
     let mut stream = TcpStream::connect(proxy).expect("the proxy accepts");
-    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("it can be set");
+    stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
     let mut bytes = attack.bytes.clone();
     bytes.extend_from_slice(b"GET /llms.txt HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n");
     // It may close before it has read everything, and then what it has said may be lost.
@@ -186,7 +201,7 @@ fn answered(desk: &Desk, count: usize) -> Vec<Value> {
         if events.len() >= count {
             return events;
         }
-        assert!(began.elapsed() < Duration::from_secs(30), "{} of {count} are in the log", events.len());
+        assert!(began.elapsed() < PATIENCE, "{} of {count} are in the log", events.len());
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -205,7 +220,8 @@ impl Drop for StopsWhenDropped<'_> {
 
 /// A proxy of the test's own; it ends with it.
 struct Proxy {
-    address: SocketAddr,
+    attackers: Port,
+    others: Port,
     child: Child,
     _folder: tempfile::TempDir,
 }
@@ -213,13 +229,12 @@ struct Proxy {
 impl Proxy {
     fn start(desk: SocketAddr, configuration: &str, command: impl Fn(&Path) -> Command) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = free.local_addr().expect("an address");
-        drop(free);
+        let (attackers, others) = (Port::reserve(), Port::reserve());
         let text = configuration
             .replace("FOLDER", folder.path().to_str().expect("a name"))
             .replace("DESK", &desk.to_string())
-            .replace("HERE", &address.to_string());
+            .replace("ATTACKERS", &attackers.address().to_string())
+            .replace("OTHERS", &others.address().to_string());
         let file = folder.path().join("configuration");
         std::fs::write(&file, text).expect("it can be written");
         let child = command(&file)
@@ -227,11 +242,9 @@ impl Proxy {
             .stdout(Stdio::null())
             .spawn()
             .expect("it is installed: scripts/test door does it");
-        let proxy = Self { address, child, _folder: folder };
-        let began = Instant::now();
-        while TcpStream::connect(address).is_err() {
-            assert!(began.elapsed() < Duration::from_secs(20), "the proxy never listened");
-            std::thread::sleep(Duration::from_millis(20));
+        let proxy = Self { attackers, others, child, _folder: folder };
+        for port in [&proxy.attackers, &proxy.others] {
+            until(|| TcpStream::connect(port.address()).ok()).expect("the proxy listens");
         }
         proxy
     }

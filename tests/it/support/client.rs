@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+
+use super::PATIENCE;
 
 /// What came back.
 #[derive(Debug, Clone)]
@@ -45,7 +46,7 @@ impl Connection {
     /// The same, to a server that may be gone.
     pub fn try_open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream) })
     }

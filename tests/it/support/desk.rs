@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::PATIENCE;
 use super::client::{Answer, Connection};
 
 /// The example site of the repository.
@@ -194,6 +195,15 @@ impl Desk {
     pub fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
+        self.hear_out();
+    }
+
+    /// Waits until all that a server which has ended wrote to standard error is in the log.
+    fn hear_out(&self) {
+        let mut said = self.said.borrow_mut();
+        let stderr =
+            self.stderr.iter().flat_map(|stderr| std::iter::from_fn(|| stderr.recv_timeout(PATIENCE).ok()));
+        said.extend(stderr);
     }
 
     /// Starts it again on the same data, on other ports.
@@ -241,7 +251,9 @@ impl Desk {
         let began = Instant::now();
         self.signal(Signal::TERM);
         let status = self.child.wait().expect("it ends");
-        (status.code(), began.elapsed())
+        let took = began.elapsed();
+        self.hear_out();
+        (status.code(), took)
     }
 }
 
@@ -300,7 +312,7 @@ fn spawn(
     let told = lines(child.stdout.take().expect("it is piped"));
     let (mut public, mut private, mut tls) = (None, None, None);
     while public.is_none() || private.is_none() {
-        let Ok(line) = told.recv_timeout(Duration::from_secs(30)) else {
+        let Ok(line) = told.recv_timeout(PATIENCE) else {
             let _ = child.kill();
             let _ = child.wait();
             return Err(said.iter().collect());

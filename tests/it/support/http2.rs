@@ -5,13 +5,13 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
+use super::PATIENCE;
 use super::client::Answer;
 
 /// A client that behaves.
@@ -120,6 +120,7 @@ pub const HEADERS: u8 = 1;
 pub const PRIORITY: u8 = 2;
 pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
+pub const PUSH_PROMISE: u8 = 5;
 pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
@@ -191,16 +192,20 @@ impl Frames {
     /// Sends the preface and the first SETTINGS.
     pub fn open(address: SocketAddr, settings: &[u8]) -> Self {
         let stream = TcpStream::connect(address).expect("the server accepts");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("it can be set");
-        stream.set_write_timeout(Some(Duration::from_secs(30))).expect("it can be set");
+        stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
+        stream.set_write_timeout(Some(PATIENCE)).expect("it can be set");
         stream.set_nodelay(true).expect("it can be set");
         let mut frames = Self { stream };
         frames.send(&[PREFACE, &frame(SETTINGS, 0, 0, settings)].concat()).expect("sent");
         frames
     }
 
+    /// Sends these bytes; an error if the server has closed the connection.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes)
+        let sent = self.stream.write_all(bytes);
+        let is_stuck = sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        assert!(!is_stuck, "the server reads nothing, and does not close the connection");
+        sent
     }
 
     /// The next frame; none if the server has closed the connection.
@@ -211,6 +216,13 @@ impl Frames {
         let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
         self.stream.read_exact(&mut payload).ok()?;
         Some(Received { kind, flags, stream: u32::from_be_bytes(stream), payload })
+    }
+
+    /// Reads until there are no more frames. Whether the server has closed the connection then, and not just said nothing for long.
+    pub fn is_closed(&mut self) -> bool {
+        while self.next().is_some() {}
+        let rest = self.stream.read(&mut [0]);
+        rest.map_or_else(|error| error.kind() != io::ErrorKind::WouldBlock, |length| length == 0)
     }
 
     /// The next frame of this kind; whatever else comes before is passed over.

@@ -8,10 +8,7 @@ use frontdesk::inbox::store::{Editor, Reader};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Answer, Desk, frontdesk, store_of};
-
-/// What happens at once has happened by then, on a busy machine too.
-pub const SOON: Duration = Duration::from_mins(1);
+use super::{Answer, Desk, PATIENCE, frontdesk, store_of};
 
 /// Nothing of this visitor's may ever stand in a log.
 pub const NAME: &str = "Grace Hopper";
@@ -169,12 +166,12 @@ impl Office {
     }
 }
 
-/// Looks until there is something, or for [`SOON`].
+/// Looks until there is something, or for [`PATIENCE`].
 pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let began = Instant::now();
     loop {
         match look() {
-            None if began.elapsed() < SOON => std::thread::sleep(Duration::from_millis(20)),
+            None if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
             found => return found,
         }
     }

@@ -4,12 +4,15 @@
 //! `sudo` without a password. Nothing but the standard library, so that unit tests can include the file.
 
 use std::fs::{self, File};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use super::PATIENCE;
+use super::port::Port;
 
 const SERVER: &str = "/usr/sbin/smtpd";
 
@@ -24,6 +27,7 @@ wait";
 #[derive(Debug)]
 pub struct OpenSmtpd {
     pub address: SocketAddr,
+    _port: Port,
     folder: PathBuf,
     child: Child,
 }
@@ -40,15 +44,15 @@ impl OpenSmtpd {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the folder is ours");
         }
 
-        let port =
-            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let port = Port::reserve();
+        let address = port.address();
         let configuration = folder.join("smtpd.conf");
         let text = format!(
-            "listen on 127.0.0.1 port {port} hostname desk.example\n\
+            "listen on 127.0.0.1 port {} hostname desk.example\n\
              table users {{ \"@\" = \"{user}\" }}\n\
              action \"local\" maildir \"{}\" virtual <users>\n\
              match from any for any action \"local\"\n",
+            port.number(),
             folder.join("box/maildir").display(),
         );
         fs::write(&configuration, text).expect("it can be written");
@@ -66,7 +70,7 @@ impl OpenSmtpd {
             .stderr(log)
             .spawn()
             .expect("there is `unshare`, of the package `util-linux`, and `sudo` unless we are root");
-        let mut server = OpenSmtpd { address, folder: folder.to_owned(), child };
+        let mut server = OpenSmtpd { address, folder: folder.to_owned(), child, _port: port };
         server.wait_until("accepts connections", |_| TcpStream::connect(address).is_ok());
         server
     }
@@ -86,7 +90,7 @@ impl OpenSmtpd {
         let started = Instant::now();
         while !is_so(self) {
             let has_ended = self.child.try_wait().expect("it is our child").is_some();
-            if has_ended || started.elapsed() > Duration::from_mins(1) {
+            if has_ended || started.elapsed() > PATIENCE {
                 let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
                 panic!("OpenSMTPD never {what} (it needs root, or `sudo` without a password):\n{log}");
             }

@@ -1,18 +1,20 @@
-//! Pebble, an ACME server for tests, on free ports of this machine, with a name server for which every name is this machine.
+//! Pebble, an ACME server for tests, with a name server for which every name is this machine.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use super::PATIENCE;
+use super::port::Port;
 use super::tls::Authority;
 
 /// A running server, with its name server.
 pub struct Pebble {
     authority: Authority,
-    port: u16,
-    management: u16,
+    port: Port,
+    management: Port,
     children: Vec<Child>,
     said: mpsc::Receiver<String>,
     _folder: tempfile::TempDir,
@@ -25,13 +27,13 @@ impl Pebble {
         let folder = tempfile::tempdir().expect("a folder");
         let authority = Authority::new();
         let (certificate, key) = authority.issue();
-        let (port, management) = (free_port(), free_port());
+        let (port, management) = (Port::reserve(), Port::reserve());
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("cert.pem"), certificate).expect("it can be written");
         std::fs::write(path("key.pem"), key).expect("it can be written");
         let config = serde_json::json!({ "pebble": {
-            "listenAddress": format!("127.0.0.1:{port}"),
-            "managementListenAddress": format!("127.0.0.1:{management}"),
+            "listenAddress": port.address().to_string(),
+            "managementListenAddress": management.address().to_string(),
             "certificate": path("cert.pem"),
             "privateKey": path("key.pem"),
             "httpPort": 9,
@@ -41,16 +43,7 @@ impl Pebble {
         }});
         std::fs::write(path("config.json"), config.to_string()).expect("it can be written");
 
-        let names = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
-        let name_server = Command::new("pebble-challtestsrv")
-            .args(["-defaultIPv4", "127.0.0.1", "-defaultIPv6", "", "-http01", "", "-https01", ""])
-            .args(["-tlsalpn01", "", "-dns01", &names.to_string()])
-            .args(["-management", &format!("127.0.0.1:{}", free_port())])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("pebble-challtestsrv runs (Debian's package `pebble`)");
+        let (name_server, names) = name_server();
         let mut server = Command::new("pebble")
             .arg("-config")
             .arg(path("config.json"))
@@ -71,22 +64,22 @@ impl Pebble {
         let pebble = Self { authority, port, management, children, said, _folder: folder };
         let began = Instant::now();
         while pebble.client_connects().is_none() {
-            assert!(began.elapsed() < Duration::from_secs(30), "pebble does not listen: {:?}", pebble.log());
+            assert!(began.elapsed() < PATIENCE, "pebble does not listen: {:?}", pebble.log());
             std::thread::sleep(Duration::from_millis(50));
         }
         pebble
     }
 
     fn client_connects(&self) -> Option<()> {
-        for port in [self.port, self.management] {
-            self.authority.client().connect(([127, 0, 0, 1], port).into()).ok()?;
+        for port in [&self.port, &self.management] {
+            self.authority.client().connect(port.address()).ok()?;
         }
         Some(())
     }
 
     /// The address of its directory.
     pub fn directory(&self) -> String {
-        format!("https://localhost:{}/dir", self.port)
+        format!("https://localhost:{}/dir", self.port.number())
     }
 
     /// Who vouches for the server itself.
@@ -96,8 +89,7 @@ impl Pebble {
 
     /// Who vouches for the certificates that it issues, in PEM.
     pub fn root(&self) -> Vec<u8> {
-        let mut connection =
-            self.authority.client().connect(([127, 0, 0, 1], self.management).into()).expect("it listens");
+        let mut connection = self.authority.client().connect(self.management.address()).expect("it listens");
         connection.request("GET", "/roots/0", &[], b"").expect("it answers").body
     }
 
@@ -116,7 +108,40 @@ impl Drop for Pebble {
     }
 }
 
-/// A port that nobody listens on at the moment.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port()
+/// Starts a name server for which every name is this machine; it and its address. A UDP port cannot be reserved for another program, so
+/// that it is started again, elsewhere, where its port was taken meanwhile.
+fn name_server() -> (Child, SocketAddr) {
+    let began = Instant::now();
+    loop {
+        let management = Port::reserve();
+        let names = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+        let mut child = Command::new("pebble-challtestsrv")
+            .args(["-defaultIPv4", "127.0.0.1", "-defaultIPv6", "", "-http01", "", "-https01", ""])
+            .args(["-tlsalpn01", "", "-dns01", &names.to_string()])
+            .args(["-management", &management.address().to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("pebble-challtestsrv runs (Debian's package `pebble`)");
+        while child.try_wait().expect("it can be asked").is_none() {
+            if answers(names) {
+                return (child, names);
+            }
+            assert!(began.elapsed() < PATIENCE, "the name server does not answer");
+        }
+    }
+}
+
+/// Whether a name server answers there.
+fn answers(address: SocketAddr) -> bool {
+    // One question: the address (A, IN) of `example.com`.
+    let mut question = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    question.extend(b"\x07example\x03com\0\0\x01\0\x01");
+    let asked = UdpSocket::bind("127.0.0.1:0").and_then(|socket| {
+        socket.set_read_timeout(Some(Duration::from_millis(100)))?;
+        socket.send_to(&question, address)?;
+        socket.recv(&mut [0; 512])
+    });
+    asked.is_ok()
 }

@@ -3,11 +3,12 @@
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::pebble::free_port;
+use super::PATIENCE;
+use super::port::Port;
 use super::tls::Authority;
 
 /// What a server that wants one wants to hear.
@@ -16,9 +17,9 @@ pub const PASSWORD: &str = "open sesame";
 /// A running server.
 pub struct Redis {
     child: Child,
-    port: u16,
+    port: Port,
     /// Where it speaks TLS, if it does.
-    tls_port: Option<u16>,
+    tls_port: Option<Port>,
     arguments: Vec<String>,
     folder: tempfile::TempDir,
 }
@@ -43,10 +44,10 @@ impl Redis {
         let (certificate, key) = authority.issue();
         std::fs::write(path("tls.pem"), certificate).expect("it can be written");
         std::fs::write(path("tls.key"), key).expect("it can be written");
-        let port = free_port();
+        let port = Port::reserve();
         let arguments = [
             ("--requirepass", PASSWORD.to_owned()),
-            ("--tls-port", port.to_string()),
+            ("--tls-port", port.number().to_string()),
             ("--tls-cert-file", path("tls.pem")),
             ("--tls-key-file", path("tls.key")),
             ("--tls-ca-cert-file", authority.file().to_str().expect("a name").to_owned()),
@@ -56,9 +57,9 @@ impl Redis {
         Self::launch(folder, arguments, Some(port))
     }
 
-    fn launch(folder: tempfile::TempDir, arguments: Vec<String>, tls_port: Option<u16>) -> Self {
-        let port = free_port();
-        let child = spawn(folder.path(), port, &arguments);
+    fn launch(folder: tempfile::TempDir, arguments: Vec<String>, tls_port: Option<Port>) -> Self {
+        let port = Port::reserve();
+        let child = spawn(folder.path(), port.number(), &arguments);
         Self { child, port, tls_port, arguments, folder }
     }
 
@@ -68,16 +69,16 @@ impl Redis {
     }
 
     pub fn url_for(&self, user: &str, password: &str) -> String {
-        format!("redis://{user}:{}@127.0.0.1:{}", password.replace(' ', "%20"), self.port)
+        format!("redis://{user}:{}@{}", password.replace(' ', "%20"), self.port.address())
     }
 
     pub fn tls_url(&self) -> String {
-        let port = self.tls_port.expect("it speaks TLS");
-        format!("rediss://:{}@127.0.0.1:{port}", PASSWORD.replace(' ', "%20"))
+        let port = self.tls_port.as_ref().expect("it speaks TLS");
+        format!("rediss://:{}@{}", PASSWORD.replace(' ', "%20"), port.address())
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// What it answers to one command.
@@ -112,7 +113,7 @@ impl Redis {
     /// Starts it again at the same port, empty.
     pub fn restart(&mut self) {
         self.kill();
-        self.child = spawn(self.folder.path(), self.port, &self.arguments);
+        self.child = spawn(self.folder.path(), self.port.number(), &self.arguments);
     }
 }
 
@@ -137,11 +138,8 @@ fn spawn(folder: &Path, port: u16, arguments: &[String]) -> Child {
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         let ended = child.try_wait().expect("it can be asked");
-        assert!(
-            ended.is_none() && begun.elapsed() < Duration::from_secs(30),
-            "it does not listen: {ended:?}"
-        );
-        std::thread::sleep(Duration::from_millis(5));
+        assert!(ended.is_none() && begun.elapsed() < PATIENCE, "it does not listen: {ended:?}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
     child
 }

@@ -4,7 +4,6 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -14,7 +13,7 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
 };
 
-use super::Connection;
+use super::{Connection, PATIENCE};
 
 /// A connection over TLS.
 pub type Secure = Connection<StreamOwned<ClientConnection, TcpStream>>;
@@ -114,7 +113,7 @@ impl Client {
         let name = ServerName::try_from(self.name).expect("a name");
         let mut session =
             ClientConnection::new(Arc::new(self.config.clone()), name).expect("the configuration is right");
-        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         while session.is_handshaking() {
             session.complete_io(&mut stream)?;

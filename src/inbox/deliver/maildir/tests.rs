@@ -11,6 +11,7 @@ const NAME: &str = "1795183385.01940000-0000-7000-8000-000000000001-submission.e
 async fn a_notice_becomes_a_file_for_its_owner_only() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mail/desk");
+    create_parents(&path).expect("they can be created");
     assert_eq!(send(&path, &notice()).await, Outcome::Delivered(format!("{NAME} is in new/")));
 
     let file = path.join("new").join(NAME);
@@ -23,6 +24,13 @@ async fn a_notice_becomes_a_file_for_its_owner_only() {
         assert_eq!(mode(&path.join(made)), 0o700, "{made}");
     }
     assert_eq!(files(&path.join("tmp")), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_missing_folder_above_the_maildir_is_not_recreated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    check_failure(&send(&folder.path().join("mail/desk"), &notice()).await, "cannot make the folder");
+    assert!(!folder.path().join("mail").exists());
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::{Bind, Cell, Row, Sql, Value};
 use crate::inbox::store::lock::Lock;
+use crate::inbox::store::sqlite::files::create_folder;
 use crate::inbox::store::{Place, StoreError, postgres, sqlite};
 
 /// How many rows are read, and written, at a time.
@@ -148,6 +149,9 @@ pub(in crate::inbox::store) fn open(
             if !make && !path.exists() {
                 return Err(StoreError::Missing(place.clone()).into());
             }
+            if make {
+                create_folder(path)?;
+            }
             let lock = Lock::of(place)?.ok_or_else(|| CarryError::InUse(place.clone()))?;
             if make {
                 sqlite::Database::open(path)?;
@@ -249,7 +253,10 @@ impl Sum {
 /// Brings the layout of an inbox up to date, and makes it where there is none.
 pub fn migrate(place: &Place) -> Result<(), StoreError> {
     match place {
-        Place::Sqlite(path) => sqlite::Database::open(path).map(drop),
+        Place::Sqlite(path) => {
+            create_folder(path)?;
+            sqlite::Database::open(path).map(drop)
+        }
         Place::Postgres(server) => postgres::open_to_make(server).map(drop),
     }
 }

@@ -149,6 +149,7 @@ pub fn restore(from: &Path, database: &Path, force: bool, now: Timestamp) -> Res
     let (from, database) = (absolute(from)?, absolute(database)?);
     refuse_the_inbox(&database, &from)?;
     verify(&from)?;
+    files::create_folder(&database)?;
     let lock = Lock::try_take(&database).map_err(|error| StoreError::io(&database, error))?;
     let Some(_lock) = lock else { return Err(BackupError::InUse(database)) };
     if !force {

@@ -13,22 +13,36 @@ use std::path::{Path, PathBuf};
 
 use super::StoreError;
 
-/// Makes the folder and an empty database where they are missing, and sees to it that both have a lasting name.
+/// Why a folder that has vanished stays away.
+const MISSING: &str = "the folder is missing, and is created only when the server starts";
+
+/// Creates an empty database where there is none, and syncs its name.
+///
+/// The folder must exist. A server that reopens its database must not recreate a folder that is missing: its file system may be
+/// unmounted, and a new inbox in the mount point would be hidden as soon as it is mounted again. See [`create_folder`].
 pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
-    create_folder(&path)?;
+    let folder = path.parent().unwrap_or(&path);
+    if let Err(error) = fs::metadata(folder) {
+        let error = match error.kind() {
+            io::ErrorKind::NotFound => io::Error::new(error.kind(), MISSING),
+            _ => error,
+        };
+        return Err(StoreError::io(folder, error));
+    }
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(StoreError::io(&path, error)),
     }
-    let folder = path.parent().unwrap_or(&path);
     sync_folder(folder).map_err(|error| StoreError::io(folder, error))
 }
 
-/// Makes the folder of the file `path`, an absolute path, where it is missing, and sees to it that it has a lasting name.
+/// Creates the folder of the database `path`, and the folders above it, where they are missing, and syncs their names. Servers do so
+/// when they start, commands before they make a database; nothing else may.
 pub(in crate::inbox::store) fn create_folder(path: &Path) -> Result<(), StoreError> {
-    let folder = path.parent().unwrap_or(path);
+    let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+    let folder = path.parent().unwrap_or(&path);
     let missing: Vec<&Path> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     DirBuilder::new()
         .recursive(true)

@@ -309,6 +309,7 @@ impl Desk {
 
     /// Keeps these messages and returns the database, still open.
     fn keep<const N: usize>(&self, messages: [&str; N]) -> Database {
+        files::create_folder(&self.database).unwrap();
         let mut database = Database::open(&self.database).unwrap();
         for message in messages {
             keep(&mut database, message);

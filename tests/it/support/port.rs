@@ -1,0 +1,39 @@
+//! TCP ports for programs that a test starts and that must be told where to listen.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use socket2::{Domain, Socket, Type};
+
+/// A reserved port. Until this is dropped the kernel gives it to no program that asks for any free port, and to no outgoing connection;
+/// a program that is told its number can listen on it, as often as it likes, if it sets `SO_REUSEADDR`. Until one does,
+/// connections to it are refused.
+#[derive(Debug)]
+pub struct Port {
+    address: SocketAddr,
+    /// Bound, and never listening.
+    _socket: Socket,
+}
+
+impl Port {
+    /// Reserves a port of 127.0.0.1.
+    pub fn reserve() -> Self {
+        Self::reserve_at(Ipv4Addr::LOCALHOST)
+    }
+
+    /// Reserves a port of another address of this machine.
+    pub fn reserve_at(address: Ipv4Addr) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.set_reuse_address(true).expect("it can be set");
+        socket.bind(&SocketAddr::from((address, 0)).into()).expect("a free port");
+        let address = socket.local_addr().ok().and_then(|address| address.as_socket()).expect("an address");
+        Self { address, _socket: socket }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn number(&self) -> u16 {
+        self.address.port()
+    }
+}
