@@ -15,10 +15,9 @@ need_postgres() {
 # FRONTDESK_TEST_POSTGRES_TLS by an address that asks for TLS and a password. It ends with the command.
 with_postgres() (
     command -v openssl >/dev/null || apt_install openssl
-    local bin folder port
+    local bin folder port attempt
     bin=$(compgen -G '/usr/lib/postgresql/*/bin' | sort -V | tail -n 1)
     folder=$(mktemp -d)
-    port=$(shuf -i 20000-30000 -n 1)
     # It refuses to be run by root.
     local as=()
     if ((EUID == 0)); then
@@ -32,9 +31,19 @@ with_postgres() (
         "${as[@]}" openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
             -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout "$folder/data/key.pem" -out "$folder/data/certificate.pem" 2>/dev/null
         cp "$folder/data/certificate.pem" "$folder/certificate.pem"
-        "${as[@]}" "$bin/pg_ctl" --pgdata="$folder/data" --log="$folder/data/log" --wait --silent --options="-c listen_addresses=127.0.0.1 -p $port \
-            -c unix_socket_directories='$folder' -c max_connections=300 -c ssl=on -c ssl_cert_file=certificate.pem -c ssl_key_file=key.pem" start
-    ) || { cat "$folder/log" "$folder/data/log"; exit 1; }
+    ) || { cat "$folder/log"; exit 1; }
+    # A port may be taken by another program: then another one is tried.
+    for ((attempt = 1; ; attempt++)); do
+        port=$(shuf -i 20000-30000 -n 1)
+        rm -f "$folder/data/log"
+        (cd "$folder" && "${as[@]}" "$bin/pg_ctl" --pgdata="$folder/data" --log="$folder/data/log" --wait --timeout=600 --silent \
+            --options="-c listen_addresses=127.0.0.1 -p $port -c unix_socket_directories='$folder' -c max_connections=300 -c ssl=on \
+            -c ssl_cert_file=certificate.pem -c ssl_key_file=key.pem" start) && break
+        if ((attempt == 20)) || ! grep -q 'could not bind' "$folder/data/log"; then
+            cat "$folder/data/log"
+            exit 1
+        fi
+    done
     trap '"${as[@]}" "$bin/pg_ctl" --pgdata="$folder/data" --mode=immediate --silent stop; rm -rf "$folder"' EXIT
     "$bin/createdb" --host="$folder" --port="$port" --username=frontdesk frontdesk
     "$bin/psql" --host="$folder" --port="$port" --username=frontdesk --quiet --command="ALTER ROLE frontdesk PASSWORD 'hunter2'" frontdesk

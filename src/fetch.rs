@@ -13,3 +13,6 @@ pub use url::Url;
 #[cfg(test)]
 #[path = "../tests/it/support/http_peer.rs"]
 pub(crate) mod http_peer;
+#[cfg(test)]
+#[path = "../tests/it/support/port.rs"]
+pub(crate) mod port;

@@ -207,36 +207,49 @@ mod tests {
         }
     }
 
+    /// Of how many counters with keys of their own is asked what depends on the key.
+    const COUNTERS: usize = 200;
+
+    /// How many of [`COUNTERS`] counters take the second text for a repetition of the first.
+    fn recognised(first: &str, second: &str) -> usize {
+        let [first, second] = [first, second].map(message);
+        let is_recognised = || {
+            let (repeats, now) = new();
+            observe(&repeats, &first, source(1), now);
+            observe(&repeats, &second, source(2), now) >= 1
+        };
+        (0..COUNTERS).filter(|_| is_recognised()).count()
+    }
+
+    /// A changed text is recognised if three of five of its hashes are still there, which depends on the key. Each of these is with
+    /// nineteen keys of twenty at least, so that a counter misses it with a chance of 1/20. That 60 of 200 miss it has a chance
+    /// below 1e-25.
     #[test]
     fn what_campaigns_vary_does_not_hide_them() {
-        let (repeats, now) = new();
-        observe(&repeats, &message(CAMPAIGN), source(1), now);
-        for (n, variant) in [
-            CAMPAIGN.to_uppercase(),
-            CAMPAIGN.replace(' ', "  \n"),
+        for variant in [
             CAMPAIGN.replace("free report", "free report (4711)"),
             CAMPAIGN.replace("Hello,", "Hello dear team of Example,"),
             format!("{CAMPAIGN} 17"),
-        ]
-        .iter()
-        .enumerate()
-        {
-            let others = observe(&repeats, &message(variant), source(u8::try_from(n).unwrap() + 2), now);
-            assert!(others >= 1, "{variant}");
+        ] {
+            let found = recognised(CAMPAIGN, &variant);
+            assert!(found > COUNTERS * 7 / 10, "{found}: {variant}");
         }
-        let linked =
-            |path: &str| message(&format!("{CAMPAIGN} See https://offers.example.net/{path} for it all."));
-        observe(&repeats, &linked("a1b2"), source(100), now);
-        assert!(observe(&repeats, &linked("c3d4?x=y"), source(101), now) >= 1);
+        for variant in [CAMPAIGN.to_uppercase(), CAMPAIGN.replace(' ', "  \n")] {
+            assert_eq!(recognised(CAMPAIGN, &variant), COUNTERS, "{variant}");
+        }
+        let linked = |path: &str| format!("{CAMPAIGN} See https://offers.example.net/{path} for it all.");
+        let found = recognised(&linked("a1b2"), &linked("c3d4?x=y"));
+        assert!(found > COUNTERS * 7 / 10, "{found}");
     }
 
+    /// Four of the about forty runs of words are the same in both. That three of them are among the five smallest hashes of either text
+    /// has a chance below 4/1000, and that it is so with 20 of 200 keys one below 1e-19.
     #[test]
     fn texts_that_only_resemble_each_other_are_not_the_same() {
-        let (repeats, now) = new();
         let other = "Hello, I was looking at your website today and wondered whether the second plan allows us to keep all of \
              our submissions in Zurich, because our lawyers insist on it. Our team would start with about forty people.";
-        observe(&repeats, &message(CAMPAIGN), source(1), now);
-        assert_eq!(observe(&repeats, &message(other), source(2), now), 0);
+        let found = recognised(CAMPAIGN, other);
+        assert!(found < COUNTERS / 10, "{found}");
     }
 
     #[test]

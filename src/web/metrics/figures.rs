@@ -95,14 +95,20 @@ mod tests {
         let database = folder.path().join("inbox.sqlite");
         let figures = Figures::new();
         let now = Instant::now();
-        let missing = figures.get(Place::from(&database), now).await.expect("nothing is counted quickly");
+        // A busy machine may not be done within the patience of one scrape.
+        let get = async |now: Instant, is_it: &dyn Fn(&Count) -> bool| loop {
+            let count = figures.get(Place::from(&database), now).await;
+            if let Some(count) = count.filter(is_it) {
+                break count;
+            }
+        };
+        let missing = get(now, &|_| true).await;
         assert!(missing.queue.is_none(), "there is no inbox yet");
         let store = Store::open(&Options::at(database.clone())).unwrap();
         let same = figures.get(Place::from(&database), now).await.unwrap();
         assert_eq!(same.began, missing.began);
         let later = now + GOOD_FOR + Duration::from_mins(1);
-        let next = figures.get(Place::from(&database), later).await.unwrap();
-        assert!(next.began > missing.began);
+        let next = get(later, &|count| count.began > missing.began).await;
         assert_eq!(next.queue.map(|queue| queue.held), Some(0));
         store.close();
     }

@@ -6,7 +6,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 /** One exchange. `headers` of the answer are lower-cased, `bytes` is the body as it came over the wire. */
 export function exchange(url, { method = 'GET', headers = {}, body } = {}) {
   return new Promise((resolve, reject) => {
-    const outgoing = request(url, { method, headers, agent, timeout: 20_000 }, (incoming) => {
+    const outgoing = request(url, { method, headers, agent, timeout: 120_000 }, (incoming) => {
       const chunks = [];
       incoming.on('data', (chunk) => chunks.push(chunk));
       incoming.on('error', reject);
@@ -15,7 +15,7 @@ export function exchange(url, { method = 'GET', headers = {}, body } = {}) {
         resolve({ url, status: incoming.statusCode, headers: incoming.headers, bytes, text: bytes.toString('utf8') });
       });
     });
-    outgoing.on('timeout', () => outgoing.destroy(new Error(`${method} ${url}: no answer within 20 s`)));
+    outgoing.on('timeout', () => outgoing.destroy(new Error(`${method} ${url}: no answer within two minutes`)));
     outgoing.on('error', reject);
     outgoing.end(body);
   });

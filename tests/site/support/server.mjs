@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { binary, site } from './paths.mjs';
 
-const START_MS = 30_000;
-const STOP_MS = 10_000;
+const START_MS = 120_000;
+const STOP_MS = 60_000;
 
 /** The address that the site believes to have, so that nothing passes by pointing at the local one. */
 const base = 'https://www.example.com';

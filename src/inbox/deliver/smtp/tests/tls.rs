@@ -112,7 +112,7 @@ async fn a_handshake_that_does_not_get_on_has_an_end() {
     });
     let mut smtp = Smtp::new(Options { port: address.port(), tls: Tls::Implicit, ..bare_options() });
     smtp.options.deadlines.tls = IMPATIENT;
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "to the TLS handshake within 1s");
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "to the TLS handshake within 5s");
 }
 
 impl TlsPeer {
