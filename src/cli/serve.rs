@@ -43,6 +43,7 @@ const COMPRESSED_AT_START: usize = 2 << 20;
 /// folder.
 pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
+    heap::configure();
     let (config, warnings) = site::examine(folder, flags)?;
     let log = Log::start(config.log);
     log.faults(&warnings);
