@@ -19,7 +19,8 @@ export async function launch() {
   });
   const newContext = browser.newContext.bind(browser);
   browser.newContext = async (options) => {
-    const context = await newContext(options);
+    // A page that still scrolls smoothly between the press and the release of a mouse button sees no click.
+    const context = await newContext({ reducedMotion: 'reduce', ...options });
     context.setDefaultTimeout(PATIENCE_MS);
     return context;
   };
