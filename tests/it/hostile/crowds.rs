@@ -134,12 +134,12 @@ fn check<C>(desk: &Desk, name: &str, come: impl Fn() -> C) {
         let shed_after = loop {
             let open = metric(desk, "frontdesk_connections_open");
             most = most.max(open);
-            let came = metric(desk, "frontdesk_connections_total") - before;
+            let arrived = metric(desk, "frontdesk_connections_total") - before;
             // A few are those of the others.
-            if came >= others[1].count() + CROWD * 9 / 10 && open < 10 {
+            if arrived >= others[1].count() + CROWD * 9 / 10 && open < 10 {
                 break began.elapsed();
             }
-            assert!(began.elapsed() < PATIENCE, "{name}: {came} came, and {open} are there");
+            assert!(began.elapsed() < PATIENCE, "{name}: {arrived} connections arrived, and {open} are open");
             std::thread::sleep(Duration::from_millis(50));
         };
         let [without, with] = others.map(Others::end);
@@ -169,8 +169,8 @@ fn p99(times: &[Duration]) -> Duration {
 /// A client that asks for the home page again and again, each time on a new connection.
 struct Others {
     stop: Arc<AtomicBool>,
-    /// How many connections it has begun.
-    begun: Arc<AtomicUsize>,
+    /// How many connections it has opened.
+    connections: Arc<AtomicUsize>,
     thread: JoinHandle<Vec<Duration>>,
 }
 
@@ -178,8 +178,8 @@ impl Others {
     fn begin(address: SocketAddr) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);
-        let begun = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&begun);
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
         let thread = std::thread::spawn(move || {
             let mut times = Vec::new();
             while !is_over.load(Ordering::Relaxed) {
@@ -192,11 +192,11 @@ impl Others {
             }
             times
         });
-        Self { stop, begun, thread }
+        Self { stop, connections, thread }
     }
 
     fn count(&self) -> usize {
-        self.begun.load(Ordering::Relaxed)
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// How long each request took.
