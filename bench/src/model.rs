@@ -18,7 +18,7 @@ use stored::Stored;
 use crate::Bench;
 use crate::figures::Figures;
 
-/// Measures what the model is made of and compared with, and then the same as [`write`].
+/// Measures what the model is made of and compared with, and then the same as [`write()`].
 pub fn measure(bench: &Bench) -> Result<()> {
     measure::run(bench)?.write(&bench.repository)?;
     write(bench)
