@@ -22,7 +22,7 @@ pub use client::{Answer, Connection, compose};
 pub use desk::{Desk, example_site, frontdesk, libfaketime, store_of};
 
 /// How long a test waits for what must happen. Only a failure takes that long; on a busy machine many things take seconds.
-pub const PATIENCE: Duration = Duration::from_mins(2);
+pub const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Deadlines of a server that no test reaches, so that only the one that a test sets can end a connection.
 pub const NO_DEADLINES: [(&str, &str); 7] = [
