@@ -214,7 +214,7 @@ fn the_private_address_tells_whether_it_lives_and_is_ready() {
 
 #[test]
 fn told_to_stop_it_finishes_what_it_has_begun() {
-    // Nobody else listens there once the server does not: it is reserved.
+    // The port stays reserved, so no other program listens there after the server has stopped.
     let port = Port::reserve();
     let folder = tempfile::tempdir().expect("a folder");
     let (data, address) = (folder.path().join("data"), port.address());

@@ -103,7 +103,7 @@ fn without_descriptors_whoever_comes_is_shown_out_and_later_let_in_again() {
     limit.current = Some(used + 10);
     prlimit(Some(pid), Resource::Nofile, limit).expect("it may be lowered");
     let mut held: Vec<Connection> = (0..40).filter_map(|_| Connection::try_open(desk.address).ok()).collect();
-    // Those for whom there is no descriptor are told so by an end; no deadline would end them.
+    // The server closes connections for which it has no descriptor; no deadline would close them.
     let shown_out = held.iter_mut().rev().take(5).filter_map(|connection| connection.rest().ok()).count();
     assert_eq!(shown_out, 5);
     drop(held);

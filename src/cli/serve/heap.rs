@@ -21,7 +21,7 @@ pub(super) fn configure() {
     };
 }
 
-/// Returns the free pages of all heaps. Takes about a millisecond, during which threads that allocate may wait.
+/// Returns the free pages of all heaps. Threads that allocate may wait meanwhile.
 pub(super) fn release() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim(3) accepts any padding, may be called at any time by any thread, and moves nothing that is in use.

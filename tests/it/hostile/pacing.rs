@@ -129,7 +129,7 @@ fn whoever_goes_away_in_the_middle_leaves_nothing() {
     desk.expect(0);
 }
 
-/// Does this to a server of its own without deadlines, which must do that, and keep so many submissions.
+/// Runs the client against a server without deadlines, then checks the outcome and the number of stored submissions.
 fn check(steps: &[Step<'_>], expected: End, kept: usize) {
     check_within(&[], steps, expected, kept);
 }

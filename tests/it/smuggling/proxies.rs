@@ -121,7 +121,7 @@ fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
             let stop = StopsWhenDropped(&stop);
             while !stop.0.load(Ordering::Relaxed) {
                 ask_for_pages(proxy.others.address(), &expected, &others);
-                // The log has room for so many lines that wait for this process to read them.
+                // The log queue holds this many lines until this process reads them.
                 std::thread::sleep(Duration::from_millis(2));
             }
         });
