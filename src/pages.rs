@@ -428,7 +428,7 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
         return items.iter().map(work).collect();
     }
     let next = AtomicUsize::new(0);
-    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+    let done: Vec<(usize, R)> = std::thread::scope(|scope| {
         let run = || {
             let mut done = Vec::new();
             loop {
@@ -447,6 +447,9 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
         }
         all
     });
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
+    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    for (at, result) in done {
+        results[at] = Some(result);
+    }
+    results.into_iter().flatten().collect()
 }
