@@ -13,6 +13,7 @@
 
 mod answers;
 pub mod bell;
+mod duplicates;
 mod fingerprint;
 mod ids;
 pub mod lock;

@@ -47,8 +47,8 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
     }
     let _ = write!(
         text,
-        "Send an `Idempotency-Key` header with a value of your own (a UUID) to repeat a request safely: the same key, or the same content, \
-         counts as one submission for {}. An address joins the waitlist once.\n\n\
+        "A request can be repeated safely: the same content counts as one submission for {}, and an address joins the waitlist once. An \
+         `Idempotency-Key` header is accepted; a key that comes again with other content makes a new submission.\n\n\
          ## What there is not\n\n",
         super::in_words(options.duplicate_window)
     );

@@ -108,7 +108,7 @@ fn operation(form: &Form, options: &Options) -> Value {
             "name": "Idempotency-Key",
             "in": "header",
             "required": false,
-            "description": format!("A value of the client's own, such as a UUID. A request with the same key, or with the same content, counts as one submission for {}.", in_words(options.duplicate_window)),
+            "description": format!("A value of the client's own, such as a UUID. A request with the same content counts as one submission for {}; the same key with other content makes a new one.", in_words(options.duplicate_window)),
             "schema": { "type": "string" },
             "example": "6f9c2f5e-6f0f-4c1b-9a53-1f0a3f1f7a11",
         }],

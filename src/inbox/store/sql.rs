@@ -9,11 +9,14 @@ pub(super) mod change;
 pub(super) mod deliver;
 pub(super) mod edit;
 pub(super) mod editor;
+pub(super) mod keep;
 pub(super) mod pressure;
 pub(super) mod queue;
 pub(super) mod read;
 pub(super) mod rows;
 pub(super) mod stats;
+
+use std::fmt::Write as _;
 
 use super::StoreError;
 
@@ -50,6 +53,41 @@ impl dyn Sql + '_ {
         Ok(!self.query(sql, values)?.is_empty())
     }
 
+    /// Inserts rows of so many columns. `into` is the table with its columns; `values` has the rows one after another.
+    pub(super) fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
+        let mut rest = values;
+        for rows in ROWS_AT_A_TIME {
+            while rest.len() >= rows * columns {
+                let (now, later) = rest.split_at(rows * columns);
+                self.execute(&format!("INSERT INTO {into} VALUES {}", placeholders(rows, columns)), now)?;
+                rest = later;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows in which a column has one of these values. `select` ends with the column's name; rows come, and are locked if `lock`
+    /// says so, in the order of the keys, which must be sorted.
+    pub(super) fn query_in(
+        &self,
+        select: &str,
+        keys: &[[u8; 16]],
+        lock: &str,
+    ) -> Result<Vec<Row>, StoreError> {
+        let most = ROWS_AT_A_TIME[0];
+        let mut found = Vec::new();
+        for keys in keys.chunks(most) {
+            // Filled up with the last one, so that few statements are prepared.
+            let size = ROWS_AT_A_TIME.into_iter().rfind(|size| *size >= keys.len()).unwrap_or(most);
+            let missing = keys.last().into_iter().cycle().take(size - keys.len());
+            let values: Vec<Value<'_>> = keys.iter().chain(missing).map(Bind::bind).collect();
+            let column = select.rsplit(' ').next().unwrap_or_default();
+            let query = format!("{select} IN {} ORDER BY {column} {lock}", placeholders(1, size));
+            found.extend(self.query(&query, &values)?);
+        }
+        Ok(found)
+    }
+
     /// What is done within is committed, or nothing of it.
     pub(super) fn transaction<T>(
         &self,
@@ -81,6 +119,24 @@ impl dyn Sql + '_ {
         let end = self.execute("ROLLBACK", &[]);
         found.and_then(|found| end.map(|_| found))
     }
+}
+
+/// How many rows one statement takes: a few sizes, so that the statements stay prepared.
+const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
+
+/// `(?1, ?2), (?3, ?4)` for two rows of two columns.
+fn placeholders(rows: usize, columns: usize) -> String {
+    let mut text = String::with_capacity(rows * columns * 6);
+    for number in 1..=rows * columns {
+        let before = match number {
+            1 => "(",
+            number if number % columns == 1 % columns => "), (",
+            _ => ", ",
+        };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{before}?{number}");
+    }
+    text + ")"
 }
 
 /// A parameter of a statement.

@@ -14,19 +14,16 @@ use std::time::{Duration, Instant};
 use jiff::SignedDuration;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{
-    CachedStatement, Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
-    ffi, params, params_from_iter,
+    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, ffi, params, params_from_iter,
 };
-use uuid::Uuid;
 
 use self::files::Files;
-use super::fingerprint::{self, Hash, Secret};
+use super::fingerprint::{self, Secret};
 use super::ids::Ids;
 use super::sql::change::{self, Change, Changing};
-use super::sql::deliver::millis;
+use super::sql::keep::keep;
 use super::sql::{Cell, Dialect, Row, Sql, Value, rows};
 use super::{Accepted, Doubt, Job, Place, StoreError, bell};
-use crate::inbox::form::Sameness;
 
 /// Each brings a database from the layout before it to its own; the first makes it.
 pub(super) const MIGRATIONS: [&str; 3] = [
@@ -96,25 +93,11 @@ impl Database {
         if jobs.is_empty() && changes.is_empty() {
             transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
         }
-        let accepted = if jobs.is_empty() {
-            Vec::new()
-        } else {
-            let mut batch = Batch::begin(&transaction, &self.secret, ids)?;
-            let accepted = jobs.iter().map(|job| batch.keep(job)).collect::<Result<_, _>>()?;
-            batch.prune(jobs)?;
-            accepted
-        };
+        let kept = if jobs.is_empty() { None } else { Some(keep(&*transaction, &self.secret, jobs, ids)?) };
         let changing = Changing { tx: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
         change::apply(&changing, changes)?;
         let sure = doubtful.len();
-        let repeats = |id| {
-            let repeats = accepted.iter().filter(|other| **other == Accepted::Duplicate(id)).count();
-            i64::try_from(repeats).unwrap_or(i64::MAX)
-        };
-        doubtful.extend(accepted.iter().filter_map(|accepted: &Accepted| match accepted {
-            Accepted::New(id) => Some(Doubt { id: *id, transaction: None, repeats: repeats(*id) }),
-            Accepted::Duplicate(_) => None,
-        }));
+        doubtful.extend(kept.iter().flat_map(|kept| kept.doubts(None)));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
             // A full disk or a lock is noticed before anything is final.
             if matches!(error, StoreError::Full | StoreError::Locked) {
@@ -130,7 +113,7 @@ impl Database {
         if self.changed > 0 {
             bell::ring(&self.path);
         }
-        Ok(accepted)
+        Ok(kept.map(|kept| kept.accepted).unwrap_or_default())
     }
 
     /// How many rows the last commit changed.
@@ -218,130 +201,6 @@ impl From<ValueRef<'_>> for Cell {
             },
             ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
         }
-    }
-}
-
-/// One transaction's statements and what they need.
-struct Batch<'a> {
-    secret: &'a Secret,
-    ids: &'a mut Ids,
-    claim: CachedStatement<'a>,
-    find: CachedStatement<'a>,
-    point: CachedStatement<'a>,
-    repeat: CachedStatement<'a>,
-    insert: CachedStatement<'a>,
-    queue: CachedStatement<'a>,
-    prune: CachedStatement<'a>,
-}
-
-impl<'a> Batch<'a> {
-    fn begin(
-        transaction: &'a Transaction<'_>,
-        secret: &'a Secret,
-        ids: &'a mut Ids,
-    ) -> rusqlite::Result<Batch<'a>> {
-        Ok(Batch {
-            secret,
-            ids,
-            // Changes a row if the fingerprint is new or had expired, none if it stands.
-            claim: transaction.prepare_cached(
-                "INSERT INTO fingerprint (key, submission, expires_at) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (key) DO UPDATE SET submission = ?2, expires_at = ?3 WHERE expires_at <= ?4",
-            )?,
-            find: transaction.prepare_cached("SELECT submission FROM fingerprint WHERE key = ?1")?,
-            point: transaction
-                .prepare_cached("UPDATE fingerprint SET submission = ?2, expires_at = ?3 WHERE key = ?1")?,
-            repeat: transaction.prepare_cached("UPDATE submission SET repeats = repeats + 1 WHERE id = ?1")?,
-            insert: transaction.prepare_cached(
-                "INSERT INTO submission (id, form, received_at, fields, sealed, source, sender, held_at, held_because,
-                     score, reasons, withheld, agent)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-            )?,
-            queue: transaction.prepare_cached(
-                "INSERT INTO delivery (submission, channel, state, due_at) VALUES (?1, ?2, ?3, ?4)",
-            )?,
-            prune: transaction.prepare_cached(
-                "DELETE FROM fingerprint WHERE key IN
-                 (SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
-            )?,
-        })
-    }
-
-    fn keep(&mut self, job: &Job) -> rusqlite::Result<Accepted> {
-        let arrival = &job.arrival;
-        let form = arrival.entry.form();
-        let now = arrival.received_at.as_millisecond();
-        let id = self.ids.next(arrival.received_at);
-        let within_window = Some(now.saturating_add(millis(job.options.duplicate_window)));
-
-        let key = self.secret.idempotency_key(arrival);
-        if let Some(key) = key
-            && let Some(original) = self.claim(key, id, within_window, now)?
-        {
-            return Ok(Accepted::Duplicate(original));
-        }
-        let expires_at = match form.sameness {
-            Sameness::Address => None,
-            Sameness::Content => within_window,
-        };
-        if let Some(original) = self.claim(self.secret.content(&arrival.entry), id, expires_at, now)? {
-            if let Some(key) = key {
-                self.point.execute(params![key, original.as_bytes(), within_window])?;
-            }
-            return Ok(Accepted::Duplicate(original));
-        }
-        let verdict = &arrival.verdict;
-        let held_at = verdict.hold.then_some(now);
-        self.insert.execute(params![
-            id.as_bytes(),
-            form.name,
-            now,
-            job.fields,
-            job.sealed,
-            self.secret.source(arrival.source),
-            arrival.entry.get("email").map(|email| self.secret.sender(email)),
-            held_at,
-            verdict.hold.then(|| verdict.because()),
-            verdict.score,
-            job.reasons,
-            verdict.hold,
-            arrival.agent,
-        ])?;
-        for channel in job.channels() {
-            let (state, due_at) = if held_at.is_some() { ("held", None) } else { ("waiting", Some(now)) };
-            self.queue.execute(params![id.as_bytes(), channel.name, state, due_at])?;
-        }
-        Ok(Accepted::New(id))
-    }
-
-    /// Makes the fingerprint stand for `id`, unless it stands for an earlier submission, whose repeat this
-    /// then is.
-    fn claim(
-        &mut self,
-        key: Hash,
-        id: Uuid,
-        expires_at: Option<i64>,
-        now: i64,
-    ) -> rusqlite::Result<Option<Uuid>> {
-        if self.claim.execute(params![key, id.as_bytes(), expires_at, now])? == 1 {
-            return Ok(None);
-        }
-        let original = Uuid::from_bytes(self.find.query_row([key], |row| row.get(0))?);
-        if self.repeat.execute([original.as_bytes()])? == 1 {
-            return Ok(Some(original));
-        }
-        // That submission is gone, and with it what its fingerprint was good for.
-        self.point.execute(params![key, id.as_bytes(), expires_at])?;
-        Ok(None)
-    }
-
-    /// Drops expired fingerprints, a few more than a batch of this size can have made.
-    fn prune(&mut self, jobs: &[Job]) -> rusqlite::Result<()> {
-        if let Some(now) = jobs.iter().map(|job| job.arrival.received_at.as_millisecond()).max() {
-            let most = i64::try_from(2 * jobs.len() + 16).unwrap_or(i64::MAX);
-            self.prune.execute(params![now, most])?;
-        }
-        Ok(())
     }
 }
 

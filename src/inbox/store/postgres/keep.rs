@@ -1,22 +1,15 @@
-//! Keeps what waits in one transaction and two exchanges with the server: one reads what is known, one writes and commits.
+//! Keeps what waits in one transaction, and finds out what became of a commit that nobody answered.
 //!
-//! What the batch comes to is worked out here in between, in the order of arrival, as if each had come alone. Another replica
-//! may have been at the same fingerprints meanwhile: then the transaction fails as a whole, and it is worked out again.
+//! Another replica may add the same fingerprints meanwhile: then the transaction fails as a whole and is tried again.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
-
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Statement};
-use uuid::Uuid;
 
 use super::link::Link;
 use super::{Server, open_to_write};
-use crate::inbox::form::Sameness;
-use crate::inbox::store::fingerprint::{Hash, Secret};
+use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::ids::Ids;
 use crate::inbox::store::sql::change::{self, Change, Changing};
-use crate::inbox::store::sql::deliver::millis;
+use crate::inbox::store::sql::keep::{Kept, keep};
 use crate::inbox::store::sql::{Sql, values};
 use crate::inbox::store::{Accepted, Doubt, Job, StoreError, bell};
 
@@ -30,31 +23,6 @@ const FIND_OUT: Duration = Duration::from_secs(8);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How often replicas are told that something is queued, at most: telling holds up everybody's commits for a moment.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-
-/// Rows are locked in the order of their keys, so that no two replicas wait for each other.
-const KNOWN: &str = "SELECT f.key, f.submission, f.expires_at FROM fingerprint f WHERE f.key = ANY(?1) ORDER BY f.key FOR UPDATE";
-const THERE: &str = "SELECT id FROM submission WHERE id = ANY(?1) ORDER BY id FOR UPDATE";
-const CLAIM: &str = "INSERT INTO fingerprint (key, submission, expires_at)
-    SELECT * FROM unnest(?1::bytea[], ?2::uuid[], ?3::bigint[])";
-const POINT: &str = "UPDATE fingerprint f SET submission = n.submission, expires_at = n.expires_at
-    FROM unnest(?1::bytea[], ?2::uuid[], ?3::bigint[]) AS n (key, submission, expires_at) WHERE f.key = n.key";
-const REPEAT: &str = "UPDATE submission s SET repeats = repeats + n.times
-    FROM unnest(?1::uuid[], ?2::bigint[]) AS n (id, times) WHERE s.id = n.id";
-const INSERT: &str = "INSERT INTO submission (id, form, received_at, fields, sealed, source, sender, held_at, held_because,
-        score, reasons, withheld, agent)
-    SELECT id, form, received_at, fields::json, sealed, source, sender, held_at, held_because,
-        score, reasons::json, withheld, agent
-    FROM unnest(?1::uuid[], ?2::text[], ?3::bigint[], ?4::text[], ?5::bytea[], ?6::bytea[], ?7::bytea[], ?8::bigint[],
-        ?9::text[], ?10::integer[], ?11::text[], ?12::integer[], ?13::text[])
-    AS n (id, form, received_at, fields, sealed, source, sender, held_at, held_because, score, reasons, withheld, agent)";
-/// What is due is due by the server's clock at the latest: a replica whose own is ahead would have its visitors' mail wait.
-const QUEUE: &str = "INSERT INTO delivery (submission, channel, state, due_at)
-    SELECT submission, channel, state, CASE WHEN due_at IS NOT NULL
-        THEN least(due_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) END
-    FROM unnest(?1::uuid[], ?2::text[], ?3::text[], ?4::bigint[]) AS n (submission, channel, state, due_at)";
-/// What another replica removes just now need not be waited for.
-const PRUNE: &str = "DELETE FROM fingerprint WHERE key IN
-    (SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2 FOR UPDATE SKIP LOCKED)";
 
 /// The database, open for writing.
 pub(in crate::inbox::store) struct Database {
@@ -74,7 +42,7 @@ enum Trouble {
     /// Another replica was at the same rows; nothing was kept, and it may go well now.
     Again(StoreError),
     /// The connection was lost while it was committed.
-    Unknown { error: StoreError, transaction: String, plan: Box<Plan> },
+    Unknown { error: StoreError, transaction: String, kept: Box<Kept>, left: Vec<Doubt> },
 }
 
 impl From<StoreError> for Trouble {
@@ -128,16 +96,16 @@ impl Database {
                 }
                 Err(Trouble::Failed(error)) => return Err(error),
                 Err(Trouble::Again(error)) => last = error,
-                Err(Trouble::Unknown { error, transaction, plan }) => {
-                    match self.find_out(&transaction, &plan) {
+                Err(Trouble::Unknown { error, transaction, kept, left }) => {
+                    match self.find_out(&transaction, &kept) {
                         Some(true) => {
-                            self.untold |= !plan.deliveries.is_empty();
-                            *doubtful = plan.left;
-                            return Ok(plan.accepted);
+                            self.untold |= kept.has_deliveries;
+                            *doubtful = left;
+                            return Ok(kept.accepted);
                         }
                         Some(false) => last = error,
                         None => {
-                            doubtful.extend(plan.doubts(&transaction));
+                            doubtful.extend(kept.doubts(Some(&transaction)));
                             return Err(error);
                         }
                     }
@@ -242,118 +210,39 @@ impl Database {
         ids: &mut Ids,
         doubtful: &[Doubt],
     ) -> Result<(Vec<Accepted>, Vec<Doubt>), Trouble> {
-        let link = &self.link;
-        let (opening, known) = (link.client().batch_execute("BEGIN"), link.prepare(KNOWN)?);
-        let prints: Vec<Prints> = jobs.iter().map(|job| Prints::of(job, &self.secret)).collect();
-        let keys: Vec<&[u8]> = prints.iter().flat_map(Prints::keys).map(<[u8; 16]>::as_slice).collect();
-        // One exchange: nothing is waited for before all of it is sent.
-        let ((), rows, transaction) = link.wait(async {
-            let query = async { link.client().query(&known, &[&keys]).await };
-            let transaction = link.client().query_typed("SELECT pg_current_xact_id()::text", &[]);
-            let (began, rows, transaction) = tokio::join!(biased; opening, query, transaction);
-            Ok((began?, rows?, transaction?))
-        })?;
+        let sql: &dyn Sql = &self.link;
+        self.link.run("BEGIN")?;
+        let transaction: String = sql.one("SELECT CAST(pg_current_xact_id() AS text)", &[])?.get(0)?;
         let left = self.remove(doubtful)?;
-        let mut standing: HashMap<Hash, Standing> = HashMap::new();
-        for row in &rows {
-            let key: &[u8] = row.get(0);
-            let Ok(key) = key.try_into() else {
-                return Err(StoreError::Damaged("a fingerprint is too short").into());
-            };
-            let print = Standing { submission: row.get(1), expires_at: row.get(2), is_new: false };
-            standing.insert(key, print);
-        }
-        let transaction: String = transaction.first().map(|row| row.get(0)).unwrap_or_default();
-        // An original that is removed just now would take its repeats along, unheard.
-        let originals: Vec<Uuid> = standing.values().map(|standing| standing.submission).collect();
-        let there: Vec<Uuid> = if originals.is_empty() {
-            Vec::new()
-        } else {
-            let statement = link.prepare(THERE)?;
-            let rows = link.wait(link.client().query(&statement, &[&originals]))?;
-            rows.iter().map(|row| row.get(0)).collect()
+        let kept = match keep(sql, &self.secret, jobs, ids) {
+            // A fingerprint that was not there a moment ago.
+            Err(StoreError::Postgres(code)) if code == "23505" => {
+                return Err(Trouble::Again(StoreError::Locked));
+            }
+            kept => kept?,
         };
-        let plan = Plan { left, ..Plan::of(jobs, &prints, standing, &there, ids) };
-        match self.write(&plan, jobs) {
+        // What was said of earlier statements says nothing of this.
+        let _ = self.link.was_warned();
+        let mut committed = self.link.run("COMMIT");
+        if committed.is_ok() && self.link.was_warned() {
+            committed = Err(self.link.unreachable("the commit is in doubt"));
+        }
+        match committed {
             Ok(()) => {
-                self.untold |= !plan.deliveries.is_empty();
-                Ok((plan.accepted, plan.left))
+                self.untold |= kept.has_deliveries;
+                Ok((kept.accepted, left))
             }
-            Err(error) if self.link.is_lost() => {
-                Err(Trouble::Unknown { error, transaction, plan: Box::new(plan) })
-            }
-            // A key that was not there a moment ago.
-            Err(StoreError::Postgres(code)) if code == "23505" => Err(Trouble::Again(StoreError::Locked)),
             // No answer in time: it may still be at it, and this connection is of no use any more. Or an answer that is none.
-            Err(error @ StoreError::Unreachable { .. }) => {
-                Err(Trouble::Unknown { error, transaction, plan: Box::new(plan) })
+            Err(error) if self.link.is_lost() || matches!(error, StoreError::Unreachable { .. }) => {
+                Err(Trouble::Unknown { error, transaction, kept: Box::new(kept), left })
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Writes and commits in one exchange. If a part fails so does the commit.
-    fn write(&self, plan: &Plan, jobs: &[Job]) -> Result<(), StoreError> {
-        let link = &self.link;
-        let claim = Columns::of(&plan.claims);
-        let point = Columns::of(&plan.points);
-        let (again, times): (Vec<Uuid>, Vec<i64>) = plan.repeats.iter().copied().unzip();
-        let rows = Rows::of(plan, jobs, &self.secret);
-        let (submissions, channels, states, due) = plan.deliveries.iter().fold(
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new()),
-            |(mut a, mut b, mut c, mut d), delivery| {
-                a.push(delivery.submission);
-                b.push(delivery.channel.as_str());
-                c.push(if delivery.due_at.is_some() { "waiting" } else { "held" });
-                d.push(delivery.due_at);
-                (a, b, c, d)
-            },
-        );
-        let now = jobs.iter().map(|job| job.arrival.received_at.as_millisecond()).max().unwrap_or_default();
-        // A few more than a batch of this size can have made.
-        let most = i64::try_from(2 * jobs.len() + 16).unwrap_or(i64::MAX);
-        let parts = [
-            (CLAIM, claim.parameters(), plan.claims.is_empty()),
-            (POINT, point.parameters(), plan.points.is_empty()),
-            (INSERT, rows.parameters(), plan.new.is_empty()),
-            // Some of them may just have been inserted.
-            (REPEAT, vec![&again as _, &times as _], again.is_empty()),
-            (
-                QUEUE,
-                vec![&submissions as _, &channels as _, &states as _, &due as _],
-                plan.deliveries.is_empty(),
-            ),
-            (PRUNE, vec![&now as _, &most as _], false),
-        ];
-        let mut prepared = Vec::with_capacity(parts.len());
-        for (sql, parameters, is_empty) in parts {
-            if !is_empty {
-                prepared.push((link.prepare(sql)?, parameters));
-            }
-        }
-        // What was said of earlier statements says nothing of these.
-        let _ = link.was_warned();
-        let mut prepared = prepared.iter();
-        let mut next = || prepared.next().map(|(statement, parameters)| (statement, parameters.as_slice()));
-        let parts = [next(), next(), next(), next(), next(), next()];
-        let outcomes = super::link::wait(
-            async {
-                let part = |at: usize| run(link, parts[at]);
-                let commit = link.client().batch_execute("COMMIT");
-                let all = tokio::join!(biased; part(0), part(1), part(2), part(3), part(4), part(5), commit);
-                <[Result<(), Error>; 7]>::from(all)
-            },
-            link.patience(),
-        );
-        let Some(outcomes) = outcomes else { return Err(link.unreachable("no answer in time")) };
-        // The first one says why; the others say that there is no transaction any more.
-        outcomes.into_iter().collect::<Result<Vec<()>, Error>>().map_err(|error| link.failed(&error))?;
-        if link.was_warned() { Err(link.unreachable("the commit is in doubt")) } else { Ok(()) }
-    }
-
     /// Whether a transaction was committed whose end nobody told us, as lastingly as one whose end we were told; nothing if that cannot be
     /// found out in time. There is a new connection afterwards where one could be had.
-    fn find_out(&mut self, transaction: &str, plan: &Plan) -> Option<bool> {
+    fn find_out(&mut self, transaction: &str, kept: &Kept) -> Option<bool> {
         let began = Instant::now();
         let mut is_new = false;
         while began.elapsed() < FIND_OUT {
@@ -364,11 +253,11 @@ impl Database {
                     continue;
                 }
             }
-            match self.became(transaction, plan) {
+            match self.became(transaction, kept) {
                 Ok(Some(false)) => return Some(false),
                 Ok(Some(true)) => {
                     let left = FIND_OUT.saturating_sub(began.elapsed());
-                    match self.make_last(plan, left) {
+                    match self.make_last(kept, left) {
                         Some(true) => return Some(true),
                         Some(false) => std::thread::sleep(LOOK_AGAIN),
                         // It waits, and so would whatever else is asked.
@@ -383,10 +272,9 @@ impl Database {
 
     /// Commits something after what a transaction has left, and so waits for the standby as that one should have: what is seen may be
     /// known to nobody else. A server shows it when it starts anew, or when the session that waited was ended. Whether it has waited; nothing if it takes too long.
-    fn make_last(&self, plan: &Plan, patience: Duration) -> Option<bool> {
-        let ids = plan.new.iter().map(|(id, _)| id).chain(plan.repeats.iter().map(|(id, _)| id));
+    fn make_last(&self, kept: &Kept, patience: Duration) -> Option<bool> {
         // A row that nobody else is at.
-        let of = ids.map(Uuid::to_string).next().unwrap_or_default();
+        let of = kept.accepted.first().map(|accepted| accepted.id().to_string()).unwrap_or_default();
         let touch = format!("UPDATE submission SET repeats = repeats WHERE id = '{of}'");
         let _ = self.link.was_warned();
         let touched = super::link::wait(self.link.client().batch_execute(&touch), patience)?;
@@ -394,10 +282,10 @@ impl Database {
     }
 
     /// What became of a transaction; nothing while it is under way.
-    fn became(&self, transaction: &str, plan: &Plan) -> Result<Option<bool>, StoreError> {
+    fn became(&self, transaction: &str, kept: &Kept) -> Result<Option<bool>, StoreError> {
         let sql: &dyn Sql = &self.link;
         // The rows say it, whoever leads by now: a server that has taken over may know nothing of the number.
-        let witness = plan.new.first().map(|(id, _)| *id);
+        let witness = kept.new_ids().next();
         if let Some(id) = witness
             && sql.exists("SELECT 1 FROM submission WHERE id = ?1", values![id.as_bytes()])?
         {
@@ -421,273 +309,5 @@ impl Database {
             ),
             _ => Some(false),
         })
-    }
-}
-
-async fn run(link: &Link, part: Option<(&Statement, &[&(dyn ToSql + Sync)])>) -> Result<(), Error> {
-    match part {
-        Some((statement, parameters)) => link.client().execute(statement, parameters).await.map(drop),
-        None => Ok(()),
-    }
-}
-
-/// What a repeat of a submission would have in common with it.
-struct Prints {
-    /// By the sender's own name for it.
-    key: Option<Hash>,
-    content: Hash,
-}
-
-impl Prints {
-    fn of(job: &Job, secret: &Secret) -> Prints {
-        Prints { key: secret.idempotency_key(&job.arrival), content: secret.content(&job.arrival.entry) }
-    }
-
-    fn keys(&self) -> impl Iterator<Item = &Hash> {
-        self.key.iter().chain([&self.content])
-    }
-}
-
-/// What a fingerprint stands for.
-#[derive(Clone, Copy)]
-struct Standing {
-    submission: Uuid,
-    expires_at: Option<i64>,
-    /// Whether it is of this batch.
-    is_new: bool,
-}
-
-/// A fingerprint and what it is to stand for.
-#[derive(Clone, Copy)]
-struct Print {
-    key: Hash,
-    submission: Uuid,
-    expires_at: Option<i64>,
-}
-
-struct Delivery {
-    submission: Uuid,
-    channel: String,
-    /// Nothing if it is held.
-    due_at: Option<i64>,
-}
-
-/// What a batch comes to.
-struct Plan {
-    accepted: Vec<Accepted>,
-    /// What is new, with its place in the batch.
-    new: Vec<(Uuid, usize)>,
-    deliveries: Vec<Delivery>,
-    /// Fingerprints that were not there, in the order of their keys.
-    claims: Vec<Print>,
-    /// Fingerprints that stand for something else from now on.
-    points: Vec<Print>,
-    /// How often a submission was sent again, one of this batch included, in the order of their ids.
-    repeats: Vec<(Uuid, i64)>,
-    /// What earlier commits may still leave behind.
-    left: Vec<Doubt>,
-}
-
-impl Plan {
-    /// One after the other, each as it would be if it had come alone.
-    fn of(
-        jobs: &[Job],
-        of_jobs: &[Prints],
-        known: HashMap<Hash, Standing>,
-        there: &[Uuid],
-        ids: &mut Ids,
-    ) -> Plan {
-        let before: Vec<Hash> = known.keys().copied().collect();
-        let mut work = Work {
-            standing: known,
-            there,
-            touched: Vec::new(),
-            repeats: HashMap::new(),
-            made: HashMap::new(),
-        };
-        let (mut accepted, mut new, mut deliveries) =
-            (Vec::with_capacity(jobs.len()), Vec::new(), Vec::new());
-        for (at, (job, prints)) in jobs.iter().zip(of_jobs).enumerate() {
-            let arrival = &job.arrival;
-            let now = arrival.received_at.as_millisecond();
-            let id = ids.next(arrival.received_at);
-            let within_window = Some(now.saturating_add(millis(job.options.duplicate_window)));
-            if let Some(key) = prints.key
-                && let Some(original) = work.claim(key, id, within_window, now)
-            {
-                accepted.push(Accepted::Duplicate(original));
-                continue;
-            }
-            let expires_at = match arrival.entry.form().sameness {
-                Sameness::Address => None,
-                Sameness::Content => within_window,
-            };
-            if let Some(original) = work.claim(prints.content, id, expires_at, now) {
-                if let Some(key) = prints.key {
-                    work.point(key, original, within_window);
-                }
-                accepted.push(Accepted::Duplicate(original));
-                continue;
-            }
-            work.made.insert(id, 0);
-            new.push((id, at));
-            let due_at = (!arrival.verdict.hold).then_some(now);
-            deliveries.extend(job.channels().map(|channel| Delivery {
-                submission: id,
-                channel: channel.name.clone(),
-                due_at,
-            }));
-            accepted.push(Accepted::New(id));
-        }
-        let Work { standing, mut touched, repeats, made, .. } = work;
-        touched.sort_unstable();
-        touched.dedup();
-        let print = |key: &Hash| {
-            let standing = standing[key];
-            Print { key: *key, submission: standing.submission, expires_at: standing.expires_at }
-        };
-        let (points, claims): (Vec<Print>, Vec<Print>) =
-            touched.iter().map(print).partition(|print| before.contains(&print.key));
-        let mut repeats: Vec<(Uuid, i64)> = repeats.into_iter().collect();
-        repeats.extend(made.into_iter().filter(|(_, times)| *times > 0));
-        repeats.sort_unstable();
-        Plan { accepted, new, deliveries, claims, points, repeats, left: Vec::new() }
-    }
-}
-
-impl Plan {
-    /// What is to be taken out again, should it turn out to be there.
-    fn doubts(&self, transaction: &str) -> impl Iterator<Item = Doubt> {
-        self.new.iter().map(move |(id, _)| Doubt {
-            id: *id,
-            transaction: Some(transaction.to_owned()),
-            repeats: self.repeats.iter().find(|(other, _)| other == id).map_or(0, |(_, times)| *times),
-        })
-    }
-}
-
-/// A batch as it is worked out.
-struct Work<'a> {
-    standing: HashMap<Hash, Standing>,
-    /// Which of the submissions that fingerprints stand for are there.
-    there: &'a [Uuid],
-    touched: Vec<Hash>,
-    repeats: HashMap<Uuid, i64>,
-    /// What is new in this batch, and how often it was sent again.
-    made: HashMap<Uuid, i64>,
-}
-
-impl Work<'_> {
-    /// Makes the fingerprint stand for `id`, unless it stands for an earlier submission, whose repeat this then is.
-    fn claim(&mut self, key: Hash, id: Uuid, expires_at: Option<i64>, now: i64) -> Option<Uuid> {
-        if let Some(standing) = self.standing.get(&key)
-            && standing.expires_at.is_none_or(|at| at > now)
-        {
-            let original = standing.submission;
-            if standing.is_new
-                && let Some(times) = self.made.get_mut(&original)
-            {
-                *times += 1;
-                return Some(original);
-            }
-            if self.there.contains(&original) {
-                *self.repeats.entry(original).or_default() += 1;
-                return Some(original);
-            }
-        }
-        // It is new, has expired, or stood for what is gone.
-        self.point(key, id, expires_at);
-        None
-    }
-
-    fn point(&mut self, key: Hash, submission: Uuid, expires_at: Option<i64>) {
-        let is_new = !self.there.contains(&submission);
-        self.standing.insert(key, Standing { submission, expires_at, is_new });
-        self.touched.push(key);
-    }
-}
-
-/// Fingerprints, column by column.
-#[derive(Default)]
-struct Columns<'a> {
-    keys: Vec<&'a [u8]>,
-    submissions: Vec<Uuid>,
-    expiries: Vec<Option<i64>>,
-}
-
-impl<'a> Columns<'a> {
-    fn of(prints: &'a [Print]) -> Columns<'a> {
-        let mut columns = Columns::default();
-        for print in prints {
-            columns.keys.push(&print.key);
-            columns.submissions.push(print.submission);
-            columns.expiries.push(print.expires_at);
-        }
-        columns
-    }
-
-    fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![&self.keys, &self.submissions, &self.expiries]
-    }
-}
-
-/// New submissions, column by column.
-#[derive(Default)]
-struct Rows<'a> {
-    ids: Vec<Uuid>,
-    forms: Vec<&'a str>,
-    received: Vec<i64>,
-    fields: Vec<&'a str>,
-    sealed: Vec<Option<&'a [u8]>>,
-    sources: Vec<Vec<u8>>,
-    senders: Vec<Option<Vec<u8>>>,
-    held: Vec<Option<i64>>,
-    because: Vec<Option<String>>,
-    scores: Vec<i32>,
-    reasons: Vec<Option<&'a str>>,
-    withheld: Vec<i32>,
-    agents: Vec<Option<&'a str>>,
-}
-
-impl<'a> Rows<'a> {
-    fn of(plan: &Plan, jobs: &'a [Job], secret: &Secret) -> Rows<'a> {
-        let mut rows = Rows::default();
-        for (id, at) in &plan.new {
-            let job = &jobs[*at];
-            let (arrival, verdict) = (&job.arrival, &job.arrival.verdict);
-            let now = arrival.received_at.as_millisecond();
-            rows.ids.push(*id);
-            rows.forms.push(arrival.entry.form().name);
-            rows.received.push(now);
-            rows.fields.push(&job.fields);
-            rows.sealed.push(job.sealed.as_deref());
-            rows.sources.push(secret.source(arrival.source).to_vec());
-            rows.senders.push(arrival.entry.get("email").map(|email| secret.sender(email).to_vec()));
-            rows.held.push(verdict.hold.then_some(now));
-            rows.because.push(verdict.hold.then(|| verdict.because().clone()));
-            rows.scores.push(i32::try_from(verdict.score).unwrap_or(i32::MAX));
-            rows.reasons.push(job.reasons.as_deref());
-            rows.withheld.push(i32::from(verdict.hold));
-            rows.agents.push(arrival.agent.as_deref());
-        }
-        rows
-    }
-
-    fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![
-            &self.ids,
-            &self.forms,
-            &self.received,
-            &self.fields,
-            &self.sealed,
-            &self.sources,
-            &self.senders,
-            &self.held,
-            &self.because,
-            &self.scores,
-            &self.reasons,
-            &self.withheld,
-            &self.agents,
-        ]
     }
 }

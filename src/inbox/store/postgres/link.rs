@@ -172,11 +172,6 @@ impl Link {
         &self.client
     }
 
-    /// How long an answer is waited for.
-    pub(super) fn patience(&self) -> Duration {
-        self.patience
-    }
-
     /// Whether the server has warned of something since this was last asked: above all, that it has given up waiting for a standby and calls
     /// the commit a success all the same.
     pub(super) fn was_warned(&self) -> bool {

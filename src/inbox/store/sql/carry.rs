@@ -205,15 +205,9 @@ impl Table {
     }
 
     fn insert(&self, sql: &dyn Sql, rows: &[Row]) -> Result<(), StoreError> {
-        let width = self.key.len() + self.rest.len();
-        let row = |at: usize| {
-            let numbers: Vec<String> = (1..=width).map(|n| format!("?{}", at * width + n)).collect();
-            format!("({})", numbers.join(", "))
-        };
-        let all: Vec<String> = (0..rows.len()).map(row).collect();
-        let insert = format!("INSERT INTO {} ({}) VALUES {}", self.name, self.columns(), all.join(", "));
         let values: Vec<Value<'_>> = rows.iter().flat_map(|row| &row.0).map(Bind::bind).collect();
-        sql.execute(&insert, &values).map(drop)
+        let into = format!("{} ({})", self.name, self.columns());
+        sql.insert(&into, self.key.len() + self.rest.len(), &values)
     }
 }
 

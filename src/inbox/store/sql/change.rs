@@ -44,14 +44,19 @@ pub(in crate::inbox::store) fn apply(
 /// By how much clocks may differ without anything being made of it: leases are longer by far.
 const NOTICED: SignedDuration = SignedDuration::from_secs(1);
 
-/// How far the database's clock is ahead of ours. A file has none of its own.
-pub(in crate::inbox::store) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDuration, StoreError> {
+/// What the database's clock shows. A file has none.
+pub(super) fn clock(sql: &dyn Sql) -> Result<Option<Timestamp>, StoreError> {
     if sql.dialect() == Dialect::Sqlite {
-        return Ok(SignedDuration::ZERO);
+        return Ok(None);
     }
+    let now = sql.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", &[])?.get(0)?;
+    rows::time(now).map(Some)
+}
+
+/// How far the database's clock is ahead of ours.
+pub(in crate::inbox::store) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDuration, StoreError> {
     let ours = Timestamp::now();
-    let theirs = sql.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", &[])?.get(0)?;
-    let ahead = rows::time(theirs)?.duration_since(ours);
+    let ahead = clock(sql)?.unwrap_or(ours).duration_since(ours);
     Ok(if ahead.abs() < NOTICED { SignedDuration::ZERO } else { ahead })
 }
 

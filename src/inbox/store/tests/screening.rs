@@ -38,15 +38,28 @@ fn what_screening_said_is_kept_whether_or_not_it_was_held() {
 }
 
 #[test]
-fn a_repeat_of_what_is_held_stays_a_repeat_whatever_screening_says_of_it() {
-    let desk = Desk::new();
+fn what_screening_holds_is_released_by_a_repeat_that_it_does_not_hold() {
+    let desk = Desk::with_channels(&["crm"], &[]);
     let held = contact("Hello").held_for(&[(Signal::Links, "4 links")]);
     let id = desk.keep_new(&held);
     desk.keep_again(&held, id);
+    assert_eq!((desk.get(id).status, desk.get(id).repeats), (Status::Held, 1));
     desk.keep_again(&contact("Hello"), id);
     let submission = desk.get(id);
-    assert_eq!((submission.status, submission.repeats), (Status::Held, 2));
+    assert_eq!((submission.status, submission.held, submission.repeats), (Status::Waiting, None, 2));
+    assert_eq!(submission.released_at, Some(submission.received_at));
     assert_eq!(submission.screening, screening(60, &[(Signal::Links, 60, "4 links")], true));
+    assert_eq!(desk.reader().deliveries(id).unwrap()[0].state, State::Waiting);
+}
+
+#[test]
+fn what_the_operator_holds_stays_held_and_its_repeat_is_delivered() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    assert!(desk.editor().hold(id, "by hand", Timestamp::UNIX_EPOCH).unwrap());
+    let repeat = desk.keep_new(&contact("Hello"));
+    assert_eq!((desk.get(id).status, desk.get(repeat).status), (Status::Held, Status::Waiting));
+    desk.keep_again(&contact("Hello"), repeat);
 }
 
 #[test]
