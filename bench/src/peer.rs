@@ -2,13 +2,15 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
@@ -164,9 +166,15 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, said: [Stdio; 2]) -> Re
     child.with_context(|| format!("{} cannot be run", command.get_program().display()))
 }
 
-/// A port of the loopback address that nobody has at the moment, for servers that cannot be asked which one they took.
+/// A free port of the loopback address, for servers that cannot be asked which one they took. It stays reserved until the benchmark
+/// ends: only a program that sets `SO_REUSEADDR` can listen on it.
 pub fn free_address() -> Result<SocketAddr> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let address = getsockname(&socket)?.try_into()?;
+    std::mem::forget(socket);
+    Ok(address)
 }
 
 /// A folder for one server's files. A server that gives up its rights must be able to read it.

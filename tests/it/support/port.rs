@@ -4,9 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 
-/// A reserved port. Until this is dropped the kernel gives it to no program that asks for any free port, and to no outgoing connection;
-/// a program that is told its number can listen on it, as often as it likes, if it sets `SO_REUSEADDR`. Until one does,
-/// connections to it are refused.
+/// A port reserved until this is dropped: the kernel assigns it to no other program and to no outgoing connection. A program that
+/// sets `SO_REUSEADDR` can listen on it when it is given the number. Until one does, connections are refused.
 #[derive(Debug)]
 pub struct Port {
     address: SocketAddr,

@@ -80,6 +80,10 @@ impl Reader {
 
     /// The deliveries of a submission with each of their attempts, by the channels' names.
     pub fn deliveries(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
+        self.sql.snapshot(|| self.deliveries_at_once(id))
+    }
+
+    fn deliveries_at_once(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
         let rows = self.sql.query(
             "SELECT d.channel, d.state, d.due_at, c.off_at, c.paused_at, c.answer
              FROM delivery d LEFT JOIN channel c ON c.name = d.channel WHERE d.submission = ?1 ORDER BY d.channel",
