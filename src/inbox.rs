@@ -12,7 +12,6 @@ pub mod email;
 pub mod form;
 pub mod gate;
 pub mod limit;
-pub mod pace;
 pub mod parse;
 pub mod pressure;
 pub mod screen;

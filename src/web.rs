@@ -46,7 +46,6 @@ use crate::inbox::Pressure;
 use crate::inbox::deliver::worker::Confirmations;
 use crate::inbox::gate::Gate;
 use crate::inbox::limit;
-use crate::inbox::pace::Pace;
 use crate::inbox::screen::{self, Repeats};
 use crate::inbox::store::{Place, Store};
 use crate::pages::Site;
@@ -154,8 +153,6 @@ pub struct Desk {
     pub store: Store,
     /// Which messages came more than once lately.
     pub repeats: Arc<Repeats>,
-    /// When answers may leave that must not tell by their time what was done for them.
-    pub pace: Arc<Pace>,
     /// Whose requests were refused lately.
     pub pressure: Arc<Pressure>,
     /// What a reload replaces, all of it at once. A request sees one state of it from beginning to end.
@@ -193,7 +190,6 @@ impl Desk {
         Self {
             store,
             repeats: Arc::new(Repeats::new(Instant::now())),
-            pace: Arc::default(),
             pressure: Arc::default(),
             live: Arc::new(ArcSwap::from_pointee(live)),
             tls: None,
@@ -206,7 +202,6 @@ impl Desk {
         Self {
             store: self.store.clone(),
             repeats: self.repeats.clone(),
-            pace: self.pace.clone(),
             pressure: self.pressure.clone(),
             live: self.live.clone(),
             tls: self.tls.clone(),

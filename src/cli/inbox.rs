@@ -20,6 +20,7 @@ mod width;
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -195,9 +196,16 @@ fn says_utf_8(locale: &str) -> bool {
     locale.to_ascii_lowercase().replace('-', "").contains("utf8")
 }
 
+/// How long a command waits for the server to process what was accepted before.
+const CATCH_UP: Duration = Duration::from_millis(500);
+
 fn execute(command: &InboxCommand, place: &Place, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = match Reader::open(place) {
-        Ok(inbox) => Some(inbox),
+        Ok(inbox) => {
+            // What was accepted a moment ago is listed in any case; now its repeats are counted, too.
+            inbox.catch_up(CATCH_UP)?;
+            Some(inbox)
+        }
         Err(StoreError::Missing(_)) => None,
         Err(error) => return Err(error.into()),
     };

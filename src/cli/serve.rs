@@ -86,7 +86,6 @@ fn serve(
     let desk = Arc::new(Desk {
         store,
         repeats: Arc::new(Repeats::new(Instant::now())),
-        pace: Arc::default(),
         pressure: Arc::default(),
         live: Arc::new(ArcSwap::from_pointee(live)),
         tls,

@@ -18,6 +18,7 @@ mod fingerprint;
 mod ids;
 pub mod lock;
 mod postgres;
+mod processor;
 mod sql;
 mod sqlite;
 mod writer;
@@ -153,7 +154,7 @@ impl fmt::Debug for Arrival {
     }
 }
 
-/// How a submission was kept.
+/// What an accepted request came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// As a submission of its own, with this id.
@@ -294,6 +295,9 @@ pub enum StoreError {
     /// The operator's public key does not seal.
     #[error("a submission could not be encrypted")]
     NotSealed,
+    /// A submission in the intake cannot be processed, whoever tries it; why.
+    #[error("it cannot be processed: {0}")]
+    Unprocessable(String),
     /// A row cannot be read as a submission.
     #[error("the inbox is damaged: {0}")]
     Damaged(&'static str),
@@ -332,6 +336,24 @@ impl StoreError {
         !matches!(self, StoreError::NotAnInbox(_) | StoreError::TooNew { .. } | StoreError::NotDurable { .. })
     }
 
+    /// Whether what is stored is to blame, rather than the database or the machine: trying again does not help.
+    fn is_of_a_row(&self) -> bool {
+        match self {
+            StoreError::Damaged(_) | StoreError::Unprocessable(_) => true,
+            // Data exceptions, and constraints but for a unique key: that is another replica's, and goes well next time.
+            StoreError::Postgres(code) => {
+                (code.starts_with("22") || code.starts_with("23")) && code != "23505"
+            }
+            StoreError::Database { code, .. } => matches!(
+                code & 0xff,
+                rusqlite::ffi::SQLITE_CONSTRAINT
+                    | rusqlite::ffi::SQLITE_MISMATCH
+                    | rusqlite::ffi::SQLITE_TOOBIG
+            ),
+            _ => false,
+        }
+    }
+
     fn io(path: &Path, error: io::Error) -> StoreError {
         StoreError::Io { path: path.to_owned(), error: Arc::new(error) }
     }
@@ -358,13 +380,32 @@ impl Store {
         Ok(Store { writer: Arc::new(Writer::start(options.clone())?) })
     }
 
-    /// Keeps a submission, or recognises it as a repeat.
+    /// Stores a submission in the intake and returns the id of the request. Whether it repeats an earlier submission is found out
+    /// later; see [`Store::settle`].
     ///
     /// After `Ok` it survives a power cut; after `Err` nothing of it was kept. Whoever stops waiting
     /// before either cannot know: it may be kept. Those who wait on one thread are woken by each other: what is returned here is
     /// to be polled when its task is woken, or dropped.
-    pub async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
+    pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         self.writer.accept(arrival).await
+    }
+
+    /// Waits until an accepted submission is processed, for as long as that takes, and returns what it is. One that is set aside
+    /// because it cannot be processed is waited for until the operator has mended that.
+    pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
+        let mut processed = self.writer.processed();
+        loop {
+            if let Some(accepted) = self.writer.change(move |tx| tx.fate(id)).await? {
+                return Ok(accepted);
+            }
+            // Where another replica processes it, the next look of our own processor is what wakes us.
+            processed.changed().await.map_err(|_| StoreError::Closed)?;
+        }
+    }
+
+    /// How many accepted submissions this process has found to repeat earlier ones.
+    pub fn repeats(&self) -> u64 {
+        self.writer.repeats()
     }
 
     /// From now on, what arrives is treated by these options. The path cannot change.
@@ -509,6 +550,15 @@ impl Store {
 const REFUSED_AT_A_TIME: usize = 200;
 
 #[cfg(test)]
+impl Store {
+    /// Accepts a submission and waits until it is processed.
+    pub(crate) async fn keep(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
+        let id = self.accept(arrival).await?;
+        self.settle(id).await
+    }
+}
+
+#[cfg(test)]
 impl Arrival {
     /// As if screening had held it for these reasons, each 60 points.
     pub(crate) fn held_for(mut self, reasons: &[(screen::Signal, &str)]) -> Arrival {
@@ -530,8 +580,6 @@ struct Doubt {
     id: Uuid,
     /// The number of its transaction, where a server gives one: what is under way there can't be seen yet.
     transaction: Option<String>,
-    /// How often it would have been sent again by then. Once it has been sent again since, somebody has had a 200 for it, and it stays.
-    repeats: i64,
 }
 
 /// One submission on its way to the writer.

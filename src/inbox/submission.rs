@@ -28,6 +28,8 @@ pub struct Submission {
     pub released_at: Option<Timestamp>,
     /// The host that vouches for the agent which sent it, such as `agent.example.com`, where the request was signed.
     pub agent: Option<String>,
+    /// Why it could not be processed, if it could not: it is set aside then.
+    pub error: Option<String>,
     /// Names and values as they were sent, in the order of the form's definition. None where it is sealed.
     pub fields: Vec<(String, String)>,
     /// The fields as a JSON object that only the operator's identity can open, once it is sealed.

@@ -76,11 +76,9 @@ label! {
 label! {
     /// What became of a form that somebody sent.
     Verdict {
-        /// It is in the inbox, and on its way if there is one.
+        /// It is stored, as a submission or as a repeat of one.
         Accepted = "accepted",
-        /// It had come before, and is there once.
-        Duplicate = "duplicate",
-        /// It is in the inbox and waits for the operator.
+        /// It is stored and waits for the operator.
         Held = "held",
         /// Something in it has to be mended: 400.
         Invalid = "invalid",

@@ -17,11 +17,11 @@ use super::metrics::Verdict;
 use super::request_id::{RequestId, names};
 use super::socket::Peer;
 use super::{Desk, Live, body};
-use crate::inbox::form::{Form, Sameness};
+use crate::inbox::form::Form;
 use crate::inbox::limit::{Admission, Source, Standings};
 use crate::inbox::parse::{Entry, Extras, Parsed, parse_with_extras};
 use crate::inbox::screen::{self, Origin, Rate, Reading, Signals, screen};
-use crate::inbox::store::{Accepted, Arrival};
+use crate::inbox::store::Arrival;
 
 /// What the limiter refuses is written down about so often.
 const PRESSURE_IS_NOTED: Duration = Duration::from_mins(1);
@@ -105,27 +105,16 @@ async fn submit(
     let confirms = !is_held && live.options.confirmed_forms.contains(&form.name);
     let agent = standing.agent().map(str::to_owned);
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, verdict, agent };
-    let (step, began) = (desk.pace.enter(), Instant::now());
     let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
-    let accepted = desk.store.accept(arrival).await.map_err(|error| {
+    let id = desk.store.accept(arrival).await.map_err(|error| {
         let request = request();
         tracing::error!(%request, form = form.name, %error, "a submission could not be kept");
         Refusal::NotKept(request)
     })?;
-    let rest = step.rest(began.elapsed());
-    // Who only waits is no company: the next one would be answered at once, and alone.
-    drop(step);
-    if form.sameness == Sameness::Address && !rest.is_zero() {
-        tokio::time::sleep(rest).await;
-    }
     if confirms {
-        confirmed(desk, live, form, accepted.id(), request).await?;
+        confirmed(desk, live, form, id, request).await?;
     }
-    Ok(match accepted {
-        Accepted::Duplicate(_) => Verdict::Duplicate,
-        Accepted::New(_) if is_held => Verdict::Held,
-        Accepted::New(_) => Verdict::Accepted,
-    })
+    Ok(if is_held { Verdict::Held } else { Verdict::Accepted })
 }
 
 /// What screening says of it, which reads it once.

@@ -282,8 +282,7 @@ impl Storm {
 /// The addresses in a backup.
 fn addresses(file: &Path) -> HashSet<String> {
     let database = rusqlite::Connection::open(file).expect("it opens");
-    let mut statement =
-        database.prepare("SELECT fields ->> 'email' FROM submission").expect("it is an inbox");
+    let mut statement = database.prepare("SELECT fields ->> 'email' FROM accepted").expect("it is an inbox");
     let addresses = statement.query_map([], |row| row.get(0)).expect("it can be read");
     addresses.map(|address| address.expect("text")).collect()
 }

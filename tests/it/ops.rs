@@ -39,6 +39,7 @@ fn metrics_count_what_was_asked_and_what_was_answered() {
     assert_eq!(desk.post("/api/waitlist", &large).status, 413);
     assert_eq!(desk.get("/api/contact", &[]).status, 405);
     desk.expect(1);
+    assert_eq!(desk.inbox().len(), 1, "it is processed");
 
     let answer = desk.ops("/metrics");
     assert_eq!(answer.status, 200);
@@ -67,8 +68,10 @@ fn metrics_count_what_was_asked_and_what_was_answered() {
     let submissions = |form: &str, verdict: &str| {
         figures.get(&format!("frontdesk_submissions_total{{form=\"{form}\",verdict=\"{verdict}\"}}"))
     };
-    assert_eq!(submissions("waitlist", "accepted"), 1);
-    assert_eq!(submissions("waitlist", "duplicate"), 2);
+    assert_eq!(submissions("waitlist", "accepted"), 3);
+    assert_eq!(figures.get("frontdesk_repeats_total"), 2);
+    assert_eq!(figures.get("frontdesk_intake_pending"), 0);
+    assert_eq!(figures.get("frontdesk_intake_set_aside"), 0);
     assert_eq!(submissions("waitlist", "too_large"), 1);
     assert_eq!(submissions("contact", "invalid"), 1);
     assert_eq!(submissions("contact", "accepted"), 0);

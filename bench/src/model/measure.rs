@@ -201,7 +201,7 @@ impl Stack {
     }
 
     fn kept(&self) -> Result<f64> {
-        self.postgres.number("SELECT count(*) FROM submission")
+        self.postgres.number("SELECT count(*) FROM accepted")
     }
 
     /// What PostgreSQL counts: transactions that have written, bytes of its log, syncs, and what they took in milliseconds.

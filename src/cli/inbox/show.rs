@@ -63,6 +63,7 @@ fn write(
         ("received at", submission.received_at_text()),
         ("status", submission.status.name().to_owned()),
     ];
+    about.extend(submission.error.iter().map(|error| ("error", error.clone())));
     if let Some(held) = &submission.held {
         about.push(("held since", moment_and_distance(held.since, now)));
         about.push(("because", held.because.clone()));
@@ -297,6 +298,7 @@ mod tests {
             held: None,
             screening: None,
             released_at: None,
+            error: None,
             agent: None,
             sealed: None,
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),

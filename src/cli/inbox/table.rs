@@ -285,6 +285,7 @@ mod tests {
             held: None,
             screening: None,
             released_at: None,
+            error: None,
             agent: None,
             sealed: None,
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),

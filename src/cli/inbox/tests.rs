@@ -233,7 +233,7 @@ fn keep_at(store: &Store, runtime: &Runtime, form: &'static Form, body: &str, re
         verdict: Verdict::default(),
         agent: None,
     };
-    runtime.block_on(store.accept(arrival)).unwrap().id()
+    runtime.block_on(store.keep(arrival)).unwrap().id()
 }
 
 #[derive(clap::Parser)]

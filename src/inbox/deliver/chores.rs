@@ -266,7 +266,7 @@ mod tests {
                 verdict: Verdict::default(),
                 agent: None,
             };
-            runtime.block_on(store.accept(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
+            runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
         };
         hold("sesame");
         let gone = Target { name: "off".to_owned(), leads_to: String::new() };

@@ -602,6 +602,7 @@ mod tests {
             held: None,
             screening: None,
             released_at: None,
+            error: None,
             agent: None,
             fields: Vec::new(),
             sealed: None,

@@ -130,6 +130,7 @@ mod tests {
             held: None,
             screening,
             released_at: None,
+            error: None,
             agent: agent.map(str::to_owned),
             fields: Vec::new(),
             sealed: None,

@@ -145,9 +145,12 @@ pub struct Confirmations {
 }
 
 impl Confirmations {
-    /// Waits until at least one channel has confirmed the submission, or the time is over; says which. One that is held is
+    /// Waits until at least one channel has confirmed an accepted submission or the one that it repeats, or the time is over; says which. One that is held is
     /// not waited for: it is where it belongs.
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
+        let began = Instant::now();
+        let Ok(accepted) = tokio::time::timeout(timeout, store.settle(id)).await else { return Ok(false) };
+        let (id, timeout) = (accepted?.id(), timeout.saturating_sub(began.elapsed()));
         let (told, confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(told);
         let _seat = Seat { confirmations: self, id };

@@ -20,7 +20,10 @@ use super::sql::{Sql, values};
 use super::{Place, StoreError};
 
 /// Each brings a database from the layout before it to its own; the first makes it.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/postgres/0001_inbox.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../migrations/postgres/0001_inbox.sql"),
+    include_str!("../../../migrations/postgres/0002_intake.sql"),
+];
 /// The layout that this program reads and writes.
 #[expect(clippy::cast_possible_wrap, reason = "there will never be that many")]
 const LAYOUT: i64 = MIGRATIONS.len() as i64;

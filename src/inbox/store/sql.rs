@@ -9,7 +9,7 @@ pub(super) mod change;
 pub(super) mod deliver;
 pub(super) mod edit;
 pub(super) mod editor;
-pub(super) mod keep;
+pub(super) mod intake;
 pub(super) mod pressure;
 pub(super) mod queue;
 pub(super) mod read;
@@ -26,6 +26,10 @@ pub(super) trait Sql: Send {
     fn dialect(&self) -> Dialect;
     /// Does it and returns how many rows it concerned.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
+    /// Does them all, one after the other.
+    fn execute_all(&self, statements: &[(String, &[Value<'_>])]) -> Result<(), StoreError> {
+        statements.iter().try_for_each(|(sql, values)| self.execute(sql, values).map(drop))
+    }
     /// The rows that it finds, all at once.
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
 }
@@ -55,15 +59,15 @@ impl dyn Sql + '_ {
 
     /// Inserts rows of so many columns. `into` is the table with its columns; `values` has the rows one after another.
     pub(super) fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
-        let mut rest = values;
+        let (mut rest, mut statements) = (values, Vec::new());
         for rows in ROWS_AT_A_TIME {
             while rest.len() >= rows * columns {
                 let (now, later) = rest.split_at(rows * columns);
-                self.execute(&format!("INSERT INTO {into} VALUES {}", placeholders(rows, columns)), now)?;
+                statements.push((format!("INSERT INTO {into} VALUES {}", placeholders(rows, columns)), now));
                 rest = later;
             }
         }
-        Ok(())
+        self.execute_all(&statements)
     }
 
     /// The rows in which a column has one of these values. `select` ends with the column's name; rows come, and are locked if `lock`
@@ -74,18 +78,20 @@ impl dyn Sql + '_ {
         keys: &[[u8; 16]],
         lock: &str,
     ) -> Result<Vec<Row>, StoreError> {
-        let most = ROWS_AT_A_TIME[0];
+        let column = select.rsplit(' ').next().unwrap_or_default();
         let mut found = Vec::new();
-        for keys in keys.chunks(most) {
-            // Filled up with the last one, so that few statements are prepared.
-            let size = ROWS_AT_A_TIME.into_iter().rfind(|size| *size >= keys.len()).unwrap_or(most);
-            let missing = keys.last().into_iter().cycle().take(size - keys.len());
-            let values: Vec<Value<'_>> = keys.iter().chain(missing).map(Bind::bind).collect();
-            let column = select.rsplit(' ').next().unwrap_or_default();
-            let query = format!("{select} IN {} ORDER BY {column} {lock}", placeholders(1, size));
-            found.extend(self.query(&query, &values)?);
+        for (list, values) in lists(keys) {
+            found.extend(self.query(&format!("{select} IN {list} ORDER BY {column} {lock}"), &values)?);
         }
         Ok(found)
+    }
+
+    /// Does something to the rows in which a column has one of these values. `statement` ends with the column's name.
+    pub(super) fn execute_in(&self, statement: &str, keys: &[[u8; 16]]) -> Result<(), StoreError> {
+        for (list, values) in lists(keys) {
+            self.execute(&format!("{statement} IN {list}"), &values)?;
+        }
+        Ok(())
     }
 
     /// What is done within is committed, or nothing of it.
@@ -123,6 +129,16 @@ impl dyn Sql + '_ {
 
 /// How many rows one statement takes: a few sizes, so that the statements stay prepared.
 const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
+
+/// Keys as lists of parameters with their values. Lists are filled up with their last key, so that few statements are prepared.
+fn lists(keys: &[[u8; 16]]) -> impl Iterator<Item = (String, Vec<Value<'_>>)> {
+    let most = ROWS_AT_A_TIME[0];
+    keys.chunks(most).map(move |keys| {
+        let size = ROWS_AT_A_TIME.into_iter().rfind(|size| *size >= keys.len()).unwrap_or(most);
+        let missing = keys.last().into_iter().cycle().take(size - keys.len());
+        (placeholders(1, size), keys.iter().chain(missing).map(Bind::bind).collect())
+    })
+}
 
 /// `(?1, ?2), (?3, ?4)` for two rows of two columns.
 fn placeholders(rows: usize, columns: usize) -> String {

@@ -16,20 +16,22 @@ use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, ffi, params, params_from_iter,
 };
+use uuid::Uuid;
 
 use self::files::Files;
 use super::fingerprint::{self, Secret};
 use super::ids::Ids;
 use super::sql::change::{self, Change, Changing};
-use super::sql::keep::keep;
+use super::sql::intake;
 use super::sql::{Cell, Dialect, Row, Sql, Value, rows};
-use super::{Accepted, Doubt, Job, Place, StoreError, bell};
+use super::{Doubt, Job, Place, StoreError, bell};
 
 /// Each brings a database from the layout before it to its own; the first makes it.
-pub(super) const MIGRATIONS: [&str; 3] = [
+pub(super) const MIGRATIONS: [&str; 4] = [
     include_str!("../../../migrations/sqlite/0001_inbox.sql"),
     include_str!("../../../migrations/sqlite/0002_deliveries.sql"),
     include_str!("../../../migrations/sqlite/0003_screening.sql"),
+    include_str!("../../../migrations/sqlite/0004_intake.sql"),
 ];
 /// The layout that this program reads and writes, kept in `user_version`.
 #[expect(clippy::cast_possible_wrap, reason = "there will never be that many")]
@@ -80,24 +82,22 @@ impl Database {
         changes: &mut [Box<dyn Change>],
         ids: &mut Ids,
         doubtful: &mut Vec<Doubt>,
-    ) -> Result<Vec<Accepted>, StoreError> {
+    ) -> Result<Vec<Uuid>, StoreError> {
         self.files.are_in_place()?;
         let changes_before = self.connection.total_changes();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for Doubt { id, repeats, .. } in &*doubtful {
+        for doubt in &*doubtful {
             // Their fingerprints stand for nothing then, and are given to whatever comes next.
-            transaction
-                .prepare_cached("DELETE FROM submission WHERE id = ?1 AND repeats = ?2")?
-                .execute(params![id.as_bytes(), repeats])?;
+            intake::take_back(&*transaction, doubt.id)?;
         }
         if jobs.is_empty() && changes.is_empty() {
             transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
         }
-        let kept = if jobs.is_empty() { None } else { Some(keep(&*transaction, &self.secret, jobs, ids)?) };
+        let accepted = intake::append(&*transaction, &self.secret, jobs, ids)?;
         let changing = Changing { tx: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
         change::apply(&changing, changes)?;
         let sure = doubtful.len();
-        doubtful.extend(kept.iter().flat_map(|kept| kept.doubts(None)));
+        doubtful.extend(accepted.iter().map(|id| Doubt { id: *id, transaction: None }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
             // A full disk or a lock is noticed before anything is final.
             if matches!(error, StoreError::Full | StoreError::Locked) {
@@ -113,7 +113,13 @@ impl Database {
         if self.changed > 0 {
             bell::ring(&self.path);
         }
-        Ok(kept.map(|kept| kept.accepted).unwrap_or_default())
+        Ok(accepted)
+    }
+
+    /// Processes the intake.
+    #[cfg(test)]
+    fn process(&self) {
+        intake::process(&self.connection, &super::Options::at("unused".into()), 64).unwrap();
     }
 
     /// How many rows the last commit changed.

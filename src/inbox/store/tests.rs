@@ -16,6 +16,7 @@ use fresh::Fresh;
 mod carry;
 mod deliveries;
 pub(crate) mod fresh;
+mod intake;
 mod screening;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -257,7 +258,7 @@ fn what_a_crash_left_behind_can_be_read_at_once_and_written_again() {
     let path = after.path().join("inbox.db");
     assert_eq!(list(&path).len(), 1);
     let store = Store::open(&Options::at(path.clone())).unwrap();
-    assert_eq!(runtime().block_on(store.accept(contact("one"))).unwrap(), Accepted::Duplicate(id));
+    assert_eq!(runtime().block_on(store.keep(contact("one"))).unwrap(), Accepted::Duplicate(id));
     assert_eq!(list(&path).len(), 1);
 }
 
@@ -312,7 +313,7 @@ fn a_later_layout_is_not_touched() {
     let Desk { store, options, fresh, .. } = desk;
     drop(store);
     let error = Store::open(&options).unwrap_err();
-    assert!(matches!(error, StoreError::TooNew { found: 99, known: 3, .. }), "{error}");
+    assert!(matches!(error, StoreError::TooNew { found: 99, known: 4, .. }), "{error}");
     assert!(matches!(Reader::open(&options.place), Err(StoreError::TooNew { .. })));
     drop(fresh);
 }
@@ -526,7 +527,7 @@ impl Desk {
     }
 
     fn accept(&self, arrival: &Arrival) -> Result<Accepted, StoreError> {
-        self.runtime.block_on(self.store.accept(arrival.clone()))
+        self.runtime.block_on(self.store.keep(arrival.clone()))
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -540,7 +541,7 @@ impl Desk {
                 .iter()
                 .map(|arrival| {
                     let (store, arrival) = (self.store.clone(), arrival.clone());
-                    tokio::spawn(async move { store.accept(arrival).await })
+                    tokio::spawn(async move { store.keep(arrival).await })
                 })
                 .collect();
             let mut accepted = Vec::new();
@@ -578,7 +579,17 @@ impl Desk {
     fn files_hold(&self, text: &str) -> bool {
         if self.options.place.file().is_none() {
             let sql = self.fresh.sql();
-            let tables = ["meta", "submission", "fingerprint", "delivery", "attempt", "channel", "pressure"];
+            let tables = [
+                "meta",
+                "intake",
+                "repeat",
+                "submission",
+                "fingerprint",
+                "delivery",
+                "attempt",
+                "channel",
+                "pressure",
+            ];
             let mut rows =
                 tables.map(|table| sql.query(&format!("SELECT t::text FROM {table} t"), &[]).unwrap());
             return rows.iter_mut().flatten().any(|row| row.get::<String>(0).unwrap().contains(text));

@@ -6,14 +6,16 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
+use uuid::Uuid;
 
 use super::answers::{Answered, Answers};
 use super::ids::Ids;
+use super::processor::{Bell, Processor};
 use super::sql::change::{Change, Changing};
 use super::sqlite::copier::Copier;
 use super::sqlite::files::create_folder;
-use super::{Accepted, Arrival, Doubt, Job, Options, Place, StoreError, postgres, sqlite};
+use super::{Arrival, Doubt, Job, Options, Place, StoreError, postgres, sqlite};
 
 /// How many submissions may wait, and so the most that one transaction holds.
 const MAX_WAITING: usize = 4096;
@@ -33,13 +35,14 @@ type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) struct Writer {
     /// What holds for a submission when it arrives. It goes along with it, so that nothing changes under its feet.
-    options: ArcSwap<Options>,
+    options: Arc<ArcSwap<Options>>,
     /// What is to be kept.
     submissions: Arc<Queue>,
     /// What is to be changed beside that. The same queue where one transaction takes both; with a server, what takes several exchanges
     /// must hold up no visitor.
     changes: Arc<Queue>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    processor: Processor,
 }
 
 /// A change, and whoever waits for what it finds.
@@ -74,11 +77,12 @@ impl Writer {
         if !Arc::ptr_eq(&submissions, &changes) {
             threads.push(start(&options.place, &changes)?);
         }
-        let options = ArcSwap::from_pointee(options);
-        Ok(Writer { options, submissions, changes, threads: Mutex::new(threads) })
+        let options = Arc::new(ArcSwap::from_pointee(options));
+        let processor = Processor::start(options.clone(), submissions.clone(), changes.clone())?;
+        Ok(Writer { options, submissions, changes, threads: Mutex::new(threads), processor })
     }
 
-    pub(super) async fn accept(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
+    pub(super) async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         let job = Job::new(arrival, self.options.load_full())?;
         self.submissions.push(job)?.await
     }
@@ -92,12 +96,19 @@ impl Writer {
         &self,
         apply: impl FnMut(&Changing<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        self.changes.push_change(Box::new(Awaited { apply, found: Err(StoreError::Closed), answer }))?;
-        answered.await.unwrap_or(Err(StoreError::Closed))
+        self.changes.change(apply)?.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Told after each commit that has queued deliveries.
+    pub(super) fn repeats(&self) -> u64 {
+        self.processor.repeats()
+    }
+
+    /// Told after each batch that was processed.
+    pub(super) fn processed(&self) -> watch::Receiver<()> {
+        self.processor.processed()
+    }
+
+    /// Told after deliveries were queued.
     pub(super) fn queued(&self) -> &Notify {
         &self.submissions.queued
     }
@@ -132,10 +143,13 @@ impl Writer {
     }
 
     pub(super) fn close(&self) {
+        self.processor.stop();
         for queue in [&self.submissions, &self.changes] {
             queue.lock().closed = true;
             queue.changed.notify_all();
         }
+        // Whoever waits for something to be processed hears that the store is closed.
+        self.processor.wake_who_waits();
         let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
@@ -190,7 +204,7 @@ impl Database {
         changes: &mut [Box<dyn Change>],
         ids: &mut Ids,
         doubtful: &mut Vec<Doubt>,
-    ) -> Result<Vec<Accepted>, StoreError> {
+    ) -> Result<Vec<Uuid>, StoreError> {
         match self {
             Database::Sqlite(database) => database.keep(jobs, changes, ids, doubtful),
             Database::Postgres(database) => database.keep(jobs, changes, ids, doubtful),
@@ -214,10 +228,12 @@ impl Drop for Writer {
 
 /// What waits for the writer, and what it last found.
 #[derive(Default)]
-struct Queue {
+pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    queued: Notify,
+    pub queued: Notify,
+    /// Wakes the processor after each batch that was accepted.
+    pub arrived: Bell,
     /// How often the writer looks whether the database is there while nothing is to be done. A file needs no looking after; a server may
     /// be gone, and whoever asks for the store's health is to hear of it before a visitor does.
     look_every: Option<Duration>,
@@ -226,7 +242,7 @@ struct Queue {
 #[derive(Default)]
 struct Waiting {
     jobs: Vec<Job>,
-    answers: Answers<Accepted>,
+    answers: Answers<Uuid>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
@@ -242,7 +258,7 @@ struct Batch {
     /// Nothing is to be done, and all was well.
     only_looks: bool,
     jobs: Vec<Job>,
-    answers: Answers<Accepted>,
+    answers: Answers<Uuid>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
@@ -263,7 +279,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, job: Job) -> Result<Answered<Accepted>, StoreError> {
+    fn push(&self, job: Job) -> Result<Answered<Uuid>, StoreError> {
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(StoreError::Closed);
@@ -281,6 +297,21 @@ impl Queue {
             self.changed.notify_one();
         }
         Ok(answered)
+    }
+
+    /// Has something written with the next batch. What it found comes once that is committed.
+    pub fn change<T: Send + 'static>(
+        &self,
+        apply: impl FnMut(&Changing<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.push_change(Box::new(Awaited { apply, found: Err(StoreError::Closed), answer }))?;
+        Ok(answered)
+    }
+
+    /// Whether submissions wait to be accepted at this moment.
+    pub fn is_busy(&self) -> bool {
+        !self.lock().jobs.is_empty()
     }
 
     /// There are as many of these as there are attempts under way, and a few more: no limit is needed.
@@ -397,11 +428,22 @@ struct Work {
 impl Work {
     fn work(mut self, queue: &Queue) {
         while let Some(mut batch) = queue.take(!self.doubtful.is_empty()) {
-            let outcome = if batch.only_looks {
+            let mut outcome = if batch.only_looks {
                 self.look().map(|()| Vec::new())
             } else {
                 self.keep(&batch.jobs, &mut batch.changes)
             };
+            if let Err(error) = &outcome
+                && !matches!(error, StoreError::Locked)
+                && !batch.jobs.is_empty()
+                && !batch.changes.is_empty()
+            {
+                // It may be a change that failed, for which there was no room, say. No visitor is refused for that.
+                for change in batch.changes.drain(..) {
+                    change.answer(Err(error.clone()));
+                }
+                outcome = self.keep(&batch.jobs, &mut []);
+            }
             queue.note(outcome.as_ref().err().cloned());
             for check in batch.checks {
                 let _ = check.send(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
@@ -418,8 +460,8 @@ impl Work {
             }
             match outcome {
                 Ok(accepted) => {
-                    if batch.jobs.iter().any(|job| job.channels().next().is_some()) {
-                        queue.queued.notify_one();
+                    if !batch.jobs.is_empty() {
+                        queue.arrived.ring();
                     }
                     batch.answers.give(accepted.into_iter().map(Ok));
                     self.follow_up();
@@ -446,24 +488,19 @@ impl Work {
                     database.copy_log();
                 }
             }
-            Some(Database::Postgres(database)) => database.tell(),
-            None => {}
+            Some(Database::Postgres(_)) | None => {}
         }
     }
 
     /// Where the file had been taken away, once more with a new one.
-    fn keep(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Accepted>, StoreError> {
+    fn keep(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Uuid>, StoreError> {
         match self.try_keep(jobs, changes) {
             Err(StoreError::Moved) => self.try_keep(jobs, changes),
             outcome => outcome,
         }
     }
 
-    fn try_keep(
-        &mut self,
-        jobs: &[Job],
-        changes: &mut [Box<dyn Change>],
-    ) -> Result<Vec<Accepted>, StoreError> {
+    fn try_keep(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Uuid>, StoreError> {
         let database = match &mut self.database {
             Some(database) => database,
             none => none.insert(Database::open(&self.place)?),

@@ -28,6 +28,12 @@ pub(in crate::web) async fn report(
     submissions(&mut out, &desk.metrics);
     connections(&mut out, &desk.metrics);
     limits(&mut out, &live);
+    out.single(
+        "frontdesk_repeats_total",
+        Counter,
+        "Accepted forms that repeated an earlier submission, as this server has found when it processed them.",
+        desk.store.repeats(),
+    );
     inbox(&mut out, desk, &live, count.as_ref(), now);
     site(&mut out, desk, &live);
     let lost = desk.metrics.shared.lost_lines.load(Relaxed);
@@ -190,6 +196,24 @@ fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, 
         Gauge,
         "How old the figures about submissions and deliveries are.",
         age(count.at),
+    );
+    out.single(
+        "frontdesk_intake_pending",
+        Gauge,
+        "Accepted submissions that are not processed yet.",
+        queue.pending,
+    );
+    out.single(
+        "frontdesk_intake_oldest_seconds",
+        Gauge,
+        "How long ago the oldest of them was received; 0 where there is none.",
+        queue.pending_since.map_or(0.0, age),
+    );
+    out.single(
+        "frontdesk_intake_set_aside",
+        Gauge,
+        "Accepted submissions that could not be processed.",
+        queue.set_aside,
     );
     out.single(
         "frontdesk_submissions_held",

@@ -202,16 +202,16 @@ concurrency = {concurrency}
         usize::try_from(self.query::<i64>(sql)[0]).expect("a count")
     }
 
-    /// Whether nothing is being delivered and nothing is due.
+    /// Whether nothing is to be processed, being delivered or due.
     pub fn is_quiet(&self) -> bool {
         self.count(&format!(
-            "SELECT count(*) FROM delivery WHERE state = 'sending' OR (state = 'waiting' AND due_at <= {})",
+            "SELECT count(*) + (SELECT count(*) FROM intake) FROM delivery WHERE state = 'sending' OR (state = 'waiting' AND due_at <= {})",
             Timestamp::now().as_millisecond()
         )) == 0
     }
 
     pub fn undelivered(&self) -> usize {
-        self.count("SELECT count(*) FROM delivery WHERE state <> 'delivered'")
+        self.count("SELECT count(*) + (SELECT count(*) FROM intake) FROM delivery WHERE state <> 'delivered'")
     }
 
     /// A quiet time: peers that take everything, a fresh start, and all that waits or is parked tried at once. Returns once
@@ -247,7 +247,7 @@ concurrency = {concurrency}
         assert_eq!(self.query::<String>("PRAGMA integrity_check"), ["ok"]);
         let inbox: BTreeMap<String, String> = {
             let rows =
-                self.query::<String>("SELECT lower(hex(id)) || ' ' || (fields ->> 'email') FROM submission");
+                self.query::<String>("SELECT lower(hex(id)) || ' ' || (fields ->> 'email') FROM accepted");
             let pairs = rows.iter().map(|row| row.split_once(' ').expect("two words"));
             let by_email: BTreeMap<_, _> =
                 pairs.map(|(id, email)| (email.to_owned(), id.to_owned())).collect();

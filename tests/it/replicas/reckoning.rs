@@ -57,7 +57,8 @@ impl Stand {
             self.recover("the last start");
         }
         self.inbox(&["retry", "--since", "1d"]);
-        let undelivered = "SELECT count(*) FROM delivery WHERE state <> 'delivered'";
+        let undelivered =
+            "SELECT count(*) + (SELECT count(*) FROM intake) FROM delivery WHERE state <> 'delivered'";
         self.wait_until("everything is delivered", PATIENCE, |stand| stand.servers.count(undelivered) == 0);
         self.freed = freed;
     }
@@ -70,7 +71,7 @@ impl Stand {
     pub fn reckon(&self) -> Reckoning {
         let inbox: BTreeMap<usize, String> = {
             let rows =
-                self.servers.ask("frontdesk", "SELECT (fields ->> 'email') || ' ' || id FROM submission");
+                self.servers.ask("frontdesk", "SELECT (fields ->> 'email') || ' ' || id FROM accepted");
             let by_number: BTreeMap<_, _> = rows.iter().map(|row| number_and_id(row)).collect();
             assert_eq!(by_number.len(), rows.len(), "each submission is in the inbox once");
             by_number

@@ -204,7 +204,7 @@ allow_private = true
 
     /// The id of a submission, if it is in the inbox.
     pub fn find(&self, number: usize) -> Option<String> {
-        let of = format!("SELECT id FROM submission WHERE fields ->> 'email' = 'n{number}@example.com'");
+        let of = format!("SELECT id FROM accepted WHERE fields ->> 'email' = 'n{number}@example.com'");
         let ids = self.servers.ask("frontdesk", &of);
         assert!(ids.len() <= 1, "number {number} is in the inbox once");
         ids.into_iter().next()

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use frontdesk::inbox::store::{Place, Reader, Server};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -154,8 +155,25 @@ impl Desk {
         Connection::open(self.ops).request("GET", path, &[], b"").expect("the private listener answers")
     }
 
+    /// Waits until what was accepted is processed, if the server runs and can.
+    pub fn catch_up(&self) {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        let is_running =
+            stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'));
+        if !is_running {
+            return;
+        }
+        let place = match store_of(&self.data) {
+            Some((_, url)) => Place::Postgres(Server::parse(&url).expect("a URL")),
+            None => Place::Sqlite(self.data.join("inbox.sqlite")),
+        };
+        // Where there is no inbox that can be read, the test is about that.
+        let _ = Reader::open(place).and_then(|reader| reader.catch_up(Duration::from_secs(20)));
+    }
+
     /// What `frontdesk inbox list --json` says, while the server runs.
     pub fn inbox(&self) -> Vec<Value> {
+        self.catch_up();
         let output = frontdesk()
             .args(["inbox", "list", "--json", "--site"])
             .arg(&self.site)
@@ -259,6 +277,9 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
+        if !std::thread::panicking() && self.expected.borrow().is_some() {
+            self.catch_up();
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {

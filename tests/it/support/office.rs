@@ -101,6 +101,7 @@ impl Office {
     }
 
     pub fn reader(&self) -> Reader {
+        self.desk.catch_up();
         Reader::open(&self.database()).expect("there is an inbox")
     }
 

@@ -60,7 +60,7 @@ fn held() -> Inbox {
                 verdict: Verdict::default(),
                 agent: Some("agent.example.com".to_owned()),
             };
-            runtime.block_on(store.accept(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
+            runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
         },
     );
     inbox

@@ -150,6 +150,7 @@ fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notice {
         held: None,
         screening: None,
         released_at: None,
+        error: None,
         agent: None,
         sealed: None,
         fields,

@@ -55,8 +55,7 @@ fn of_two_that_share_an_inbox_one_delivers_and_the_other_takes_over() {
 fn what_the_operator_releases_from_elsewhere_is_delivered_at_once() {
     let desk = Desk::new(&["box"]);
     let _worker = desk.start();
-    let id =
-        desk.runtime.block_on(desk.store.accept(arrival("Hello").held_for(&[(Signal::Links, "4 links")])));
+    let id = desk.runtime.block_on(desk.store.keep(arrival("Hello").held_for(&[(Signal::Links, "4 links")])));
     let id = id.unwrap().id();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(desk.mails("box").len(), 0);
@@ -85,7 +84,7 @@ fn a_confirmation_is_waited_for_as_long_as_it_takes_or_as_is_allowed() {
     let confirmations = worker.confirmations();
     assert!(desk.runtime.block_on(confirmations.wait(&desk.store, id, Duration::from_secs(20))).unwrap());
     let held = arrival("held").held_for(&[(Signal::Links, "4 links")]);
-    let held = desk.runtime.block_on(desk.store.accept(held)).unwrap().id();
+    let held = desk.runtime.block_on(desk.store.keep(held)).unwrap().id();
     assert!(desk.runtime.block_on(confirmations.wait(&desk.store, held, patience)).unwrap());
 }
 
@@ -157,7 +156,7 @@ impl Desk {
     }
 
     fn accept(&self, message: &str) -> Uuid {
-        self.runtime.block_on(self.store.accept(arrival(message))).unwrap().id()
+        self.runtime.block_on(self.store.keep(arrival(message))).unwrap().id()
     }
 
     fn list(&self) -> Vec<Submission> {

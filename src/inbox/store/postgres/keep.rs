@@ -1,17 +1,17 @@
-//! Keeps what waits in one transaction, and finds out what became of a commit that nobody answered.
-//!
-//! Another replica may add the same fingerprints meanwhile: then the transaction fails as a whole and is tried again.
+//! Stores what waits in one transaction, and finds out what became of a commit that nobody answered.
 
 use std::time::{Duration, Instant};
+
+use uuid::Uuid;
 
 use super::link::Link;
 use super::{Server, open_to_write};
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::ids::Ids;
 use crate::inbox::store::sql::change::{self, Change, Changing};
-use crate::inbox::store::sql::keep::{Kept, keep};
+use crate::inbox::store::sql::intake;
 use crate::inbox::store::sql::{Sql, values};
-use crate::inbox::store::{Accepted, Doubt, Job, StoreError, bell};
+use crate::inbox::store::{Doubt, Job, StoreError};
 
 /// How often a batch is worked out again because another replica was faster.
 const AGAIN: usize = 8;
@@ -21,18 +21,12 @@ const LONG_ENOUGH: Duration = Duration::from_secs(12);
 const FIND_OUT: Duration = Duration::from_secs(8);
 /// Between two looks at it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How often replicas are told that something is queued, at most: telling holds up everybody's commits for a moment.
-const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// The database, open for writing.
 pub(in crate::inbox::store) struct Database {
     link: Link,
     secret: Secret,
     server: Server,
-    /// When the others were last told that something is queued.
-    told: Option<Instant>,
-    /// Whether something was queued since.
-    untold: bool,
 }
 
 /// Why a transaction did not go well.
@@ -42,13 +36,15 @@ enum Trouble {
     /// Another replica was at the same rows; nothing was kept, and it may go well now.
     Again(StoreError),
     /// The connection was lost while it was committed.
-    Unknown { error: StoreError, transaction: String, kept: Box<Kept>, left: Vec<Doubt> },
+    Unknown { error: StoreError, transaction: String, ids: Vec<Uuid>, left: Vec<Doubt> },
 }
 
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
         match error {
             StoreError::Locked => Trouble::Again(error),
+            // A key that was not there a moment ago.
+            StoreError::Postgres(code) if code == "23505" => Trouble::Again(StoreError::Locked),
             error => Trouble::Failed(error),
         }
     }
@@ -57,7 +53,7 @@ impl From<StoreError> for Trouble {
 impl Database {
     pub fn open(server: &Server) -> Result<Database, StoreError> {
         let (link, secret) = open_to_write(server)?;
-        Ok(Database { link, secret, server: server.clone(), told: None, untold: false })
+        Ok(Database { link, secret, server: server.clone() })
     }
 
     /// Commits all of them in one transaction, or none, with ids from `ids`. Writes something even if there are none, so that it
@@ -71,7 +67,7 @@ impl Database {
         changes: &mut [Box<dyn Change>],
         ids: &mut Ids,
         doubtful: &mut Vec<Doubt>,
-    ) -> Result<Vec<Accepted>, StoreError> {
+    ) -> Result<Vec<Uuid>, StoreError> {
         let mut last = StoreError::Locked;
         let mut is_new = false;
         let began = Instant::now();
@@ -96,16 +92,16 @@ impl Database {
                 }
                 Err(Trouble::Failed(error)) => return Err(error),
                 Err(Trouble::Again(error)) => last = error,
-                Err(Trouble::Unknown { error, transaction, kept, left }) => {
-                    match self.find_out(&transaction, &kept) {
+                Err(Trouble::Unknown { error, transaction, ids, left }) => {
+                    match self.find_out(&transaction, &ids) {
                         Some(true) => {
-                            self.untold |= kept.has_deliveries;
                             *doubtful = left;
-                            return Ok(kept.accepted);
+                            return Ok(ids);
                         }
                         Some(false) => last = error,
                         None => {
-                            doubtful.extend(kept.doubts(Some(&transaction)));
+                            let doubt = |id| Doubt { id, transaction: Some(transaction.clone()) };
+                            doubtful.extend(ids.into_iter().map(doubt));
                             return Err(error);
                         }
                     }
@@ -134,16 +130,6 @@ impl Database {
     fn reconnect(&mut self) -> Result<(), StoreError> {
         (self.link, self.secret) = open_to_write(&self.server)?;
         Ok(())
-    }
-
-    /// Tells the other replicas what was queued, from time to time.
-    pub fn tell(&mut self) {
-        if self.untold && self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
-            self.told = Some(Instant::now());
-            self.untold = false;
-            // They also look from time to time.
-            let _ = bell::announce(&self.link);
-        }
     }
 
     fn change(&self, changes: &mut [Box<dyn Change>], doubtful: &[Doubt]) -> Result<Vec<Doubt>, StoreError> {
@@ -178,10 +164,7 @@ impl Database {
             if !is_over {
                 left.push(doubt.clone());
             }
-            self.link.execute(
-                "DELETE FROM submission WHERE id = ?1 AND repeats = ?2",
-                values![doubt.id.as_bytes(), doubt.repeats],
-            )?;
+            intake::take_back(&self.link, doubt.id)?;
         }
         Ok(left)
     }
@@ -192,7 +175,7 @@ impl Database {
         jobs: &[Job],
         ids: &mut Ids,
         doubtful: &[Doubt],
-    ) -> Result<(Vec<Accepted>, Vec<Doubt>), Trouble> {
+    ) -> Result<(Vec<Uuid>, Vec<Doubt>), Trouble> {
         let accepted = self.try_accept(jobs, ids, doubtful);
         match &accepted {
             // Whoever did not answer in time would not answer this either. There is a new connection after it.
@@ -209,18 +192,18 @@ impl Database {
         jobs: &[Job],
         ids: &mut Ids,
         doubtful: &[Doubt],
-    ) -> Result<(Vec<Accepted>, Vec<Doubt>), Trouble> {
+    ) -> Result<(Vec<Uuid>, Vec<Doubt>), Trouble> {
         let sql: &dyn Sql = &self.link;
-        self.link.run("BEGIN")?;
-        let transaction: String = sql.one("SELECT CAST(pg_current_xact_id() AS text)", &[])?.get(0)?;
+        let link = &self.link;
+        // One exchange: nothing is waited for before all of it is sent.
+        let transaction: String = link.wait(async {
+            let number = link.client().query_typed("SELECT pg_current_xact_id()::text", &[]);
+            let (began, number) = tokio::join!(biased; link.client().batch_execute("BEGIN"), number);
+            began?;
+            Ok(number?.first().map(|row| row.get(0)).unwrap_or_default())
+        })?;
         let left = self.remove(doubtful)?;
-        let kept = match keep(sql, &self.secret, jobs, ids) {
-            // A fingerprint that was not there a moment ago.
-            Err(StoreError::Postgres(code)) if code == "23505" => {
-                return Err(Trouble::Again(StoreError::Locked));
-            }
-            kept => kept?,
-        };
+        let ids = intake::append(sql, &self.secret, jobs, ids)?;
         // What was said of earlier statements says nothing of this.
         let _ = self.link.was_warned();
         let mut committed = self.link.run("COMMIT");
@@ -228,13 +211,10 @@ impl Database {
             committed = Err(self.link.unreachable("the commit is in doubt"));
         }
         match committed {
-            Ok(()) => {
-                self.untold |= kept.has_deliveries;
-                Ok((kept.accepted, left))
-            }
+            Ok(()) => Ok((ids, left)),
             // No answer in time: it may still be at it, and this connection is of no use any more. Or an answer that is none.
             Err(error) if self.link.is_lost() || matches!(error, StoreError::Unreachable { .. }) => {
-                Err(Trouble::Unknown { error, transaction, kept: Box::new(kept), left })
+                Err(Trouble::Unknown { error, transaction, ids, left })
             }
             Err(error) => Err(error.into()),
         }
@@ -242,7 +222,7 @@ impl Database {
 
     /// Whether a transaction was committed whose end nobody told us, as lastingly as one whose end we were told; nothing if that cannot be
     /// found out in time. There is a new connection afterwards where one could be had.
-    fn find_out(&mut self, transaction: &str, kept: &Kept) -> Option<bool> {
+    fn find_out(&mut self, transaction: &str, ids: &[Uuid]) -> Option<bool> {
         let began = Instant::now();
         let mut is_new = false;
         while began.elapsed() < FIND_OUT {
@@ -253,11 +233,11 @@ impl Database {
                     continue;
                 }
             }
-            match self.became(transaction, kept) {
+            match self.became(transaction, ids) {
                 Ok(Some(false)) => return Some(false),
                 Ok(Some(true)) => {
                     let left = FIND_OUT.saturating_sub(began.elapsed());
-                    match self.make_last(kept, left) {
+                    match self.make_last(left) {
                         Some(true) => return Some(true),
                         Some(false) => std::thread::sleep(LOOK_AGAIN),
                         // It waits, and so would whatever else is asked.
@@ -272,23 +252,19 @@ impl Database {
 
     /// Commits something after what a transaction has left, and so waits for the standby as that one should have: what is seen may be
     /// known to nobody else. A server shows it when it starts anew, or when the session that waited was ended. Whether it has waited; nothing if it takes too long.
-    fn make_last(&self, kept: &Kept, patience: Duration) -> Option<bool> {
-        // A row that nobody else is at.
-        let of = kept.accepted.first().map(|accepted| accepted.id().to_string()).unwrap_or_default();
-        let touch = format!("UPDATE submission SET repeats = repeats WHERE id = '{of}'");
+    fn make_last(&self, patience: Duration) -> Option<bool> {
+        let touch = "UPDATE meta SET value = value WHERE name = 'secret'";
         let _ = self.link.was_warned();
-        let touched = super::link::wait(self.link.client().batch_execute(&touch), patience)?;
+        let touched = super::link::wait(self.link.client().batch_execute(touch), patience)?;
         Some(touched.is_ok() && !self.link.was_warned())
     }
 
     /// What became of a transaction; nothing while it is under way.
-    fn became(&self, transaction: &str, kept: &Kept) -> Result<Option<bool>, StoreError> {
+    fn became(&self, transaction: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
         let sql: &dyn Sql = &self.link;
         // The rows say it, whoever leads by now: a server that has taken over may know nothing of the number.
-        let witness = kept.new_ids().next();
-        if let Some(id) = witness
-            && sql.exists("SELECT 1 FROM submission WHERE id = ?1", values![id.as_bytes()])?
-        {
+        let Some(witness) = ids.first() else { return Ok(Some(true)) };
+        if intake::is_stored(sql, *witness)? {
             return Ok(Some(true));
         }
         let status = sql.query("SELECT pg_xact_status(CAST(CAST(?1 AS text) AS xid8))", values![transaction]);
@@ -300,13 +276,7 @@ impl Database {
         };
         Ok(match status.as_deref() {
             Some("in progress") => None,
-            Some("committed") => Some(
-                witness.is_none()
-                    || sql.exists(
-                        "SELECT 1 FROM submission WHERE id = ?1",
-                        values![witness.unwrap_or_default().as_bytes()],
-                    )?,
-            ),
+            Some("committed") => Some(intake::is_stored(sql, *witness)?),
             _ => Some(false),
         })
     }

@@ -340,6 +340,31 @@ impl Sql for Link {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
+    /// In one exchange: nothing is waited for before all of it is sent.
+    fn execute_all(&self, statements: &[(String, &[Value<'_>])]) -> Result<(), StoreError> {
+        let prepared: Vec<Statement> =
+            statements.iter().map(|(sql, _)| self.prepare(sql)).collect::<Result<_, _>>()?;
+        let mut asked: Vec<_> = prepared
+            .iter()
+            .zip(statements)
+            .map(|(statement, (_, values))| Box::pin(self.client.execute_raw(statement, parameters(values))))
+            .collect();
+        let mut failed = None;
+        let answered = poll_fn(|context| {
+            // In their order, so that they are sent in it.
+            asked.retain_mut(|asked| match asked.as_mut().poll(context) {
+                Poll::Pending => true,
+                Poll::Ready(answer) => {
+                    failed = failed.take().or(answer.err());
+                    false
+                }
+            });
+            if asked.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        });
+        self.wait(answered)?;
+        failed.map_or(Ok(()), |error| Err(self.failed(&error)))
+    }
+
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         let statement = self.prepare(sql)?;
         let parameters: Vec<&(dyn ToSql + Sync)> = parameters(values).collect();

@@ -131,7 +131,7 @@ fn what_a_refused_transaction_leaves_behind_is_taken_out_once_it_has_ended() {
          SELECT '{id}', form, received_at, fields, source FROM submission"
     ))
     .unwrap();
-    let mut doubtful = vec![Doubt { id, transaction: Some(transaction), repeats: 0 }];
+    let mut doubtful = vec![Doubt { id, transaction: Some(transaction) }];
     let mut database = Database::open(&desk.server()).unwrap();
     let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
     database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
@@ -149,7 +149,7 @@ fn what_was_refused_stays_once_another_replica_has_acknowledged_it() {
     let store = desk.open();
     // As if nobody had heard the end of its transaction, and the visitor had sent it again, elsewhere.
     let id = accept(&store, "one").unwrap().id();
-    let doubt = || vec![Doubt { id, transaction: None, repeats: 0 }];
+    let doubt = || vec![Doubt { id, transaction: None }];
     assert_eq!(accept(&desk.open(), "one").unwrap(), Accepted::Duplicate(id));
     let mut database = Database::open(&desk.server()).unwrap();
     let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
@@ -226,7 +226,8 @@ fn every_answer_is_true_while_connections_are_ended_again_and_again() {
                 thread::sleep(Duration::from_millis(7));
             }
         });
-        let outcomes: Vec<_> = (0..300).map(|n| (n.to_string(), accept(&store, &n.to_string()))).collect();
+        let accept = |n: i32| wait(store.accept(arrival(&n.to_string(), Timestamp::now())));
+        let outcomes: Vec<_> = (0..300).map(|n| (n.to_string(), accept(n))).collect();
         stop.store(true, Ordering::Relaxed);
         ender.join().unwrap();
         outcomes
@@ -431,14 +432,17 @@ fn accept(store: &Store, message: &str) -> Result<Accepted, StoreError> {
 }
 
 fn accept_at(store: &Store, message: &str, received_at: Timestamp) -> Result<Accepted, StoreError> {
+    wait(store.keep(arrival(message, received_at)))
+}
+
+fn arrival(message: &str, received_at: Timestamp) -> Arrival {
     let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"}).to_string();
-    let arrival = Arrival {
+    Arrival {
         entry: parse(&CONTACT, body.as_bytes()).unwrap(),
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at,
         verdict: screen::Verdict::default(),
         agent: None,
-    };
-    wait(store.accept(arrival))
+    }
 }

@@ -86,7 +86,7 @@ impl Reader {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let kept = self.sql.one(
             "SELECT count(*), coalesce(sum(withheld), 0), count(released_at) FILTER (WHERE withheld = 1)
-             FROM submission WHERE id >= ?1 AND received_at >= ?2",
+             FROM accepted WHERE id >= ?1 AND received_at >= ?2",
             values![first, since],
         )?;
         let refused = self.sql.one(
@@ -107,7 +107,7 @@ impl Reader {
             "SELECT source, CAST(sum(submissions) AS bigint), CAST(sum(held) AS bigint),
                     CAST(sum(refused) AS bigint), count(*) OVER () FROM (
                  SELECT source, count(*) AS submissions, sum(withheld) AS held, 0 AS refused
-                 FROM submission WHERE id >= ?1 AND received_at >= ?2 GROUP BY source
+                 FROM accepted WHERE id >= ?1 AND received_at >= ?2 GROUP BY source
                  UNION ALL
                  SELECT source, 0, 0, sum(refused) FROM pressure
                  WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS pressed
@@ -130,7 +130,7 @@ impl Reader {
         let signals = format!(
             "SELECT reason.value ->> 'signal', count(DISTINCT submission.id),
                     count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END)
-             FROM submission, {reasons} AS reason
+             FROM accepted AS submission, {reasons} AS reason
              WHERE submission.id >= ?1 AND received_at >= ?2 AND withheld = 1
              GROUP BY 1 ORDER BY 2 DESC, 1"
         );
@@ -138,7 +138,7 @@ impl Reader {
             abuse.signals.push(Held { signal: row.get(0)?, held: row.count(1)?, released: row.count(2)? });
         }
         let agents = self.sql.query(
-            "SELECT agent, count(*), sum(withheld), count(*) OVER () FROM submission
+            "SELECT agent, count(*), sum(withheld), count(*) OVER () FROM accepted
              WHERE id >= ?1 AND received_at >= ?2 AND agent IS NOT NULL
              GROUP BY agent ORDER BY 2 DESC, 1 LIMIT ?3",
             values![first, since, most],

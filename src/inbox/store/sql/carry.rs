@@ -52,7 +52,7 @@ pub(in crate::inbox::store) struct Table {
     rest: &'static [&'static str],
 }
 
-pub(in crate::inbox::store) const TABLES: [Table; 7] = [
+pub(in crate::inbox::store) const TABLES: [Table; 9] = [
     Table { name: "meta", key: &["name"], rest: &["value"] },
     Table {
         name: "submission",
@@ -74,6 +74,30 @@ pub(in crate::inbox::store) const TABLES: [Table; 7] = [
             "agent",
         ],
     },
+    Table {
+        name: "intake",
+        key: &["id"],
+        rest: &[
+            "form",
+            "received_at",
+            "fields",
+            "sealed",
+            "source",
+            "sender",
+            "score",
+            "reasons",
+            "withheld",
+            "held_because",
+            "agent",
+            "channels",
+            "content",
+            "content_expires_at",
+            "idempotency_key",
+            "key_expires_at",
+            "error",
+        ],
+    },
+    Table { name: "repeat", key: &["id"], rest: &["submission"] },
     Table { name: "fingerprint", key: &["key"], rest: &["submission", "expires_at"] },
     Table {
         name: "delivery",
@@ -98,7 +122,7 @@ pub fn carry(from: &Place, to: &Place) -> Result<Carried, CarryError> {
     let (source, _source_lock) = open(from, false)?;
     let (target, _target_lock) = open(to, true)?;
     let (source, target) = (&*source, &*target);
-    if target.exists("SELECT 1 FROM submission LIMIT 1", &[])? {
+    if target.exists("SELECT 1 FROM accepted LIMIT 1", &[])? {
         return Err(CarryError::Occupied(to.clone()));
     }
     let mut carried = Carried::default();
@@ -125,8 +149,8 @@ pub fn carry(from: &Place, to: &Place) -> Result<Carried, CarryError> {
                     return Err(StoreError::Damaged("it came out different"));
                 }
                 carried.rows += written.rows;
-                if table.name == "submission" {
-                    carried.submissions = written.rows;
+                if matches!(table.name, "submission" | "intake") {
+                    carried.submissions += written.rows;
                 }
             }
             Ok(())

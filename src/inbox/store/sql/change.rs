@@ -5,12 +5,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::{Dialect, Sql, deliver, pressure, rows};
+use super::{Dialect, Sql, deliver, intake, pressure, rows};
 use crate::inbox::deliver::{outcome::Outcome, schedule::Verdict};
 use crate::inbox::delivery::{Claims, Lease, Next, Target, Want};
 use crate::inbox::pressure::Refused;
-use crate::inbox::store::StoreError;
 use crate::inbox::store::fingerprint::Secret;
+use crate::inbox::store::{Accepted, StoreError};
 
 /// Something else than an arrival that is to be written. It may be applied more than once, where the database had to be opened
 /// again, and then the last time counts.
@@ -30,8 +30,8 @@ pub(in crate::inbox::store) fn apply(
         changing.tx.execute("SAVEPOINT change", &[])?;
         match change.apply(changing) {
             Ok(()) => {}
-            Err(StoreError::Damaged(what)) => {
-                tracing::error!(what, "a change in the inbox is not possible");
+            Err(error @ (StoreError::Damaged(_) | StoreError::Unprocessable(_))) => {
+                tracing::error!(%error, "a change in the inbox is not possible");
                 changing.tx.execute("ROLLBACK TO change", &[])?;
             }
             Err(error) => return Err(error),
@@ -118,6 +118,10 @@ impl Changing<'_> {
             verdict => verdict,
         };
         deliver::record(self.tx, lease, outcome, verdict, self.theirs(now))
+    }
+
+    pub fn fate(&self, id: Uuid) -> Result<Option<Accepted>, StoreError> {
+        intake::fate(self.tx, id)
     }
 
     pub fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {

@@ -231,7 +231,7 @@ fn begin(
     tx.execute("UPDATE delivery SET state = 'sending', due_at = ?3, attempts = ?4 WHERE submission = ?1 AND channel = ?2", values![key.0, key.1, now.as_millisecond().saturating_add(millis(lease)), number])?;
     let lease = Lease { submission: found.submission, channel: found.channel, number };
     let row = tx.one(
-        &format!("SELECT {SUBMISSION} FROM submission s WHERE id = ?1"),
+        &format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"),
         values![lease.submission.as_bytes()],
     )?;
     let outcome = match rows::submission(&row) {

@@ -15,7 +15,7 @@ use crate::inbox::store::{Erased, Retry, StoreError};
 pub(super) fn retry(tx: &dyn Sql, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
     let (chosen, mut values) = condition(&retry.which);
     let mut sql = format!(
-        "state IN ({}) AND submission IN (SELECT s.id FROM submission s WHERE s.held_at IS NULL AND {chosen})",
+        "state IN ({}) AND submission IN (SELECT s.id FROM accepted s WHERE s.held_at IS NULL AND {chosen})",
         if retry.parked_only { "'parked'" } else { "'parked', 'waiting'" },
     );
     if let Some(channel) = &retry.channel {
@@ -33,14 +33,26 @@ pub(super) fn retry(tx: &dyn Sql, retry: &Retry, now: Timestamp) -> Result<usize
         ),
         &bound(&values),
     )?;
+    // What could not be processed is tried again as well.
+    let set_aside = if retry.channel.is_none() {
+        tx.execute(
+            &format!(
+                "UPDATE intake SET error = NULL WHERE id IN (SELECT s.id FROM accepted s WHERE s.error IS NOT NULL AND {chosen})"
+            ),
+            &bound(&values),
+        )?
+    } else {
+        0
+    };
     values.push(Cell::Integer(now.as_millisecond()));
-    tx.execute(
+    let deliveries = tx.execute(
         &format!(
             "UPDATE delivery SET state = 'waiting', due_at = ?{}, failures = 0, interrupted = 0 WHERE {sql}",
             values.len()
         ),
         &bound(&values),
-    )
+    )?;
+    Ok(deliveries + set_aside)
 }
 
 /// Keeps back what is not delivered yet. Returns whether it was not held before, and not delivered by
@@ -79,13 +91,13 @@ pub(super) fn release(tx: &dyn Sql, id: Uuid, now: Timestamp) -> Result<bool, St
 
 /// How many submissions came from an e-mail address, in whatever case it was written.
 pub(super) fn count_from(sql: &dyn Sql, secret: &Secret, email: &str) -> Result<usize, StoreError> {
-    sql.one("SELECT count(*) FROM submission WHERE sender = ?1", values![secret.sender(email)])?.count(0)
+    sql.one("SELECT count(*) FROM accepted WHERE sender = ?1", values![secret.sender(email)])?.count(0)
 }
 
 /// Removes everything that came from an e-mail address, in whatever case it was written.
 pub(super) fn erase(tx: &dyn Sql, secret: &Secret, email: &str) -> Result<Erased, StoreError> {
     let found =
-        tx.query("SELECT id, source FROM submission WHERE sender = ?1", values![secret.sender(email)])?;
+        tx.query("SELECT id, source FROM accepted WHERE sender = ?1", values![secret.sender(email)])?;
     // By content they are found in one pass over all of them.
     let fingerprints = tx.execute(
         "DELETE FROM fingerprint WHERE submission IN (SELECT id FROM submission WHERE sender = ?1)",
@@ -108,6 +120,7 @@ pub(super) fn erase(tx: &dyn Sql, secret: &Secret, email: &str) -> Result<Erased
         tx.execute("DELETE FROM pressure WHERE source = ?1", values![source])?;
         // Deliveries and attempts go with them.
         erased.submissions += tx.execute("DELETE FROM submission WHERE id = ?1", values![id])?;
+        erased.submissions += tx.execute("DELETE FROM intake WHERE id = ?1", values![id])?;
         erased.deliveries += count.count(0)?;
         erased.delivered += count.count(1)?;
         erased.attempts += count.count(2)?;

@@ -94,14 +94,21 @@ impl Editor {
 
     fn change<T>(
         &mut self,
-        change: impl FnOnce(&dyn Sql, &Secret) -> Result<T, StoreError>,
+        change: impl Fn(&dyn Sql, &Secret) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let sql = &*self.sql;
-        let found = sql.transaction(|| {
-            let found = change(sql, &self.secret)?;
-            bell::announce(sql)?;
-            Ok(found)
-        })?;
+        let (sql, began) = (&*self.sql, Instant::now());
+        let found = loop {
+            let changed = sql.transaction(|| {
+                let found = change(sql, &self.secret)?;
+                bell::announce(sql)?;
+                Ok(found)
+            });
+            match changed {
+                // Replicas were at the same rows, in another order.
+                Err(StoreError::Locked) if began.elapsed() < PATIENCE => {}
+                changed => break changed?,
+            }
+        };
         if let Place::Sqlite(path) = &self.place {
             bell::ring(path);
         }

@@ -33,6 +33,12 @@ pub(in crate::inbox::store) fn counts(dialect: Dialect) -> [String; 4] {
 /// What is still to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
+    /// Submissions that are accepted and not processed yet.
+    pub pending: usize,
+    /// When the oldest of them was received.
+    pub pending_since: Option<Timestamp>,
+    /// Submissions that could not be processed.
+    pub set_aside: usize,
     /// Submissions that wait for the operator's release.
     pub held: usize,
     /// Each channel with something to be done, or that is kept from doing it, by name.
@@ -92,6 +98,11 @@ impl Reader {
             channel.is_paused = !channel.is_off;
         }
         queue.held = self.sql.one(&held, &[])?.count(0)?;
+        let intake = self.sql.one("SELECT count(*), min(received_at), count(error) FROM intake", &[])?;
+        queue.set_aside = intake.count(2)?;
+        queue.pending = intake.count(0)? - queue.set_aside;
+        queue.pending_since =
+            intake.get::<Option<i64>>(1)?.filter(|_| queue.pending > 0).map(time).transpose()?;
         Ok(queue)
     }
 }

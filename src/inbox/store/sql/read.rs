@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -51,6 +52,23 @@ impl Reader {
         Ok(Reader { sql })
     }
 
+    /// Waits until everything that was accepted before this call is processed, so that repeats are counted and no longer listed; for
+    /// `patience` at most. Returns whether it is. Where no server runs, nothing is processed.
+    pub fn catch_up(&self, patience: Duration) -> Result<bool, StoreError> {
+        let began = Instant::now();
+        let newest =
+            self.sql.row("SELECT id FROM intake WHERE error IS NULL ORDER BY id DESC LIMIT 1", &[])?;
+        let Some(newest) = newest.map(|row| row.get::<[u8; 16]>(0)).transpose()? else { return Ok(true) };
+        let pending = "SELECT 1 FROM intake WHERE error IS NULL AND id <= ?1 LIMIT 1";
+        while self.sql.exists(pending, values![newest])? {
+            if began.elapsed() > patience {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(true)
+    }
+
     /// Submissions, newest first. What arrives while it is being read may be missing from it.
     pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
         let mut listing = Listing {
@@ -67,14 +85,14 @@ impl Reader {
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
         let row = self
             .sql
-            .row(&format!("SELECT {SUBMISSION} FROM submission s WHERE id = ?1"), values![id.as_bytes()])?;
+            .row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id.as_bytes()])?;
         row.as_ref().map(submission).transpose()
     }
 
     /// How many submissions a filter selects, whatever its limit.
     pub fn count(&self, filter: &Filter) -> Result<usize, StoreError> {
         let (chosen, values) = condition(filter);
-        let sql = format!("SELECT count(*) FROM submission s WHERE {chosen}");
+        let sql = format!("SELECT count(*) FROM accepted s WHERE {chosen}");
         self.sql.one(&sql, &bound(&values))?.count(0)
     }
 
@@ -156,7 +174,7 @@ impl Reader {
     /// Submissions with which nothing is to be done any more and that are not sealed yet, the oldest first.
     pub fn to_be_sealed(&self, most: usize) -> Result<Vec<Submission>, StoreError> {
         let settled = format!(
-            "SELECT {SUBMISSION} FROM submission s WHERE s.sealed IS NULL AND s.held_at IS NULL
+            "SELECT {SUBMISSION} FROM accepted s WHERE s.channels IS NULL AND s.sealed IS NULL AND s.held_at IS NULL
              AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')
              ORDER BY s.id LIMIT ?1"
         );
@@ -169,7 +187,7 @@ impl Reader {
     pub fn find(&self, prefix: &str) -> Result<Found, StoreError> {
         let Some((first, last)) = range(prefix) else { return Ok(Found::None) };
         let rows = self.sql.query(
-            "SELECT id FROM submission WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3",
+            "SELECT id FROM accepted WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3",
             values![first.as_bytes(), last.as_bytes(), MAX_CANDIDATES],
         )?;
         let ids: Vec<Uuid> =
@@ -218,7 +236,7 @@ impl Listing<'_> {
         }
         let (chosen, values) = condition(&self.filter);
         let page =
-            format!("SELECT {SUBMISSION} FROM submission s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}");
+            format!("SELECT {SUBMISSION} FROM accepted s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}");
         for row in self.reader.sql.query(&page, &bound(&values))? {
             self.filter.before = Some(Uuid::from_bytes(row.get(0)?));
             self.page.push_back(submission(&row));

@@ -10,28 +10,28 @@ use crate::inbox::submission::{Hold, Screening, Status, Submission};
 
 pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
-/// Where `submission s` stands: it follows from what was decided about it and from its deliveries. One that needs the operator
+/// Where `accepted s` stands: it follows from what was decided about it and from its deliveries. One that needs the operator
 /// shows, whatever became of the others.
 macro_rules! status {
     () => {
-        "CASE WHEN s.held_at IS NOT NULL THEN 'held' ELSE coalesce(
+        "CASE WHEN s.error IS NOT NULL THEN 'parked' WHEN s.held_at IS NOT NULL THEN 'held' WHEN s.channels > 0 THEN 'waiting' ELSE coalesce(
             (SELECT CASE max(CASE state WHEN 'parked' THEN 3 WHEN 'delivered' THEN 1 ELSE 2 END)
                 WHEN 3 THEN 'parked' WHEN 2 THEN 'waiting' WHEN 1 THEN 'delivered' END
              FROM delivery WHERE submission = s.id), 'kept') END"
     };
 }
 
-/// See [`Status`]; an expression over `submission s`.
+/// See [`Status`]; an expression over `accepted s`.
 pub(super) const STATUS: &str = status!();
 
-/// What [`submission`] reads, of `submission s`.
+/// What [`submission`] reads, of `accepted s`.
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
     status!(),
-    ", s.score, s.reasons, s.withheld, s.released_at, s.agent"
+    ", s.score, s.reasons, s.withheld, s.released_at, s.agent, s.error"
 );
 
-/// What a filter selects of `submission s`, limit aside, and the values for its numbered parameters.
+/// What a filter selects of `accepted s`, limit aside, and the values for its numbered parameters.
 pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
@@ -69,13 +69,14 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
     if let Some(status) = filter.status {
         parts.push(
             match status {
-                Status::Held => "s.held_at IS NOT NULL",
+                Status::Held => "s.held_at IS NOT NULL AND s.error IS NULL",
                 Status::Parked => {
-                    "s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked')"
+                    "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked'))"
                 }
                 // Asked of each submission: a set of all that wait would be made anew for each page of a listing.
                 Status::Waiting => {
-                    "s.held_at IS NULL AND EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND due_at IS NOT NULL)
+                    "s.held_at IS NULL AND s.error IS NULL
+                     AND (s.channels > 0 OR EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND due_at IS NOT NULL))
                      AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state = 'parked')"
                 }
                 Status::Delivered => {
@@ -83,7 +84,8 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
                      AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')"
                 }
                 Status::Kept => {
-                    "s.held_at IS NULL AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id)"
+                    "s.held_at IS NULL AND s.error IS NULL AND coalesce(s.channels, 0) = 0
+                     AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id)"
                 }
             }
             .to_owned(),
@@ -109,6 +111,7 @@ pub(super) fn submission(row: &Row) -> Result<Submission, StoreError> {
         screening: screening(row)?,
         released_at: row.get::<Option<i64>>(13)?.map(time).transpose()?,
         agent: row.get(14)?,
+        error: row.get(15)?,
         held: held.map(|since| Hold { since, because: because.unwrap_or_default() }),
         fields,
         sealed: row.get(6)?,

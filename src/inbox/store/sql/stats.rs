@@ -27,7 +27,7 @@ impl Reader {
     pub fn tallies(&self) -> Result<Vec<Tally>, StoreError> {
         let counts = format!(
             "SELECT received_at / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*)
-             FROM submission s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+             FROM accepted s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         );
         let mut tallies = Vec::new();
         for row in self.sql.query(&counts, &[])? {

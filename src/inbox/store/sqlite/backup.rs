@@ -248,10 +248,11 @@ fn contents(connection: &Connection, layout: i64) -> Result<Contents> {
     let recorded = connection
         .query_row("SELECT value FROM meta WHERE name = ?1", [DIGEST], |row| row.get(0))
         .optional()?;
-    let (submissions, newest): (i64, Option<i64>) =
-        connection.query_row("SELECT count(*), max(received_at) FROM submission", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+    let (submissions, newest): (i64, Option<i64>) = connection.query_row(
+        &format!("SELECT count(*), max(received_at) FROM {}", accepted(layout)),
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
     let newest = newest.map(Timestamp::from_millisecond).transpose();
     Ok(Contents {
         digest: *hasher.finalize().as_bytes(),
@@ -259,6 +260,11 @@ fn contents(connection: &Connection, layout: i64) -> Result<Contents> {
         submissions: u64::try_from(submissions).unwrap_or_default(),
         newest: newest.map_err(|_| StoreError::Damaged("a time is out of range"))?,
     })
+}
+
+/// What has everything that was accepted.
+fn accepted(layout: i64) -> &'static str {
+    if layout < 4 { "submission" } else { "accepted" }
 }
 
 /// Rows in the order of the table itself, which a copy keeps.
@@ -316,8 +322,10 @@ fn is_unreadable(code: i32) -> bool {
 /// [`BackupError::Occupied`] if there is an inbox, or something that might be one.
 fn refuse_occupied(database: &Path) -> Result<()> {
     let submissions = match open(database) {
-        Ok((connection, _)) => {
-            connection.query_row("SELECT count(*) FROM submission", [], |row| row.get::<_, i64>(0))
+        Ok((connection, layout)) => {
+            connection.query_row(&format!("SELECT count(*) FROM {}", accepted(layout)), [], |row| {
+                row.get::<_, i64>(0)
+            })
         }
         Err(BackupError::Store(StoreError::Missing(_))) => return Ok(()),
         Err(BackupError::Damaged { reason, .. }) => {

@@ -52,16 +52,17 @@ fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     let error =
         database.keep(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::Full), "{error}");
-    assert_eq!(count(&database), (1, 1));
+    assert_eq!(count(&database), 1);
     set_most(&database, 1_000_000);
     database.keep(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
-    assert_eq!(count(&database), (3, 3));
+    assert_eq!(count(&database), 3);
 }
 
 #[test]
 fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
     let (mut database, _folder) = open();
     let accepted = database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.process();
     let now = Timestamp::from_second(1_800_000_000).unwrap();
     let (minute, hour) = (60_000, 3_600_000);
     // How far ahead it is due, and how far after the start.
@@ -80,7 +81,7 @@ fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
             .execute(
                 "INSERT INTO delivery (submission, channel, state, due_at, failures, blame)
                  VALUES (?1, ?2, 'waiting', ?3, ?4, ?5)",
-                params![accepted[0].id().as_bytes(), channel, now.as_millisecond() + ahead, failures, blame],
+                params![accepted[0].as_bytes(), channel, now.as_millisecond() + ahead, failures, blame],
             )
             .unwrap();
     }
@@ -100,14 +101,14 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let mut ids = Ids::new().unwrap();
     // As if the commit had been reported as failed, and had reached the disk all the same.
     let accepted = database.keep(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
-    let doubt = |accepted: Accepted| Doubt { id: accepted.id(), transaction: None, repeats: 0 };
+    let doubt = |id| Doubt { id, transaction: None };
     let mut doubtful: Vec<Doubt> = accepted.into_iter().map(doubt).collect();
     database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
-    assert_eq!((count(&database).0, doubtful.len()), (0, 0));
+    assert_eq!((count(&database), doubtful.len()), (0, 0));
     // Sent again, it is new.
     let again = database.keep(&jobs(["refused"]), &mut [], &mut ids, &mut doubtful).unwrap();
-    assert!(matches!(again[..], [Accepted::New(_)]), "{again:?}");
-    assert_eq!(count(&database).0, 1);
+    assert_eq!(again.len(), 1);
+    assert_eq!(count(&database), 1);
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn of_a_batch_that_may_not_be_written_nothing_is_kept() {
         let error = database.keep(batch, &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
         assert!(matches!(error, StoreError::ReadOnly), "{error}");
     }
-    assert_eq!(count(&database), (0, 0));
+    assert_eq!(count(&database), 0);
     database.connection.pragma_update(None, "query_only", "off").unwrap();
     database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     database.keep(&[], &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
@@ -143,7 +144,7 @@ fn errors_do_not_quote_what_was_written() {
     database
         .connection
         .execute_batch(
-            "CREATE TEMP TRIGGER gossip BEFORE INSERT ON submission
+            "CREATE TEMP TRIGGER gossip BEFORE INSERT ON intake
              BEGIN SELECT RAISE(ABORT, 'I was told sesame'); END",
         )
         .unwrap();
@@ -174,16 +175,21 @@ fn two_processes_may_set_up_the_same_database() {
 fn looking_for_a_repeat_or_for_what_has_expired_never_scans() {
     let (database, _folder) = open();
     for query in [
-        "SELECT submission FROM fingerprint WHERE key = ?1",
+        "SELECT key, submission, expires_at FROM fingerprint WHERE key IN (?1, ?2) ORDER BY key",
+        "SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2",
         "SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2",
         "UPDATE submission SET repeats = repeats + 1 WHERE id = ?1",
         "SELECT id FROM submission WHERE id < ?1 AND form = ?2 ORDER BY id DESC LIMIT 256",
+        "SELECT * FROM accepted WHERE id = ?1",
+        "SELECT * FROM accepted WHERE id < ?1 AND form = ?2 ORDER BY id DESC LIMIT 256",
     ] {
         let mut statement = database.connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().unwrap() {
             let step: String = row.get(3).unwrap();
-            assert!(step.starts_with("SEARCH"), "{query}: {step}");
+            let is_part =
+                ["COMPOUND QUERY", "LEFT-MOST SUBQUERY", "UNION ALL", "MERGE (UNION ALL)", "LEFT", "RIGHT"];
+            assert!(step.starts_with("SEARCH") || is_part.contains(&&*step), "{query}: {step}");
         }
     }
 }
@@ -210,8 +216,7 @@ fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
         .into()
 }
 
-/// Submissions and fingerprints.
-fn count(database: &Database) -> (i64, i64) {
-    let sql = "SELECT (SELECT count(*) FROM submission), (SELECT count(*) FROM fingerprint)";
-    database.connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+/// Accepted submissions.
+fn count(database: &Database) -> i64 {
+    database.connection.query_row("SELECT count(*) FROM accepted", [], |row| row.get(0)).unwrap()
 }

@@ -4,20 +4,21 @@ use super::*;
 use crate::inbox::deliver::outcome::Cause;
 use crate::inbox::delivery::Room;
 use crate::inbox::store::sql::carry::{Sum, TABLES, Table, open};
+use crate::inbox::store::sql::values;
 
 #[test]
 fn an_inbox_goes_over_and_comes_back_as_it_was() {
     let (from, over, back) = (Fresh::file(), Fresh::place(), Fresh::file());
     let expected = full(&from.place);
     let carried = carry(&from.place, &over.place).unwrap();
-    assert_eq!((carried.submissions, carried.rows), (450, expected.iter().map(|sum| sum.rows).sum()));
+    assert_eq!((carried.submissions, carried.rows), (451, expected.iter().map(|sum| sum.rows).sum()));
     assert_eq!(sums(&over.place), expected);
     assert_eq!(carry(&over.place, &back.place).unwrap(), carried);
     assert_eq!(sums(&back.place), expected);
     // It goes on from there: what was known is known.
     let store = Store::open(&Options::in_place(over.place.clone())).unwrap();
     let arrival = contact("number 7");
-    let again = runtime().block_on(store.accept(arrival)).unwrap();
+    let again = runtime().block_on(store.keep(arrival)).unwrap();
     assert!(matches!(again, Accepted::Duplicate(_)), "{again:?}");
 }
 
@@ -47,11 +48,11 @@ fn nothing_is_carried_to_where_something_is_or_from_what_is_in_use() {
 fn full(place: &Place) -> Vec<Sum> {
     let options = Options { channels: channels(&["box", "crm"], &[]), ..Options::in_place(place.clone()) };
     let store = Store::open(&options).unwrap();
-    runtime().block_on(async {
+    let id = runtime().block_on(async {
         let target = Target { name: "box".to_owned(), leads_to: String::new() };
         let want = Want { target, room: Room { any: 9, again: 9 } };
         for n in 0..450 {
-            store.accept(contact(&format!("number {n}"))).await.unwrap();
+            store.keep(contact(&format!("number {n}"))).await.unwrap();
         }
         let claims = store.claim(vec![want], Vec::new(), at(0), Duration::from_mins(3)).await.unwrap();
         for claimed in claims.into_iter().flat_map(|claims| claims.claimed) {
@@ -61,8 +62,17 @@ fn full(place: &Place) -> Vec<Sum> {
         store.pause("box".to_owned(), "451".to_owned(), at(2)).await.unwrap();
         let refused = Refused { source: None, form: "contact", count: 3 };
         store.pressed(vec![refused], at(3)).await.unwrap();
+        store.keep(contact("number 1")).await.unwrap();
+        store.keep(contact("to be set aside")).await.unwrap().id()
     });
     store.close();
+    {
+        let (sql, _lock) = open(place, false).unwrap();
+        let set_aside = "INSERT INTO intake (id, form, received_at, fields, source, score, withheld, channels, content, error)
+            SELECT id, form, received_at, fields, source, 0, 0, 0, source, 'damaged' FROM submission WHERE id = ?1";
+        sql.execute(set_aside, values![id.as_bytes()]).unwrap();
+        sql.execute("DELETE FROM submission WHERE id = ?1", values![id.as_bytes()]).unwrap();
+    }
     let sums = sums(place);
     assert!(sums.iter().all(|sum| sum.rows > 0), "{sums:?}");
     sums

@@ -88,7 +88,7 @@ fn the_queue_is_what_is_still_to_be_done() {
     desk.record(&claimed[0], &failed(), Verdict::Again(at(300)), at(1));
     desk.runtime.block_on(desk.store.pause("crm".to_owned(), "503".to_owned(), at(2))).unwrap();
     let oldest = desk.reader().get(ids[0]).unwrap().unwrap().received_at;
-    let Queue { held, channels } = desk.reader().queue().unwrap();
+    let Queue { held, channels, .. } = desk.reader().queue().unwrap();
     assert_eq!(held, 0);
     let [by_box, by_crm] = &channels[..] else { panic!("{channels:?}") };
     assert_eq!((&*by_box.name, by_box.waiting, by_box.parked), ("box", 1, 1));

@@ -346,6 +346,7 @@ fn keep(database: &mut Database, message: &str) {
     };
     let job = Job::new(arrival, std::sync::Arc::new(Options::at("unused".into()))).unwrap();
     database.keep(&[job], &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.process();
 }
 
 /// Neither verified nor restored, for this reason; and an inbox that is there stays as it is.

@@ -1,0 +1,220 @@
+//! The thread that processes the intake: it detects repeats and makes submissions with their deliveries of the rest.
+//!
+//! It works in batches, each a change among others in the writer's transactions. Nobody waits for it, and while visitors do it stands
+//! back, up to [`PATIENCE`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::sql::intake::{self, Processed};
+use super::writer::Queue;
+use super::{Options, Place, StoreError, bell};
+
+/// How many rows one transaction processes: visitors may have to wait for it.
+const BATCH: usize = 64;
+/// For how long it stands back while submissions are being accepted.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it stands back before it looks again.
+const STAND_BACK: Duration = Duration::from_millis(5);
+/// After a failure of the database, how long until it tries again.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How often it looks for what other replicas have accepted and not processed.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+/// How often it looks in a file for what the operator has told it to try again.
+const LOOK_IN_FILE_EVERY: Duration = Duration::from_secs(30);
+/// How often replicas are told that something is queued, at most: telling holds up everybody's commits for a moment.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Wakes a thread.
+#[derive(Default)]
+pub(super) struct Bell {
+    has_rung: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Bell {
+    pub fn ring(&self) {
+        *self.has_rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until it has rung since this was last called, or the time is over.
+    fn wait(&self, timeout: Duration) {
+        let has_rung = self.has_rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(has_rung, timeout, |has_rung| !*has_rung);
+        let (mut has_rung, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *has_rung = false;
+    }
+}
+
+pub(super) struct Processor {
+    submissions: Arc<Queue>,
+    processed: watch::Sender<()>,
+    repeats: Arc<AtomicU64>,
+    stopping: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Processor {
+    /// Begins with what an earlier process has left in the intake.
+    pub fn start(
+        options: Arc<ArcSwap<Options>>,
+        submissions: Arc<Queue>,
+        changes: Arc<Queue>,
+    ) -> Result<Processor, StoreError> {
+        let (processed, repeats) = (watch::Sender::new(()), Arc::new(AtomicU64::new(0)));
+        submissions.arrived.ring();
+        let stopping = Arc::new(AtomicBool::new(false));
+        let work = Work {
+            stopping: stopping.clone(),
+            options,
+            submissions: submissions.clone(),
+            changes,
+            processed: processed.clone(),
+            repeats: repeats.clone(),
+            told: None,
+        };
+        let thread = thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run());
+        let thread = thread.map_err(|error| StoreError::io("inbox-intake".as_ref(), error))?;
+        Ok(Processor { submissions, processed, repeats, stopping, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// How many repeats there were.
+    pub fn repeats(&self) -> u64 {
+        self.repeats.load(Relaxed)
+    }
+
+    /// Has everybody look again who waits for something to be processed.
+    pub fn wake_who_waits(&self) {
+        self.processed.send_replace(());
+    }
+
+    /// Told after each batch.
+    pub fn processed(&self) -> watch::Receiver<()> {
+        self.processed.subscribe()
+    }
+
+    /// Processes what was accepted, for [`PATIENCE`] at most, and ends. What is left stays in the intake for the next start.
+    pub fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        self.submissions.arrived.ring();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that processes the intake had failed before it was stopped");
+        }
+    }
+}
+
+struct Work {
+    stopping: Arc<AtomicBool>,
+    options: Arc<ArcSwap<Options>>,
+    submissions: Arc<Queue>,
+    changes: Arc<Queue>,
+    processed: watch::Sender<()>,
+    repeats: Arc<AtomicU64>,
+    /// When other replicas were last told that something is queued.
+    told: Option<Instant>,
+}
+
+impl Work {
+    fn run(mut self) {
+        let look_every = match self.options.load().place {
+            Place::Sqlite(_) => LOOK_IN_FILE_EVERY,
+            Place::Postgres(_) => LOOK_EVERY,
+        };
+        loop {
+            self.submissions.arrived.wait(look_every);
+            // Read before: what was accepted before the stop is processed by this pass.
+            let is_last = self.stopping.load(Relaxed);
+            match self.drain() {
+                _ if is_last => return,
+                Ok(()) => {}
+                Err(StoreError::Closed) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "the intake could not be processed; it is tried again");
+                    thread::sleep(AFTER_FAILURE);
+                    self.submissions.arrived.ring();
+                }
+            }
+        }
+    }
+
+    /// Processes until nothing is left.
+    fn drain(&mut self) -> Result<(), StoreError> {
+        let began = Instant::now();
+        loop {
+            while self.submissions.is_busy() && began.elapsed() < PATIENCE && !self.stopping.load(Relaxed) {
+                thread::sleep(STAND_BACK);
+            }
+            let is_done = self.process()?.rows < BATCH;
+            if is_done || (self.stopping.load(Relaxed) && began.elapsed() > PATIENCE) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn process(&mut self) -> Result<Processed, StoreError> {
+        match self.process_up_to(BATCH) {
+            Err(error) if error.is_of_a_row() => {}
+            outcome => return outcome,
+        }
+        // One of the rows cannot be processed. One by one it is found, and the others are processed.
+        match self.process_up_to(1) {
+            Err(error) if error.is_of_a_row() => {
+                if let Some(id) = self.set_aside(error.to_string())? {
+                    tracing::error!(%id, %error, "a submission could not be processed: it is set aside");
+                }
+                Ok(Processed { rows: BATCH, ..Processed::default() })
+            }
+            outcome => outcome.map(|processed| Processed { rows: BATCH * processed.rows, ..processed }),
+        }
+    }
+
+    fn process_up_to(&mut self, most: usize) -> Result<Processed, StoreError> {
+        let options = self.options.load_full();
+        let may_tell = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
+        let processed = self.wait(move |tx| {
+            // What is wrong with a row must not fail those whose submissions are accepted by the same transaction.
+            let unprocessable = |error: StoreError| {
+                if error.is_of_a_row() { StoreError::Unprocessable(error.to_string()) } else { error }
+            };
+            let processed = intake::process(tx.tx, &options, most).map_err(unprocessable)?;
+            if processed.has_deliveries && (may_tell || processed.rows < most) {
+                bell::announce(tx.tx)?;
+            }
+            Ok(processed)
+        })?;
+        if processed.has_deliveries {
+            if may_tell {
+                self.told = Some(Instant::now());
+            }
+            self.submissions.queued.notify_one();
+        }
+        self.repeats.fetch_add(processed.repeats as u64, Relaxed);
+        self.processed.send_replace(());
+        Ok(processed)
+    }
+
+    fn set_aside(&self, error: String) -> Result<Option<Uuid>, StoreError> {
+        self.wait(move |tx| {
+            let oldest = intake::oldest(tx.tx)?;
+            if let Some(id) = oldest {
+                intake::set_aside(tx.tx, id, &error)?;
+            }
+            Ok(oldest)
+        })
+    }
+
+    fn wait<T: Send + 'static>(
+        &self,
+        change: impl FnMut(&super::sql::change::Changing<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.changes.change(change)?.blocking_recv().unwrap_or(Err(StoreError::Closed))
+    }
+}

@@ -1,0 +1,316 @@
+//! The intake: acceptance appends to it, and processing moves its rows on, in either database.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::deliver::millis;
+use super::{Bind, Dialect, Row, Sql, Value, change, edit, rows, values};
+use crate::inbox::form::Sameness;
+use crate::inbox::store::duplicates::{self, Candidate, Decision, Fate, Fingerprint, Hold, Known};
+use crate::inbox::store::fingerprint::{Hash, Secret};
+use crate::inbox::store::ids::Ids;
+use crate::inbox::store::{Accepted, Job, Options, StoreError};
+
+/// For how long it is remembered which submission a request repeated, in milliseconds.
+const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
+
+/// Appends submissions in the caller's transaction, with ids from `ids`, which it returns in their order.
+pub(in crate::inbox::store) fn append(
+    tx: &dyn Sql,
+    secret: &Secret,
+    jobs: &[Job],
+    ids: &mut Ids,
+) -> Result<Vec<Uuid>, StoreError> {
+    /// What a row has that is not in its job.
+    struct Made {
+        id: Uuid,
+        source: Hash,
+        sender: Option<Hash>,
+        because: Option<String>,
+        channels: i64,
+        content: Hash,
+        key: Option<Hash>,
+        window_ends: i64,
+    }
+    let made = |job: &Job| {
+        let arrival = &job.arrival;
+        Made {
+            id: ids.next(arrival.received_at),
+            source: secret.source(arrival.source),
+            sender: arrival.entry.get("email").map(|email| secret.sender(email)),
+            because: arrival.verdict.hold.then(|| arrival.verdict.because()),
+            channels: i64::try_from(job.channels().count()).unwrap_or(i64::MAX),
+            content: secret.content(&arrival.entry),
+            key: secret.idempotency_key(arrival),
+            window_ends: arrival
+                .received_at
+                .as_millisecond()
+                .saturating_add(millis(job.options.duplicate_window)),
+        }
+    };
+    let made: Vec<Made> = jobs.iter().map(made).collect();
+    let mut all = Vec::with_capacity(jobs.len() * 17);
+    for (job, made) in jobs.iter().zip(&made) {
+        let (arrival, verdict) = (&job.arrival, &job.arrival.verdict);
+        let window_ends = Value::Integer(made.window_ends);
+        all.extend([
+            Value::Blob(made.id.as_bytes()),
+            Value::Text(arrival.entry.form().name),
+            Value::Integer(arrival.received_at.as_millisecond()),
+            job.fields.bind(),
+            job.sealed.bind(),
+            made.source.bind(),
+            made.sender.bind(),
+            Value::Integer(verdict.score.into()),
+            job.reasons.bind(),
+            Value::Integer(verdict.hold.into()),
+            made.because.bind(),
+            arrival.agent.bind(),
+            Value::Integer(made.channels),
+            made.content.bind(),
+            match arrival.entry.form().sameness {
+                Sameness::Address => Value::Null,
+                Sameness::Content => window_ends,
+            },
+            made.key.bind(),
+            if made.key.is_some() { window_ends } else { Value::Null },
+        ]);
+    }
+    tx.insert(
+        "intake (id, form, received_at, fields, sealed, source, sender, score, reasons, withheld, held_because, agent, channels,
+             content, content_expires_at, idempotency_key, key_expires_at)",
+        17,
+        &all,
+    )?;
+    Ok(made.into_iter().map(|made| made.id).collect())
+}
+
+/// What processing did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::inbox::store) struct Processed {
+    /// How many rows of the intake.
+    pub rows: usize,
+    /// How many of them were repeats.
+    pub repeats: usize,
+    /// Whether something is to be delivered.
+    pub has_deliveries: bool,
+}
+
+/// Moves up to `most` rows on, in order of arrival: each becomes a submission with its deliveries, or is counted as a repeat. Part of the
+/// caller's transaction.
+///
+/// Rows that another replica processes are left to it. A fingerprint that it has added meanwhile fails the transaction by its unique key;
+/// then nothing has happened, and the caller tries again.
+pub(in crate::inbox::store) fn process(
+    tx: &dyn Sql,
+    options: &Options,
+    most: usize,
+) -> Result<Processed, StoreError> {
+    let candidates = take(tx, most)?;
+    if candidates.is_empty() {
+        return Ok(Processed::default());
+    }
+    let of_each: Vec<Candidate> = candidates.iter().map(|(candidate, _)| candidate.clone()).collect();
+    let decision = duplicates::decide(&of_each, known(tx, &of_each)?);
+    let (new, again): (Vec<_>, Vec<_>) =
+        candidates.iter().zip(&decision.fates).partition(|(_, fate)| matches!(fate, Fate::New { .. }));
+    for ((candidate, _), fate) in &new {
+        if **fate == (Fate::New { reuses_key: true }) {
+            tracing::info!(id = %candidate.id, "kept a submission whose Idempotency-Key had come with other content before");
+        }
+    }
+    let new_ids: Vec<[u8; 16]> = new.iter().map(|((candidate, _), _)| candidate.id.into_bytes()).collect();
+    tx.execute_in(
+        "INSERT INTO submission (id, form, received_at, fields, sealed, source, sender, held_at, held_because, score, reasons, withheld, agent)
+         SELECT id, form, received_at, fields, sealed, source, sender, CASE withheld WHEN 1 THEN received_at END, held_because,
+             score, reasons, withheld, agent
+         FROM intake WHERE id",
+        &new_ids,
+    )?;
+    // What is due is due by the database's clock at the latest: otherwise a replica whose own is ahead would delay its visitors' mail.
+    let latest = change::clock(tx)?.map_or(i64::MAX, Timestamp::as_millisecond);
+    let due_at = |received_at: i64| received_at.min(latest);
+    let mut deliveries = Vec::new();
+    for ((candidate, form), _) in &new {
+        let (state, due_at) = if candidate.is_held {
+            ("held", Value::Null)
+        } else {
+            ("waiting", Value::Integer(due_at(candidate.received_at)))
+        };
+        for channel in options.channels.iter().filter(|channel| channel.takes(form)) {
+            deliveries.extend([
+                Value::Blob(candidate.id.as_bytes()),
+                channel.name.bind(),
+                Value::Text(state),
+                due_at,
+            ]);
+        }
+    }
+    tx.insert("delivery (submission, channel, state, due_at)", 4, &deliveries)?;
+    let mut repeats = Vec::new();
+    for ((candidate, _), fate) in &again {
+        if let Fate::Repeat(original) = fate {
+            repeats.extend([Value::Blob(candidate.id.as_bytes()), Value::Blob(original.as_bytes())]);
+        }
+    }
+    tx.insert("repeat (id, submission)", 2, &repeats)?;
+    apply(tx, &decision, due_at)?;
+    let all: Vec<[u8; 16]> = of_each.iter().map(|candidate| candidate.id.into_bytes()).collect();
+    tx.execute_in("DELETE FROM intake WHERE id", &all)?;
+    prune(tx, &of_each)?;
+    Ok(Processed {
+        rows: of_each.len(),
+        repeats: again.len(),
+        has_deliveries: !deliveries.is_empty() || !decision.released.is_empty(),
+    })
+}
+
+/// The oldest rows that are not set aside, each with its form's name.
+fn take(tx: &dyn Sql, most: usize) -> Result<Vec<(Candidate, String)>, StoreError> {
+    let lock = match tx.dialect() {
+        Dialect::Sqlite => "",
+        Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
+    };
+    let oldest = format!(
+        "SELECT id, received_at, content, content_expires_at, idempotency_key, key_expires_at, withheld, form
+         FROM intake WHERE error IS NULL ORDER BY id LIMIT ?1 {lock}"
+    );
+    let candidate = |row: &Row| -> Result<(Candidate, String), StoreError> {
+        let (key, key_expires_at): (Option<Hash>, Option<i64>) = (row.get(4)?, row.get(5)?);
+        let candidate = Candidate {
+            id: Uuid::from_bytes(row.get(0)?),
+            received_at: row.get(1)?,
+            content: row.get(2)?,
+            content_expires_at: row.get(3)?,
+            key: key.zip(key_expires_at),
+            is_held: row.get(6)?,
+        };
+        Ok((candidate, row.get(7)?))
+    };
+    tx.query(&oldest, values![i64::try_from(most).unwrap_or(i64::MAX)])?.iter().map(candidate).collect()
+}
+
+/// Looks up what the candidates may repeat. On a server the rows stay locked, in the order of their keys, so that they do not change
+/// and no two replicas wait for each other.
+fn known(tx: &dyn Sql, candidates: &[Candidate]) -> Result<Known, StoreError> {
+    let lock = match tx.dialect() {
+        Dialect::Sqlite => "",
+        Dialect::Postgres => "FOR UPDATE",
+    };
+    let mut hashes: Vec<Hash> = candidates
+        .iter()
+        .flat_map(|candidate| candidate.key.map(|(key, _)| key).into_iter().chain([candidate.content]))
+        .collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    let mut known = Known::default();
+    for row in tx.query_in("SELECT key, submission, expires_at FROM fingerprint WHERE key", &hashes, lock)? {
+        let fingerprint = Fingerprint { submission: Uuid::from_bytes(row.get(1)?), expires_at: row.get(2)? };
+        known.fingerprints.insert(row.get(0)?, fingerprint);
+    }
+    let mut originals: Vec<[u8; 16]> =
+        known.fingerprints.values().map(|fingerprint| fingerprint.submission.into_bytes()).collect();
+    originals.sort_unstable();
+    originals.dedup();
+    let holds = "SELECT id, held_at, withheld, released_at FROM submission WHERE id";
+    for row in tx.query_in(holds, &originals, lock)? {
+        let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(1)?, row.get(3)?);
+        let hold = match held_at {
+            None => Hold::None,
+            Some(_) if row.get(2)? && released_at.is_none() => Hold::Screening,
+            Some(_) => Hold::Operator,
+        };
+        known.submissions.insert(Uuid::from_bytes(row.get(0)?), hold);
+    }
+    Ok(known)
+}
+
+/// Writes what was decided about fingerprints and earlier submissions.
+fn apply(tx: &dyn Sql, decision: &Decision, due_at: impl Fn(i64) -> i64) -> Result<(), StoreError> {
+    insert_fingerprints(tx, &decision.added)?;
+    for (hash, Fingerprint { submission, expires_at }) in &decision.changed {
+        tx.execute(
+            "UPDATE fingerprint SET submission = ?2, expires_at = ?3 WHERE key = ?1",
+            values![hash, submission.as_bytes(), expires_at],
+        )?;
+    }
+    for (id, times) in &decision.repeats {
+        tx.execute(
+            "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1",
+            values![id.as_bytes(), times],
+        )?;
+    }
+    for (id, at) in &decision.released {
+        edit::release(tx, *id, rows::time(due_at(*at))?)?;
+    }
+    Ok(())
+}
+
+fn insert_fingerprints(tx: &dyn Sql, added: &BTreeMap<Hash, Fingerprint>) -> Result<(), StoreError> {
+    let mut all: Vec<Value<'_>> = Vec::with_capacity(added.len() * 3);
+    for (hash, fingerprint) in added {
+        let expires_at = fingerprint.expires_at.map_or(Value::Null, Value::Integer);
+        all.extend([hash.bind(), Value::Blob(fingerprint.submission.as_bytes()), expires_at]);
+    }
+    tx.insert("fingerprint (key, submission, expires_at)", 3, &all)
+}
+
+/// Removes what has expired, a few rows more than a batch of this size can have added.
+fn prune(tx: &dyn Sql, candidates: &[Candidate]) -> Result<(), StoreError> {
+    let Some(now) = candidates.iter().map(|candidate| candidate.received_at).max() else { return Ok(()) };
+    let most = i64::try_from(2 * candidates.len() + 16).unwrap_or(i64::MAX);
+    // What another replica removes just now need not be waited for.
+    let lock = match tx.dialect() {
+        Dialect::Sqlite => "",
+        Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
+    };
+    let expired = format!(
+        "DELETE FROM fingerprint WHERE key IN
+         (SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2 {lock})"
+    );
+    tx.execute(&expired, values![now, most])?;
+    let old = format!(
+        "DELETE FROM repeat WHERE id IN (SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock})"
+    );
+    tx.execute(&old, values![rows::id_before(now.saturating_sub(REPEATS_ARE_KEPT)), most]).map(drop)
+}
+
+/// Sets a row aside that cannot be processed.
+pub(in crate::inbox::store) fn set_aside(tx: &dyn Sql, id: Uuid, error: &str) -> Result<(), StoreError> {
+    tx.execute("UPDATE intake SET error = ?2 WHERE id = ?1", values![id.as_bytes(), error]).map(drop)
+}
+
+/// The id of the oldest row that is not set aside.
+pub(in crate::inbox::store) fn oldest(tx: &dyn Sql) -> Result<Option<Uuid>, StoreError> {
+    let row = tx.row("SELECT id FROM intake WHERE error IS NULL ORDER BY id LIMIT 1", &[])?;
+    row.map(|row| row.get(0).map(Uuid::from_bytes)).transpose()
+}
+
+/// What became of a submission; nothing while it is in the intake.
+pub(in crate::inbox::store) fn fate(tx: &dyn Sql, id: Uuid) -> Result<Option<Accepted>, StoreError> {
+    // Asked first: what another replica moves on after this is still taken to wait, and not for something that it is not.
+    if tx.exists("SELECT 1 FROM intake WHERE id = ?1", values![id.as_bytes()])? {
+        return Ok(None);
+    }
+    let original = tx.row("SELECT submission FROM repeat WHERE id = ?1", values![id.as_bytes()])?;
+    Ok(Some(match original {
+        Some(row) => Accepted::Duplicate(Uuid::from_bytes(row.get(0)?)),
+        None => Accepted::New(id),
+    }))
+}
+
+/// Whether a submission was stored under that id, processed or not.
+pub(in crate::inbox::store) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+    tx.exists(
+        "SELECT 1 FROM accepted WHERE id = ?1 UNION ALL SELECT 1 FROM repeat WHERE id = ?1",
+        values![id.as_bytes()],
+    )
+}
+
+/// Removes what a commit has stored that was reported as failed. If it was repeated since, somebody has had a 200 for it, and it stays.
+pub(in crate::inbox::store) fn take_back(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
+    tx.execute("DELETE FROM intake WHERE id = ?1", values![id.as_bytes()])?;
+    tx.execute("DELETE FROM submission WHERE id = ?1 AND repeats = 0", values![id.as_bytes()]).map(drop)
+}
