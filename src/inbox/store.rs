@@ -295,7 +295,7 @@ pub enum StoreError {
     /// The operator's public key does not seal.
     #[error("a submission could not be encrypted")]
     NotSealed,
-    /// A submission in the intake cannot be processed, whoever tries it; why.
+    /// A row of the intake is at fault, and trying again does not help; the cause.
     #[error("it cannot be processed: {0}")]
     Unprocessable(String),
     /// A row cannot be read as a submission.

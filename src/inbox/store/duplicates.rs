@@ -37,7 +37,7 @@ pub(super) struct Fingerprint {
     pub expires_at: Option<i64>,
 }
 
-/// Whether a submission is delivered or held, and by whom.
+/// Who holds a submission back from delivery, if anybody does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     None,
@@ -100,8 +100,8 @@ struct Work {
 impl Work {
     fn fate(&mut self, candidate: &Candidate) -> Fate {
         if let Some((original, hold)) = self.original(&candidate.content, candidate.received_at) {
-            // What is held reaches nobody, so it must not take the place of what would be delivered. Screening was wrong about
-            // this content and gives way; the operator's decision stands, and the repeat is kept beside it.
+            // A held submission is not delivered, so it must not absorb a repeat that would be. If screening holds it, the repeat
+            // releases it. If the operator does, it stays held and the repeat becomes a submission of its own.
             let is_absorbed = candidate.is_held || hold != Hold::Operator;
             if is_absorbed {
                 if hold == Hold::Screening && !candidate.is_held {

@@ -1,7 +1,7 @@
 //! The thread that processes the intake: it detects repeats and makes submissions with their deliveries of the rest.
 //!
-//! It works in batches, each a change among others in the writer's transactions. Nobody waits for it, and while visitors do it stands
-//! back, up to [`PATIENCE`].
+//! Each batch is a change that the writer commits, with others where there are some. While submissions are being accepted the thread
+//! pauses, for [`PATIENCE`] at most.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -18,27 +18,27 @@ use super::{Options, Place, StoreError, bell};
 
 /// How many rows one transaction processes: visitors may have to wait for it.
 const BATCH: usize = 64;
-/// For how long it stands back while submissions are being accepted.
+/// The longest pause while submissions are being accepted.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it stands back before it looks again.
-const STAND_BACK: Duration = Duration::from_millis(5);
+/// How long it pauses before it looks whether submissions are still being accepted.
+const PAUSE: Duration = Duration::from_millis(5);
 /// After a failure of the database, how long until it tries again.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// How often it looks for what other replicas have accepted and not processed.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// How often it looks in a file for what the operator has told it to try again.
 const LOOK_IN_FILE_EVERY: Duration = Duration::from_secs(30);
-/// How often replicas are told that something is queued, at most: telling holds up everybody's commits for a moment.
+/// The shortest time between two notifications of other replicas: PostgreSQL commits transactions with a NOTIFY one at a time.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// Wakes a thread.
+/// Wakes the thread, also if it does not wait yet.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct WakeUp {
     has_rung: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Bell {
+impl WakeUp {
     pub fn ring(&self) {
         *self.has_rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
@@ -90,8 +90,8 @@ impl Processor {
         self.repeats.load(Relaxed)
     }
 
-    /// Has everybody look again who waits for something to be processed.
-    pub fn wake_who_waits(&self) {
+    /// Wakes all callers of [`Store::settle`](super::Store::settle), which then look again.
+    pub fn wake_waiting(&self) {
         self.processed.send_replace(());
     }
 
@@ -150,7 +150,7 @@ impl Work {
         let began = Instant::now();
         loop {
             while self.submissions.is_busy() && began.elapsed() < PATIENCE && !self.stopping.load(Relaxed) {
-                thread::sleep(STAND_BACK);
+                thread::sleep(PAUSE);
             }
             let is_done = self.process()?.rows < BATCH;
             if is_done || (self.stopping.load(Relaxed) && began.elapsed() > PATIENCE) {
@@ -164,7 +164,7 @@ impl Work {
             Err(error) if error.is_of_a_row() => {}
             outcome => return outcome,
         }
-        // One of the rows cannot be processed. One by one it is found, and the others are processed.
+        // One of the rows cannot be processed. Rows are processed one by one until it is the oldest.
         match self.process_up_to(1) {
             Err(error) if error.is_of_a_row() => {
                 if let Some(id) = self.set_aside(error.to_string())? {
@@ -185,15 +185,14 @@ impl Work {
                 if error.is_of_a_row() { StoreError::Unprocessable(error.to_string()) } else { error }
             };
             let processed = intake::process(tx.tx, &options, most).map_err(unprocessable)?;
-            if processed.has_deliveries && (may_tell || processed.rows < most) {
+            // A replica that is not told looks by itself a little later.
+            if processed.has_deliveries && may_tell {
                 bell::announce(tx.tx)?;
             }
             Ok(processed)
         })?;
         if processed.has_deliveries {
-            if may_tell {
-                self.told = Some(Instant::now());
-            }
+            self.told = if may_tell { Some(Instant::now()) } else { self.told };
             self.submissions.queued.notify_one();
         }
         self.repeats.fetch_add(processed.repeats as u64, Relaxed);

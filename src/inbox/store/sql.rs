@@ -26,7 +26,7 @@ pub(super) trait Sql: Send {
     fn dialect(&self) -> Dialect;
     /// Does it and returns how many rows it concerned.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
-    /// Does them all, one after the other.
+    /// Executes all statements in order.
     fn execute_all(&self, statements: &[(String, &[Value<'_>])]) -> Result<(), StoreError> {
         statements.iter().try_for_each(|(sql, values)| self.execute(sql, values).map(drop))
     }
@@ -39,6 +39,24 @@ pub(super) trait Sql: Send {
 pub(super) enum Dialect {
     Sqlite,
     Postgres,
+}
+
+impl Dialect {
+    /// Ends a query whose rows are to stay locked. A file has one writer and needs no row locks.
+    pub(super) fn lock(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => "FOR UPDATE",
+        }
+    }
+
+    /// The same, without the rows that another replica has locked.
+    pub(super) fn lock_free_rows(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
+        }
+    }
 }
 
 impl dyn Sql + '_ {
@@ -57,7 +75,7 @@ impl dyn Sql + '_ {
         Ok(!self.query(sql, values)?.is_empty())
     }
 
-    /// Inserts rows of so many columns. `into` is the table with its columns; `values` has the rows one after another.
+    /// Inserts rows. `into` names the table and its columns, `columns` is their number, and `values` holds row after row.
     pub(super) fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
         let (mut rest, mut statements) = (values, Vec::new());
         for rows in ROWS_AT_A_TIME {

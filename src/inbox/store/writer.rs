@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::answers::{Answered, Answers};
 use super::ids::Ids;
-use super::processor::{Bell, Processor};
+use super::processor::{Processor, WakeUp};
 use super::sql::change::{Change, Changing};
 use super::sqlite::copier::Copier;
 use super::sqlite::files::create_folder;
@@ -149,7 +149,7 @@ impl Writer {
             queue.changed.notify_all();
         }
         // Whoever waits for something to be processed hears that the store is closed.
-        self.processor.wake_who_waits();
+        self.processor.wake_waiting();
         let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
@@ -233,7 +233,7 @@ pub(super) struct Queue {
     changed: Condvar,
     pub queued: Notify,
     /// Wakes the processor after each batch that was accepted.
-    pub arrived: Bell,
+    pub arrived: WakeUp,
     /// How often the writer looks whether the database is there while nothing is to be done. A file needs no looking after; a server may
     /// be gone, and whoever asks for the store's health is to hear of it before a visitor does.
     look_every: Option<Duration>,
@@ -438,7 +438,8 @@ impl Work {
                 && !batch.jobs.is_empty()
                 && !batch.changes.is_empty()
             {
-                // It may be a change that failed, for which there was no room, say. No visitor is refused for that.
+                // The cause may be a change, such as one that finds no room on the disk. Visitors are not refused for that: their
+                // submissions are tried again without the changes.
                 for change in batch.changes.drain(..) {
                     change.answer(Err(error.clone()));
                 }

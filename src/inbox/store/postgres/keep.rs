@@ -1,4 +1,5 @@
-//! Stores what waits in one transaction, and finds out what became of a commit that nobody answered.
+//! Writes a batch to PostgreSQL in one transaction. If the connection is lost during the commit, it finds out whether the transaction
+//! was committed.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
         match error {
             StoreError::Locked => Trouble::Again(error),
-            // A key that was not there a moment ago.
+            // Another replica has added the same fingerprint.
             StoreError::Postgres(code) if code == "23505" => Trouble::Again(StoreError::Locked),
             error => Trouble::Failed(error),
         }

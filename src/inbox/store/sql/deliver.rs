@@ -189,10 +189,7 @@ fn due(
     most: usize,
 ) -> Result<Vec<Found>, StoreError> {
     // What another replica is just claiming is his.
-    let lock = match tx.dialect() {
-        Dialect::Sqlite => "",
-        Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
-    };
+    let lock = tx.dialect().lock_free_rows();
     let due = format!(
         "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at LIMIT ?3 {lock}",
         condition(again)

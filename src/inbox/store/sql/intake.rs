@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::millis;
-use super::{Bind, Dialect, Row, Sql, Value, change, edit, rows, values};
+use super::{Bind, Row, Sql, Value, change, edit, rows, values};
 use crate::inbox::form::Sameness;
 use crate::inbox::store::duplicates::{self, Candidate, Decision, Fate, Fingerprint, Hold, Known};
 use crate::inbox::store::fingerprint::{Hash, Secret};
@@ -108,20 +108,27 @@ pub(in crate::inbox::store) fn process(
     options: &Options,
     most: usize,
 ) -> Result<Processed, StoreError> {
-    let candidates = take(tx, most)?;
+    let (candidates, forms): (Vec<Candidate>, Vec<String>) = take(tx, most)?.into_iter().unzip();
     if candidates.is_empty() {
         return Ok(Processed::default());
     }
-    let of_each: Vec<Candidate> = candidates.iter().map(|(candidate, _)| candidate.clone()).collect();
-    let decision = duplicates::decide(&of_each, known(tx, &of_each)?);
-    let (new, again): (Vec<_>, Vec<_>) =
-        candidates.iter().zip(&decision.fates).partition(|(_, fate)| matches!(fate, Fate::New { .. }));
-    for ((candidate, _), fate) in &new {
-        if **fate == (Fate::New { reuses_key: true }) {
-            tracing::info!(id = %candidate.id, "kept a submission whose Idempotency-Key had come with other content before");
+    let decision = duplicates::decide(&candidates, known(tx, &candidates)?);
+    let mut new: Vec<(&Candidate, &str)> = Vec::new();
+    let mut repeats = Vec::new();
+    for ((candidate, form), fate) in candidates.iter().zip(&forms).zip(&decision.fates) {
+        match fate {
+            Fate::New { reuses_key } => {
+                if *reuses_key {
+                    tracing::info!(id = %candidate.id, "kept a submission whose Idempotency-Key had come with other content before");
+                }
+                new.push((candidate, form));
+            }
+            Fate::Repeat(original) => {
+                repeats.extend([Value::Blob(candidate.id.as_bytes()), Value::Blob(original.as_bytes())]);
+            }
         }
     }
-    let new_ids: Vec<[u8; 16]> = new.iter().map(|((candidate, _), _)| candidate.id.into_bytes()).collect();
+    let new_ids: Vec<[u8; 16]> = new.iter().map(|(candidate, _)| candidate.id.into_bytes()).collect();
     tx.execute_in(
         "INSERT INTO submission (id, form, received_at, fields, sealed, source, sender, held_at, held_because, score, reasons, withheld, agent)
          SELECT id, form, received_at, fields, sealed, source, sender, CASE withheld WHEN 1 THEN received_at END, held_because,
@@ -133,7 +140,7 @@ pub(in crate::inbox::store) fn process(
     let latest = change::clock(tx)?.map_or(i64::MAX, Timestamp::as_millisecond);
     let due_at = |received_at: i64| received_at.min(latest);
     let mut deliveries = Vec::new();
-    for ((candidate, form), _) in &new {
+    for (candidate, form) in &new {
         let (state, due_at) = if candidate.is_held {
             ("held", Value::Null)
         } else {
@@ -149,30 +156,21 @@ pub(in crate::inbox::store) fn process(
         }
     }
     tx.insert("delivery (submission, channel, state, due_at)", 4, &deliveries)?;
-    let mut repeats = Vec::new();
-    for ((candidate, _), fate) in &again {
-        if let Fate::Repeat(original) = fate {
-            repeats.extend([Value::Blob(candidate.id.as_bytes()), Value::Blob(original.as_bytes())]);
-        }
-    }
     tx.insert("repeat (id, submission)", 2, &repeats)?;
     apply(tx, &decision, due_at)?;
-    let all: Vec<[u8; 16]> = of_each.iter().map(|candidate| candidate.id.into_bytes()).collect();
+    let all: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &all)?;
-    prune(tx, &of_each)?;
+    prune(tx, &candidates)?;
     Ok(Processed {
-        rows: of_each.len(),
-        repeats: again.len(),
+        rows: candidates.len(),
+        repeats: candidates.len() - new.len(),
         has_deliveries: !deliveries.is_empty() || !decision.released.is_empty(),
     })
 }
 
 /// The oldest rows that are not set aside, each with its form's name.
 fn take(tx: &dyn Sql, most: usize) -> Result<Vec<(Candidate, String)>, StoreError> {
-    let lock = match tx.dialect() {
-        Dialect::Sqlite => "",
-        Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
-    };
+    let lock = tx.dialect().lock_free_rows();
     let oldest = format!(
         "SELECT id, received_at, content, content_expires_at, idempotency_key, key_expires_at, withheld, form
          FROM intake WHERE error IS NULL ORDER BY id LIMIT ?1 {lock}"
@@ -195,10 +193,7 @@ fn take(tx: &dyn Sql, most: usize) -> Result<Vec<(Candidate, String)>, StoreErro
 /// Looks up what the candidates may repeat. On a server the rows stay locked, in the order of their keys, so that they do not change
 /// and no two replicas wait for each other.
 fn known(tx: &dyn Sql, candidates: &[Candidate]) -> Result<Known, StoreError> {
-    let lock = match tx.dialect() {
-        Dialect::Sqlite => "",
-        Dialect::Postgres => "FOR UPDATE",
-    };
+    let lock = tx.dialect().lock();
     let mut hashes: Vec<Hash> = candidates
         .iter()
         .flat_map(|candidate| candidate.key.map(|(key, _)| key).into_iter().chain([candidate.content]))
@@ -262,10 +257,7 @@ fn prune(tx: &dyn Sql, candidates: &[Candidate]) -> Result<(), StoreError> {
     let Some(now) = candidates.iter().map(|candidate| candidate.received_at).max() else { return Ok(()) };
     let most = i64::try_from(2 * candidates.len() + 16).unwrap_or(i64::MAX);
     // What another replica removes just now need not be waited for.
-    let lock = match tx.dialect() {
-        Dialect::Sqlite => "",
-        Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
-    };
+    let lock = tx.dialect().lock_free_rows();
     let expired = format!(
         "DELETE FROM fingerprint WHERE key IN
          (SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2 {lock})"
@@ -290,7 +282,8 @@ pub(in crate::inbox::store) fn oldest(tx: &dyn Sql) -> Result<Option<Uuid>, Stor
 
 /// What became of a submission; nothing while it is in the intake.
 pub(in crate::inbox::store) fn fate(tx: &dyn Sql, id: Uuid) -> Result<Option<Accepted>, StoreError> {
-    // Asked first: what another replica moves on after this is still taken to wait, and not for something that it is not.
+    // The intake comes first: a row that another replica processes between the two queries would be found in neither table, and a
+    // repeat would be taken for a new submission.
     if tx.exists("SELECT 1 FROM intake WHERE id = ?1", values![id.as_bytes()])? {
         return Ok(None);
     }
@@ -309,7 +302,8 @@ pub(in crate::inbox::store) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool,
     )
 }
 
-/// Removes what a commit has stored that was reported as failed. If it was repeated since, somebody has had a 200 for it, and it stays.
+/// Removes a submission whose commit was reported as failed and has happened all the same. If it was sent again since, a visitor has
+/// got a 200 for it, and it stays.
 pub(in crate::inbox::store) fn take_back(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     tx.execute("DELETE FROM intake WHERE id = ?1", values![id.as_bytes()])?;
     tx.execute("DELETE FROM submission WHERE id = ?1 AND repeats = 0", values![id.as_bytes()]).map(drop)

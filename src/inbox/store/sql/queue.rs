@@ -98,11 +98,10 @@ impl Reader {
             channel.is_paused = !channel.is_off;
         }
         queue.held = self.sql.one(&held, &[])?.count(0)?;
-        let intake = self.sql.one("SELECT count(*), min(received_at), count(error) FROM intake", &[])?;
+        let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL), min(received_at) FILTER (WHERE error IS NULL), count(error) FROM intake", &[])?;
         queue.set_aside = intake.count(2)?;
-        queue.pending = intake.count(0)? - queue.set_aside;
-        queue.pending_since =
-            intake.get::<Option<i64>>(1)?.filter(|_| queue.pending > 0).map(time).transpose()?;
+        queue.pending = intake.count(0)?;
+        queue.pending_since = intake.get::<Option<i64>>(1)?.map(time).transpose()?;
         Ok(queue)
     }
 }
