@@ -270,6 +270,8 @@ impl Sender<'_> {
             let mut connection: Connection = self.office.desk.connect();
             // It may be closed before all of it is sent.
             let _ = connection.send(bytes.as_bytes());
+            // An answer may leave the connection open, to a proxy for longer than a test should take.
+            connection.close_writing();
             let _ = connection.rest();
         }
     }
