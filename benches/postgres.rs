@@ -14,7 +14,7 @@ use frontdesk::inbox::deliver::{self, Kind, maildir};
 use frontdesk::inbox::form::CONTACT;
 use frontdesk::inbox::limit::Source;
 use frontdesk::inbox::parse::parse;
-use frontdesk::inbox::screen::Verdict;
+use frontdesk::inbox::screen::{Evidence, Facts};
 use frontdesk::inbox::store::{Arrival, Options, Place, Server, Store};
 
 const ROUNDS: usize = 5;
@@ -143,7 +143,7 @@ async fn run(store: &Store, senders: u64, number: &mut u64) -> u64 {
                         idempotency_key: None,
                         source: Source::from(std::net::IpAddr::from([192, 0, 2, 1])),
                         received_at: jiff::Timestamp::now(),
-                        verdict: Verdict::default(),
+                        evidence: Evidence::Facts(Facts::default()),
                         agent: None,
                     };
                     store.accept(arrival).await.expect("it is kept");

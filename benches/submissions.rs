@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use frontdesk::inbox::form::WAITLIST;
 use frontdesk::inbox::limit::Source;
 use frontdesk::inbox::parse::parse;
-use frontdesk::inbox::screen::Verdict;
+use frontdesk::inbox::screen::{Evidence, Facts};
 use frontdesk::inbox::store::{Arrival, Options, Store};
 
 const SECONDS: u64 = 3;
@@ -40,9 +40,9 @@ async fn run(store: &Store, senders: u64) -> u64 {
                     let entry = parse(&WAITLIST, body.as_bytes()).expect("it is valid");
                     let source = Source::from(std::net::IpAddr::from([127, 0, 0, 1]));
                     let received_at = jiff::Timestamp::now();
-                    let verdict = Verdict::default();
+                    let evidence = Evidence::Facts(Facts::default());
                     let arrival =
-                        Arrival { entry, idempotency_key: None, source, received_at, verdict, agent: None };
+                        Arrival { entry, idempotency_key: None, source, received_at, evidence, agent: None };
                     store.accept(arrival).await.expect("it is kept");
                     kept += 1;
                 }

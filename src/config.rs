@@ -62,8 +62,6 @@ pub struct Config {
     pub shared_limits: Option<gate::Options>,
     /// Whose agents are recognised; where the site is, is filled in once it is known.
     pub agents: agent::Options,
-    /// What is held to be looked at.
-    pub screening: screen::Options,
     /// What is said of it all while it runs.
     pub log: Log,
     /// The effective settings in the order in which they are documented.
@@ -231,6 +229,7 @@ impl Config {
             duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)),
             channels: Vec::new(),
             recipient: r.get("store.recipient", "", value::recipient),
+            screening: screen::Options::default(),
         };
         let housekeeping = Housekeeping {
             retention: r.get("store.retention", "off", value::optional_duration(retention)),
@@ -254,7 +253,7 @@ impl Config {
             },
         };
         let shared_limits = shared_limits(r, folder);
-        let screening = screening(r, folder);
+        store.screening = screening(r, folder);
         let signals = resources::Signals {
             search: r.get("content_signals.search", "", value::maybe),
             ai_input: r.get("content_signals.ai_input", "", value::maybe),
@@ -361,7 +360,6 @@ impl Config {
             limits,
             shared_limits,
             agents,
-            screening,
             log,
             settings: Vec::new(),
         }
@@ -773,8 +771,8 @@ mod tests {
         let environment = [("FRONTDESK_SCREENING__BLOCKED_DOMAINS", path)];
         std::fs::write(&list, "# ours\nbad.example.com\n").expect("it can be written");
         let config = accept("[screening.points]\nhoneypot = 7\n", &environment, &[]);
-        assert!(config.screening.blocked.lists("bad.example.com"));
-        assert_eq!(config.screening.points.get(Signal::Honeypot), 7);
+        assert!(config.store.screening.blocked.lists("bad.example.com"));
+        assert_eq!(config.store.screening.points.get(Signal::Honeypot), 7);
         std::fs::write(&list, "# ours\nbad\n").expect("it can be written");
         refuse(
             "",

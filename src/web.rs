@@ -34,7 +34,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -46,7 +46,6 @@ use crate::inbox::Pressure;
 use crate::inbox::deliver::worker::Confirmations;
 use crate::inbox::gate::Gate;
 use crate::inbox::limit;
-use crate::inbox::screen::{self, Repeats};
 use crate::inbox::store::{Place, Store};
 use crate::pages::Site;
 
@@ -151,8 +150,6 @@ pub enum Stage {
 pub struct Desk {
     /// Where submissions are kept.
     pub store: Store,
-    /// Which messages came more than once lately.
-    pub repeats: Arc<Repeats>,
     /// Whose requests were refused lately.
     pub pressure: Arc<Pressure>,
     /// What a reload replaces, all of it at once. A request sees one state of it from beginning to end.
@@ -182,14 +179,12 @@ impl Desk {
                 &limit::Options { enabled: false, ..limit::Options::default() },
                 None,
             )),
-            screening: Arc::default(),
             agents: Arc::new(Agents::new(&agents)),
             options: Arc::new(options),
             generation: 1,
         };
         Self {
             store,
-            repeats: Arc::new(Repeats::new(Instant::now())),
             pressure: Arc::default(),
             live: Arc::new(ArcSwap::from_pointee(live)),
             tls: None,
@@ -201,7 +196,6 @@ impl Desk {
     fn of_worker(&self) -> Self {
         Self {
             store: self.store.clone(),
-            repeats: self.repeats.clone(),
             pressure: self.pressure.clone(),
             live: self.live.clone(),
             tls: self.tls.clone(),
@@ -247,8 +241,6 @@ pub struct Live {
     pub confirmations: Confirmations,
     /// How often one source may submit. Stays the same over a reload that leaves its options alone.
     pub limiter: Arc<Gate>,
-    /// What is held to be looked at.
-    pub screening: Arc<screen::Options>,
     /// Which agents are recognised. Stays the same likewise, with the keys that it has fetched.
     pub agents: Arc<Agents>,
     /// How this server is run.

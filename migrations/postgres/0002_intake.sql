@@ -8,10 +8,7 @@ CREATE TABLE intake (
     sealed             bytea,
     source             bytea   NOT NULL CHECK (octet_length(source) = 16),
     sender             bytea,
-    score              integer NOT NULL,
-    reasons            json,
-    withheld           integer NOT NULL CHECK (withheld IN (0, 1)),
-    held_because       text,
+    evidence           json    NOT NULL,
     agent              text,
     channels           integer NOT NULL,
     content            bytea   NOT NULL CHECK (octet_length(content) = 16),
@@ -33,7 +30,6 @@ CREATE VIEW accepted AS
            score, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error
     FROM submission
     UNION ALL
-    SELECT id, form, received_at, fields, source, CAST(0 AS bigint), sealed,
-           CASE withheld WHEN 1 THEN received_at END, held_because, sender,
-           score, reasons, withheld, CAST(NULL AS bigint), agent, channels, error
+    SELECT id, form, received_at, fields, source, CAST(0 AS bigint), sealed, CAST(NULL AS bigint), CAST(NULL AS text), sender,
+           CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error
     FROM intake;

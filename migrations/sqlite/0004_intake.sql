@@ -8,10 +8,7 @@ CREATE TABLE intake (
     sealed             BLOB,
     source             BLOB    NOT NULL CHECK (length(source) = 16),
     sender             BLOB,
-    score              INTEGER NOT NULL,
-    reasons            TEXT,
-    withheld           INTEGER NOT NULL CHECK (withheld IN (0, 1)),
-    held_because       TEXT,                                             -- set if screening holds it
+    evidence           TEXT    NOT NULL,                                 -- what it is screened by: facts of the request, or a verdict; JSON
     agent              TEXT,
     channels           INTEGER NOT NULL,                                 -- how many took its form when it arrived
     content            BLOB    NOT NULL CHECK (length(content) = 16),    -- what a repeat would have in common with it; see `fingerprint`
@@ -35,7 +32,6 @@ CREATE VIEW accepted AS
            score, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error
     FROM submission
     UNION ALL
-    SELECT id, form, received_at, fields, source, CAST(0 AS INTEGER), sealed,
-           CAST(CASE withheld WHEN 1 THEN received_at END AS INTEGER), held_because, sender,
-           score, reasons, withheld, CAST(NULL AS INTEGER), agent, channels, error
+    SELECT id, form, received_at, fields, source, CAST(0 AS INTEGER), sealed, CAST(NULL AS INTEGER), CAST(NULL AS TEXT), sender,
+           CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error
     FROM intake;

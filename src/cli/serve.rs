@@ -29,7 +29,6 @@ use crate::config::{Config, Flag};
 use crate::fault::Severity;
 use crate::inbox::deliver::worker::Worker;
 use crate::inbox::gate::Gate;
-use crate::inbox::screen::Repeats;
 use crate::inbox::store::Store;
 use crate::pages::{Encodings, Previous, Site};
 use crate::web::agent::Agents;
@@ -78,14 +77,12 @@ fn serve(
         confirmations: worker.confirmations(),
         limiter: Arc::new(Gate::new(&config.limits, config.shared_limits.as_ref())),
         agents: Arc::new(Agents::new(&config.agents)),
-        screening: Arc::new(config.screening.clone()),
         options: Arc::new(config.web.clone()),
         generation: 1,
     };
     let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot speak TLS")?;
     let desk = Arc::new(Desk {
         store,
-        repeats: Arc::new(Repeats::new(Instant::now())),
         pressure: Arc::default(),
         live: Arc::new(ArcSwap::from_pointee(live)),
         tls,

@@ -9,7 +9,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
 use super::email::Mailbox;
 use super::form::{Field, Form, Kind};
@@ -22,6 +23,16 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// An entry whose names and values were kept. Names that the form does not have are left out.
+    pub fn restored(form: &'static Form, fields: Vec<(String, String)>) -> Entry {
+        let own = |name: String| {
+            let mut all = form.fields.iter().chain(form.alternative.into_iter().flatten());
+            all.find_map(|field| (field.name == name).then_some(field.name))
+        };
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((own(name)?, value)));
+        Entry { form, fields: fields.collect() }
+    }
+
     /// The form that it was sent with.
     pub fn form(&self) -> &'static Form {
         self.form
@@ -61,11 +72,14 @@ pub const TIME_TO_FILL: &str = "desk_ms";
 
 /// What a request body may say beside the form's fields, for screening alone. None of it is required, documented or kept,
 /// and a value of the wrong type is as good as none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Extras {
     /// Whether the field that nobody sees was filled in.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub honeypot: bool,
     /// How long filling in took, as the sender says.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_to_fill: Option<Duration>,
 }
 

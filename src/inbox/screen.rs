@@ -19,7 +19,10 @@ mod tests;
 mod text;
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 pub use domains::{Domains, NotADomain};
 pub use origin::Origin;
@@ -80,7 +83,8 @@ impl Points {
 }
 
 /// Something about a submission that spam has more often than what the operator wants to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Signal {
     /// The source has used up most of its quota.
     Rate,
@@ -198,7 +202,7 @@ pub struct Signals<'a> {
 }
 
 /// How much of its quota a source has used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     used: u32,
     quota: u32,
@@ -219,8 +223,61 @@ impl Rate {
     }
 }
 
+/// What is known of a request beside its fields and its agent when it is accepted, as far as screening needs it. It is stored with the
+/// submission until that is processed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// How much of its quota the source has used.
+    pub rate: Rate,
+    /// Whether the form as a whole is over its limit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub form_over_limit: bool,
+    /// Where a browser says that it was sent from.
+    pub origin: Origin,
+    /// What was sent beside the form's fields.
+    pub extras: Extras,
+}
+
+/// What there is to screen a submission by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// It is screened when it is processed.
+    Facts(Facts),
+    /// It is screened already.
+    Verdict(Verdict),
+}
+
+impl Evidence {
+    /// The verdict, where there is one. Otherwise the submission is screened, and counted among those with the same message; `source` as
+    /// for [`Repeats::observe`].
+    pub fn judge(
+        &self,
+        entry: &Entry,
+        source: impl Hash,
+        agent: Option<&str>,
+        repeats: &Repeats,
+        options: &Options,
+    ) -> Verdict {
+        let facts = match self {
+            Evidence::Facts(facts) => facts,
+            Evidence::Verdict(verdict) => return verdict.clone(),
+        };
+        let reading = Reading::of(entry);
+        let signals = Signals {
+            rate: facts.rate,
+            form_over_limit: facts.form_over_limit,
+            repeats: repeats.observe(&reading, source, Instant::now()),
+            origin: facts.origin,
+            agent,
+        };
+        screen(&reading, &facts.extras, &signals, options)
+    }
+}
+
 /// What screening says of a submission.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The points of all reasons together.
     pub score: u32,
@@ -233,7 +290,7 @@ pub struct Verdict {
 }
 
 /// A signal that added points.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// Which one.
     pub signal: Signal,
@@ -244,13 +301,29 @@ pub struct Reason {
     pub detail: String,
 }
 
+impl Reason {
+    /// Signal and points alone: a detail may name a domain of the visitor's.
+    #[must_use]
+    pub fn without_detail(self) -> Reason {
+        Reason { detail: String::new(), ..self }
+    }
+}
+
 impl Verdict {
-    /// Everything on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. Empty if there is nothing to say.
+    /// The same with signals and points alone.
+    #[must_use]
+    pub fn without_details(self) -> Verdict {
+        Verdict { reasons: self.reasons.into_iter().map(Reason::without_detail).collect(), ..self }
+    }
+
+    /// Everything on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. A signal without a detail is named. Empty if
+    /// there is nothing to say.
     pub fn because(&self) -> String {
         let mut line = String::new();
-        for (i, Reason { points, detail, .. }) in self.reasons.iter().enumerate() {
+        for (i, Reason { signal, points, detail }) in self.reasons.iter().enumerate() {
             // Writing to a string does not fail.
-            let _ = write!(line, "{}{detail} ({points})", if i == 0 { "" } else { ", " });
+            let what = if detail.is_empty() { signal.name() } else { detail };
+            let _ = write!(line, "{}{what} ({points})", if i == 0 { "" } else { ", " });
         }
         if !line.is_empty() {
             let _ = write!(line, "; {} of {} points", self.score, self.threshold);

@@ -4,9 +4,9 @@
 //! error, and then nothing of it was kept. However many callers wait, one thread writes for all of them in
 //! one transaction with one sync, so that throughput grows with load.
 //!
-//! A repeat of an earlier submission (see [`Sameness`](super::form::Sameness), or one with the same
-//! idempotency key from the same source) is counted on the row of the first, which costs the same write and
-//! the same sync as a new one: neither the answer nor its timing tells them apart.
+//! A thread of its own processes what was accepted: it screens each submission, counts a repeat of an earlier one (see
+//! [`Sameness`](super::form::Sameness)) on the row of the first, and queues the others for their channels. Nothing of that is waited
+//! for, so that neither the answer nor its timing tells a repeat from a new submission.
 //!
 //! Errors leave the store in place. It opens its file again by itself, and makes a new one where the old one
 //! was taken away, so that it works again as soon as the cause is gone.
@@ -27,6 +27,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -37,9 +38,9 @@ use super::delivery::{Claims, Lease, Obstacle, State, Target, Want};
 use super::limit::Source;
 use super::parse::Entry;
 use super::pressure::Refused;
-use super::screen;
+use super::screen::{self, Evidence, Repeats};
 use super::seal::Recipient;
-use super::submission::{Status, reasons_json};
+use super::submission::Status;
 pub use postgres::Server;
 pub use sql::abuse::{Abuse, Agent, Held, Presser};
 pub use sql::carry::{Carried, CarryError, carry, migrate};
@@ -61,6 +62,8 @@ pub struct Options {
     pub channels: Vec<deliver::Options>,
     /// Who alone is to be able to read submissions with which nothing is to be done any more.
     pub recipient: Option<Recipient>,
+    /// What is held back from delivery.
+    pub screening: screen::Options,
 }
 
 impl Options {
@@ -71,7 +74,13 @@ impl Options {
 
     /// An inbox there that recognises repetitions for a day and delivers nothing.
     pub fn in_place(place: Place) -> Options {
-        Options { place, duplicate_window: Duration::from_hours(24), channels: Vec::new(), recipient: None }
+        Options {
+            place,
+            duplicate_window: Duration::from_hours(24),
+            channels: Vec::new(),
+            recipient: None,
+            screening: screen::Options::default(),
+        }
     }
 }
 
@@ -131,15 +140,15 @@ impl fmt::Display for Place {
 pub struct Arrival {
     /// What was sent.
     pub entry: Entry,
-    /// The sender's own name for it: the same key from the same source, within the window, means the same
-    /// submission whatever it says.
+    /// The sender's own name for it. A key that came from the same source before, with other content, is noted in the log, and both
+    /// submissions are kept.
     pub idempotency_key: Option<String>,
     /// Who sent it. Kept as a keyed hash only.
     pub source: Source,
     /// When it had been read. Kept to the millisecond.
     pub received_at: Timestamp,
-    /// What screening says of it, and whether it is to be held back from delivery. The default: nothing.
-    pub verdict: screen::Verdict,
+    /// What it is screened by when it is processed.
+    pub evidence: Evidence,
     /// The host that vouches for the agent which signed the request, if one did and the signature was verified.
     pub agent: Option<String>,
 }
@@ -405,7 +414,12 @@ impl Store {
 
     /// How many accepted submissions this process has found to repeat earlier ones.
     pub fn repeats(&self) -> u64 {
-        self.writer.repeats()
+        self.writer.counts().repeats.load(Relaxed)
+    }
+
+    /// How many accepted submissions this process has found to be held by screening.
+    pub fn held(&self) -> u64 {
+        self.writer.counts().held.load(Relaxed)
     }
 
     /// From now on, what arrives is treated by these options. The path cannot change.
@@ -559,6 +573,14 @@ impl Store {
 }
 
 #[cfg(test)]
+impl Job {
+    /// One that is treated by these options.
+    fn of(arrival: Arrival, options: &Options) -> Job {
+        Job::new(arrival, Arc::new(options.clone()), &Repeats::new(Instant::now())).unwrap()
+    }
+}
+
+#[cfg(test)]
 impl Arrival {
     /// As if screening had held it for these reasons, each 60 points.
     pub(crate) fn held_for(mut self, reasons: &[(screen::Signal, &str)]) -> Arrival {
@@ -569,7 +591,8 @@ impl Arrival {
         };
         let reasons: Vec<_> = reasons.iter().map(reason).collect();
         let score = reasons.iter().map(|reason| reason.points).sum();
-        self.verdict = screen::Verdict { score, reasons, hold: true, ..screen::Verdict::default() };
+        self.evidence =
+            Evidence::Verdict(screen::Verdict { score, reasons, hold: true, ..screen::Verdict::default() });
         self
     }
 }
@@ -589,39 +612,44 @@ struct Job {
     fields: String,
     /// The same, readable for its recipient alone; `fields` is empty then.
     sealed: Option<Vec<u8>>,
-    /// Screening's reasons as JSON, if there are any. Without details where it is sealed.
-    reasons: Option<String>,
+    /// What it is screened by, as JSON. A verdict without details where it is sealed.
+    evidence: String,
     /// As they were when it arrived.
     options: Arc<Options>,
 }
 
 impl Job {
-    fn new(arrival: Arrival, options: Arc<Options>) -> Result<Job, StoreError> {
+    fn new(arrival: Arrival, options: Arc<Options>, repeats: &Repeats) -> Result<Job, StoreError> {
         // An object of strings always has a JSON text.
         let fields =
             serde_json::to_string(&arrival.entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
         let form = arrival.entry.form().name;
-        let is_settled = !arrival.verdict.hold && !options.channels.iter().any(|channel| channel.takes(form));
+        let goes_nowhere = !options.channels.iter().any(|channel| channel.takes(form));
         let seal =
             |recipient: &Recipient| recipient.seal(fields.as_bytes()).map_err(|_| StoreError::NotSealed);
-        let sealed = options.recipient.as_ref().filter(|_| is_settled).map(seal).transpose()?;
-        let reasons = &arrival.verdict.reasons;
-        let reasons = if sealed.is_some() { without_details(reasons) } else { reasons.clone() };
-        let reasons = (!reasons.is_empty()).then(|| reasons_json(&reasons).to_string());
+        let sealed = options.recipient.as_ref().filter(|_| goes_nowhere).map(seal).transpose()?;
+        // What is sealed cannot be read any more when it is processed: it is screened now.
+        let mut evidence = arrival.evidence.clone();
+        if sealed.is_some() {
+            let verdict = evidence.judge(
+                &arrival.entry,
+                arrival.source,
+                arrival.agent.as_deref(),
+                repeats,
+                &options.screening,
+            );
+            evidence = Evidence::Verdict(verdict.without_details());
+        }
+        let evidence =
+            serde_json::to_string(&evidence).map_err(|_| StoreError::Damaged("evidence has no JSON"))?;
         let fields = if sealed.is_some() { "{}".to_owned() } else { fields };
-        Ok(Job { arrival, fields, sealed, reasons, options })
+        Ok(Job { arrival, fields, sealed, evidence, options })
     }
 
     /// Down which channels it goes.
     fn channels(&self) -> impl Iterator<Item = &deliver::Options> {
         self.options.channels.iter().filter(|channel| channel.takes(self.arrival.entry.form().name))
     }
-}
-
-/// Signals and points alone: a detail may name a domain of the visitor's.
-fn without_details(reasons: &[screen::Reason]) -> Vec<screen::Reason> {
-    let strip = |reason: &screen::Reason| screen::Reason { detail: String::new(), ..reason.clone() };
-    reasons.iter().map(strip).collect()
 }
 
 #[cfg(test)]

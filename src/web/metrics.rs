@@ -78,8 +78,6 @@ label! {
     Verdict {
         /// It is stored, as a submission or as a repeat of one.
         Accepted = "accepted",
-        /// It is stored and waits for the operator.
-        Held = "held",
         /// Something in it has to be mended: 400.
         Invalid = "invalid",
         /// Its source has sent too many: 429.

@@ -19,8 +19,8 @@ use super::socket::Peer;
 use super::{Desk, Live, body};
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Admission, Source, Standings};
-use crate::inbox::parse::{Entry, Extras, Parsed, parse_with_extras};
-use crate::inbox::screen::{self, Origin, Rate, Reading, Signals, screen};
+use crate::inbox::parse::{Parsed, parse_with_extras};
+use crate::inbox::screen::{Evidence, Facts, Origin, Rate};
 use crate::inbox::store::Arrival;
 
 /// What the limiter refuses is written down about so often.
@@ -99,43 +99,24 @@ async fn submit(
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let received_at = Timestamp::now();
     let standing = live.agents.verify(head, received_at).await;
-    let verdict = judge(desk, live, &entry, &extras, sender, head, standing.agent());
-    let is_held = verdict.hold;
-    // What is held goes nowhere until it is released, so nothing is there to be waited for.
-    let confirms = !is_held && live.options.confirmed_forms.contains(&form.name);
+    let evidence = Evidence::Facts(Facts {
+        rate: sender.rate,
+        form_over_limit: sender.over_form_limit,
+        origin: origin(head, live.site.base_url()),
+        extras,
+    });
     let agent = standing.agent().map(str::to_owned);
-    let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, verdict, agent };
+    let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, evidence, agent };
     let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
     let id = desk.store.accept(arrival).await.map_err(|error| {
         let request = request();
         tracing::error!(%request, form = form.name, %error, "a submission could not be kept");
         Refusal::NotKept(request)
     })?;
-    if confirms {
+    if live.options.confirmed_forms.contains(&form.name) {
         confirmed(desk, live, form, id, request).await?;
     }
-    Ok(if is_held { Verdict::Held } else { Verdict::Accepted })
-}
-
-/// What screening says of it, which reads it once.
-fn judge(
-    desk: &Desk,
-    live: &Live,
-    entry: &Entry,
-    extras: &Extras,
-    sender: &Sender,
-    head: &Parts,
-    agent: Option<&str>,
-) -> screen::Verdict {
-    let reading = Reading::of(entry);
-    let signals = Signals {
-        rate: sender.rate,
-        form_over_limit: sender.over_form_limit,
-        repeats: desk.repeats.observe(&reading, sender.source, Instant::now()),
-        origin: origin(head, live.site.base_url()),
-        agent,
-    };
-    screen(&reading, extras, &signals, &live.screening)
+    Ok(Verdict::Accepted)
 }
 
 /// Where a browser says that the form was sent from.

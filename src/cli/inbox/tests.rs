@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::cli::is_broken_pipe;
-use crate::inbox::screen::Verdict;
+use crate::inbox::screen::{Evidence, Verdict};
 use crate::inbox::store::Options;
 use crate::inbox::text::is_unsafe;
 use crate::inbox::{Arrival, CONTACT, Form, Source, Store, WAITLIST, parse};
@@ -230,7 +230,7 @@ fn keep_at(store: &Store, runtime: &Runtime, form: &'static Form, body: &str, re
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: received_at.parse().unwrap(),
-        verdict: Verdict::default(),
+        evidence: Evidence::Verdict(Verdict::default()),
         agent: None,
     };
     runtime.block_on(store.keep(arrival)).unwrap().id()

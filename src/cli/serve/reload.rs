@@ -147,7 +147,6 @@ impl Reloader {
             site,
             confirmations: live.confirmations.clone(),
             limiter: live.limiter.clone(),
-            screening: live.screening.clone(),
             agents: live.agents.clone(),
             options: live.options.clone(),
             generation: live.generation,
@@ -226,13 +225,12 @@ impl Reloader {
             confirmations: before.confirmations.clone(),
             limiter,
             agents,
-            screening: Arc::new(config.screening.clone()),
             options: Arc::new(config.web.clone()),
             generation: before.generation + 1,
         });
+        // Those who arrive from now on are queued for the new channels, and then somebody serves these.
+        self.desk.store.reconfigure(&config.store);
         if !config.delivers_like(&self.config) {
-            // Those who arrive from now on are queued for the new channels, and then somebody serves these.
-            self.desk.store.reconfigure(&config.store);
             self.worker.reconfigure(deliveries(&config));
         }
         self.desk.live.store(live.clone());

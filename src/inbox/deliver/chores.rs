@@ -235,7 +235,7 @@ mod tests {
     use crate::inbox::deliver::{Kind, Options as ChannelOptions, maildir};
     use crate::inbox::delivery::Target;
     use crate::inbox::pressure::Refused;
-    use crate::inbox::screen::{Signal, Verdict};
+    use crate::inbox::screen::{Evidence, Signal, Verdict};
     use crate::inbox::store::{self, Arrival};
     use crate::inbox::{CONTACT, Source, parse};
 
@@ -263,7 +263,7 @@ mod tests {
                 idempotency_key: None,
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: "2026-11-20T05:00:00Z".parse().unwrap(),
-                verdict: Verdict::default(),
+                evidence: Evidence::Verdict(Verdict::default()),
                 agent: None,
             };
             runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();

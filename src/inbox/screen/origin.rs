@@ -1,7 +1,10 @@
 //! Where a browser says that a request was sent from: `Origin` (RFC 6454 §7) and `Sec-Fetch-Site` (Fetch Metadata).
 
+use serde::{Deserialize, Serialize};
+
 /// What the two header fields say together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// Neither is there: a program, which has no origin to name.
     #[default]

@@ -9,12 +9,11 @@
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::text::{Reading, Token};
-use crate::inbox::limit::Source;
 
 /// For how long a text is remembered after it came last.
 pub const WINDOW: Duration = Duration::from_hours(24);
@@ -79,7 +78,9 @@ impl Repeats {
     }
 
     /// From how many other sources the same came within a day, of which only a few are counted; from now on from this one as well.
-    pub fn observe(&self, reading: &Reading<'_>, source: Source, now: Instant) -> u32 {
+    ///
+    /// `source` is whatever tells one source from another, always in the same way.
+    pub fn observe(&self, reading: &Reading<'_>, source: impl Hash, now: Instant) -> u32 {
         let Some(hashes) = self.sketch(reading.message()) else { return 0 };
         let sender = self.hash(&(0u8, source)).to_le_bytes();
         let sender = u32::from_le_bytes([sender[0], sender[1], sender[2], sender[3]]).max(1);
@@ -123,7 +124,7 @@ impl Repeats {
         (words >= MIN_WORDS && letters >= MIN_LETTERS && smallest[KEPT - 1] != u64::MAX).then_some(smallest)
     }
 
-    fn hash(&self, value: &impl std::hash::Hash) -> u64 {
+    fn hash(&self, value: &impl Hash) -> u64 {
         self.key.hash_one(value)
     }
 
@@ -178,6 +179,7 @@ fn observe_hash(set: &mut [Place; WAYS], hash: u64, sender: u32, seconds: u32) -
 
 #[cfg(test)]
 mod tests {
+    use crate::inbox::limit::Source;
     use std::net::IpAddr;
 
     use super::*;

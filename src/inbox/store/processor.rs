@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::sql::intake::{self, Processed};
 use super::writer::Queue;
 use super::{Options, Place, StoreError, bell};
+use crate::inbox::screen::Repeats;
 
 /// How many rows one transaction processes: visitors may have to wait for it.
 const BATCH: usize = 64;
@@ -53,10 +54,19 @@ impl WakeUp {
     }
 }
 
+/// What this process has found since it started.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// Submissions that repeated an earlier one.
+    pub repeats: AtomicU64,
+    /// Submissions that screening held.
+    pub held: AtomicU64,
+}
+
 pub(super) struct Processor {
     submissions: Arc<Queue>,
     processed: watch::Sender<()>,
-    repeats: Arc<AtomicU64>,
+    counts: Arc<Counts>,
     stopping: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -67,8 +77,9 @@ impl Processor {
         options: Arc<ArcSwap<Options>>,
         submissions: Arc<Queue>,
         changes: Arc<Queue>,
+        messages: Arc<Repeats>,
     ) -> Result<Processor, StoreError> {
-        let (processed, repeats) = (watch::Sender::new(()), Arc::new(AtomicU64::new(0)));
+        let (processed, counts) = (watch::Sender::new(()), Arc::new(Counts::default()));
         submissions.arrived.ring();
         let stopping = Arc::new(AtomicBool::new(false));
         let work = Work {
@@ -77,17 +88,17 @@ impl Processor {
             submissions: submissions.clone(),
             changes,
             processed: processed.clone(),
-            repeats: repeats.clone(),
+            messages,
+            counts: counts.clone(),
             told: None,
         };
         let thread = thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run());
         let thread = thread.map_err(|error| StoreError::io("inbox-intake".as_ref(), error))?;
-        Ok(Processor { submissions, processed, repeats, stopping, thread: Mutex::new(Some(thread)) })
+        Ok(Processor { submissions, processed, counts, stopping, thread: Mutex::new(Some(thread)) })
     }
 
-    /// How many repeats there were.
-    pub fn repeats(&self) -> u64 {
-        self.repeats.load(Relaxed)
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Wakes all callers of [`Store::settle`](super::Store::settle), which then look again.
@@ -117,7 +128,9 @@ struct Work {
     submissions: Arc<Queue>,
     changes: Arc<Queue>,
     processed: watch::Sender<()>,
-    repeats: Arc<AtomicU64>,
+    /// Which messages came more than once lately.
+    messages: Arc<Repeats>,
+    counts: Arc<Counts>,
     /// When other replicas were last told that something is queued.
     told: Option<Instant>,
 }
@@ -177,14 +190,14 @@ impl Work {
     }
 
     fn process_up_to(&mut self, most: usize) -> Result<Processed, StoreError> {
-        let options = self.options.load_full();
+        let (options, messages) = (self.options.load_full(), self.messages.clone());
         let may_tell = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
         let processed = self.wait(move |tx| {
             // What is wrong with a row must not fail those whose submissions are accepted by the same transaction.
             let unprocessable = |error: StoreError| {
                 if error.is_of_a_row() { StoreError::Unprocessable(error.to_string()) } else { error }
             };
-            let processed = intake::process(tx.tx, &options, most).map_err(unprocessable)?;
+            let processed = intake::process(tx.tx, &options, &messages, most).map_err(unprocessable)?;
             // A replica that is not told looks by itself a little later.
             if processed.has_deliveries && may_tell {
                 bell::announce(tx.tx)?;
@@ -195,7 +208,8 @@ impl Work {
             self.told = if may_tell { Some(Instant::now()) } else { self.told };
             self.submissions.queued.notify_one();
         }
-        self.repeats.fetch_add(processed.repeats as u64, Relaxed);
+        self.counts.repeats.fetch_add(processed.repeats as u64, Relaxed);
+        self.counts.held.fetch_add(processed.held as u64, Relaxed);
         self.processed.send_replace(());
         Ok(processed)
     }

@@ -119,7 +119,8 @@ impl Database {
     /// Processes the intake.
     #[cfg(test)]
     fn process(&self) {
-        intake::process(&self.connection, &super::Options::at("unused".into()), 64).unwrap();
+        let messages = crate::inbox::screen::Repeats::new(Instant::now());
+        intake::process(&self.connection, &super::Options::at("unused".into()), &messages, 64).unwrap();
     }
 
     /// How many rows the last commit changed.

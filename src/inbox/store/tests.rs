@@ -636,7 +636,7 @@ fn arrival(entry: Entry) -> Arrival {
         idempotency_key: None,
         source: source(1),
         received_at: "2026-11-20T14:03:05.1204Z".parse().unwrap(),
-        verdict: screen::Verdict::default(),
+        evidence: screen::Evidence::Verdict(screen::Verdict::default()),
         agent: None,
     }
 }

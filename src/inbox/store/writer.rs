@@ -11,11 +11,12 @@ use uuid::Uuid;
 
 use super::answers::{Answered, Answers};
 use super::ids::Ids;
-use super::processor::{Processor, WakeUp};
+use super::processor::{Counts, Processor, WakeUp};
 use super::sql::change::{Change, Changing};
 use super::sqlite::copier::Copier;
 use super::sqlite::files::create_folder;
 use super::{Arrival, Doubt, Job, Options, Place, StoreError, postgres, sqlite};
+use crate::inbox::screen::Repeats;
 
 /// How many submissions may wait, and so the most that one transaction holds.
 const MAX_WAITING: usize = 4096;
@@ -43,6 +44,8 @@ pub(super) struct Writer {
     changes: Arc<Queue>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     processor: Processor,
+    /// Which messages came more than once lately.
+    messages: Arc<Repeats>,
 }
 
 /// A change, and whoever waits for what it finds.
@@ -78,12 +81,14 @@ impl Writer {
             threads.push(start(&options.place, &changes)?);
         }
         let options = Arc::new(ArcSwap::from_pointee(options));
-        let processor = Processor::start(options.clone(), submissions.clone(), changes.clone())?;
-        Ok(Writer { options, submissions, changes, threads: Mutex::new(threads), processor })
+        let messages = Arc::new(Repeats::new(Instant::now()));
+        let processor =
+            Processor::start(options.clone(), submissions.clone(), changes.clone(), messages.clone())?;
+        Ok(Writer { options, submissions, changes, threads: Mutex::new(threads), processor, messages })
     }
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
-        let job = Job::new(arrival, self.options.load_full())?;
+        let job = Job::new(arrival, self.options.load_full(), &self.messages)?;
         self.submissions.push(job)?.await
     }
 
@@ -99,8 +104,8 @@ impl Writer {
         self.changes.change(apply)?.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    pub(super) fn repeats(&self) -> u64 {
-        self.processor.repeats()
+    pub(super) fn counts(&self) -> &Counts {
+        self.processor.counts()
     }
 
     /// Told after each batch that was processed.

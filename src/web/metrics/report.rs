@@ -34,6 +34,12 @@ pub(in crate::web) async fn report(
         "Accepted forms that repeated an earlier submission, as this server has found when it processed them.",
         desk.store.repeats(),
     );
+    out.single(
+        "frontdesk_held_total",
+        Counter,
+        "Accepted forms that screening held, as this server has found when it processed them.",
+        desk.store.held(),
+    );
     inbox(&mut out, desk, &live, count.as_ref(), now);
     site(&mut out, desk, &live);
     let lost = desk.metrics.shared.lost_lines.load(Relaxed);

@@ -53,7 +53,8 @@ impl Connection {
 
     /// Says that nothing more will come.
     pub fn close_writing(&mut self) {
-        self.stream.get_mut().shutdown(std::net::Shutdown::Write).expect("it is open");
+        // The server may have closed the whole connection already.
+        let _ = self.stream.get_mut().shutdown(std::net::Shutdown::Write);
     }
 }
 

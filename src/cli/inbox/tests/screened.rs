@@ -57,7 +57,7 @@ fn held() -> Inbox {
                 idempotency_key: None,
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
-                verdict: Verdict::default(),
+                evidence: Evidence::Verdict(Verdict::default()),
                 agent: Some("agent.example.com".to_owned()),
             };
             runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();

@@ -199,7 +199,7 @@ fn arrival(message: &str) -> Arrival {
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: Timestamp::now(),
-        verdict: screen::Verdict::default(),
+        evidence: screen::Evidence::Verdict(screen::Verdict::default()),
         agent: None,
     }
 }

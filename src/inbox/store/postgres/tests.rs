@@ -442,7 +442,7 @@ fn arrival(message: &str, received_at: Timestamp) -> Arrival {
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at,
-        verdict: screen::Verdict::default(),
+        evidence: screen::Evidence::Verdict(screen::Verdict::default()),
         agent: None,
     }
 }

@@ -12,8 +12,9 @@ use super::{Dialect, Row, Sql, values};
 use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::deliver::schedule::{self, Verdict};
 use crate::inbox::delivery::{Claimed, Claims, Lease, Next, Target, Want};
+use crate::inbox::screen::Reason;
+use crate::inbox::store::StoreError;
 use crate::inbox::store::fingerprint::Secret;
-use crate::inbox::store::{StoreError, without_details};
 use crate::inbox::submission::reasons_json;
 
 /// Takes over what an earlier process of this inbox had begun and not ended. To be called once nobody else sends; on a server
@@ -440,7 +441,8 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let row = tx.one("SELECT reasons FROM submission WHERE id = ?1", values![id.as_bytes()])?;
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
     // What cannot be read cannot be stripped either, and must not stay.
-    let stripped = rows::reasons(&reasons).map(|reasons| without_details(&reasons)).unwrap_or_default();
+    let stripped: Vec<Reason> =
+        rows::reasons(&reasons).unwrap_or_default().into_iter().map(Reason::without_detail).collect();
     tx.execute(
         "UPDATE submission SET reasons = ?2 WHERE id = ?1",
         values![id.as_bytes(), reasons_json(&stripped).to_string()],

@@ -6,12 +6,15 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::millis;
-use super::{Bind, Row, Sql, Value, change, edit, rows, values};
-use crate::inbox::form::Sameness;
+use super::{Bind, Dialect, Row, Sql, Value, change, edit, rows, values};
+use crate::inbox::form::{Form, Sameness};
+use crate::inbox::parse::Entry;
+use crate::inbox::screen::{Evidence, Repeats, Verdict};
 use crate::inbox::store::duplicates::{self, Candidate, Decision, Fate, Fingerprint, Hold, Known};
 use crate::inbox::store::fingerprint::{Hash, Secret};
 use crate::inbox::store::ids::Ids;
 use crate::inbox::store::{Accepted, Job, Options, StoreError};
+use crate::inbox::submission::reasons_json;
 
 /// For how long it is remembered which submission a request repeated, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
@@ -28,7 +31,6 @@ pub(in crate::inbox::store) fn append(
         id: Uuid,
         source: Hash,
         sender: Option<Hash>,
-        because: Option<String>,
         channels: i64,
         content: Hash,
         key: Option<Hash>,
@@ -40,7 +42,6 @@ pub(in crate::inbox::store) fn append(
             id: ids.next(arrival.received_at),
             source: secret.source(arrival.source),
             sender: arrival.entry.get("email").map(|email| secret.sender(email)),
-            because: arrival.verdict.hold.then(|| arrival.verdict.because()),
             channels: i64::try_from(job.channels().count()).unwrap_or(i64::MAX),
             content: secret.content(&arrival.entry),
             key: secret.idempotency_key(arrival),
@@ -51,9 +52,9 @@ pub(in crate::inbox::store) fn append(
         }
     };
     let made: Vec<Made> = jobs.iter().map(made).collect();
-    let mut all = Vec::with_capacity(jobs.len() * 17);
+    let mut all = Vec::with_capacity(jobs.len() * 14);
     for (job, made) in jobs.iter().zip(&made) {
-        let (arrival, verdict) = (&job.arrival, &job.arrival.verdict);
+        let arrival = &job.arrival;
         let window_ends = Value::Integer(made.window_ends);
         all.extend([
             Value::Blob(made.id.as_bytes()),
@@ -63,10 +64,7 @@ pub(in crate::inbox::store) fn append(
             job.sealed.bind(),
             made.source.bind(),
             made.sender.bind(),
-            Value::Integer(verdict.score.into()),
-            job.reasons.bind(),
-            Value::Integer(verdict.hold.into()),
-            made.because.bind(),
+            job.evidence.bind(),
             arrival.agent.bind(),
             Value::Integer(made.channels),
             made.content.bind(),
@@ -79,9 +77,9 @@ pub(in crate::inbox::store) fn append(
         ]);
     }
     tx.insert(
-        "intake (id, form, received_at, fields, sealed, source, sender, score, reasons, withheld, held_because, agent, channels,
-             content, content_expires_at, idempotency_key, key_expires_at)",
-        17,
+        "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, content_expires_at,
+             idempotency_key, key_expires_at)",
+        14,
         &all,
     )?;
     Ok(made.into_iter().map(|made| made.id).collect())
@@ -94,53 +92,61 @@ pub(in crate::inbox::store) struct Processed {
     pub rows: usize,
     /// How many of them were repeats.
     pub repeats: usize,
+    /// How many of them screening held.
+    pub held: usize,
     /// Whether something is to be delivered.
     pub has_deliveries: bool,
 }
 
-/// Moves up to `most` rows on, in order of arrival: each becomes a submission with its deliveries, or is counted as a repeat. Part of the
-/// caller's transaction.
+/// Moves up to `most` rows on, in order of arrival: each is screened and becomes a submission with its deliveries, or is counted as a
+/// repeat. Part of the caller's transaction.
 ///
 /// Rows that another replica processes are left to it. A fingerprint that it has added meanwhile fails the transaction by its unique key;
 /// then nothing has happened, and the caller tries again.
 pub(in crate::inbox::store) fn process(
     tx: &dyn Sql,
     options: &Options,
+    messages: &Repeats,
     most: usize,
 ) -> Result<Processed, StoreError> {
-    let (candidates, forms): (Vec<Candidate>, Vec<String>) = take(tx, most)?.into_iter().unzip();
-    if candidates.is_empty() {
+    let rows = tx.query(&oldest_rows(tx.dialect()), values![i64::try_from(most).unwrap_or(i64::MAX)])?;
+    if rows.is_empty() {
         return Ok(Processed::default());
     }
+    let screen = |row| Screened::read(row, options, messages);
+    let screened = rows.iter().map(screen).collect::<Result<Vec<_>, _>>()?;
+    let candidates: Vec<Candidate> = screened.iter().map(|screened| screened.candidate.clone()).collect();
     let decision = duplicates::decide(&candidates, known(tx, &candidates)?);
-    let mut new: Vec<(&Candidate, &str)> = Vec::new();
+    let mut new: Vec<&Screened> = Vec::new();
     let mut repeats = Vec::new();
-    for ((candidate, form), fate) in candidates.iter().zip(&forms).zip(&decision.fates) {
+    for (screened, fate) in screened.iter().zip(&decision.fates) {
+        let id = screened.candidate.id;
         match fate {
             Fate::New { reuses_key } => {
                 if *reuses_key {
-                    tracing::info!(id = %candidate.id, "kept a submission whose Idempotency-Key had come with other content before");
+                    tracing::info!(%id, "kept a submission whose Idempotency-Key had come with other content before");
                 }
-                new.push((candidate, form));
+                new.push(screened);
             }
             Fate::Repeat(original) => {
-                repeats.extend([Value::Blob(candidate.id.as_bytes()), Value::Blob(original.as_bytes())]);
+                repeats.extend([
+                    Value::Blob(screened.candidate.id.as_bytes()),
+                    Value::Blob(original.as_bytes()),
+                ]);
             }
         }
     }
-    let new_ids: Vec<[u8; 16]> = new.iter().map(|(candidate, _)| candidate.id.into_bytes()).collect();
-    tx.execute_in(
-        "INSERT INTO submission (id, form, received_at, fields, sealed, source, sender, held_at, held_because, score, reasons, withheld, agent)
-         SELECT id, form, received_at, fields, sealed, source, sender, CASE withheld WHEN 1 THEN received_at END, held_because,
-             score, reasons, withheld, agent
-         FROM intake WHERE id",
-        &new_ids,
+    let values: Vec<Value<'_>> = new.iter().flat_map(|screened| screened.submission()).collect();
+    tx.insert(
+        "submission (id, form, received_at, fields, sealed, source, sender, agent, held_at, held_because, score, reasons, withheld)",
+        13,
+        &values,
     )?;
     // What is due is due by the database's clock at the latest: otherwise a replica whose own is ahead would delay its visitors' mail.
     let latest = change::clock(tx)?.map_or(i64::MAX, Timestamp::as_millisecond);
     let due_at = |received_at: i64| received_at.min(latest);
     let mut deliveries = Vec::new();
-    for (candidate, form) in &new {
+    for Screened { candidate, form, .. } in &new {
         let (state, due_at) = if candidate.is_held {
             ("held", Value::Null)
         } else {
@@ -164,30 +170,94 @@ pub(in crate::inbox::store) fn process(
     Ok(Processed {
         rows: candidates.len(),
         repeats: candidates.len() - new.len(),
+        held: new.iter().filter(|screened| screened.candidate.is_held).count(),
         has_deliveries: !deliveries.is_empty() || !decision.released.is_empty(),
     })
 }
 
-/// The oldest rows that are not set aside, each with its form's name.
-fn take(tx: &dyn Sql, most: usize) -> Result<Vec<(Candidate, String)>, StoreError> {
-    let lock = tx.dialect().lock_free_rows();
-    let oldest = format!(
-        "SELECT id, received_at, content, content_expires_at, idempotency_key, key_expires_at, withheld, form
+/// The oldest rows that are not set aside, as [`Screened::read`] reads them.
+fn oldest_rows(dialect: Dialect) -> String {
+    let lock = dialect.lock_free_rows();
+    format!(
+        "SELECT id, received_at, content, content_expires_at, idempotency_key, key_expires_at, form, fields, sealed, source, sender,
+             evidence, agent
          FROM intake WHERE error IS NULL ORDER BY id LIMIT ?1 {lock}"
-    );
-    let candidate = |row: &Row| -> Result<(Candidate, String), StoreError> {
+    )
+}
+
+/// A row of the intake with what screening says of it.
+struct Screened {
+    candidate: Candidate,
+    form: String,
+    fields: String,
+    sealed: Option<Vec<u8>>,
+    source: Hash,
+    sender: Option<Hash>,
+    agent: Option<String>,
+    verdict: Verdict,
+    reasons: Option<String>,
+    held_because: Option<String>,
+}
+
+impl Screened {
+    fn read(row: &Row, options: &Options, messages: &Repeats) -> Result<Screened, StoreError> {
         let (key, key_expires_at): (Option<Hash>, Option<i64>) = (row.get(4)?, row.get(5)?);
+        let (form, fields): (String, String) = (row.get(6)?, row.get(7)?);
+        let (source, agent): (Hash, Option<String>) = (row.get(9)?, row.get(12)?);
+        let evidence: Evidence = serde_json::from_str(&row.get::<String>(11)?)
+            .map_err(|_| StoreError::Damaged("what a submission is screened by is not JSON"))?;
+        let verdict = match Form::named(&form) {
+            Some(form) => {
+                let entry = Entry::restored(form, rows::fields(&fields)?);
+                evidence.judge(&entry, source, agent.as_deref(), messages, &options.screening)
+            }
+            // A later version, which shares the database, has this form.
+            None => Verdict::default(),
+        };
+        let reasons = (!verdict.reasons.is_empty()).then(|| reasons_json(&verdict.reasons).to_string());
+        let held_because = verdict.hold.then(|| verdict.because());
         let candidate = Candidate {
             id: Uuid::from_bytes(row.get(0)?),
             received_at: row.get(1)?,
             content: row.get(2)?,
             content_expires_at: row.get(3)?,
             key: key.zip(key_expires_at),
-            is_held: row.get(6)?,
+            is_held: verdict.hold,
         };
-        Ok((candidate, row.get(7)?))
-    };
-    tx.query(&oldest, values![i64::try_from(most).unwrap_or(i64::MAX)])?.iter().map(candidate).collect()
+        let (sealed, sender) = (row.get(8)?, row.get(10)?);
+        Ok(Screened {
+            candidate,
+            form,
+            fields,
+            sealed,
+            source,
+            sender,
+            agent,
+            verdict,
+            reasons,
+            held_because,
+        })
+    }
+
+    /// The columns of its row in `submission`.
+    fn submission(&self) -> [Value<'_>; 13] {
+        let Screened { candidate, verdict, .. } = self;
+        [
+            Value::Blob(candidate.id.as_bytes()),
+            self.form.bind(),
+            Value::Integer(candidate.received_at),
+            self.fields.bind(),
+            self.sealed.bind(),
+            self.source.bind(),
+            self.sender.bind(),
+            self.agent.bind(),
+            if verdict.hold { Value::Integer(candidate.received_at) } else { Value::Null },
+            self.held_because.bind(),
+            verdict.score.bind(),
+            self.reasons.bind(),
+            verdict.hold.bind(),
+        ]
+    }
 }
 
 /// Looks up what the candidates may repeat. On a server the rows stay locked, in the order of their keys, so that they do not change

@@ -1,7 +1,5 @@
 //! What only this database can promise or get wrong.
 
-use std::sync::Arc;
-
 use rusqlite::types::Value;
 use tempfile::TempDir;
 
@@ -208,10 +206,10 @@ fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
                 idempotency_key: None,
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: Timestamp::UNIX_EPOCH,
-                verdict: screen::Verdict::default(),
+                evidence: screen::Evidence::Verdict(screen::Verdict::default()),
                 agent: None,
             };
-            Job::new(arrival, Arc::new(Options::at("unused".into()))).unwrap()
+            Job::of(arrival, &Options::at("unused".into()))
         })
         .into()
 }

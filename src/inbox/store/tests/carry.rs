@@ -68,8 +68,8 @@ fn full(place: &Place) -> Vec<Sum> {
     store.close();
     {
         let (sql, _lock) = open(place, false).unwrap();
-        let set_aside = "INSERT INTO intake (id, form, received_at, fields, source, score, withheld, channels, content, error)
-            SELECT id, form, received_at, fields, source, 0, 0, 0, source, 'damaged' FROM submission WHERE id = ?1";
+        let set_aside = "INSERT INTO intake (id, form, received_at, fields, source, evidence, channels, content, error)
+            SELECT id, form, received_at, fields, source, '{}', 0, source, 'damaged' FROM submission WHERE id = ?1";
         sql.execute(set_aside, values![id.as_bytes()]).unwrap();
         sql.execute("DELETE FROM submission WHERE id = ?1", values![id.as_bytes()]).unwrap();
     }

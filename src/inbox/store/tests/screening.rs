@@ -1,7 +1,8 @@
 //! What the store remembers of screening's verdict, and of those who pressed the door.
 
 use super::*;
-use crate::inbox::screen::{Reason, Signal};
+use crate::inbox::parse::Extras;
+use crate::inbox::screen::{Facts, Origin, Reason, Signal, Verdict};
 use crate::inbox::seal::Recipient;
 use crate::inbox::submission::Screening;
 
@@ -11,8 +12,11 @@ const HOUR: Duration = Duration::from_hours(1);
 fn what_screening_said_is_kept_whether_or_not_it_was_held() {
     let desk = Desk::new();
     let mut passed = contact("passed");
-    passed.verdict.score = 20;
-    passed.verdict.reasons = vec![reason(Signal::Offer, 20, "2 words of offers")];
+    passed.evidence = Evidence::Verdict(Verdict {
+        score: 20,
+        reasons: vec![reason(Signal::Offer, 20, "2 words of offers")],
+        ..Verdict::default()
+    });
     passed.agent = Some("agent.example.com".to_owned());
     let passed = desk.get(desk.keep_new(&passed));
     assert_eq!(
@@ -35,6 +39,44 @@ fn what_screening_said_is_kept_whether_or_not_it_was_held() {
         (Status::Kept, None, Some(released_at))
     );
     assert_eq!(released.screening, screening(120, &reasons, true));
+}
+
+/// Sent by a program that has filled in the field that nobody sees.
+fn by_a_robot(arrival: Arrival) -> Arrival {
+    let extras = Extras { honeypot: true, time_to_fill: Some(Duration::from_secs(5)) };
+    let facts = Facts { form_over_limit: true, origin: Origin::Foreign, extras, ..Facts::default() };
+    Arrival { evidence: Evidence::Facts(facts), ..arrival }
+}
+
+#[test]
+fn what_is_accepted_is_screened_when_it_is_processed() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let submission = desk.get(desk.keep_new(&by_a_robot(contact("Hello"))));
+    assert_eq!(submission.status, Status::Held);
+    let signals = submission.screening.as_ref().map(Screening::signals);
+    assert_eq!(signals.as_deref(), Some("honeypot, form-rate, origin"));
+    let signed = Arrival { agent: Some("agent.example.com".to_owned()), ..by_a_robot(contact("Signed")) };
+    let submission = desk.get(desk.keep_new(&signed));
+    assert_eq!(submission.screening.unwrap().signals(), "honeypot, form-rate");
+    let plain = Arrival { evidence: Evidence::Facts(Facts::default()), ..contact("Plain") };
+    assert_eq!(desk.get(desk.keep_new(&plain)).status, Status::Waiting);
+    assert_eq!(desk.store.held(), 2);
+}
+
+#[test]
+fn what_is_held_and_goes_nowhere_is_sealed_before_it_is_written() {
+    let desk = sealing(&[]);
+    let robot = by_a_robot(contact("Hello sesame"));
+    let submission = desk.get(desk.keep_new(&robot));
+    assert_eq!((submission.status, submission.fields.len()), (Status::Held, 0));
+    assert_eq!(
+        submission.held.unwrap().because,
+        "honeypot (60), form-rate (50), origin (35); 145 of 50 points"
+    );
+    desk.keep_again(&Arrival { evidence: Evidence::Facts(Facts::default()), ..robot }, submission.id);
+    let released = desk.get(submission.id);
+    assert_eq!((released.status, released.sealed.is_some()), (Status::Kept, true));
+    assert!(!desk.files_hold("sesame"));
 }
 
 #[test]
@@ -80,7 +122,8 @@ fn a_signal_that_is_not_known_any_more_is_left_out_and_nonsense_is_damage() {
 fn once_sealed_the_details_are_gone_and_signals_and_points_stay() {
     let desk = sealing(&[]);
     let mut arrival = contact("Hello");
-    arrival.verdict.reasons = vec![reason(Signal::Disposable, 25, "sesame.example")];
+    let reasons = vec![reason(Signal::Disposable, 25, "sesame.example")];
+    arrival.evidence = Evidence::Verdict(Verdict { reasons, ..Verdict::default() });
     let id = desk.keep_new(&arrival);
     let bare = screening(0, &[(Signal::Disposable, 25, "")], false);
     assert!(desk.get(id).sealed.is_some());

@@ -341,10 +341,10 @@ fn keep(database: &mut Database, message: &str) {
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
-        verdict: screen::Verdict::default(),
+        evidence: screen::Evidence::Verdict(screen::Verdict::default()),
         agent: None,
     };
-    let job = Job::new(arrival, std::sync::Arc::new(Options::at("unused".into()))).unwrap();
+    let job = Job::of(arrival, &Options::at("unused".into()));
     database.keep(&[job], &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     database.process();
 }
