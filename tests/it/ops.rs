@@ -279,10 +279,11 @@ fn the_log_of_requests_says_what_was_asked_and_not_by_whom() {
         &example_site(),
         &[("FRONTDESK_LOG__REQUESTS", "true"), ("FRONTDESK_LOG__LEVEL", "error")],
     );
-    desk.get("/developers/?name=ada", &[("Accept", "text/markdown"), ("User-Agent", "ada")]);
+    // No hexadecimal digits, of which the names of requests consist.
+    desk.get("/developers/?name=tom", &[("Accept", "text/markdown"), ("User-Agent", "tom")]);
     desk.request("HEAD", "/llms.txt", &[], b"");
-    desk.get("/ada@example.com", &[]);
-    desk.request("ADA", "/api/contact", &[], b"");
+    desk.get("/tom@example.com", &[]);
+    desk.request("TOM", "/api/contact", &[], b"");
     let answered = || -> Vec<Value> {
         events(&desk).into_iter().filter(|event| event["message"] == "answered").collect()
     };
@@ -308,7 +309,7 @@ fn the_log_of_requests_says_what_was_asked_and_not_by_whom() {
     let names: BTreeSet<&str> = events.iter().filter_map(|event| event["request"].as_str()).collect();
     assert_eq!(names.len(), 4, "each has a name of its own");
     let log = desk.log();
-    assert!(!log.contains("ada") && !log.contains("ADA") && !log.contains("127.0.0.1"), "{log}");
+    assert!(!log.contains("tom") && !log.contains("TOM") && !log.contains("127.0.0.1"), "{log}");
 }
 
 #[test]
