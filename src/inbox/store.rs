@@ -601,8 +601,8 @@ impl Arrival {
 #[derive(Clone, Debug)]
 struct Doubt {
     id: Uuid,
-    /// The number of its transaction, where a server gives one: what is under way there can't be seen yet.
-    transaction: Option<String>,
+    /// The server's process that was at it, where there is a server: what is under way there cannot be seen yet.
+    backend: Option<String>,
 }
 
 /// One submission on its way to the writer.

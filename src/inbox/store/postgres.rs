@@ -12,6 +12,8 @@ mod types;
 use std::time::{Duration, Instant};
 
 pub(super) use keep::Database;
+#[cfg(test)]
+use keep::{BACKEND, IS_ALIVE};
 use link::{Link, Session};
 pub use server::Server;
 

@@ -26,12 +26,10 @@ pub(super) trait Sql: Send {
     fn dialect(&self) -> Dialect;
     /// Does it and returns how many rows it concerned.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
-    /// Executes all statements in order.
-    fn execute_all(&self, statements: &[(String, &[Value<'_>])]) -> Result<(), StoreError> {
-        statements.iter().try_for_each(|(sql, values)| self.execute(sql, values).map(drop))
-    }
     /// The rows that it finds, all at once.
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
+    /// Inserts rows. `into` names the table and its columns, `columns` is their number, and `values` holds row after row.
+    fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError>;
 }
 
 /// Which database it is.
@@ -73,19 +71,6 @@ impl dyn Sql + '_ {
     /// Whether there is any row.
     pub(super) fn exists(&self, sql: &str, values: &[Value<'_>]) -> Result<bool, StoreError> {
         Ok(!self.query(sql, values)?.is_empty())
-    }
-
-    /// Inserts rows. `into` names the table and its columns, `columns` is their number, and `values` holds row after row.
-    pub(super) fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
-        let (mut rest, mut statements) = (values, Vec::new());
-        for rows in ROWS_AT_A_TIME {
-            while rest.len() >= rows * columns {
-                let (now, later) = rest.split_at(rows * columns);
-                statements.push((format!("INSERT INTO {into} VALUES {}", placeholders(rows, columns)), now));
-                rest = later;
-            }
-        }
-        self.execute_all(&statements)
     }
 
     /// The rows in which a column has one of these values. `select` ends with the column's name; rows come, and are locked if `lock`
@@ -146,7 +131,7 @@ impl dyn Sql + '_ {
 }
 
 /// How many rows one statement takes: a few sizes, so that the statements stay prepared.
-const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
+pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
 /// Keys as lists of parameters with their values. Lists are filled up with their last key, so that few statements are prepared.
 fn lists(keys: &[[u8; 16]]) -> impl Iterator<Item = (String, Vec<Value<'_>>)> {
@@ -159,7 +144,7 @@ fn lists(keys: &[[u8; 16]]) -> impl Iterator<Item = (String, Vec<Value<'_>>)> {
 }
 
 /// `(?1, ?2), (?3, ?4)` for two rows of two columns.
-fn placeholders(rows: usize, columns: usize) -> String {
+pub(super) fn placeholders(rows: usize, columns: usize) -> String {
     let mut text = String::with_capacity(rows * columns * 6);
     for number in 1..=rows * columns {
         let before = match number {

@@ -23,7 +23,7 @@ use super::fingerprint::{self, Secret};
 use super::ids::Ids;
 use super::sql::change::{self, Change, Changing};
 use super::sql::intake;
-use super::sql::{Cell, Dialect, Row, Sql, Value, rows};
+use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, placeholders, rows};
 use super::{Doubt, Job, Place, StoreError, bell};
 
 /// Each brings a database from the layout before it to its own; the first makes it.
@@ -93,11 +93,12 @@ impl Database {
         if jobs.is_empty() && changes.is_empty() {
             transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
         }
-        let accepted = intake::append(&*transaction, &self.secret, jobs, ids)?;
+        let accepted = jobs.iter().map(|job| ids.next(job.arrival.received_at)).collect::<Vec<_>>();
+        intake::append(&*transaction, &self.secret, jobs, &accepted)?;
         let changing = Changing { tx: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
         change::apply(&changing, changes)?;
         let sure = doubtful.len();
-        doubtful.extend(accepted.iter().map(|id| Doubt { id: *id, transaction: None }));
+        doubtful.extend(accepted.iter().map(|id| Doubt { id: *id, backend: None }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
             // A full disk or a lock is noticed before anything is final.
             if matches!(error, StoreError::Full | StoreError::Locked) {
@@ -169,6 +170,22 @@ impl Sql for Connection {
 
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
         Ok(self.prepare_cached(sql)?.execute(params_from_iter(values))?)
+    }
+
+    fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
+        let mut rest = values;
+        for rows in ROWS_AT_A_TIME {
+            if rest.len() < rows * columns {
+                continue;
+            }
+            let sql = format!("INSERT INTO {into} VALUES {}", placeholders(rows, columns));
+            let mut chunks = rest.chunks_exact(rows * columns);
+            for chunk in &mut chunks {
+                Sql::execute(self, &sql, chunk)?;
+            }
+            rest = chunks.remainder();
+        }
+        Ok(())
     }
 
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {

@@ -1,5 +1,5 @@
-//! Writes a batch to PostgreSQL in one transaction. If the connection is lost during the commit, it finds out whether the transaction
-//! was committed.
+//! Writes to PostgreSQL: submissions by one statement, which is a transaction by itself, and changes in a transaction of several.
+//! If the connection is lost before the server has answered, it looks for the submissions' ids.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,11 @@ use crate::inbox::store::sql::intake;
 use crate::inbox::store::sql::{Sql, values};
 use crate::inbox::store::{Doubt, Job, StoreError};
 
-/// How often a batch is worked out again because another replica was faster.
+/// How often a batch is tried again because the connection was lost or another replica was faster.
 const AGAIN: usize = 8;
 /// After so long nothing is tried again: visitors wait for it.
 const LONG_ENOUGH: Duration = Duration::from_secs(12);
-/// How long we try to find out what became of a commit that nobody answered.
+/// How long we try to find out what became of a statement that nobody answered.
 const FIND_OUT: Duration = Duration::from_secs(8);
 /// Between two looks at it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -28,7 +28,16 @@ pub(in crate::inbox::store) struct Database {
     link: Link,
     secret: Secret,
     server: Server,
+    /// The server's process at the other end of `link`, as [`IS_ALIVE`] knows it.
+    backend: String,
 }
+
+/// A name for the process that serves this connection. No later process has the same.
+pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
+/// Finds the process of that name as long as it can still commit something: it is gone from the list only after its last transaction
+/// has ended. Whoever has the same role may see it.
+pub(super) const IS_ALIVE: &str =
+    "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
 /// Why a transaction did not go well.
 enum Trouble {
@@ -36,8 +45,8 @@ enum Trouble {
     Failed(StoreError),
     /// Another replica was at the same rows; nothing was kept, and it may go well now.
     Again(StoreError),
-    /// The connection was lost while it was committed.
-    Unknown { error: StoreError, transaction: String, ids: Vec<Uuid>, left: Vec<Doubt> },
+    /// Nobody has answered whether it was committed.
+    Unknown(StoreError),
 }
 
 impl From<StoreError> for Trouble {
@@ -54,14 +63,15 @@ impl From<StoreError> for Trouble {
 impl Database {
     pub fn open(server: &Server) -> Result<Database, StoreError> {
         let (link, secret) = open_to_write(server)?;
-        Ok(Database { link, secret, server: server.clone() })
+        let backend = backend(&link)?;
+        Ok(Database { link, secret, server: server.clone(), backend })
     }
 
     /// Commits all of them in one transaction, or none, with ids from `ids`. Writes something even if there are none, so that it
     /// shows whether that is possible.
     ///
-    /// Where the connection is lost while a transaction is committed, the server is asked what became of it. If it cannot be asked in
-    /// time, what it held stays in `doubtful`, and is taken out by the first transaction that sees it: it was not confirmed.
+    /// Where the server does not answer whether submissions were committed, it is asked for their ids. If it cannot be asked in
+    /// time, they stay in `doubtful`, and are taken out by the first transaction that sees them: they were not confirmed.
     pub fn keep(
         &mut self,
         jobs: &[Job],
@@ -69,6 +79,8 @@ impl Database {
         ids: &mut Ids,
         doubtful: &mut Vec<Doubt>,
     ) -> Result<Vec<Uuid>, StoreError> {
+        // The same in each try: should an earlier one be committed late, the next one finds its rows.
+        let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.arrival.received_at)).collect();
         let mut last = StoreError::Locked;
         let mut is_new = false;
         let began = Instant::now();
@@ -77,36 +89,31 @@ impl Database {
                 break;
             }
             let outcome = if jobs.is_empty() {
-                self.change(changes, doubtful).map(|left| (Vec::new(), left)).map_err(Trouble::from)
+                self.change(changes, doubtful).map_err(Trouble::from)
             } else {
-                self.accept(jobs, ids, doubtful)
+                self.accept(jobs, &ids, doubtful)
             };
             match outcome {
-                Ok((accepted, left)) => {
+                Ok(left) => {
                     *doubtful = left;
-                    return Ok(accepted);
+                    return Ok(ids);
                 }
-                // Nothing was to be committed yet. A connection that was idle may have been lost long ago.
+                // A connection that was idle may have been lost long ago.
                 Err(Trouble::Failed(StoreError::Unreachable { .. })) if !is_new => {
                     self.reconnect()?;
                     is_new = true;
                 }
                 Err(Trouble::Failed(error)) => return Err(error),
                 Err(Trouble::Again(error)) => last = error,
-                Err(Trouble::Unknown { error, transaction, ids, left }) => {
-                    match self.find_out(&transaction, &ids) {
-                        Some(true) => {
-                            *doubtful = left;
-                            return Ok(ids);
-                        }
-                        Some(false) => last = error,
-                        None => {
-                            let doubt = |id| Doubt { id, transaction: Some(transaction.clone()) };
-                            doubtful.extend(ids.into_iter().map(doubt));
-                            return Err(error);
-                        }
+                Err(Trouble::Unknown(error)) => match self.find_out(&ids) {
+                    Ok(true) => return Ok(ids),
+                    Ok(false) => last = error,
+                    Err(InDoubt { backend }) => {
+                        let doubt = |id| Doubt { id, backend: Some(backend.clone()) };
+                        doubtful.extend(ids.into_iter().map(doubt));
+                        return Err(error);
                     }
-                }
+                },
             }
         }
         Err(last)
@@ -130,6 +137,7 @@ impl Database {
 
     fn reconnect(&mut self) -> Result<(), StoreError> {
         (self.link, self.secret) = open_to_write(&self.server)?;
+        self.backend = backend(&self.link)?;
         Ok(())
     }
 
@@ -154,15 +162,10 @@ impl Database {
     /// Takes out what commits that were reported as failed may have left behind. Returns what cannot be seen yet, because its
     /// transaction is still under way: it may be waiting for a standby, whoever has given it up.
     fn remove(&self, doubtful: &[Doubt]) -> Result<Vec<Doubt>, StoreError> {
-        // Asked before anything is removed, so that what has ended by then is seen.
-        let over = "SELECT pg_visible_in_snapshot(CAST(CAST(?1 AS text) AS xid8), pg_current_snapshot())";
         let mut left = Vec::new();
         for doubt in doubtful {
-            let is_over = match &doubt.transaction {
-                Some(transaction) => (&self.link as &dyn Sql).one(over, values![transaction])?.get(0)?,
-                None => true,
-            };
-            if !is_over {
+            // Asked before it is removed, so that what has ended by then is seen.
+            if doubt.backend.as_ref().map_or(Ok(false), |backend| self.is_alive(backend))? {
                 left.push(doubt.clone());
             }
             intake::take_back(&self.link, doubt.id)?;
@@ -170,60 +173,37 @@ impl Database {
         Ok(left)
     }
 
-    /// What became of each, and what is still in doubt.
-    fn accept(
-        &mut self,
-        jobs: &[Job],
-        ids: &mut Ids,
-        doubtful: &[Doubt],
-    ) -> Result<(Vec<Uuid>, Vec<Doubt>), Trouble> {
-        let accepted = self.try_accept(jobs, ids, doubtful);
-        match &accepted {
-            // Whoever did not answer in time would not answer this either. There is a new connection after it.
-            Ok(_) | Err(Trouble::Failed(StoreError::Unreachable { .. }) | Trouble::Unknown { .. }) => {}
-            Err(Trouble::Failed(_) | Trouble::Again(_)) => {
-                let _ = self.link.run("ROLLBACK");
-            }
-        }
-        accepted
-    }
-
-    fn try_accept(
-        &mut self,
-        jobs: &[Job],
-        ids: &mut Ids,
-        doubtful: &[Doubt],
-    ) -> Result<(Vec<Uuid>, Vec<Doubt>), Trouble> {
+    /// Appends submissions, and returns what is still in doubt.
+    fn accept(&self, jobs: &[Job], ids: &[Uuid], doubtful: &[Doubt]) -> Result<Vec<Doubt>, Trouble> {
         let sql: &dyn Sql = &self.link;
-        let link = &self.link;
-        // One exchange: nothing is waited for before all of it is sent.
-        let transaction: String = link.wait(async {
-            let number = link.client().query_typed("SELECT pg_current_xact_id()::text", &[]);
-            let (began, number) = tokio::join!(biased; link.client().batch_execute("BEGIN"), number);
-            began?;
-            Ok(number?.first().map(|row| row.get(0)).unwrap_or_default())
-        })?;
-        let left = self.remove(doubtful)?;
-        let ids = intake::append(sql, &self.secret, jobs, ids)?;
         // What was said of earlier statements says nothing of this.
         let _ = self.link.was_warned();
-        let mut committed = self.link.run("COMMIT");
-        if committed.is_ok() && self.link.was_warned() {
-            committed = Err(self.link.unreachable("the commit is in doubt"));
+        let mut accepted = if doubtful.is_empty() {
+            intake::append(sql, &self.secret, jobs, ids).map(|()| Vec::new())
+        } else {
+            sql.transaction(|| {
+                let left = self.remove(doubtful)?;
+                intake::append(sql, &self.secret, jobs, ids)?;
+                Ok(left)
+            })
+        };
+        if accepted.is_ok() && self.link.was_warned() {
+            accepted = Err(self.link.unreachable("the commit is in doubt"));
         }
-        match committed {
-            Ok(()) => Ok((ids, left)),
+        accepted.map_err(|error| match error {
             // No answer in time: it may still be at it, and this connection is of no use any more. Or an answer that is none.
-            Err(error) if self.link.is_lost() || matches!(error, StoreError::Unreachable { .. }) => {
-                Err(Trouble::Unknown { error, transaction, ids, left })
-            }
-            Err(error) => Err(error.into()),
-        }
+            error if self.link.is_lost() => Trouble::Unknown(error),
+            error @ StoreError::Unreachable { .. } => Trouble::Unknown(error),
+            // An earlier try was committed after all.
+            StoreError::Postgres(code) if code == "23505" => Trouble::Unknown(StoreError::Locked),
+            error => error.into(),
+        })
     }
 
-    /// Whether a transaction was committed whose end nobody told us, as lastingly as one whose end we were told; nothing if that cannot be
-    /// found out in time. There is a new connection afterwards where one could be had.
-    fn find_out(&mut self, transaction: &str, ids: &[Uuid]) -> Option<bool> {
+    /// Whether submissions were committed about which nobody told us, as lastingly as those about which we were told. There is a new
+    /// connection afterwards where one could be had.
+    fn find_out(&mut self, ids: &[Uuid]) -> Result<bool, InDoubt> {
+        let before = self.backend.clone();
         let began = Instant::now();
         let mut is_new = false;
         while began.elapsed() < FIND_OUT {
@@ -234,21 +214,18 @@ impl Database {
                     continue;
                 }
             }
-            match self.became(transaction, ids) {
-                Ok(Some(false)) => return Some(false),
-                Ok(Some(true)) => {
-                    let left = FIND_OUT.saturating_sub(began.elapsed());
-                    match self.make_last(left) {
-                        Some(true) => return Some(true),
-                        Some(false) => std::thread::sleep(LOOK_AGAIN),
-                        // It waits, and so would whatever else is asked.
-                        None => return None,
-                    }
-                }
+            match self.became(&before, ids) {
+                Ok(Some(false)) => return Ok(false),
+                Ok(Some(true)) => match self.make_last(FIND_OUT.saturating_sub(began.elapsed())) {
+                    Some(true) => return Ok(true),
+                    Some(false) => std::thread::sleep(LOOK_AGAIN),
+                    // It waits, and so would whatever else is asked.
+                    None => break,
+                },
                 Ok(None) | Err(_) => std::thread::sleep(LOOK_AGAIN),
             }
         }
-        None
+        Err(InDoubt { backend: before })
     }
 
     /// Commits something after what a transaction has left, and so waits for the standby as that one should have: what is seen may be
@@ -260,25 +237,28 @@ impl Database {
         Some(touched.is_ok() && !self.link.was_warned())
     }
 
-    /// What became of a transaction; nothing while it is under way.
-    fn became(&self, transaction: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
-        let sql: &dyn Sql = &self.link;
-        // The rows say it, whoever leads by now: a server that has taken over may know nothing of the number.
-        let Some(witness) = ids.first() else { return Ok(Some(true)) };
-        if intake::is_stored(sql, *witness)? {
-            return Ok(Some(true));
-        }
-        let status = sql.query("SELECT pg_xact_status(CAST(CAST(?1 AS text) AS xid8))", values![transaction]);
-        let status: Option<String> = match status {
-            Ok(rows) => rows.first().map(|row| row.get(0)).transpose()?.flatten(),
-            // A number that it has not given out yet: it took over before it heard of this one.
-            Err(StoreError::Postgres(_)) => None,
-            Err(error) => return Err(error),
+    /// What became of submissions; nothing while the process that was at them is there and they are not seen. The rows say it,
+    /// whoever leads by now: a server that has taken over never had that process.
+    fn became(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
+        // Asked first, so that what it has committed before its end is seen.
+        let is_alive = self.is_alive(backend)?;
+        let is_there = match ids.first() {
+            Some(witness) => intake::is_stored(&self.link, *witness)?,
+            None => true,
         };
-        Ok(match status.as_deref() {
-            Some("in progress") => None,
-            Some("committed") => Some(intake::is_stored(sql, *witness)?),
-            _ => Some(false),
-        })
+        Ok(if is_there || !is_alive { Some(is_there) } else { None })
     }
+
+    fn is_alive(&self, backend: &str) -> Result<bool, StoreError> {
+        (&self.link as &dyn Sql).exists(IS_ALIVE, values![backend])
+    }
+}
+
+/// It is not known in time what became of submissions at which this process was.
+struct InDoubt {
+    backend: String,
+}
+
+fn backend(sql: &dyn Sql) -> Result<String, StoreError> {
+    sql.one(BACKEND, &[])?.get(0)
 }

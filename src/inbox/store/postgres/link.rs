@@ -340,29 +340,22 @@ impl Sql for Link {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
-    /// In one exchange: nothing is waited for before all of it is sent.
-    fn execute_all(&self, statements: &[(String, &[Value<'_>])]) -> Result<(), StoreError> {
-        let prepared: Vec<Statement> =
-            statements.iter().map(|(sql, _)| self.prepare(sql)).collect::<Result<_, _>>()?;
-        let mut asked: Vec<_> = prepared
-            .iter()
-            .zip(statements)
-            .map(|(statement, (_, values))| Box::pin(self.client.execute_raw(statement, parameters(values))))
-            .collect();
-        let mut failed = None;
-        let answered = poll_fn(|context| {
-            // In their order, so that they are sent in it.
-            asked.retain_mut(|asked| match asked.as_mut().poll(context) {
-                Poll::Pending => true,
-                Poll::Ready(answer) => {
-                    failed = failed.take().or(answer.err());
-                    false
-                }
-            });
-            if asked.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
-        });
-        self.wait(answered)?;
-        failed.map_or(Ok(()), |error| Err(self.failed(&error)))
+    /// One statement however many rows there are: it takes each column as an array.
+    fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let (table, names) = into.split_once(' ').unwrap_or_default();
+        let names = names.trim_matches(['(', ')']);
+        let described = self.prepare(&format!("SELECT {names} FROM {table} LIMIT 0"))?;
+        let types = described.columns().iter().map(|column| column.type_().name());
+        let arrays: Vec<String> =
+            types.zip(1..).map(|(name, number)| format!("?{number}::{name}[]")).collect();
+        let statement =
+            self.prepare(&format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", ")))?;
+        let column = |at| values.iter().skip(at).step_by(columns).copied().collect::<Vec<_>>();
+        let all: Vec<Vec<Value<'_>>> = (0..columns).map(column).collect();
+        self.wait(self.client.execute_raw(&statement, &all)).map(drop)
     }
 
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {

@@ -124,20 +124,22 @@ fn what_a_refused_transaction_leaves_behind_is_taken_out_once_it_has_ended() {
     let (hung, _) = open_to_write(&desk.server()).unwrap();
     hung.run("BEGIN").unwrap();
     let of = |sql: &str| -> String { (&hung as &dyn Sql).one(sql, &[]).unwrap().get(0).unwrap() };
-    let transaction = of("SELECT pg_current_xact_id()::text");
+    let backend = of(BACKEND);
     let id = uuid::Uuid::now_v7();
     hung.run(&format!(
         "INSERT INTO submission (id, form, received_at, fields, source)
          SELECT '{id}', form, received_at, fields, source FROM submission"
     ))
     .unwrap();
-    let mut doubtful = vec![Doubt { id, transaction: Some(transaction) }];
+    let mut doubtful = vec![Doubt { id, backend: Some(backend.clone()) }];
     let mut database = Database::open(&desk.server()).unwrap();
     let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
     database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!(doubtful.len(), 1, "it is still under way");
     hung.run("COMMIT").unwrap();
     assert_eq!(desk.list().len(), 2);
+    drop(hung);
+    desk.wait_for_end_of(&backend);
     database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((desk.list().len(), doubtful.len()), (1, 0));
 }
@@ -149,7 +151,7 @@ fn what_was_refused_stays_once_another_replica_has_acknowledged_it() {
     let store = desk.open();
     // As if nobody had heard the end of its transaction, and the visitor had sent it again, elsewhere.
     let id = accept(&store, "one").unwrap().id();
-    let doubt = || vec![Doubt { id, transaction: None }];
+    let doubt = || vec![Doubt { id, backend: None }];
     assert_eq!(accept(&desk.open(), "one").unwrap(), Accepted::Duplicate(id));
     let mut database = Database::open(&desk.server()).unwrap();
     let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
@@ -401,6 +403,12 @@ impl Desk {
 
     fn text(&self, sql: &str) -> String {
         self.fresh.sql().one(&format!("SELECT ({sql})::text"), &[]).unwrap().get(0).unwrap()
+    }
+
+    fn wait_for_end_of(&self, backend: &str) {
+        while self.fresh.sql().exists(IS_ALIVE, values![backend]).unwrap() {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Ends all connections to this inbox but the one that does it.

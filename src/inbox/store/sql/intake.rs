@@ -12,23 +12,21 @@ use crate::inbox::parse::Entry;
 use crate::inbox::screen::{Evidence, Repeats, Verdict};
 use crate::inbox::store::duplicates::{self, Candidate, Decision, Fate, Fingerprint, Hold, Known};
 use crate::inbox::store::fingerprint::{Hash, Secret};
-use crate::inbox::store::ids::Ids;
 use crate::inbox::store::{Accepted, Job, Options, StoreError};
 use crate::inbox::submission::reasons_json;
 
 /// For how long it is remembered which submission a request repeated, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 
-/// Appends submissions in the caller's transaction, with ids from `ids`, which it returns in their order.
+/// Appends submissions with these ids, in one statement where the database is a server.
 pub(in crate::inbox::store) fn append(
     tx: &dyn Sql,
     secret: &Secret,
     jobs: &[Job],
-    ids: &mut Ids,
-) -> Result<Vec<Uuid>, StoreError> {
+    ids: &[Uuid],
+) -> Result<(), StoreError> {
     /// What a row has that is not in its job.
     struct Made {
-        id: Uuid,
         source: Hash,
         sender: Option<Hash>,
         channels: i64,
@@ -39,7 +37,6 @@ pub(in crate::inbox::store) fn append(
     let made = |job: &Job| {
         let arrival = &job.arrival;
         Made {
-            id: ids.next(arrival.received_at),
             source: secret.source(arrival.source),
             sender: arrival.entry.get("email").map(|email| secret.sender(email)),
             channels: i64::try_from(job.channels().count()).unwrap_or(i64::MAX),
@@ -53,11 +50,11 @@ pub(in crate::inbox::store) fn append(
     };
     let made: Vec<Made> = jobs.iter().map(made).collect();
     let mut all = Vec::with_capacity(jobs.len() * 14);
-    for (job, made) in jobs.iter().zip(&made) {
+    for ((job, made), id) in jobs.iter().zip(&made).zip(ids) {
         let arrival = &job.arrival;
         let window_ends = Value::Integer(made.window_ends);
         all.extend([
-            Value::Blob(made.id.as_bytes()),
+            Value::Blob(id.as_bytes()),
             Value::Text(arrival.entry.form().name),
             Value::Integer(arrival.received_at.as_millisecond()),
             job.fields.bind(),
@@ -81,8 +78,7 @@ pub(in crate::inbox::store) fn append(
              idempotency_key, key_expires_at)",
         14,
         &all,
-    )?;
-    Ok(made.into_iter().map(|made| made.id).collect())
+    )
 }
 
 /// What processing did.

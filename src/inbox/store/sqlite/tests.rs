@@ -99,7 +99,7 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let mut ids = Ids::new().unwrap();
     // As if the commit had been reported as failed, and had reached the disk all the same.
     let accepted = database.keep(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
-    let doubt = |id| Doubt { id, transaction: None };
+    let doubt = |id| Doubt { id, backend: None };
     let mut doubtful: Vec<Doubt> = accepted.into_iter().map(doubt).collect();
     database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((count(&database), doubtful.len()), (0, 0));
