@@ -1,6 +1,7 @@
 //! `frontdesk serve`: binds, loads, opens the store, says so, and serves until it is told to stop.
 
 mod heap;
+mod idle;
 mod log;
 mod notify;
 mod reload;

@@ -11,7 +11,6 @@
 //! Errors leave the store in place. It opens its file again by itself, and makes a new one where the old one
 //! was taken away, so that it works again as soon as the cause is gone.
 
-mod answers;
 pub mod bell;
 mod duplicates;
 mod fingerprint;
@@ -393,8 +392,7 @@ impl Store {
     /// later; see [`Store::settle`].
     ///
     /// After `Ok` it survives a power cut; after `Err` nothing of it was kept. Whoever stops waiting
-    /// before either cannot know: it may be kept. Those who wait on one thread are woken by each other: what is returned here is
-    /// to be polled when its task is woken, or dropped.
+    /// before either cannot know: it may be kept.
     pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         self.writer.accept(arrival).await
     }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
-use super::heap;
 use super::notify::Notify;
+use super::{heap, idle};
 use crate::cli::site;
 use crate::config::{Config, Flag};
 use crate::fault::{Fault, Severity};
@@ -47,9 +47,6 @@ const RETIREMENT: Duration = Duration::from_secs(1);
 
 /// How often free memory is returned to the system, for what connections and submissions have left.
 const RELEASE_INTERVAL: Duration = Duration::from_mins(1);
-
-/// How little background work counts beside everything else, as `nice` has it.
-const LOWEST_PRIORITY: i32 = 19;
 
 /// What is needed to do it.
 pub(super) struct Reloader {
@@ -114,13 +111,10 @@ impl Reloader {
         let (site, encodings) = (self.desk.live.load().site.clone(), self.encodings.clone());
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
         let work = move || {
+            idle::enter();
             site.compress_with(usize::MAX, Some(&encodings));
             // What loading the site has left, too.
             heap::release();
-            // On Linux it is the thread's alone, elsewhere the whole process would step back.
-            if cfg!(target_os = "linux") {
-                let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
-            }
             match encodings.strengthen(&site, &stopped) {
                 Ok(true) if !stopped.load(Ordering::Relaxed) => {
                     // Nobody listens any more when the server ends.

@@ -9,7 +9,6 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot, watch};
 use uuid::Uuid;
 
-use super::answers::{Answered, Answers};
 use super::ids::Ids;
 use super::processor::{Counts, Processor, WakeUp};
 use super::sql::change::{Change, Changing};
@@ -89,7 +88,7 @@ impl Writer {
 
     pub(super) async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         let job = Job::new(arrival, self.options.load_full(), &self.messages)?;
-        self.submissions.push(job)?.await
+        self.submissions.push(job)?.await.unwrap_or(Err(StoreError::Closed))
     }
 
     pub(super) fn reconfigure(&self, options: Options) {
@@ -247,7 +246,7 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct Waiting {
     jobs: Vec<Job>,
-    answers: Answers<Uuid>,
+    answers: Vec<Answer<Uuid>>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
@@ -263,7 +262,7 @@ struct Batch {
     /// Nothing is to be done, and all was well.
     only_looks: bool,
     jobs: Vec<Job>,
-    answers: Answers<Uuid>,
+    answers: Vec<Answer<Uuid>>,
     changes: Vec<Box<dyn Change>>,
     checks: Vec<Answer<()>>,
     emptyings: Vec<Answer<bool>>,
@@ -284,7 +283,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, job: Job) -> Result<Answered<Uuid>, StoreError> {
+    fn push(&self, job: Job) -> Result<oneshot::Receiver<Result<Uuid, StoreError>>, StoreError> {
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(StoreError::Closed);
@@ -295,7 +294,8 @@ impl Queue {
         }
         waiting.bytes = bytes;
         waiting.jobs.push(job);
-        let answered = waiting.answers.ask();
+        let (answer, answered) = oneshot::channel();
+        waiting.answers.push(answer);
         let is_first = waiting.jobs.len() == 1;
         drop(waiting);
         if is_first {
@@ -469,10 +469,17 @@ impl Work {
                     if !batch.jobs.is_empty() {
                         queue.arrived.ring();
                     }
-                    batch.answers.give(accepted.into_iter().map(Ok));
+                    // Whoever has stopped waiting has no use for the answer.
+                    for (answer, id) in batch.answers.into_iter().zip(accepted) {
+                        let _ = answer.send(Ok(id));
+                    }
                     self.follow_up();
                 }
-                Err(error) => batch.answers.give(batch.jobs.iter().map(|_| Err(error.clone()))),
+                Err(error) => {
+                    for answer in batch.answers {
+                        let _ = answer.send(Err(error.clone()));
+                    }
+                }
             }
         }
     }

@@ -1,0 +1,16 @@
+//! Lets a thread of background work run only while nothing else on the machine wants its core.
+#![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "scheduling classes have no safe interface"))]
+
+/// Puts the calling thread into the idle scheduling class (sched(7)), so that it takes next to nothing from whoever answers requests. Where
+/// that is not possible its priority stays as it is.
+#[cfg(target_os = "linux")]
+pub(super) fn enter() {
+    // SAFETY: all fields are integers, and 0 is what this class asks for.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0 it concerns the calling thread alone.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+}
+
+/// Elsewhere the whole process would step back.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn enter() {}
