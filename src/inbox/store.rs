@@ -348,10 +348,8 @@ impl StoreError {
     fn is_of_a_row(&self) -> bool {
         match self {
             StoreError::Damaged(_) | StoreError::Unprocessable(_) => true,
-            // Data exceptions, and constraints but for a unique key: that is another replica's, and goes well next time.
-            StoreError::Postgres(code) => {
-                (code.starts_with("22") || code.starts_with("23")) && code != "23505"
-            }
+            // Data exceptions and constraints.
+            StoreError::Postgres(code) => code.starts_with("22") || code.starts_with("23"),
             StoreError::Database { code, .. } => matches!(
                 code & 0xff,
                 rusqlite::ffi::SQLITE_CONSTRAINT

@@ -3,6 +3,7 @@
 //! Each batch is a change that the writer commits, with others where there are some. While submissions are being accepted the thread
 //! pauses, for [`PATIENCE`] at most.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -29,6 +30,8 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// How often it looks in a file for what the operator has told it to try again.
 const LOOK_IN_FILE_EVERY: Duration = Duration::from_secs(30);
+/// While another replica processes a batch, how long until it tries again.
+const TURN: Duration = Duration::from_millis(20);
 /// The shortest time between two notifications of other replicas: PostgreSQL commits transactions with a NOTIFY one at a time.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
@@ -165,31 +168,45 @@ impl Work {
             while self.submissions.is_busy() && began.elapsed() < PATIENCE && !self.stopping.load(Relaxed) {
                 thread::sleep(PAUSE);
             }
-            let is_done = self.process()?.rows < BATCH;
+            let is_done = match self.process()? {
+                Some(processed) => processed.rows < BATCH,
+                None => {
+                    thread::sleep(TURN);
+                    false
+                }
+            };
             if is_done || (self.stopping.load(Relaxed) && began.elapsed() > PATIENCE) {
                 return Ok(());
             }
         }
     }
 
-    fn process(&mut self) -> Result<Processed, StoreError> {
-        match self.process_up_to(BATCH) {
+    /// Processes a batch, or nothing while another replica does.
+    fn process(&mut self) -> Result<Option<Processed>, StoreError> {
+        match self.process_up_to(BATCH, Uuid::nil()..=Uuid::max()) {
             Err(error) if error.is_of_a_row() => {}
             outcome => return outcome,
         }
-        // One of the rows cannot be processed. Rows are processed one by one until it is the oldest.
-        match self.process_up_to(1) {
+        // One of the rows cannot be processed. They are processed one by one until it is the oldest.
+        let Some(id) = self.wait(|tx| intake::oldest(tx.tx))? else { return Ok(Some(Processed::default())) };
+        let processed = match self.process_up_to(1, id..=id) {
             Err(error) if error.is_of_a_row() => {
-                if let Some(id) = self.set_aside(error.to_string())? {
-                    tracing::error!(%id, %error, "a submission could not be processed: it is set aside");
-                }
-                Ok(Processed { rows: BATCH, ..Processed::default() })
+                let text = error.to_string();
+                self.wait(move |tx| intake::set_aside(tx.tx, id, &text))?;
+                tracing::error!(%id, %error, "a submission could not be processed: it is set aside");
+                Some(Processed::default())
             }
-            outcome => outcome.map(|processed| Processed { rows: BATCH * processed.rows, ..processed }),
-        }
+            outcome => outcome?,
+        };
+        // There may be more.
+        Ok(processed.map(|processed| Processed { rows: BATCH, ..processed }))
     }
 
-    fn process_up_to(&mut self, most: usize) -> Result<Processed, StoreError> {
+    fn process_up_to(
+        &mut self,
+        most: usize,
+        ids: RangeInclusive<Uuid>,
+    ) -> Result<Option<Processed>, StoreError> {
         let (options, messages) = (self.options.load_full(), self.messages.clone());
         let may_tell = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
         let processed = self.wait(move |tx| {
@@ -197,13 +214,15 @@ impl Work {
             let unprocessable = |error: StoreError| {
                 if error.is_of_a_row() { StoreError::Unprocessable(error.to_string()) } else { error }
             };
-            let processed = intake::process(tx.tx, &options, &messages, most).map_err(unprocessable)?;
+            let processed =
+                intake::process(tx.tx, &options, &messages, most, ids.clone()).map_err(unprocessable)?;
             // A replica that is not told looks by itself a little later.
-            if processed.has_deliveries && may_tell {
+            if may_tell && processed.is_some_and(|processed| processed.has_deliveries) {
                 bell::announce(tx.tx)?;
             }
             Ok(processed)
         })?;
+        let Some(processed) = processed else { return Ok(None) };
         if processed.has_deliveries {
             self.told = if may_tell { Some(Instant::now()) } else { self.told };
             self.submissions.queued.notify_one();
@@ -211,17 +230,7 @@ impl Work {
         self.counts.repeats.fetch_add(processed.repeats as u64, Relaxed);
         self.counts.held.fetch_add(processed.held as u64, Relaxed);
         self.processed.send_replace(());
-        Ok(processed)
-    }
-
-    fn set_aside(&self, error: String) -> Result<Option<Uuid>, StoreError> {
-        self.wait(move |tx| {
-            let oldest = intake::oldest(tx.tx)?;
-            if let Some(id) = oldest {
-                intake::set_aside(tx.tx, id, &error)?;
-            }
-            Ok(oldest)
-        })
+        Ok(Some(processed))
     }
 
     fn wait<T: Send + 'static>(

@@ -55,6 +55,13 @@ impl Dialect {
             Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
         }
     }
+
+    /// Whether it is this replica's turn to process the intake, for as long as the transaction lasts. A file has one processor.
+    pub(super) fn try_turn(self) -> Option<&'static str> {
+        let lock =
+            "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0))";
+        (self == Dialect::Postgres).then_some(lock)
+    }
 }
 
 impl dyn Sql + '_ {

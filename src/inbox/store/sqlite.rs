@@ -121,7 +121,8 @@ impl Database {
     #[cfg(test)]
     fn process(&self) {
         let messages = crate::inbox::screen::Repeats::new(Instant::now());
-        intake::process(&self.connection, &super::Options::at("unused".into()), &messages, 64).unwrap();
+        let all = Uuid::nil()..=Uuid::max();
+        intake::process(&self.connection, &super::Options::at("unused".into()), &messages, 64, all).unwrap();
     }
 
     /// How many rows the last commit changed.

@@ -17,6 +17,7 @@ mod carry;
 mod deliveries;
 pub(crate) mod fresh;
 mod intake;
+mod interleavings;
 mod screening;
 
 const DAY: Duration = Duration::from_hours(24);

@@ -53,8 +53,6 @@ impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
         match error {
             StoreError::Locked => Trouble::Again(error),
-            // Another replica has added the same fingerprint.
-            StoreError::Postgres(code) if code == "23505" => Trouble::Again(StoreError::Locked),
             error => Trouble::Failed(error),
         }
     }

@@ -1,6 +1,7 @@
 //! The intake: acceptance appends to it, and processing moves its rows on, in either database.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -95,19 +96,25 @@ pub(in crate::inbox::store) struct Processed {
 }
 
 /// Moves up to `most` rows on, in order of arrival: each is screened and becomes a submission with its deliveries, or is counted as a
-/// repeat. Part of the caller's transaction.
+/// repeat. Only those with these ids are looked at. Part of the caller's transaction.
 ///
-/// Rows that another replica processes are left to it. A fingerprint that it has added meanwhile fails the transaction by its unique key;
-/// then nothing has happened, and the caller tries again.
+/// Nothing happens, and `None` is returned, while another replica has an open transaction that does the same: they take turns, so that
+/// rows are decided in order of arrival whoever processes them.
 pub(in crate::inbox::store) fn process(
     tx: &dyn Sql,
     options: &Options,
     messages: &Repeats,
     most: usize,
-) -> Result<Processed, StoreError> {
-    let rows = tx.query(&oldest_rows(tx.dialect()), values![i64::try_from(most).unwrap_or(i64::MAX)])?;
+    ids: RangeInclusive<Uuid>,
+) -> Result<Option<Processed>, StoreError> {
+    if !tx.dialect().try_turn().map_or(Ok(true), |turn| tx.one(turn, &[])?.get(0))? {
+        return Ok(None);
+    }
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let rows =
+        tx.query(&oldest_rows(tx.dialect()), values![most, ids.start().as_bytes(), ids.end().as_bytes()])?;
     if rows.is_empty() {
-        return Ok(Processed::default());
+        return Ok(Some(Processed::default()));
     }
     let screen = |row| Screened::read(row, options, messages);
     let screened = rows.iter().map(screen).collect::<Result<Vec<_>, _>>()?;
@@ -163,21 +170,21 @@ pub(in crate::inbox::store) fn process(
     let all: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &all)?;
     prune(tx, &candidates)?;
-    Ok(Processed {
+    Ok(Some(Processed {
         rows: candidates.len(),
         repeats: candidates.len() - new.len(),
         held: new.iter().filter(|screened| screened.candidate.is_held).count(),
         has_deliveries: !deliveries.is_empty() || !decision.released.is_empty(),
-    })
+    }))
 }
 
-/// The oldest rows that are not set aside, as [`Screened::read`] reads them.
+/// The oldest rows that are not set aside and that nobody is just removing, as [`Screened::read`] reads them.
 fn oldest_rows(dialect: Dialect) -> String {
     let lock = dialect.lock_free_rows();
     format!(
         "SELECT id, received_at, content, content_expires_at, idempotency_key, key_expires_at, form, fields, sealed, source, sender,
              evidence, agent
-         FROM intake WHERE error IS NULL ORDER BY id LIMIT ?1 {lock}"
+         FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3 ORDER BY id LIMIT ?1 {lock}"
     )
 }
 
@@ -335,7 +342,7 @@ fn prune(tx: &dyn Sql, candidates: &[Candidate]) -> Result<(), StoreError> {
     tx.execute(&old, values![rows::id_before(now.saturating_sub(REPEATS_ARE_KEPT)), most]).map(drop)
 }
 
-/// Sets a row aside that cannot be processed.
+/// Sets a row aside that cannot be processed, unless it is gone.
 pub(in crate::inbox::store) fn set_aside(tx: &dyn Sql, id: Uuid, error: &str) -> Result<(), StoreError> {
     tx.execute("UPDATE intake SET error = ?2 WHERE id = ?1", values![id.as_bytes(), error]).map(drop)
 }

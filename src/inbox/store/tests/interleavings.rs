@@ -1,0 +1,177 @@
+//! However acceptance, processing and crashes follow each other, the inbox is as if each submission had been processed at once.
+//! `FRONTDESK_TEST_HISTORIES` says how many histories are tried.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+use crate::inbox::parse::Extras;
+use crate::inbox::screen::Facts;
+use crate::inbox::store::sql::{Cell, Sql, intake, values};
+
+const WINDOW: Duration = Duration::from_secs(10);
+/// How many replicas process; over a file one at a time has a transaction.
+const REPLICAS: usize = 3;
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+enum Event {
+    /// These are accepted, in one transaction.
+    Accept(Vec<Arrival>),
+    /// A replica processes so many rows, and has not committed yet.
+    Process { replica: Index, most: usize },
+    /// A replica commits what it has processed.
+    Commit(Index),
+    /// A replica ends before that.
+    Crash(Index),
+}
+
+fn some_arrival() -> impl Strategy<Value = Arrival> {
+    let gap = 0..WINDOW.as_secs() / 3;
+    (0..4u8, any::<bool>(), prop::option::of(0..2u8), prop::bool::weighted(0.3), gap).prop_map(
+        |(content, is_contact, key, is_robot, gap)| {
+            let arrival = if is_contact {
+                contact(&format!("message {content}"))
+            } else {
+                waitlist(&format!("a{content}@example.com"))
+            };
+            let extras = Extras { honeypot: is_robot, time_to_fill: None };
+            Arrival {
+                idempotency_key: key.map(|key| format!("key {key}")),
+                evidence: Evidence::Facts(Facts { extras, ..Facts::default() }),
+                // Since the one before, until they are all in their order.
+                received_at: Timestamp::UNIX_EPOCH + Duration::from_secs(gap),
+                ..arrival
+            }
+        },
+    )
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        3 => prop::collection::vec(some_arrival(), 1..5).prop_map(Event::Accept),
+        4 => (any::<Index>(), 1..6usize).prop_map(|(replica, most)| Event::Process { replica, most }),
+        3 => any::<Index>().prop_map(Event::Commit),
+        1 => any::<Index>().prop_map(Event::Crash),
+    ]
+}
+
+/// An inbox without a server.
+struct Inbox {
+    options: Options,
+    fresh: Fresh,
+    secret: fingerprint::Secret,
+}
+
+impl Inbox {
+    fn new() -> Inbox {
+        let desk = Desk::with_channels(&["crm"], &["contact"]);
+        desk.store.close();
+        let Desk { options, fresh, .. } = desk;
+        let options = Options { duplicate_window: WINDOW, ..options };
+        Inbox { options, fresh, secret: fingerprint::Secret::from_bytes([7; 32]) }
+    }
+
+    fn accept(&self, sql: &dyn Sql, arrivals: &[(Uuid, Arrival)]) {
+        let jobs: Vec<Job> =
+            arrivals.iter().map(|(_, arrival)| Job::of(arrival.clone(), &self.options)).collect();
+        let ids: Vec<Uuid> = arrivals.iter().map(|(id, _)| *id).collect();
+        sql.transaction(|| intake::append(sql, &self.secret, &jobs, &ids)).unwrap();
+    }
+
+    /// In the caller's transaction. Whether it was this replica's turn.
+    fn process(&self, sql: &dyn Sql, most: usize) -> bool {
+        let messages = Repeats::new(Instant::now());
+        intake::process(sql, &self.options, &messages, most, Uuid::nil()..=Uuid::max()).unwrap().is_some()
+    }
+
+    /// All that can be told of it at that time.
+    fn state(&self, at: Timestamp) -> Vec<Vec<Cell>> {
+        let sql = self.fresh.sql();
+        let mut all = Vec::new();
+        for query in [
+            "SELECT id, form, received_at, fields, source, sender, repeats, held_at, held_because, score, reasons, withheld, released_at
+             FROM submission ORDER BY id",
+            "SELECT submission, channel, state, due_at FROM delivery ORDER BY submission, channel",
+            "SELECT id, submission FROM repeat ORDER BY id",
+            "SELECT id FROM intake",
+        ] {
+            all.extend(sql.query(query, &[]).unwrap().into_iter().map(|row| row.0));
+        }
+        // What has expired may be removed now or later.
+        let current = "SELECT key, submission, expires_at FROM fingerprint WHERE expires_at IS NULL OR expires_at > ?1 ORDER BY key";
+        all.extend(sql.query(current, values![at.as_millisecond()]).unwrap().into_iter().map(|row| row.0));
+        all
+    }
+}
+
+/// Runs a history, and compares what it leaves with what is left where each submission is processed before the next one comes.
+fn check(history: Vec<Event>) {
+    let (inbox, reference) = (Inbox::new(), Inbox::new());
+    let replicas: Vec<Box<dyn Sql>> = (0..REPLICAS).map(|_| inbox.fresh.sql()).collect();
+    let (acceptance, plain) = (inbox.fresh.sql(), reference.fresh.sql());
+    let is_file = inbox.fresh.place.file().is_some();
+    let mut is_open = [false; REPLICAS];
+    let mut ids = ids::Ids::new().unwrap();
+    let mut now = Timestamp::UNIX_EPOCH;
+    let end = |replica: usize, how: &str, is_open: &mut [bool; REPLICAS]| {
+        if std::mem::take(&mut is_open[replica]) {
+            replicas[replica].execute(how, &[]).unwrap();
+        }
+    };
+    for event in history {
+        match event {
+            Event::Accept(arrivals) => {
+                // A file has one writer, who waits for the processing.
+                for replica in (0..REPLICAS).filter(|_| is_file) {
+                    end(replica, "COMMIT", &mut is_open);
+                }
+                let dated = |arrival: Arrival| {
+                    now += arrival.received_at.duration_since(Timestamp::UNIX_EPOCH);
+                    (ids.next(now), Arrival { received_at: now, ..arrival })
+                };
+                let arrivals: Vec<_> = arrivals.into_iter().map(dated).collect();
+                inbox.accept(&*acceptance, &arrivals);
+                for arrival in arrivals {
+                    reference.accept(&*plain, &[arrival]);
+                    assert!(reference.process(&*plain, 1));
+                }
+            }
+            Event::Process { replica, most } => {
+                let replica = replica.index(REPLICAS);
+                let another = (0..REPLICAS).any(|other| other != replica && is_open[other]);
+                if !(is_file && another) {
+                    if !std::mem::replace(&mut is_open[replica], true) {
+                        replicas[replica].execute("BEGIN", &[]).unwrap();
+                    }
+                    inbox.process(&*replicas[replica], most);
+                }
+            }
+            Event::Commit(replica) => end(replica.index(REPLICAS), "COMMIT", &mut is_open),
+            Event::Crash(replica) => end(replica.index(REPLICAS), "ROLLBACK", &mut is_open),
+        }
+    }
+    for replica in 0..REPLICAS {
+        end(replica, "COMMIT", &mut is_open);
+    }
+    assert!(inbox.process(&*acceptance, usize::MAX));
+    assert_eq!(inbox.state(now), reference.state(now));
+}
+
+const EVENTS: Range<usize> = 1..40;
+
+/// How many histories there are; each makes two inboxes.
+fn histories() -> u32 {
+    std::env::var("FRONTDESK_TEST_HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(10)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: histories(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_when_the_inbox_is_the_same(history in prop::collection::vec(event(), EVENTS)) {
+        check(history);
+    }
+}
