@@ -179,6 +179,40 @@ fn kills_at_random_moments_under_load_lose_nothing() {
     stand.desk.expect(figures.kept);
 }
 
+#[test]
+#[ignore = "needs strace and faketime: scripts/test faults"]
+fn kills_between_acceptance_and_processing_lose_nothing() {
+    const CLIENTS: usize = 4;
+    let rounds = Extent::get().of(3, 12, 600);
+    let mut dice = Dice(u64::from(std::process::id()));
+    let mut stand = Stand::start(CLIENTS);
+    // Kills after which accepted submissions were left to the next start, and how many those were.
+    let (mut struck, mut left) = (0, 0);
+    for _ in 0..rounds {
+        // With the last answer or just after it, when the thread that processes has begun.
+        let (each, pause) = (1 + dice.below(4), Duration::from_micros(dice.below(800)));
+        let (ledger, address) = (&stand.ledger, stand.desk.address);
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(move || (0..each).all(|_| ledger.submit(address) == Told::Kept));
+            }
+        });
+        std::thread::sleep(pause);
+        stand.kill();
+        let unprocessed: usize = stand.count("SELECT count(*) FROM intake");
+        struck += usize::from(unprocessed > 0);
+        left += unprocessed;
+        stand.desk.restart();
+    }
+    stand.settle();
+    let figures = stand.reckon();
+    eprintln!("kills between acceptance and processing: {figures}");
+    eprintln!("    {struck} of {rounds} kills left accepted submissions to the next start, {left} in all");
+    assert_eq!(figures.false_500, 0);
+    assert!(struck * 2 >= rounds || rounds < 100, "most kills came too late");
+    stand.desk.expect(figures.kept);
+}
+
 /// What a receiver does next: mostly what it should.
 fn hook_mood(dice: &mut Dice) -> Reply {
     match dice.below(10) {

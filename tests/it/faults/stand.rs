@@ -181,10 +181,15 @@ concurrency = {concurrency}
         self.ledger.submit(self.desk.address)
     }
 
-    /// kill -9, and a new start.
-    pub fn kill_and_restart(&mut self) {
+    /// kill -9.
+    pub fn kill(&mut self) {
         self.desk.kill();
         self.kills += 1;
+    }
+
+    /// kill -9, and a new start.
+    pub fn kill_and_restart(&mut self) {
+        self.kill();
         self.desk.restart();
     }
 
@@ -198,7 +203,7 @@ concurrency = {concurrency}
         rows.map(|row| row.expect("a value")).collect()
     }
 
-    fn count(&self, sql: &str) -> usize {
+    pub fn count(&self, sql: &str) -> usize {
         usize::try_from(self.query::<i64>(sql)[0]).expect("a count")
     }
 

@@ -1,15 +1,20 @@
-//! Worker, schedule and database under a clock of our own: thousands of lives, each from a seed, each the same every time.
+//! Processing, worker, schedule and database under a clock of our own: thousands of lives, each from a seed, each the same every time.
 //!
 //! What is real here: the statements of [`super`] on a database in memory, the [`Roster`] and the schedule. What is played: time,
 //! what the other sides do, when processes end, and clocks that are set. `FRONTDESK_TEST_SEEDS` says how many lives there are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Instant;
 
 use rusqlite::{Connection, params};
 
 use super::*;
 use crate::inbox::deliver::dispatch::{Roster, Turn};
 use crate::inbox::deliver::outcome::{Failure, LONGEST_ATTEMPT};
+use crate::inbox::deliver::{Kind, Options as Channel, maildir};
+use crate::inbox::screen::{Evidence, Repeats, Verdict as Screened};
+use crate::inbox::store::Options;
+use crate::inbox::store::sql::intake;
 use crate::inbox::store::sqlite::{MIGRATIONS, STATEMENTS};
 
 const LEASE: Duration = Duration::from_mins(3);
@@ -46,6 +51,9 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
         ("clocks set", total.clocks_set),
         ("stalls", total.stalls),
         ("leases that ran out", total.run_out),
+        ("repeats of a submission", total.repeats),
+        ("held", total.held),
+        ("processing that was cut off", total.cut_off),
     ] {
         assert!(count > 0, "nothing was {what}");
     }
@@ -62,6 +70,9 @@ struct Totals {
     clocks_set: usize,
     stalls: usize,
     run_out: usize,
+    repeats: usize,
+    held: usize,
+    cut_off: usize,
 }
 
 impl Totals {
@@ -75,6 +86,9 @@ impl Totals {
         self.clocks_set += other.clocks_set;
         self.stalls += other.stalls;
         self.run_out += other.run_out;
+        self.repeats += other.repeats;
+        self.held += other.held;
+        self.cut_off += other.cut_off;
     }
 }
 
@@ -120,6 +134,8 @@ enum Peer {
 #[derive(Clone, Debug)]
 enum Event {
     Arrival,
+    /// A worker's process takes a batch out of the intake.
+    Process(usize),
     /// A worker looks for something to do.
     Wake(usize),
     /// An attempt comes to its end.
@@ -162,6 +178,8 @@ struct Worker {
 struct World {
     dice: Dice,
     database: Connection,
+    options: Options,
+    messages: Repeats,
     secret: Secret,
     /// Milliseconds since the beginning, which no clock shows.
     now: u64,
@@ -209,8 +227,27 @@ impl World {
             })
             .collect();
         let two = dice.one_in(4);
+        let channel = |n| {
+            let to_nobody = maildir::Options {
+                path: "/nonexistent".into(),
+                from: String::new(),
+                from_name: String::new(),
+                to: Vec::new(),
+            };
+            Channel {
+                name: format!("c{n}"),
+                forms: Vec::new(),
+                concurrency: 1,
+                kind: Kind::Maildir(to_nobody),
+            }
+        };
         let mut world = World {
             database,
+            options: Options {
+                channels: (0..peers.len()).map(channel).collect(),
+                ..Options::at("unused".into())
+            },
+            messages: Repeats::new(Instant::now()),
             secret: Secret::from_bytes([7; 32]),
             now: 0,
             offset: 1_700_000_000_000,
@@ -299,6 +336,7 @@ impl World {
             assert!(self.now < 60 * DAY, "it never comes to an end");
             match event {
                 Event::Arrival => self.arrive(),
+                Event::Process(worker) => self.process(worker),
                 Event::Wake(worker) => self.wake(worker),
                 Event::End { worker, life, attempt } => self.end(worker, life, attempt),
                 Event::Kill(worker) => self.kill(worker),
@@ -319,23 +357,58 @@ impl World {
         self.totals
     }
 
+    /// Now and then it says the same as an earlier one, or screening holds it.
     fn arrive(&mut self) {
         let id = Uuid::from_u64_pair(self.now << 16 | 0x7000, self.dice.roll(u64::MAX) | 1 << 63);
+        let content = [u8::try_from(self.dice.roll(30)).unwrap(); 16];
+        let verdict = Screened { hold: self.dice.one_in(10), ..Screened::default() };
+        let evidence = serde_json::to_string(&Evidence::Verdict(verdict)).unwrap();
         self.database
             .execute(
-                "INSERT INTO submission (id, form, received_at, fields, source) VALUES (?1, 'contact', ?2, '{}', ?3)",
-                params![id.as_bytes(), self.clock().as_millisecond(), [0_u8; 16]],
+                "INSERT INTO intake (id, form, received_at, fields, source, evidence, channels, content)
+                 VALUES (?1, 'contact', ?2, '{}', ?3, ?4, ?5, ?6)",
+                params![
+                    id.as_bytes(),
+                    self.clock().as_millisecond(),
+                    [0_u8; 16],
+                    evidence,
+                    i64::try_from(self.targets.len()).unwrap(),
+                    content
+                ],
             )
             .unwrap();
-        for target in &self.targets {
-            self.database
-                .execute(
-                    "INSERT INTO delivery (submission, channel, state, due_at) VALUES (?1, ?2, 'waiting', ?3)",
-                    params![id.as_bytes(), target.name, self.clock().as_millisecond()],
-                )
-                .unwrap();
-        }
         self.arrived.push(id);
+        for worker in 0..self.workers.len() {
+            let pause = self.dice.roll(100);
+            self.at(self.now + pause, Event::Process(worker));
+        }
+    }
+
+    /// Sometimes the process is killed before it commits.
+    fn process(&mut self, worker: usize) {
+        if self.workers[worker].roster.is_none() {
+            return;
+        }
+        if self.workers[worker].stalled_until > self.now {
+            self.at(self.workers[worker].stalled_until, Event::Process(worker));
+            return;
+        }
+        let most = 1 + usize::try_from(self.dice.roll(4)).unwrap();
+        let sql: &dyn Sql = &self.database;
+        sql.execute("BEGIN", &[]).unwrap();
+        let all = Uuid::nil()..=Uuid::max();
+        let processed = intake::process(sql, &self.options, &self.messages, most, all).unwrap();
+        let rows = processed.unwrap().rows;
+        if rows > 0 && self.dice.one_in(10) {
+            sql.execute("ROLLBACK", &[]).unwrap();
+            self.totals.cut_off += 1;
+            self.kill(worker);
+            return;
+        }
+        sql.execute("COMMIT", &[]).unwrap();
+        if rows == most {
+            self.at(self.now + 1, Event::Process(worker));
+        }
         for worker in 0..self.workers.len() {
             self.wake_at(worker, self.now);
         }
@@ -352,6 +425,7 @@ impl World {
         if !self.two {
             recover(&self.database, self.clock()).unwrap();
         }
+        self.at(self.now, Event::Process(worker));
         self.wake_at(worker, self.now);
     }
 
@@ -516,8 +590,21 @@ impl World {
     }
 
     fn check_the_end(&mut self) {
+        let count = |sql: &str| -> usize {
+            let count: i64 = self.database.query_row(sql, [], |row| row.get(0)).unwrap();
+            usize::try_from(count).unwrap()
+        };
+        assert_eq!(count("SELECT count(*) FROM intake"), 0, "something was never processed");
+        self.totals.repeats = count("SELECT coalesce(sum(repeats), 0) FROM submission");
+        let submissions: BTreeSet<Uuid> = {
+            let mut select = self.database.prepare("SELECT id FROM submission").unwrap();
+            let rows = select.query_map([], |row| row.get(0).map(Uuid::from_bytes)).unwrap();
+            rows.map(Result::unwrap).collect()
+        };
+        let accounted = submissions.len() + self.totals.repeats;
+        assert_eq!(accounted, self.arrived.len(), "each is a submission or counted as a repeat, once");
         let ends = u32::try_from(self.totals.ends + self.totals.stalls).unwrap();
-        for id in &self.arrived {
+        for id in self.arrived.iter().filter(|id| submissions.contains(id)) {
             for (post, target) in self.targets.iter().enumerate() {
                 let (state, failures, interrupted, attempts): (String, u32, u32, u32) = self
                     .database
@@ -555,6 +642,10 @@ impl World {
                             let tried = self.now - self.begun[&(*id, post)];
                             assert!(tried >= 28 * DAY / 10, "given up after {} h", tried / 3_600_000);
                         }
+                    }
+                    "held" => {
+                        self.totals.held += 1;
+                        assert_eq!((attempts, taken), (0, 0), "held, and tried all the same");
                     }
                     state => panic!("{state} at the end, by {peer:?}"),
                 }
