@@ -168,13 +168,11 @@ impl Work {
             while self.submissions.is_busy() && began.elapsed() < PATIENCE && !self.stopping.load(Relaxed) {
                 thread::sleep(PAUSE);
             }
-            let is_done = match self.process()? {
-                Some(processed) => processed.rows < BATCH,
-                None => {
-                    thread::sleep(TURN);
-                    false
-                }
-            };
+            let processed = self.process()?;
+            if processed.is_none() {
+                thread::sleep(TURN);
+            }
+            let is_done = processed.is_some_and(|processed| processed.rows < BATCH);
             if is_done || (self.stopping.load(Relaxed) && began.elapsed() > PATIENCE) {
                 return Ok(());
             }
