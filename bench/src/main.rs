@@ -31,7 +31,7 @@ use crate::figures::{Figures, Section};
 use crate::suites::Suite;
 
 /// What every suite needs to know.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Bench {
     /// The server that is measured.
     pub frontdesk: PathBuf,

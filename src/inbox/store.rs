@@ -418,7 +418,7 @@ impl Store {
         self.writer.counts().held.load(Relaxed)
     }
 
-    /// From now on, what arrives is treated by these options. The path cannot change.
+    /// From now on, what arrives is sealed, and what is processed is screened and queued, by these options. The path cannot change.
     pub fn reconfigure(&self, options: &Options) {
         self.writer.reconfigure(options.clone());
     }

@@ -22,7 +22,7 @@ pub struct Submission {
     pub status: Status,
     /// Since when and why it is held, if it is.
     pub held: Option<Hold>,
-    /// What screening said of it when it came. None where nobody had asked: an earlier version kept it.
+    /// What screening said of it when it was processed. None where nobody has asked: it is not processed yet, or an earlier version kept it.
     pub screening: Option<Screening>,
     /// When the operator last released it, if he did.
     pub released_at: Option<Timestamp>,

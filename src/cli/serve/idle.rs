@@ -7,8 +7,10 @@
 pub(super) fn enter() {
     // SAFETY: all fields are integers, and 0 is what this class asks for.
     let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0 it concerns the calling thread alone.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0 it concerns the calling thread alone. Not every C
+    // library has a function for it that does so.
+    let _ =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters) };
 }
 
 /// Elsewhere the whole process would step back.

@@ -111,10 +111,10 @@ impl Reloader {
         let (site, encodings) = (self.desk.live.load().site.clone(), self.encodings.clone());
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
         let work = move || {
+            // What loading the site has left. Not in the idle class: whoever allocates may wait for it.
+            heap::release();
             idle::enter();
             site.compress_with(usize::MAX, Some(&encodings));
-            // What loading the site has left, too.
-            heap::release();
             match encodings.strengthen(&site, &stopped) {
                 Ok(true) if !stopped.load(Ordering::Relaxed) => {
                     // Nobody listens any more when the server ends.

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::sql::intake::{self, Processed};
+use super::sql::intake::{self, Processed, Screener};
 use super::writer::Queue;
 use super::{Options, Place, StoreError, bell};
 use crate::inbox::screen::Repeats;
@@ -91,7 +91,7 @@ impl Processor {
             submissions: submissions.clone(),
             changes,
             processed: processed.clone(),
-            messages,
+            screener: Arc::new(Screener::new(messages)),
             counts: counts.clone(),
             told: None,
         };
@@ -131,8 +131,7 @@ struct Work {
     submissions: Arc<Queue>,
     changes: Arc<Queue>,
     processed: watch::Sender<()>,
-    /// Which messages came more than once lately.
-    messages: Arc<Repeats>,
+    screener: Arc<Screener>,
     counts: Arc<Counts>,
     /// When other replicas were last told that something is queued.
     told: Option<Instant>,
@@ -179,7 +178,7 @@ impl Work {
         }
     }
 
-    /// Processes a batch, or nothing while another replica does.
+    /// Processes a batch. `None` if that has to wait for somebody else.
     fn process(&mut self) -> Result<Option<Processed>, StoreError> {
         match self.process_up_to(BATCH, Uuid::nil()..=Uuid::max()) {
             Err(error) if error.is_of_a_row() => {}
@@ -192,12 +191,14 @@ impl Work {
                 let text = error.to_string();
                 self.wait(move |tx| intake::set_aside(tx.tx, id, &text))?;
                 tracing::error!(%id, %error, "a submission could not be processed: it is set aside");
-                Some(Processed::default())
+                Some(Processed { rows: 1, ..Processed::default() })
             }
             outcome => outcome?,
         };
-        // There may be more.
-        Ok(processed.map(|processed| Processed { rows: BATCH, ..processed }))
+        // There may be more; but while somebody else has this row locked, nothing goes on.
+        Ok(processed
+            .filter(|processed| processed.rows > 0)
+            .map(|processed| Processed { rows: BATCH, ..processed }))
     }
 
     fn process_up_to(
@@ -205,7 +206,7 @@ impl Work {
         most: usize,
         ids: RangeInclusive<Uuid>,
     ) -> Result<Option<Processed>, StoreError> {
-        let (options, messages) = (self.options.load_full(), self.messages.clone());
+        let (options, screener) = (self.options.load_full(), self.screener.clone());
         let may_tell = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
         let processed = self.wait(move |tx| {
             // What is wrong with a row must not fail those whose submissions are accepted by the same transaction.
@@ -213,21 +214,23 @@ impl Work {
                 if error.is_of_a_row() { StoreError::Unprocessable(error.to_string()) } else { error }
             };
             let processed =
-                intake::process(tx.tx, &options, &messages, most, ids.clone()).map_err(unprocessable)?;
+                intake::process(tx.tx, &options, &screener, most, ids.clone()).map_err(unprocessable)?;
             // A replica that is not told looks by itself a little later.
             if may_tell && processed.is_some_and(|processed| processed.has_deliveries) {
                 bell::announce(tx.tx)?;
             }
             Ok(processed)
         })?;
+        // Whoever waits for a submission looks again: another replica may have processed it.
+        self.processed.send_replace(());
         let Some(processed) = processed else { return Ok(None) };
+        self.screener.forget_verdicts();
         if processed.has_deliveries {
             self.told = if may_tell { Some(Instant::now()) } else { self.told };
             self.submissions.queued.notify_one();
         }
         self.counts.repeats.fetch_add(processed.repeats as u64, Relaxed);
         self.counts.held.fetch_add(processed.held as u64, Relaxed);
-        self.processed.send_replace(());
         Ok(Some(processed))
     }
 

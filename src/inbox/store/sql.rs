@@ -56,10 +56,12 @@ impl Dialect {
         }
     }
 
-    /// Whether it is this replica's turn to process the intake, for as long as the transaction lasts. A file has one processor.
+    /// Asks whether it is this replica's turn to process the intake, for as long as the transaction lasts. One that stands still or is
+    /// cut off loses its turn after five seconds. A file has one processor.
     pub(super) fn try_turn(self) -> Option<&'static str> {
         let lock =
-            "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0))";
+            "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
+             set_config('idle_in_transaction_session_timeout', '5s', true)";
         (self == Dialect::Postgres).then_some(lock)
     }
 }

@@ -86,10 +86,8 @@ impl Database {
         self.files.are_in_place()?;
         let changes_before = self.connection.total_changes();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for doubt in &*doubtful {
-            // Their fingerprints stand for nothing then, and are given to whatever comes next.
-            intake::take_back(&*transaction, doubt.id)?;
-        }
+        // Their fingerprints stand for nothing then, and are given to whatever comes next.
+        intake::take_back(&*transaction, doubtful)?;
         if jobs.is_empty() && changes.is_empty() {
             transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
         }
@@ -120,9 +118,9 @@ impl Database {
     /// Processes the intake.
     #[cfg(test)]
     fn process(&self) {
-        let messages = crate::inbox::screen::Repeats::new(Instant::now());
+        let screener = intake::Screener::new(crate::inbox::screen::Repeats::new(Instant::now()).into());
         let all = Uuid::nil()..=Uuid::max();
-        intake::process(&self.connection, &super::Options::at("unused".into()), &messages, 64, all).unwrap();
+        intake::process(&self.connection, &super::Options::at("unused".into()), &screener, 64, all).unwrap();
     }
 
     /// How many rows the last commit changed.

@@ -34,7 +34,7 @@ const SLOW: Duration = Duration::from_secs(5);
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) struct Writer {
-    /// What holds for a submission when it arrives. It goes along with it, so that nothing changes under its feet.
+    /// What holds for a submission when it arrives, and from then on also when it is processed.
     options: Arc<ArcSwap<Options>>,
     /// What is to be kept.
     submissions: Arc<Queue>,

@@ -1,6 +1,7 @@
 //! Writes to PostgreSQL: submissions by one statement, which is a transaction by itself, and changes in a transaction of several.
 //! If the connection is lost before the server has answered, it looks for the submissions' ids.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -39,6 +40,10 @@ pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM 
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
+/// Ends that process if it waits for a client that is gone: the connection was lost on our side alone, or a pooler keeps it.
+const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
+
 /// Why a transaction did not go well.
 enum Trouble {
     /// Nothing of it was kept.
@@ -61,6 +66,8 @@ impl From<StoreError> for Trouble {
 impl Database {
     pub fn open(server: &Server) -> Result<Database, StoreError> {
         let (link, secret) = open_to_write(server)?;
+        // Now, so that acceptance sends nothing but the rows.
+        link.prepare_insert(intake::INTAKE)?;
         let backend = backend(&link)?;
         Ok(Database { link, secret, server: server.clone(), backend })
     }
@@ -134,8 +141,7 @@ impl Database {
     }
 
     fn reconnect(&mut self) -> Result<(), StoreError> {
-        (self.link, self.secret) = open_to_write(&self.server)?;
-        self.backend = backend(&self.link)?;
+        *self = Database::open(&self.server)?;
         Ok(())
     }
 
@@ -160,20 +166,24 @@ impl Database {
     /// Takes out what commits that were reported as failed may have left behind. Returns what cannot be seen yet, because its
     /// transaction is still under way: it may be waiting for a standby, whoever has given it up.
     fn remove(&self, doubtful: &[Doubt]) -> Result<Vec<Doubt>, StoreError> {
-        let mut left = Vec::new();
-        for doubt in doubtful {
-            // Asked before it is removed, so that what has ended by then is seen.
-            if doubt.backend.as_ref().map_or(Ok(false), |backend| self.is_alive(backend))? {
-                left.push(doubt.clone());
+        // Asked before anything is removed, so that what has ended by then is seen.
+        let mut alive = BTreeSet::new();
+        for backend in doubtful.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
+            if self.is_alive(backend)? {
+                alive.insert(backend);
             }
-            intake::take_back(&self.link, doubt.id)?;
         }
-        Ok(left)
+        intake::take_back(&self.link, doubtful)?;
+        let is_left = |doubt: &&Doubt| doubt.backend.as_ref().is_some_and(|backend| alive.contains(backend));
+        Ok(doubtful.iter().filter(is_left).cloned().collect())
     }
 
     /// Appends submissions, and returns what is still in doubt.
     fn accept(&self, jobs: &[Job], ids: &[Uuid], doubtful: &[Doubt]) -> Result<Vec<Doubt>, Trouble> {
         let sql: &dyn Sql = &self.link;
+        if self.link.is_lost() {
+            return Err(Trouble::Failed(self.link.unreachable("the connection is lost")));
+        }
         // What was said of earlier statements says nothing of this.
         let _ = self.link.was_warned();
         let mut accepted = if doubtful.is_empty() {
@@ -238,7 +248,9 @@ impl Database {
     /// What became of submissions; nothing while the process that was at them is there and they are not seen. The rows say it,
     /// whoever leads by now: a server that has taken over never had that process.
     fn became(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
-        // Asked first, so that what it has committed before its end is seen.
+        // One that waits for us to say more has committed nothing, and shall not.
+        (&self.link as &dyn Sql).query(END_IF_IDLE, values![backend])?;
+        // Asked before the rows, so that what it has committed before its end is seen.
         let is_alive = self.is_alive(backend)?;
         let is_there = match ids.first() {
             Some(witness) => intake::is_stored(&self.link, *witness)?,

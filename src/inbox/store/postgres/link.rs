@@ -168,6 +168,18 @@ impl Link {
         Ok(statement)
     }
 
+    /// A statement that takes each column of a table as an array, and inserts a row for each place in them. `into` names the table and
+    /// its columns.
+    pub(super) fn prepare_insert(&self, into: &str) -> Result<Statement, StoreError> {
+        let (table, names) = into.split_once(' ').unwrap_or_default();
+        let names = names.trim_matches(['(', ')']);
+        let described = self.prepare(&format!("SELECT {names} FROM {table} LIMIT 0"))?;
+        let types = described.columns().iter().map(|column| column.type_().name());
+        let arrays: Vec<String> =
+            types.zip(1..).map(|(name, number)| format!("?{number}::{name}[]")).collect();
+        self.prepare(&format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", ")))
+    }
+
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
@@ -345,14 +357,7 @@ impl Sql for Link {
         if values.is_empty() {
             return Ok(());
         }
-        let (table, names) = into.split_once(' ').unwrap_or_default();
-        let names = names.trim_matches(['(', ')']);
-        let described = self.prepare(&format!("SELECT {names} FROM {table} LIMIT 0"))?;
-        let types = described.columns().iter().map(|column| column.type_().name());
-        let arrays: Vec<String> =
-            types.zip(1..).map(|(name, number)| format!("?{number}::{name}[]")).collect();
-        let statement =
-            self.prepare(&format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", ")))?;
+        let statement = self.prepare_insert(into)?;
         let column = |at| values.iter().skip(at).step_by(columns).copied().collect::<Vec<_>>();
         let all: Vec<Vec<Value<'_>>> = (0..columns).map(column).collect();
         self.wait(self.client.execute_raw(&statement, &all)).map(drop)

@@ -1,7 +1,9 @@
 //! The intake: acceptance appends to it, and processing moves its rows on, in either database.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -13,11 +15,15 @@ use crate::inbox::parse::Entry;
 use crate::inbox::screen::{Evidence, Repeats, Verdict};
 use crate::inbox::store::duplicates::{self, Candidate, Decision, Fate, Fingerprint, Hold, Known};
 use crate::inbox::store::fingerprint::{Hash, Secret};
-use crate::inbox::store::{Accepted, Job, Options, StoreError};
+use crate::inbox::store::{Accepted, Doubt, Job, Options, StoreError};
 use crate::inbox::submission::reasons_json;
 
 /// For how long it is remembered which submission a request repeated, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
+
+/// What acceptance writes.
+pub(in crate::inbox::store) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
+     channels, content, content_expires_at, idempotency_key, key_expires_at)";
 
 /// Appends submissions with these ids, in one statement where the database is a server.
 pub(in crate::inbox::store) fn append(
@@ -74,12 +80,7 @@ pub(in crate::inbox::store) fn append(
             if made.key.is_some() { window_ends } else { Value::Null },
         ]);
     }
-    tx.insert(
-        "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, content_expires_at,
-             idempotency_key, key_expires_at)",
-        14,
-        &all,
-    )
+    tx.insert(INTAKE, 14, &all)
 }
 
 /// What processing did.
@@ -103,7 +104,7 @@ pub(in crate::inbox::store) struct Processed {
 pub(in crate::inbox::store) fn process(
     tx: &dyn Sql,
     options: &Options,
-    messages: &Repeats,
+    screener: &Screener,
     most: usize,
     ids: RangeInclusive<Uuid>,
 ) -> Result<Option<Processed>, StoreError> {
@@ -116,13 +117,13 @@ pub(in crate::inbox::store) fn process(
     if rows.is_empty() {
         return Ok(Some(Processed::default()));
     }
-    let screen = |row| Screened::read(row, options, messages);
-    let screened = rows.iter().map(screen).collect::<Result<Vec<_>, _>>()?;
-    let candidates: Vec<Candidate> = screened.iter().map(|screened| screened.candidate.clone()).collect();
+    let read = |row| Screened::read(row, options, screener);
+    let batch = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let decision = duplicates::decide(&candidates, known(tx, &candidates)?);
     let mut new: Vec<&Screened> = Vec::new();
     let mut repeats = Vec::new();
-    for (screened, fate) in screened.iter().zip(&decision.fates) {
+    for (screened, fate) in batch.iter().zip(&decision.fates) {
         let id = screened.candidate.id;
         match fate {
             Fate::New { reuses_key } => {
@@ -188,6 +189,37 @@ fn oldest_rows(dialect: Dialect) -> String {
     )
 }
 
+/// What screening knows from one submission to the next.
+pub(in crate::inbox::store) struct Screener {
+    /// Which messages came more than once lately.
+    messages: Arc<Repeats>,
+    /// Of submissions whose transaction has not been committed yet: it may be tried again, and their messages are counted once.
+    verdicts: Mutex<HashMap<Uuid, Verdict>>,
+}
+
+impl Screener {
+    pub fn new(messages: Arc<Repeats>) -> Screener {
+        Screener { messages, verdicts: Mutex::default() }
+    }
+
+    /// To be called once what was processed is committed.
+    pub fn forget_verdicts(&self) {
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn verdict(&self, id: Uuid, judge: impl FnOnce() -> Verdict) -> Result<Verdict, StoreError> {
+        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verdict) = verdicts.get(&id) {
+            return Ok(verdict.clone());
+        }
+        // A text with which screening cannot deal must not end the thread that all submissions need.
+        let verdict = panic::catch_unwind(AssertUnwindSafe(judge))
+            .map_err(|_| StoreError::Damaged("screening has failed"))?;
+        verdicts.insert(id, verdict.clone());
+        Ok(verdict)
+    }
+}
+
 /// A row of the intake with what screening says of it.
 struct Screened {
     candidate: Candidate,
@@ -203,24 +235,28 @@ struct Screened {
 }
 
 impl Screened {
-    fn read(row: &Row, options: &Options, messages: &Repeats) -> Result<Screened, StoreError> {
+    fn read(row: &Row, options: &Options, screener: &Screener) -> Result<Screened, StoreError> {
         let (key, key_expires_at): (Option<Hash>, Option<i64>) = (row.get(4)?, row.get(5)?);
         let (form, fields): (String, String) = (row.get(6)?, row.get(7)?);
         let (source, agent): (Hash, Option<String>) = (row.get(9)?, row.get(12)?);
         let evidence: Evidence = serde_json::from_str(&row.get::<String>(11)?)
             .map_err(|_| StoreError::Damaged("what a submission is screened by is not JSON"))?;
-        let verdict = match Form::named(&form) {
-            Some(form) => {
+        let id = Uuid::from_bytes(row.get(0)?);
+        let verdict = match (evidence, Form::named(&form)) {
+            (Evidence::Verdict(verdict), _) => verdict,
+            (evidence, Some(form)) => {
                 let entry = Entry::restored(form, rows::fields(&fields)?);
-                evidence.judge(&entry, source, agent.as_deref(), messages, &options.screening)
+                screener.verdict(id, || {
+                    evidence.judge(&entry, source, agent.as_deref(), &screener.messages, &options.screening)
+                })?
             }
             // A later version, which shares the database, has this form.
-            None => Verdict::default(),
+            (Evidence::Facts(_), None) => Verdict::default(),
         };
         let reasons = (!verdict.reasons.is_empty()).then(|| reasons_json(&verdict.reasons).to_string());
         let held_because = verdict.hold.then(|| verdict.because());
         let candidate = Candidate {
-            id: Uuid::from_bytes(row.get(0)?),
+            id,
             received_at: row.get(1)?,
             content: row.get(2)?,
             content_expires_at: row.get(3)?,
@@ -375,9 +411,10 @@ pub(in crate::inbox::store) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool,
     )
 }
 
-/// Removes a submission whose commit was reported as failed and has happened all the same. If it was sent again since, a visitor has
+/// Removes submissions whose commit was reported as failed and has happened all the same. If one was sent again since, a visitor has
 /// got a 200 for it, and it stays.
-pub(in crate::inbox::store) fn take_back(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
-    tx.execute("DELETE FROM intake WHERE id = ?1", values![id.as_bytes()])?;
-    tx.execute("DELETE FROM submission WHERE id = ?1 AND repeats = 0", values![id.as_bytes()]).map(drop)
+pub(in crate::inbox::store) fn take_back(tx: &dyn Sql, doubtful: &[Doubt]) -> Result<(), StoreError> {
+    let ids: Vec<[u8; 16]> = doubtful.iter().map(|doubt| doubt.id.into_bytes()).collect();
+    tx.execute_in("DELETE FROM intake WHERE id", &ids)?;
+    tx.execute_in("DELETE FROM submission WHERE repeats = 0 AND id", &ids)
 }

@@ -83,8 +83,8 @@ impl Inbox {
 
     /// In the caller's transaction. Whether it was this replica's turn.
     fn process(&self, sql: &dyn Sql, most: usize) -> bool {
-        let messages = Repeats::new(Instant::now());
-        intake::process(sql, &self.options, &messages, most, Uuid::nil()..=Uuid::max()).unwrap().is_some()
+        let screener = intake::Screener::new(Repeats::new(Instant::now()).into());
+        intake::process(sql, &self.options, &screener, most, Uuid::nil()..=Uuid::max()).unwrap().is_some()
     }
 
     /// All that can be told of it at that time.

@@ -179,7 +179,7 @@ struct World {
     dice: Dice,
     database: Connection,
     options: Options,
-    messages: Repeats,
+    screener: intake::Screener,
     secret: Secret,
     /// Milliseconds since the beginning, which no clock shows.
     now: u64,
@@ -247,7 +247,7 @@ impl World {
                 channels: (0..peers.len()).map(channel).collect(),
                 ..Options::at("unused".into())
             },
-            messages: Repeats::new(Instant::now()),
+            screener: intake::Screener::new(Repeats::new(Instant::now()).into()),
             secret: Secret::from_bytes([7; 32]),
             now: 0,
             offset: 1_700_000_000_000,
@@ -397,7 +397,7 @@ impl World {
         let sql: &dyn Sql = &self.database;
         sql.execute("BEGIN", &[]).unwrap();
         let all = Uuid::nil()..=Uuid::max();
-        let processed = intake::process(sql, &self.options, &self.messages, most, all).unwrap();
+        let processed = intake::process(sql, &self.options, &self.screener, most, all).unwrap();
         let rows = processed.unwrap().rows;
         if rows > 0 && self.dice.one_in(10) {
             sql.execute("ROLLBACK", &[]).unwrap();
