@@ -30,7 +30,7 @@ const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 
 /// How many visitors send at the same time, and how much of the yardstick's rate is wanted then.
 const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.4)];
-/// How long a load lasts under which the intake must not grow without end.
+/// How long the intake is measured under constant load. It must not grow without end.
 const SUSTAINED: Duration = Duration::from_mins(1);
 /// How many rows there are before each point of the curve; the last one only in a long run.
 const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -205,7 +205,7 @@ fn contact(
     Ok(())
 }
 
-/// One visitor who is alone.
+/// Measures one visitor who sends one submission after another.
 fn alone(bench: &Bench, site: &Site, outcome: &mut Outcome) -> Result<()> {
     let mut all = Vec::new();
     for form in [CONTACT, WAITLIST] {
@@ -230,7 +230,7 @@ fn alone(bench: &Bench, site: &Site, outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-/// A minute of it: what is accepted is processed meanwhile, on the same core or on another.
+/// Measures a minute in which submissions are accepted and processed, with the server on one core and on two.
 fn sustained(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Result<()> {
     const CONNECTIONS: usize = 64;
     let bench = &Bench { length: SUSTAINED, ..bench.clone() };
@@ -267,7 +267,7 @@ fn sustained(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> 
     outcome.tables.push(Table {
         name: "submissions-sustained".into(),
         title: "The contact form for a minute".into(),
-        note: "64 visitors at a time. While they send, the intake is emptied at least every ten seconds; what is left in it is from half a second after the end.".into(),
+        note: "64 visitors at a time. The intake is counted half a second after the last submission.".into(),
         columns: vec![
             Column::new("kept a second", Unit::Count),
             Column::new("p99", Unit::Micros),

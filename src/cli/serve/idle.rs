@@ -1,8 +1,7 @@
 //! Lets a thread of background work run only while nothing else on the machine wants its core.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "scheduling classes have no safe interface"))]
 
-/// Puts the calling thread into the idle scheduling class (sched(7)), so that it takes next to nothing from whoever answers requests. Where
-/// that is not possible its priority stays as it is.
+/// Puts the calling thread into the idle scheduling class (sched(7)). If the system does not allow it, the thread keeps its priority.
 #[cfg(target_os = "linux")]
 pub(super) fn enter() {
     // SAFETY: all fields are integers, and 0 is what this class asks for.

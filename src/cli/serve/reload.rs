@@ -111,7 +111,7 @@ impl Reloader {
         let (site, encodings) = (self.desk.live.load().site.clone(), self.encodings.clone());
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
         let work = move || {
-            // What loading the site has left. Not in the idle class: whoever allocates may wait for it.
+            // Returns the memory that loading has freed. This may make other threads wait, so it is done at normal priority.
             heap::release();
             idle::enter();
             site.compress_with(usize::MAX, Some(&encodings));
@@ -222,7 +222,7 @@ impl Reloader {
             options: Arc::new(config.web.clone()),
             generation: before.generation + 1,
         });
-        // Those who arrive from now on are queued for the new channels, and then somebody serves these.
+        // First new submissions are queued for the new channels, then the worker delivers to these.
         self.desk.store.reconfigure(&config.store);
         if !config.delivers_like(&self.config) {
             self.worker.reconfigure(deliveries(&config));

@@ -79,7 +79,7 @@ impl Repeats {
 
     /// From how many other sources the same came within a day, of which only a few are counted; from now on from this one as well.
     ///
-    /// `source` is whatever tells one source from another, always in the same way.
+    /// `source` identifies the sender: an address, or a keyed hash of it.
     pub fn observe(&self, reading: &Reading<'_>, source: impl Hash, now: Instant) -> u32 {
         let Some(hashes) = self.sketch(reading.message()) else { return 0 };
         let sender = self.hash(&(0u8, source)).to_le_bytes();

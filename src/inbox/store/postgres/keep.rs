@@ -19,7 +19,7 @@ use crate::inbox::store::{Doubt, Job, StoreError};
 const AGAIN: usize = 8;
 /// After so long nothing is tried again: visitors wait for it.
 const LONG_ENOUGH: Duration = Duration::from_secs(12);
-/// How long we try to find out what became of a statement that nobody answered.
+/// How long to look for rows whose commit the server has not confirmed.
 const FIND_OUT: Duration = Duration::from_secs(8);
 /// Between two looks at it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -33,14 +33,14 @@ pub(in crate::inbox::store) struct Database {
     backend: String,
 }
 
-/// A name for the process that serves this connection. No later process has the same.
+/// The name of the server process of this connection: its number and start time, which no later process shares.
 pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
-/// Finds the process of that name as long as it can still commit something: it is gone from the list only after its last transaction
-/// has ended. Whoever has the same role may see it.
+/// Finds the server process with that name. The server removes a process from the list after its last transaction has ended, so one that
+/// is not found commits nothing more. Roles see their own processes.
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
-/// Ends that process if it waits for a client that is gone: the connection was lost on our side alone, or a pooler keeps it.
+/// Ends the server process with that name if it waits for its client: only our side has lost the connection, or a pooler keeps it.
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
@@ -50,7 +50,7 @@ enum Trouble {
     Failed(StoreError),
     /// Another replica was at the same rows; nothing was kept, and it may go well now.
     Again(StoreError),
-    /// Nobody has answered whether it was committed.
+    /// The server did not say whether it was committed.
     Unknown(StoreError),
 }
 
@@ -199,7 +199,7 @@ impl Database {
             accepted = Err(self.link.unreachable("the commit is in doubt"));
         }
         accepted.map_err(|error| match error {
-            // No answer in time: it may still be at it, and this connection is of no use any more. Or an answer that is none.
+            // The server did not answer in time, and may still commit; or its answer is not reliable.
             error if self.link.is_lost() => Trouble::Unknown(error),
             error @ StoreError::Unreachable { .. } => Trouble::Unknown(error),
             // An earlier try was committed after all.
@@ -208,8 +208,8 @@ impl Database {
         })
     }
 
-    /// Whether submissions were committed about which nobody told us, as lastingly as those about which we were told. There is a new
-    /// connection afterwards where one could be had.
+    /// Looks for submissions whose commit was not confirmed, and returns whether they are committed as durably as confirmed ones. Connects
+    /// again if possible.
     fn find_out(&mut self, ids: &[Uuid]) -> Result<bool, InDoubt> {
         let before = self.backend.clone();
         let began = Instant::now();
@@ -245,10 +245,10 @@ impl Database {
         Some(touched.is_ok() && !self.link.was_warned())
     }
 
-    /// What became of submissions; nothing while the process that was at them is there and they are not seen. The rows say it,
-    /// whoever leads by now: a server that has taken over never had that process.
+    /// Whether submissions were committed; `None` while the server process that got them is still there and they are not visible. After a
+    /// failover the new primary does not know that process, so the rows alone decide.
     fn became(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
-        // One that waits for us to say more has committed nothing, and shall not.
+        // A process that waits for its client has not committed, and must not commit later.
         (&self.link as &dyn Sql).query(END_IF_IDLE, values![backend])?;
         // Asked before the rows, so that what it has committed before its end is seen.
         let is_alive = self.is_alive(backend)?;
@@ -264,7 +264,7 @@ impl Database {
     }
 }
 
-/// It is not known in time what became of submissions at which this process was.
+/// It was not found out in time whether the submissions that this server process got were committed.
 struct InDoubt {
     backend: String,
 }

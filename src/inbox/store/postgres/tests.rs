@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -11,6 +11,8 @@ use super::*;
 use crate::inbox::delivery::{Room, Target, Want};
 use crate::inbox::form::CONTACT;
 use crate::inbox::limit::Source;
+use crate::inbox::screen::Repeats;
+use crate::inbox::store::sql::intake;
 use crate::inbox::store::tests::fresh::Fresh;
 use crate::inbox::store::{Accepted, Arrival, Doubt, Filter, Options, Reader, Store};
 use crate::inbox::{parse, screen};
@@ -198,6 +200,29 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
     });
     assert_eq!(desk.text("SELECT state FROM delivery"), "waiting");
     assert_eq!(claim(&store, Timestamp::now()), [id]);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_replica_that_stops_while_it_processes_loses_its_turn() {
+    let desk = Desk::new();
+    desk.open().close();
+    let screener = intake::Screener::new(Repeats::new(Instant::now()).into());
+    let process = |sql: &dyn Sql| {
+        sql.execute("BEGIN", &[]).unwrap();
+        let ids = uuid::Uuid::nil()..=uuid::Uuid::max();
+        let processed = intake::process(sql, &desk.options(), &screener, 1, ids).unwrap();
+        processed.is_some()
+    };
+    let (stopped, other) = (desk.fresh.sql(), desk.fresh.sql());
+    assert!(process(&*stopped), "it is its turn");
+    let began = Instant::now();
+    while !process(&*other) {
+        other.execute("ROLLBACK", &[]).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(15), "the lock is kept");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(began.elapsed() > Duration::from_secs(3), "the other one did not wait for its turn");
 }
 
 #[test]
