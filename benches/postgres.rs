@@ -2,7 +2,7 @@
 //! many of them a transaction: `FRONTDESK_TEST_POSTGRES=URL cargo bench --bench postgres`, or `scripts/bench postgres`.
 //!
 //! Both write to schemas of their own on one server, in turns. What `pgbench` sends is one transaction after the other over one connection:
-//! the fingerprints, submissions and deliveries of a batch, made up by the server itself, and committed. frontdesk's part includes what it
+//! the submissions and deliveries of a batch, made up by the server itself, and committed. frontdesk's part includes what it
 //! reads before it writes.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -99,9 +99,8 @@ fn transaction(rows: u64) -> String {
         "BEGIN;
 CREATE TEMP TABLE IF NOT EXISTS batch (id uuid, key bytea) ON COMMIT DELETE ROWS;
 INSERT INTO batch SELECT gen_random_uuid(), uuid_send(gen_random_uuid()) FROM generate_series(1, {rows});
-INSERT INTO fingerprint (key, submission, expires_at) SELECT key, id, 1800000000000 FROM batch;
-INSERT INTO submission (id, form, received_at, fields, source, sender, score)
-    SELECT id, 'contact', 1700000000000, '{{\"name\":\"Ada\",\"email\":\"ada@example.com\",\"message\":\"{message}\"}}', key, key, 0 FROM batch;
+INSERT INTO submission (id, form, received_at, fields, source, sender, content, score)
+    SELECT id, 'contact', 1700000000000, '{{\"name\":\"Ada\",\"email\":\"ada@example.com\",\"message\":\"{message}\"}}', key, key, key, 0 FROM batch;
 INSERT INTO delivery (submission, channel, state, due_at) SELECT id, 'team', 'waiting', 1700000000000 FROM batch;
 COMMIT;
 "

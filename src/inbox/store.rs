@@ -20,6 +20,7 @@ mod postgres;
 mod processor;
 mod sql;
 mod sqlite;
+mod write_queue;
 mod writer;
 
 use std::fmt;
@@ -43,10 +44,12 @@ use super::submission::Status;
 pub use postgres::Server;
 pub use sql::abuse::{Abuse, Agent, Held, Presser};
 pub use sql::carry::{Carried, CarryError, carry, migrate};
+use sql::change::Changing;
 pub use sql::editor::Editor;
 pub use sql::queue::{ChannelQueue, Queue};
 pub use sql::read::{Found, Listing, Reader};
 pub use sql::stats::Tally;
+use sql::{deliver as queries, intake, pressure};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, kept_by_restores, restore, verify};
 use writer::Writer;
 
@@ -225,8 +228,6 @@ pub struct Erased {
     pub delivered: usize,
     /// Attempts, with what the other sides said.
     pub attempts: usize,
-    /// What a repetition would have been recognised by.
-    pub fingerprints: usize,
     /// Whether the log was emptied too, so that nothing of it is left in any file of the database.
     pub is_wiped: bool,
 }
@@ -392,15 +393,16 @@ impl Store {
     /// After `Ok` it survives a power cut; after `Err` nothing of it was kept. Whoever stops waiting
     /// before either cannot know: it may be kept.
     pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
-        self.writer.accept(arrival).await
+        let job = Job::new(arrival, self.writer.options.load_full(), &self.writer.messages)?;
+        self.writer.submissions.accept(job).await
     }
 
     /// Waits until an accepted submission is processed, for as long as that takes, and returns what it is. One that is set aside
     /// because it cannot be processed is waited for until the operator has mended that.
     pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
-        let mut processed = self.writer.processed();
+        let mut processed = self.writer.processor.processed.subscribe();
         loop {
-            if let Some(accepted) = self.writer.change(move |tx| tx.fate(id)).await? {
+            if let Some(accepted) = self.writer.change(move |tx| intake::fate(tx.sql, id)).await? {
                 return Ok(accepted);
             }
             // Where another replica processes it, the next look of our own processor is what wakes us.
@@ -410,50 +412,50 @@ impl Store {
 
     /// How many accepted submissions this process has found to repeat earlier ones.
     pub fn repeats(&self) -> u64 {
-        self.writer.counts().repeats.load(Relaxed)
+        self.writer.processor.counts.repeats.load(Relaxed)
     }
 
     /// How many accepted submissions this process has found to be held by screening.
     pub fn held(&self) -> u64 {
-        self.writer.counts().held.load(Relaxed)
+        self.writer.processor.counts.held.load(Relaxed)
     }
 
     /// From now on, what arrives is sealed, and what is processed is screened and queued, by these options. The path cannot change.
     pub fn reconfigure(&self, options: &Options) {
-        self.writer.reconfigure(options.clone());
+        self.writer.options.store(Arc::new(options.clone()));
     }
 
     /// Whether the last write went well, without trying, and none has been under way for more than five seconds. After a failure the
     /// writer tries again each second, so that this tells the truth even while nobody sends anything.
     pub fn health(&self) -> Result<(), StoreError> {
-        self.writer.health()
+        self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
 
     /// Writes and syncs a little something and says whether that went well.
     pub async fn check(&self) -> Result<(), StoreError> {
-        self.writer.check().await
+        self.writer.submissions.check().await
     }
 
     /// Returns once deliveries may have been queued by this process since it last returned.
     pub async fn queued(&self) {
-        self.writer.queued().notified().await;
+        self.writer.submissions.queued.notified().await;
     }
 
     /// Takes over the attempts that an earlier process had begun and not ended, and returns how many there were. To be called
     /// once no other process sends.
     pub async fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| tx.recover(now)).await
+        self.writer.change(move |tx| queries::recover(tx.sql, tx.theirs(now))).await
     }
 
     /// Queues again what is noted as begun and is not under way in truth: a commit that was reported as failed may have noted it.
     /// To be called by whoever alone sends. Returns how many there were.
     pub async fn retake(&self, under_way: Vec<Lease>, now: Timestamp) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| tx.retake(&under_way, now)).await
+        self.writer.change(move |tx| queries::retake(tx.sql, &under_way, tx.theirs(now))).await
     }
 
     /// Holds what waits to the schedule, after the clock was set back to `now`.
     pub async fn mend_waits(&self, now: Timestamp) -> Result<(), StoreError> {
-        self.writer.change(move |tx| tx.mend_waits(now)).await
+        self.writer.change(move |tx| queries::mend_waits(tx.sql, tx.theirs(now))).await
     }
 
     /// Begins attempts, as many as there is room for. What is under way here already is left alone, whatever the clock says.
@@ -479,17 +481,24 @@ impl Store {
         verdict: Verdict,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.writer.change(move |tx| tx.record(&lease, &outcome, verdict, now)).await
+        let record = move |tx: &Changing<'_>| {
+            let verdict = match verdict {
+                Verdict::Again(at) => Verdict::Again(tx.theirs(at)),
+                verdict => verdict,
+            };
+            queries::record(tx.sql, &lease, &outcome, verdict, tx.theirs(now))
+        };
+        self.writer.change(record).await
     }
 
     /// Whether at least one channel has confirmed a submission, or it is held, so that none ever will before its release.
     pub async fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
-        self.writer.change(move |tx| tx.is_confirmed(id)).await
+        self.writer.change(move |tx| queries::is_confirmed(tx.sql, id)).await
     }
 
     /// Notes for everybody to see that a channel is only probed, and what the other side said.
     pub async fn pause(&self, channel: String, answer: String, now: Timestamp) -> Result<(), StoreError> {
-        self.writer.change(move |tx| tx.pause(&channel, &answer, now)).await
+        self.writer.change(move |tx| queries::pause(tx.sql, &channel, &answer, tx.theirs(now))).await
     }
 
     /// Notes that a channel works again. After an outage, what waits because of it is due at once; returns how many those are.
@@ -499,29 +508,31 @@ impl Store {
         after_outage: bool,
         now: Timestamp,
     ) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| tx.resume(&channel, after_outage, now)).await
+        self.writer.change(move |tx| queries::resume(tx.sql, &channel, after_outage, tx.theirs(now))).await
     }
 
     /// Switches a channel off, until it leads elsewhere or the operator retries something of it.
     pub async fn switch_off(&self, target: Target, answer: String, now: Timestamp) -> Result<(), StoreError> {
-        self.writer.change(move |tx| tx.switch_off(&target, &answer, now)).await
+        self.writer
+            .change(move |tx| queries::switch_off(tx.sql, tx.secret, &target, &answer, tx.theirs(now)))
+            .await
     }
 
     /// Puts what only its recipient can read in the place of a submission's fields. Nothing happens, and false is returned, where
     /// it is sealed already or something is still to be done with it.
     pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
-        self.writer.change(move |tx| tx.seal(id, &sealed)).await
+        self.writer.change(move |tx| queries::seal(tx.sql, id, &sealed)).await
     }
 
     /// Sees to it that what was sealed or removed is in no file of the database any more. False where somebody reads just now: then
     /// it is to be tried again.
     pub async fn empty_log(&self) -> Result<bool, StoreError> {
-        self.writer.empty_log().await
+        self.writer.changes.empty_log().await
     }
 
     /// Removes up to `most` submissions that were received before that time. What waits to be delivered, is held or is parked stays.
     pub async fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| tx.expire(before, most)).await
+        self.writer.change(move |tx| queries::expire(tx.sql, before, most)).await
     }
 
     /// Writes down who was refused, under the day of `now` in UTC. Of 10,000 pairs of source and form a day each has a row; who
@@ -530,24 +541,24 @@ impl Store {
     pub async fn pressed(&self, refused: Vec<Refused>, now: Timestamp) -> Result<(), StoreError> {
         for part in refused.chunks(REFUSED_AT_A_TIME) {
             let part = part.to_vec();
-            self.writer.change(move |tx| tx.press(&part, now)).await?;
+            self.writer.change(move |tx| pressure::press(tx.sql, tx.secret, &part, now)).await?;
         }
         Ok(())
     }
 
     /// Forgets who was refused before the day of that time in UTC, up to `most` rows of it, and returns how many those are.
     pub async fn forget_pressure(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| tx.forget_pressure(before, most)).await
+        self.writer.change(move |tx| pressure::forget_pressure(tx.sql, before, most)).await
     }
 
     /// When something of that name was last done; see [`Store::remember`].
     pub async fn remembered(&self, name: &'static str) -> Result<Option<Timestamp>, StoreError> {
-        self.writer.change(move |tx| tx.remembered(name)).await
+        self.writer.change(move |tx| queries::remembered(tx.sql, name)).await
     }
 
     /// Notes when something was done, beyond a restart.
     pub async fn remember(&self, name: &'static str, at: Timestamp) -> Result<(), StoreError> {
-        self.writer.change(move |tx| tx.remember(name, at)).await
+        self.writer.change(move |tx| queries::remember(tx.sql, name, at)).await
     }
 
     /// Writes what is waiting, refuses what comes after, and closes the database.

@@ -50,6 +50,8 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
     desk.expect_anything();
 
     let (mut acknowledged, mut late, mut refused) = (Vec::new(), Vec::new(), 0);
+    // Cuts that left accepted submissions which were not processed, and how many those were.
+    let (mut between, mut unprocessed) = (0, 0);
     for round in 0..cuts() {
         let storm = storm(desk.address, round, || drive.cut());
         acknowledged.extend(storm.acknowledged);
@@ -57,6 +59,9 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
         refused += storm.refused;
         desk.kill();
         drive.mount_again();
+        let left = rows_of_the_intake(&database);
+        between += usize::from(left > 0);
+        unprocessed += left;
         desk.restart();
         check_inbox(&database, &acknowledged);
         check_mailbox(&database, &mailbox);
@@ -65,13 +70,14 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
     let in_doubt = late.iter().filter(|email| !kept.contains_key(*email)).count();
     eprintln!(
         "{} power cuts, {} acknowledged, 0 lost; {} acknowledged while it was cut, of which {in_doubt} are not there; \
-         {refused} refused; {} kept",
+         {refused} refused; {} kept; {between} cuts left {unprocessed} submissions to be processed by the next start",
         cuts(),
         acknowledged.len(),
         late.len(),
         kept.len()
     );
     assert!(refused > 0, "the server never noticed that its disk was gone");
+    assert!(between > 0 || cuts() < 10, "no cut came between acceptance and processing");
 
     // At least once, and in a Maildir once: what is recognised is not written again.
     let delivered = || {
@@ -201,6 +207,13 @@ fn check_inbox(database: &Path, acknowledged: &[String]) {
     let check = |pragma| connection.query_row(pragma, [], |row| row.get::<_, String>(0));
     assert_eq!(check("PRAGMA integrity_check").expect("it can be read"), "ok");
     assert!(check("PRAGMA foreign_key_check").is_err(), "no row that refers to nothing");
+}
+
+/// How many submissions are accepted and not processed.
+fn rows_of_the_intake(database: &Path) -> usize {
+    let connection = rusqlite::Connection::open(database).expect("it is there");
+    let count = connection.query_row("SELECT count(*) FROM intake", [], |row| row.get::<_, i64>(0));
+    usize::try_from(count.expect("a count")).expect("a count")
 }
 
 /// How often each address is in the inbox.

@@ -340,9 +340,8 @@ fn bytes(bench: &Bench) -> Result<(Bytes, Delivering)> {
     grow(&stack.postgres)?;
     let table = |name: &str| stack.postgres.number(&format!("SELECT pg_total_relation_size('{name}')"));
     let rows = stack.kept()?;
-    let [submission, fingerprint, delivery, attempt] =
-        [table("submission")?, table("fingerprint")?, table("delivery")?, table("attempt")?]
-            .map(|bytes| bytes / rows);
+    let [submission, delivery, attempt] =
+        [table("submission")?, table("delivery")?, table("attempt")?].map(|bytes| bytes / rows);
     let mut cold = |compression: &str| -> Result<f64> {
         let mut seen = Vec::new();
         for _ in 0..bench.rounds {
@@ -378,7 +377,6 @@ fn bytes(bench: &Bench) -> Result<(Bytes, Delivering)> {
         wal_cold: cold,
         wal_compressed: compressed,
         submission,
-        fingerprint,
         delivery,
         attempt,
     };
@@ -417,7 +415,7 @@ fn delivered(bench: &Bench, stack: &mut Stack, connections: usize, rate: Option<
     Ok(Delivered { wal, postgres, desk, rate: kept / took.as_secs_f64() })
 }
 
-/// Fills the inbox as time would: submissions of 60 days, each delivered at the first attempt, with a fingerprint that still counts.
+/// Fills the inbox as time would: submissions of 60 days, each delivered at the first attempt.
 fn grow(postgres: &Postgres) -> Result<()> {
     let message = "word ".repeat(100);
     postgres.run(&format!(
@@ -425,15 +423,14 @@ fn grow(postgres: &Postgres) -> Result<()> {
          CREATE TEMP TABLE new AS
            SELECT i, (lpad(to_hex(1600000000000 + i), 12, '0') || '7' || substr(md5('a' || i), 1, 3) || '8' || substr(md5('b' || i), 1, 15))::uuid AS id
            FROM generate_series(1, {GROWN}) AS i;
-         INSERT INTO submission (id, form, received_at, fields, source, sender, score)
+         INSERT INTO submission (id, form, received_at, fields, source, sender, score, content)
            SELECT id, 'contact', 1600000000000 + i,
              json_build_object('name', 'Ada Lovelace', 'email', 'a' || i || '@example.com', 'message', '{message}' || i),
-             decode(md5('c' || i), 'hex'), decode(md5('d' || i), 'hex'), 0 FROM new;
+             decode(md5('c' || i), 'hex'), decode(md5('d' || i), 'hex'), 0,
+             overlay(decode(md5('e' || i), 'hex') PLACING decode(lpad(to_hex((1600000000000 + i) / 86400000), 4, '0'), 'hex') FROM 1 FOR 2) FROM new;
          INSERT INTO delivery (submission, channel, state, attempts) SELECT id, 'team', 'delivered', 1 FROM new;
          INSERT INTO attempt (submission, channel, number, began_at, ended_at, delivered)
-           SELECT id, 'team', 1, 1600000000000 + i, 1600000000001 + i, 1 FROM new;
-         INSERT INTO fingerprint (key, submission, expires_at)
-           SELECT decode(md5('e' || i), 'hex'), id, 4000000000000 + i FROM new;"
+           SELECT id, 'team', 1, 1600000000000 + i, 1600000000001 + i, 1 FROM new;"
     ))
 }
 

@@ -245,7 +245,6 @@ fn bytes(stored: &Stored) -> String {
         ("log, an inbox of a million just after a checkpoint", bytes.wal_cold),
         ("the same with `wal_compression = lz4`", bytes.wal_compressed),
         ("tables: submissions", bytes.submission),
-        ("tables: fingerprints", bytes.fingerprint),
         ("tables: deliveries", bytes.delivery),
         ("tables: attempts", bytes.attempt),
         ("tables: together", bytes.kept()),

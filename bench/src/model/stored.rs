@@ -80,8 +80,6 @@ pub struct Bytes {
     pub wal_compressed: f64,
     /// Of the table of submissions.
     pub submission: f64,
-    /// Of the fingerprints.
-    pub fingerprint: f64,
     /// Of the deliveries.
     pub delivery: f64,
     /// Of the attempts to deliver.
@@ -91,7 +89,7 @@ pub struct Bytes {
 impl Bytes {
     /// On the disk, of all tables together.
     pub fn kept(&self) -> f64 {
-        self.submission + self.fingerprint + self.delivery + self.attempt
+        self.submission + self.delivery + self.attempt
     }
 }
 

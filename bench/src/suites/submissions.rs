@@ -341,14 +341,16 @@ fn growth(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Res
     outcome.tables.push(Table {
         name: "submissions-growth".into(),
         title: "The contact form, by what is in the inbox already".into(),
-        note: "64 visitors at a time. All of them have fingerprints that still count and a delivery that was made.".into(),
+        note: "64 visitors at a time. All of them have a delivery that was made.".into(),
         columns: vec![
             Column::new("kept a second", Unit::Count),
             Column::new("p99", Unit::Micros),
             Column::new("the yardstick meanwhile", Unit::Count),
         ],
         rows: rows
-            .map(|(rows, ((_, rate), ((_, delay), (_, log))))| Row::new(Unit::Count.write(*rows as f64), [*rate, *delay, *log]))
+            .map(|(rows, ((_, rate), ((_, delay), (_, log))))| {
+                Row::new(Unit::Count.write(*rows as f64), [*rate, *delay, *log])
+            })
             .collect(),
         plotted: None,
     });
@@ -529,18 +531,16 @@ fn start_handler(bench: &Bench, start: fn(&Bench, TempDir) -> Result<Peer>) -> R
 fn fill(data: &Path, from: u64, to: u64) -> Result<()> {
     let message = "word ".repeat(100);
     let now = jiff::Timestamp::now().as_millisecond();
-    let (first, tomorrow) = (now - 60 * 24 * 3_600_000, now + 24 * 3_600_000);
+    let first = now - 60 * 24 * 3_600_000;
     let statements = format!(
         "PRAGMA synchronous = off; PRAGMA foreign_keys = off; PRAGMA cache_size = -262144; BEGIN;
          CREATE TEMP TABLE new AS
            WITH RECURSIVE n (i) AS (SELECT {from} + 1 UNION ALL SELECT i + 1 FROM n WHERE i < {to})
            SELECT i, CAST(char(1) || printf('%015d', i) AS BLOB) AS id FROM n;
-         INSERT INTO submission (id, form, received_at, fields, source, sender, score)
+         INSERT INTO submission (id, form, received_at, fields, source, sender, score, content)
            SELECT id, 'contact', {first} + i, '{{\"name\":\"Ada\",\"email\":\"a' || i || '@example.com\",\"message\":\"{message}' || i || '\"}}',
-             randomblob(16), randomblob(16), 0 FROM new;
+             randomblob(16), randomblob(16), 0, CAST(unhex(printf('%04x', ({first} + i) / 86400000)) || randomblob(14) AS BLOB) FROM new;
          INSERT INTO delivery (submission, channel, state, attempts) SELECT id, 'team', 'delivered', 1 FROM new;
-         INSERT INTO fingerprint (key, submission, expires_at)
-           SELECT randomblob(16) AS key, id, {tomorrow} + i / 1000 FROM new ORDER BY key;
          COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
     );
     forms::sqlite(&data.join("inbox.sqlite"), &statements).map(drop)

@@ -61,7 +61,6 @@ fn tell(erased: &Erased, console: &mut Console<'_>) -> std::io::Result<()> {
             (erased.submissions, "submission"),
             (erased.deliveries, "delivery"),
             (erased.attempts, "attempt"),
-            (erased.fingerprints, "fingerprint"),
         ] {
             let nouns =
                 if noun == "delivery" && count != 1 { "deliveries".to_owned() } else { plural(count, noun) };

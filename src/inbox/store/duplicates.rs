@@ -21,20 +21,12 @@ pub(super) struct Candidate {
     pub received_at: i64,
     /// Hash of its content.
     pub content: Hash,
-    /// Until when its content stands for it: Unix time in milliseconds, `None` for as long as the submission is kept.
-    pub content_expires_at: Option<i64>,
-    /// Hash of the sender's idempotency key, and until when it is remembered.
-    pub key: Option<(Hash, i64)>,
+    /// Whether the same content is a repeat for as long as the earlier submission is kept, and not only within the window.
+    pub is_lasting: bool,
+    /// Hash of the sender's idempotency key.
+    pub key: Option<Hash>,
     /// Whether screening holds it.
     pub is_held: bool,
-}
-
-/// A hash and the submission that it stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fingerprint {
-    pub submission: Uuid,
-    /// Unix time in milliseconds; `None` if it never expires.
-    pub expires_at: Option<i64>,
 }
 
 /// Who holds a submission back from delivery, if anybody does.
@@ -45,13 +37,22 @@ pub(super) enum Hold {
     Operator,
 }
 
+/// A stored submission that a candidate may repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Original {
+    pub id: Uuid,
+    /// Unix time in milliseconds.
+    pub received_at: i64,
+    pub hold: Hold,
+}
+
 /// What is stored already, as far as it concerns a batch.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    /// The fingerprints among the candidates' hashes.
-    pub fingerprints: HashMap<Hash, Fingerprint>,
-    /// The submissions that these stand for. A fingerprint can outlive its submission, and then it stands for nothing.
-    pub submissions: HashMap<Uuid, Hold>,
+    /// The newest submission with each content.
+    pub contents: HashMap<Hash, Original>,
+    /// When the newest submission with each idempotency key was received: Unix time in milliseconds.
+    pub keys: HashMap<Hash, i64>,
 }
 
 /// What becomes of a candidate.
@@ -71,80 +72,45 @@ pub(super) enum Fate {
 pub(super) struct Decision {
     /// One for each candidate, in their order.
     pub fates: Vec<Fate>,
-    /// Fingerprints that were not stored.
-    pub added: BTreeMap<Hash, Fingerprint>,
-    /// Stored fingerprints that stand for another submission from now on.
-    pub changed: BTreeMap<Hash, Fingerprint>,
     /// How often each submission was repeated, new ones included.
     pub repeats: BTreeMap<Uuid, i64>,
     /// Submissions that screening held and that are delivered now, because a repeat was not held; with the time of that repeat.
     pub released: BTreeMap<Uuid, i64>,
 }
 
-/// Decides a batch, in order of arrival.
-pub(super) fn decide(candidates: &[Candidate], known: Known) -> Decision {
-    let mut work = Work { known, decision: Decision::default() };
+/// Decides a batch, in order of arrival. `window` says in milliseconds for how long content and keys are remembered.
+pub(super) fn decide(candidates: &[Candidate], mut known: Known, window: i64) -> Decision {
+    let mut decision = Decision::default();
     for candidate in candidates {
-        let fate = work.fate(candidate);
-        work.decision.fates.push(fate);
+        let fate = decide_one(candidate, &mut known, window, &mut decision);
+        decision.fates.push(fate);
     }
-    work.decision
+    decision
 }
 
-/// A batch under decision: `known` includes what the candidates so far have changed.
-struct Work {
-    known: Known,
-    decision: Decision,
-}
-
-impl Work {
-    fn fate(&mut self, candidate: &Candidate) -> Fate {
-        if let Some((original, hold)) = self.original(&candidate.content, candidate.received_at) {
-            // A held submission is not delivered, so it must not absorb a repeat that would be. If screening holds it, the repeat
-            // releases it. If the operator does, it stays held and the repeat becomes a submission of its own.
-            let is_absorbed = candidate.is_held || hold != Hold::Operator;
-            if is_absorbed {
-                if hold == Hold::Screening && !candidate.is_held {
-                    self.known.submissions.insert(original, Hold::None);
-                    self.decision.released.insert(original, candidate.received_at);
-                }
-                *self.decision.repeats.entry(original).or_default() += 1;
-                self.remember_key(candidate, original);
-                return Fate::Repeat(original);
-            }
+/// Updates `known` by what this candidate changes.
+fn decide_one(candidate: &Candidate, known: &mut Known, window: i64, decision: &mut Decision) -> Fate {
+    let is_recent = |earlier: i64| candidate.received_at.saturating_sub(earlier) < window;
+    let original = known
+        .contents
+        .get_mut(&candidate.content)
+        .filter(|original| candidate.is_lasting || is_recent(original.received_at));
+    let has_original = original.is_some();
+    // A held submission is not delivered, so it must not absorb a repeat that would be. If screening holds it, the repeat releases it.
+    // If the operator does, it stays held and the repeat becomes a submission of its own.
+    if let Some(original) = original.filter(|original| candidate.is_held || original.hold != Hold::Operator) {
+        if original.hold == Hold::Screening && !candidate.is_held {
+            original.hold = Hold::None;
+            decision.released.insert(original.id, candidate.received_at);
         }
-        let reuses_key =
-            candidate.key.is_some_and(|(key, _)| self.original(&key, candidate.received_at).is_some());
-        let hold = if candidate.is_held { Hold::Screening } else { Hold::None };
-        self.known.submissions.insert(candidate.id, hold);
-        self.remember(candidate.content, candidate.id, candidate.content_expires_at);
-        self.remember_key(candidate, candidate.id);
-        Fate::New { reuses_key }
+        *decision.repeats.entry(original.id).or_default() += 1;
+        return Fate::Repeat(original.id);
     }
-
-    /// The submission that a hash stands for at that time.
-    fn original(&self, hash: &Hash, at: i64) -> Option<(Uuid, Hold)> {
-        let fingerprint = self.known.fingerprints.get(hash)?;
-        let is_current = fingerprint.expires_at.is_none_or(|expires_at| expires_at > at);
-        let hold = self.known.submissions.get(&fingerprint.submission).filter(|_| is_current)?;
-        Some((fingerprint.submission, *hold))
-    }
-
-    /// Unless the key stands for that submission already: then its time is not prolonged.
-    fn remember_key(&mut self, candidate: &Candidate, submission: Uuid) {
-        let Some((key, expires_at)) = candidate.key else { return };
-        if self.original(&key, candidate.received_at).is_none_or(|(original, _)| original != submission) {
-            self.remember(key, submission, Some(expires_at));
-        }
-    }
-
-    fn remember(&mut self, hash: Hash, submission: Uuid, expires_at: Option<i64>) {
-        let fingerprint = Fingerprint { submission, expires_at };
-        let before = self.known.fingerprints.insert(hash, fingerprint);
-        let is_added = before.is_none() || self.decision.added.contains_key(&hash);
-        let list = if is_added { &mut self.decision.added } else { &mut self.decision.changed };
-        list.insert(hash, fingerprint);
-    }
+    let key_used_at = candidate.key.and_then(|key| known.keys.insert(key, candidate.received_at));
+    let hold = if candidate.is_held { Hold::Screening } else { Hold::None };
+    let original = Original { id: candidate.id, received_at: candidate.received_at, hold };
+    known.contents.insert(candidate.content, original);
+    Fate::New { reuses_key: !has_original && key_used_at.is_some_and(is_recent) }
 }
 
 #[cfg(test)]

@@ -13,6 +13,14 @@ use crate::inbox::parse::Entry;
 /// Long enough that two never meet by accident, and nobody without the secret can make them.
 pub(super) type Hash = [u8; 16];
 
+/// The same hash among those of one day, in UTC: it begins with the day's number. Stored like this, the hashes of one day are neighbours
+/// in their index, and what came on earlier days is not touched any more. 14 bytes of the hash are left.
+pub(super) fn of_day(hash: Hash, day: i64) -> Hash {
+    let mut hash = hash;
+    hash[..2].copy_from_slice(&day.to_be_bytes()[6..]);
+    hash
+}
+
 /// The key of every hash in one database.
 #[derive(Clone)]
 pub(super) struct Secret([u8; 32]);

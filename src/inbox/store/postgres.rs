@@ -1,19 +1,19 @@
 //! The inbox in a PostgreSQL database, which any number of replicas share.
 //!
-//! The tables are in the first schema of the search path, as a rule `public`. Layouts are numbered files under `migrations/postgres`, applied
-//! in order and never edited. Replicas of two versions work side by side as long as the older one is not refused by
+//! The tables are in the first schema of the search path, as a rule `public`. `migrations/postgres` has those of a new inbox, and what brings
+//! an older one up to date. Replicas of two versions work side by side as long as the older one is not refused by
 //! `frontdesk_layout.readable_from`.
 
-mod keep;
+mod commit;
 pub(super) mod link;
 mod server;
 mod types;
 
 use std::time::{Duration, Instant};
 
-pub(super) use keep::Database;
+pub(super) use commit::Database;
 #[cfg(test)]
-use keep::{BACKEND, IS_ALIVE};
+use commit::{BACKEND, IS_ALIVE};
 use link::{Link, Session};
 pub use server::Server;
 
@@ -21,16 +21,17 @@ use super::fingerprint::Secret;
 use super::sql::{Sql, values};
 use super::{Place, StoreError};
 
-/// Each brings a database from the layout before it to its own; the first makes it.
-const MIGRATIONS: [&str; 2] = [
-    include_str!("../../../migrations/postgres/0001_inbox.sql"),
-    include_str!("../../../migrations/postgres/0002_intake.sql"),
+/// The tables of a new inbox.
+const TABLES: &str = include_str!("../../../migrations/postgres/inbox.sql");
+/// Each brings an inbox from the layout before it to its own; the first begins with layout 1.
+const UPGRADES: [&str; 2] = [
+    include_str!("../../../migrations/postgres/upgrade_to_2.sql"),
+    include_str!("../../../migrations/postgres/upgrade_to_3.sql"),
 ];
 /// The layout that this program reads and writes.
-#[expect(clippy::cast_possible_wrap, reason = "there will never be that many")]
-const LAYOUT: i64 = MIGRATIONS.len() as i64;
+const LAYOUT: i64 = 3;
 /// The oldest layout whose program can work with this one: while a new version replaces an old one, both are at work.
-const READABLE_FROM: i64 = 1;
+const READABLE_FROM: i64 = 3;
 
 /// Each statement of the server's own ends within this time: those who wait for it are visitors.
 const WRITING: Session = Session { writes: true, statement: Duration::from_secs(10) };
@@ -150,12 +151,18 @@ fn migrate(link: &Link, server: &Server) -> Result<(), StoreError> {
             "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk layout ' || current_schema(), 0))",
             &[],
         )?;
-        let found = layout(sql, server)?;
-        let done = usize::try_from(found.unwrap_or(0)).unwrap_or_default().min(MIGRATIONS.len());
-        for migration in &MIGRATIONS[done..] {
-            link.run(migration)?;
-        }
-        if found.is_none() {
+        if let Some(found) = layout(sql, server)? {
+            let done = usize::try_from(found - 1).unwrap_or_default();
+            for upgrade in UPGRADES.iter().skip(done) {
+                link.run(upgrade)?;
+            }
+            // Another replica may have been faster, and newer.
+            sql.execute(
+                "UPDATE frontdesk_layout SET layout = ?1, readable_from = ?2 WHERE layout < ?1",
+                values![LAYOUT, READABLE_FROM],
+            )?;
+        } else {
+            link.run(TABLES)?;
             let secret =
                 Secret::generate().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
             sql.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", values![secret.as_bytes()])?;
@@ -163,11 +170,6 @@ fn migrate(link: &Link, server: &Server) -> Result<(), StoreError> {
                 "CREATE TABLE frontdesk_layout (layout bigint NOT NULL, readable_from bigint NOT NULL)",
             )?;
             sql.execute("INSERT INTO frontdesk_layout VALUES (?1, ?2)", values![LAYOUT, READABLE_FROM])?;
-        } else if done < MIGRATIONS.len() {
-            sql.execute(
-                "UPDATE frontdesk_layout SET layout = ?1, readable_from = ?2",
-                values![LAYOUT, READABLE_FROM],
-            )?;
         }
         Ok(())
     });

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::sql::intake::{self, Processed, Screener};
-use super::writer::Queue;
+use super::write_queue::WriteQueue;
 use super::{Options, Place, StoreError, bell};
 use crate::inbox::screen::Repeats;
 
@@ -69,9 +69,10 @@ pub(super) struct Counts {
 }
 
 pub(super) struct Processor {
-    submissions: Arc<Queue>,
-    processed: watch::Sender<()>,
-    counts: Arc<Counts>,
+    submissions: Arc<WriteQueue>,
+    /// Told after each batch.
+    pub processed: watch::Sender<()>,
+    pub counts: Arc<Counts>,
     stopping: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -80,8 +81,8 @@ impl Processor {
     /// Begins with what an earlier process has left in the intake.
     pub fn start(
         options: Arc<ArcSwap<Options>>,
-        submissions: Arc<Queue>,
-        changes: Arc<Queue>,
+        submissions: Arc<WriteQueue>,
+        changes: Arc<WriteQueue>,
         messages: Arc<Repeats>,
     ) -> Result<Processor, StoreError> {
         let (processed, counts) = (watch::Sender::new(()), Arc::new(Counts::default()));
@@ -102,20 +103,6 @@ impl Processor {
         Ok(Processor { submissions, processed, counts, stopping, thread: Mutex::new(Some(thread)) })
     }
 
-    pub fn counts(&self) -> &Counts {
-        &self.counts
-    }
-
-    /// Wakes all callers of [`Store::settle`](super::Store::settle), which then look again.
-    pub fn wake_waiting(&self) {
-        self.processed.send_replace(());
-    }
-
-    /// Told after each batch.
-    pub fn processed(&self) -> watch::Receiver<()> {
-        self.processed.subscribe()
-    }
-
     /// Processes what was accepted, for [`PATIENCE`] at most, and ends. What is left stays in the intake for the next start.
     pub fn stop(&self) {
         self.stopping.store(true, Relaxed);
@@ -130,8 +117,8 @@ impl Processor {
 struct Work {
     stopping: Arc<AtomicBool>,
     options: Arc<ArcSwap<Options>>,
-    submissions: Arc<Queue>,
-    changes: Arc<Queue>,
+    submissions: Arc<WriteQueue>,
+    changes: Arc<WriteQueue>,
     processed: watch::Sender<()>,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
@@ -190,11 +177,11 @@ impl Work {
             outcome => return outcome,
         }
         // One of the rows cannot be processed. They are processed one by one until it is the oldest.
-        let Some(id) = self.wait(|tx| intake::oldest(tx.tx))? else { return Ok(Some(Processed::default())) };
+        let Some(id) = self.wait(|tx| intake::oldest(tx.sql))? else { return Ok(Some(Processed::default())) };
         let processed = match self.process_up_to(1, id..=id) {
             Err(error) if error.is_of_a_row() => {
                 let text = error.to_string();
-                self.wait(move |tx| intake::set_aside(tx.tx, id, &text))?;
+                self.wait(move |tx| intake::set_aside(tx.sql, id, &text))?;
                 tracing::error!(%id, %error, "a submission could not be processed: it is set aside");
                 Some(Processed { rows: 1, ..Processed::default() })
             }
@@ -219,10 +206,10 @@ impl Work {
                 if error.is_of_a_row() { StoreError::Unprocessable(error.to_string()) } else { error }
             };
             let processed =
-                intake::process(tx.tx, &options, &screener, most, ids.clone()).map_err(unprocessable)?;
+                intake::process(tx.sql, &options, &screener, most, ids.clone()).map_err(unprocessable)?;
             // A replica that is not told looks by itself a little later.
             if may_tell && processed.is_some_and(|processed| processed.has_deliveries) {
-                bell::announce(tx.tx)?;
+                bell::announce(tx.sql)?;
             }
             Ok(processed)
         })?;

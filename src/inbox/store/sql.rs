@@ -207,43 +207,24 @@ impl Bind for Cell {
     }
 }
 
-macro_rules! integers {
-    ($($kind:ty),*) => { $(impl Bind for $kind {
-        fn bind(&self) -> Value<'_> {
-            Value::Integer(i64::from(*self))
+macro_rules! bind {
+    ($($kind:ty: $self:ident => $value:expr),* $(,)?) => { $(impl Bind for $kind {
+        fn bind(&$self) -> Value<'_> {
+            $value
         }
     })* };
 }
-integers!(i64, u32, bool);
-
-impl Bind for str {
-    fn bind(&self) -> Value<'_> {
-        Value::Text(self)
-    }
-}
-
-impl Bind for String {
-    fn bind(&self) -> Value<'_> {
-        Value::Text(self)
-    }
-}
-
-impl<const N: usize> Bind for [u8; N] {
-    fn bind(&self) -> Value<'_> {
-        Value::Blob(self)
-    }
-}
-
-impl Bind for [u8] {
-    fn bind(&self) -> Value<'_> {
-        Value::Blob(self)
-    }
-}
-
-impl Bind for Vec<u8> {
-    fn bind(&self) -> Value<'_> {
-        Value::Blob(self)
-    }
+bind! {
+    i64: self => Value::Integer(*self),
+    u32: self => Value::Integer(i64::from(*self)),
+    bool: self => Value::Integer(i64::from(*self)),
+    str: self => Value::Text(self),
+    String: self => Value::Text(self),
+    [u8]: self => Value::Blob(self),
+    [u8; 8]: self => Value::Blob(self),
+    [u8; 16]: self => Value::Blob(self),
+    [u8; 32]: self => Value::Blob(self),
+    Vec<u8>: self => Value::Blob(self),
 }
 
 impl<T: Bind> Bind for Option<T> {
@@ -275,6 +256,14 @@ impl Row {
     /// The value in a column, counted from 0. An error where it is something else than what is asked for.
     pub(super) fn get<T: Read>(&self, column: usize) -> Result<T, StoreError> {
         self.0.get(column).and_then(T::read).ok_or(StoreError::Damaged("a row has the wrong shape"))
+    }
+
+    /// The text in a column, counted from 0.
+    pub(super) fn text(&self, column: usize) -> Result<&str, StoreError> {
+        match self.0.get(column) {
+            Some(Cell::Text(text)) => Ok(text),
+            _ => Err(StoreError::Damaged("a row has the wrong shape")),
+        }
     }
 
     /// A count, which is never negative.

@@ -1,7 +1,7 @@
 //! The inbox in one SQLite file: opened so that a commit is a promise, written a batch at a time.
 //!
 //! Write-ahead logging with `synchronous=FULL`: with anything less a power cut takes commits that had been
-//! confirmed. Layouts are numbered files under `migrations/sqlite`, applied in order and never edited.
+//! confirmed. `migrations/sqlite` has the tables of a new inbox, and what brings an older one up to date.
 
 pub(super) mod backup;
 pub(super) mod copier;
@@ -14,28 +14,28 @@ use std::time::{Duration, Instant};
 use jiff::SignedDuration;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, ffi, params, params_from_iter,
+    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, ffi, params_from_iter,
 };
 use uuid::Uuid;
 
 use self::files::Files;
-use super::fingerprint::{self, Secret};
+use super::fingerprint::Secret;
 use super::ids::Ids;
 use super::sql::change::{self, Change, Changing};
 use super::sql::intake;
-use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, placeholders, rows};
+use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, placeholders};
 use super::{Doubt, Job, Place, StoreError, bell};
 
-/// Each brings a database from the layout before it to its own; the first makes it.
-pub(super) const MIGRATIONS: [&str; 4] = [
-    include_str!("../../../migrations/sqlite/0001_inbox.sql"),
-    include_str!("../../../migrations/sqlite/0002_deliveries.sql"),
-    include_str!("../../../migrations/sqlite/0003_screening.sql"),
-    include_str!("../../../migrations/sqlite/0004_intake.sql"),
+/// The tables of a new inbox.
+pub(super) const TABLES: &str = include_str!("../../../migrations/sqlite/inbox.sql");
+/// Each brings an inbox from the layout before it to its own; the first begins with [`OLDEST_LAYOUT`].
+const UPGRADES: [&str; 2] = [
+    include_str!("../../../migrations/sqlite/upgrade_to_4.sql"),
+    include_str!("../../../migrations/sqlite/upgrade_to_5.sql"),
 ];
 /// The layout that this program reads and writes, kept in `user_version`.
-#[expect(clippy::cast_possible_wrap, reason = "there will never be that many")]
-const LAYOUT: i64 = MIGRATIONS.len() as i64;
+const LAYOUT: i64 = 5;
+const OLDEST_LAYOUT: i64 = 3;
 /// "FDSK", kept in `application_id`: which program the file belongs to.
 const APPLICATION_ID: i64 = 0x4644_534b;
 /// How long another program may hold the database's lock before we give up.
@@ -76,7 +76,7 @@ impl Database {
     ///
     /// A commit that fails may have reached the disk all the same, and then it comes back when the database is opened again.
     /// What it held stays in `doubtful`, and is taken out by the next transaction that succeeds: it was not confirmed.
-    pub(super) fn keep(
+    pub(super) fn commit(
         &mut self,
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
@@ -86,14 +86,13 @@ impl Database {
         self.files.are_in_place()?;
         let changes_before = self.connection.total_changes();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Their fingerprints stand for nothing then, and are given to whatever comes next.
         intake::take_back(&*transaction, doubtful)?;
         if jobs.is_empty() && changes.is_empty() {
             transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
         }
         let accepted = jobs.iter().map(|job| ids.next(job.arrival.received_at)).collect::<Vec<_>>();
         intake::append(&*transaction, &self.secret, jobs, &accepted)?;
-        let changing = Changing { tx: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
+        let changing = Changing { sql: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
         change::apply(&changing, changes)?;
         let sure = doubtful.len();
         doubtful.extend(accepted.iter().map(|id| Doubt { id: *id, backend: None }));
@@ -300,8 +299,8 @@ fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreErro
     );
     match state {
         Ok((0, 0, 0)) => Ok(None),
-        Ok((APPLICATION_ID, found @ 1..=LAYOUT, _)) => Ok(Some(found)),
-        Ok((APPLICATION_ID, 0, _)) => Err(StoreError::Damaged("its layout has no number")),
+        Ok((APPLICATION_ID, found @ OLDEST_LAYOUT..=LAYOUT, _)) => Ok(Some(found)),
+        Ok((APPLICATION_ID, ..OLDEST_LAYOUT, _)) => Err(StoreError::Damaged("no version had its layout")),
         Ok((APPLICATION_ID, found, _)) => {
             Err(StoreError::TooNew { place: Place::of(path), found, known: LAYOUT })
         }
@@ -362,41 +361,19 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster, between our look and our lock.
     let layout: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let done = usize::try_from(layout).unwrap_or_default().min(MIGRATIONS.len());
-    for migration in &MIGRATIONS[done..] {
-        transaction.execute_batch(migration)?;
-    }
-    if done == 1 {
-        name_senders(&transaction)?;
-    }
-    if done == 0 {
+    if layout == 0 {
+        transaction.execute_batch(TABLES)?;
         let secret = Secret::generate().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
         transaction.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", [secret.as_bytes()])?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    } else {
+        let done = usize::try_from(layout - OLDEST_LAYOUT).unwrap_or_default();
+        for upgrade in UPGRADES.iter().skip(done) {
+            transaction.execute_batch(upgrade)?;
+        }
     }
     transaction.pragma_update(None, "user_version", LAYOUT)?;
     transaction.commit()?;
-    Ok(())
-}
-
-/// Fills in what the first layout did not have: who sent each submission.
-fn name_senders(tx: &Connection) -> Result<(), StoreError> {
-    let secret = read_secret(tx)?;
-    let mut select = tx.prepare("SELECT id, fields FROM submission")?;
-    let mut update = tx.prepare("UPDATE submission SET sender = ?2 WHERE id = ?1")?;
-    let mut rows = select.query([])?;
-    let mut senders: Vec<([u8; 16], fingerprint::Hash)> = Vec::new();
-    while let Some(row) = rows.next()? {
-        // One that cannot be read stays as it is.
-        let fields =
-            row.get_ref(1)?.as_str().ok().and_then(|text| rows::fields(text).ok()).unwrap_or_default();
-        if let Some((_, email)) = fields.iter().find(|(name, _)| name == "email") {
-            senders.push((row.get(0)?, secret.sender(email)));
-        }
-    }
-    for (id, sender) in senders {
-        update.execute(params![id, sender])?;
-    }
     Ok(())
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod fresh;
 mod intake;
 mod interleavings;
 mod screening;
+mod upgrades;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -159,17 +160,17 @@ fn a_source_is_kept_as_a_keyed_hash() {
 }
 
 #[test]
-fn fingerprints_go_when_their_time_is_over() {
-    let desk = Desk::new();
-    for n in 0..200 {
-        desk.keep_new(&Arrival { idempotency_key: Some(n.to_string()), ..contact(&n.to_string()) });
-    }
-    desk.keep_new(&waitlist("ada@example.com"));
-    assert_eq!(desk.count("fingerprint"), 401);
-    for n in 0..100 {
-        desk.keep_new(&later(&contact(&format!("later {n}")), DAY));
-    }
-    assert_eq!(desk.count("fingerprint"), 101);
+fn the_newest_submission_with_the_same_content_counts_on_whichever_day_it_came() {
+    let desk = Desk::with_options(|options| options.duplicate_window = 3 * DAY);
+    let first = desk.keep_new(&contact("one"));
+    desk.keep_again(&later(&contact("one"), 2 * DAY), first);
+    let second = desk.keep_new(&later(&contact("one"), 3 * DAY));
+    desk.keep_again(&later(&contact("one"), 4 * DAY), second);
+    // Received a little earlier than what was processed before it, on the day before.
+    let midnight = Arrival { received_at: "2026-12-01T00:00:00Z".parse().unwrap(), ..contact("two") };
+    let third = desk.keep_new(&midnight);
+    let before = Arrival { received_at: midnight.received_at - MILLISECOND, ..midnight };
+    desk.keep_again(&before, third);
 }
 
 #[test]
@@ -314,7 +315,7 @@ fn a_later_layout_is_not_touched() {
     let Desk { store, options, fresh, .. } = desk;
     drop(store);
     let error = Store::open(&options).unwrap_err();
-    assert!(matches!(error, StoreError::TooNew { found: 99, known: 4, .. }), "{error}");
+    assert!(matches!(error, StoreError::TooNew { found: 99, known: 5, .. }), "{error}");
     assert!(matches!(Reader::open(&options.place), Err(StoreError::TooNew { .. })));
     drop(fresh);
 }
@@ -580,17 +581,8 @@ impl Desk {
     fn files_hold(&self, text: &str) -> bool {
         if self.options.place.file().is_none() {
             let sql = self.fresh.sql();
-            let tables = [
-                "meta",
-                "intake",
-                "repeat",
-                "submission",
-                "fingerprint",
-                "delivery",
-                "attempt",
-                "channel",
-                "pressure",
-            ];
+            let tables =
+                ["meta", "intake", "repeat", "submission", "delivery", "attempt", "channel", "pressure"];
             let mut rows =
                 tables.map(|table| sql.query(&format!("SELECT t::text FROM {table} t"), &[]).unwrap());
             return rows.iter_mut().flatten().any(|row| row.get::<String>(0).unwrap().contains(text));

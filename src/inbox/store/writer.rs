@@ -1,79 +1,44 @@
 //! The one thread that writes: takes everything that waits, commits it together, then answers each.
 
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Notify, oneshot, watch};
 use uuid::Uuid;
 
 use super::ids::Ids;
-use super::processor::{Counts, Processor, WakeUp};
+use super::processor::Processor;
 use super::sql::change::{Change, Changing};
 use super::sqlite::copier::Copier;
 use super::sqlite::files::create_folder;
-use super::{Arrival, Doubt, Job, Options, Place, StoreError, postgres, sqlite};
+use super::write_queue::WriteQueue;
+use super::{Doubt, Job, Options, Place, StoreError, postgres, sqlite};
 use crate::inbox::screen::Repeats;
-
-/// How many submissions may wait, and so the most that one transaction holds.
-const MAX_WAITING: usize = 4096;
-/// How many bytes of fields may wait. One submission always fits.
-const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
-/// After a failure, how long until the writer tries by itself.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
-
-/// While all is well, how often it looks whether a server is still there.
-const LOOK_EVERY: Duration = Duration::from_secs(3);
-/// After a success that has left something in doubt, how long until the writer looks for it.
-const LOOK_FOR_DOUBTFUL: Duration = Duration::from_millis(50);
-/// How long a write may take before submissions count as not being kept.
-const SLOW: Duration = Duration::from_secs(5);
-
-type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) struct Writer {
     /// What holds for a submission when it arrives, and from then on also when it is processed.
-    options: Arc<ArcSwap<Options>>,
+    pub options: Arc<ArcSwap<Options>>,
     /// What is to be kept.
-    submissions: Arc<Queue>,
+    pub submissions: Arc<WriteQueue>,
     /// What is to be changed beside that. The same queue where one transaction takes both; with a server, what takes several exchanges
     /// must hold up no visitor.
-    changes: Arc<Queue>,
+    pub changes: Arc<WriteQueue>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    processor: Processor,
+    pub processor: Processor,
     /// Which messages came more than once lately.
-    messages: Arc<Repeats>,
-}
-
-/// A change, and whoever waits for what it finds.
-struct Awaited<T, F> {
-    apply: F,
-    found: Result<T, StoreError>,
-    answer: Answer<T>,
-}
-
-impl<T: Send, F: FnMut(&Changing<'_>) -> Result<T, StoreError> + Send> Change for Awaited<T, F> {
-    fn apply(&mut self, tx: &Changing<'_>) -> Result<(), StoreError> {
-        self.found = (self.apply)(tx);
-        self.found.as_ref().map(|_| ()).map_err(Clone::clone)
-    }
-
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        // Whoever has stopped waiting has no use for the answer.
-        let _ = self.answer.send(committed.and(self.found));
-    }
+    pub messages: Arc<Repeats>,
 }
 
 impl Writer {
     pub(super) fn start(options: Options) -> Result<Writer, StoreError> {
         let (submissions, changes) = match options.place {
             Place::Sqlite(_) => {
-                let queue = Arc::new(Queue::default());
+                let queue = Arc::new(WriteQueue::default());
                 (queue.clone(), queue)
             }
-            Place::Postgres(_) => (Arc::new(Queue::probed()), Arc::new(Queue::probed())),
+            Place::Postgres(_) => (Arc::new(WriteQueue::probed()), Arc::new(WriteQueue::probed())),
         };
         let mut threads = vec![start(&options.place, &submissions)?];
         if !Arc::ptr_eq(&submissions, &changes) {
@@ -86,15 +51,6 @@ impl Writer {
         Ok(Writer { options, submissions, changes, threads: Mutex::new(threads), processor, messages })
     }
 
-    pub(super) async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
-        let job = Job::new(arrival, self.options.load_full(), &self.messages)?;
-        self.submissions.push(job)?.await.unwrap_or(Err(StoreError::Closed))
-    }
-
-    pub(super) fn reconfigure(&self, options: Options) {
-        self.options.store(Arc::new(options));
-    }
-
     /// Has something written with the next batch, and returns what it found once that is committed.
     pub(super) async fn change<T: Send + 'static>(
         &self,
@@ -103,57 +59,12 @@ impl Writer {
         self.changes.change(apply)?.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    pub(super) fn counts(&self) -> &Counts {
-        self.processor.counts()
-    }
-
-    /// Told after each batch that was processed.
-    pub(super) fn processed(&self) -> watch::Receiver<()> {
-        self.processor.processed()
-    }
-
-    /// Told after deliveries were queued.
-    pub(super) fn queued(&self) -> &Notify {
-        &self.submissions.queued
-    }
-
-    pub(super) async fn check(&self) -> Result<(), StoreError> {
-        let (answer, answered) = oneshot::channel();
-        self.submissions.push_check(answer)?;
-        answered.await.unwrap_or(Err(StoreError::Closed))
-    }
-
-    /// Has the log copied into the database and cut off, and says whether that was possible.
-    pub(super) async fn empty_log(&self) -> Result<bool, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        self.changes.push_emptying(answer)?;
-        answered.await.unwrap_or(Err(StoreError::Closed))
-    }
-
-    pub(super) fn health(&self) -> Result<(), StoreError> {
-        for queue in [&self.submissions, &self.changes] {
-            let waiting = queue.lock();
-            if waiting.closed {
-                return Err(StoreError::Closed);
-            }
-            if let Some(failure) = &waiting.failure {
-                return Err(failure.clone());
-            }
-            if waiting.began.is_some_and(|began| began.elapsed() > SLOW) {
-                return Err(StoreError::Slow);
-            }
-        }
-        Ok(())
-    }
-
     pub(super) fn close(&self) {
         self.processor.stop();
-        for queue in [&self.submissions, &self.changes] {
-            queue.lock().closed = true;
-            queue.changed.notify_all();
-        }
+        self.submissions.close();
+        self.changes.close();
         // Whoever waits for something to be processed hears that the store is closed.
-        self.processor.wake_waiting();
+        self.processor.processed.send_replace(());
         let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
@@ -164,7 +75,7 @@ impl Writer {
 }
 
 /// Opens the database and has a thread of its own write to it what is in the queue. Creates the data folder: this is the only time.
-fn start(place: &Place, queue: &Arc<Queue>) -> Result<JoinHandle<()>, StoreError> {
+fn start(place: &Place, queue: &Arc<WriteQueue>) -> Result<JoinHandle<()>, StoreError> {
     let created = place.file().map_or(Ok(()), create_folder);
     let database = match created.and_then(|()| Database::open(place)) {
         Ok(database) => Some(database),
@@ -202,7 +113,7 @@ impl Database {
     }
 
     /// Commits all of them in one transaction, or none. See the databases' own.
-    fn keep(
+    fn commit(
         &mut self,
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
@@ -210,8 +121,8 @@ impl Database {
         doubtful: &mut Vec<Doubt>,
     ) -> Result<Vec<Uuid>, StoreError> {
         match self {
-            Database::Sqlite(database) => database.keep(jobs, changes, ids, doubtful),
-            Database::Postgres(database) => database.keep(jobs, changes, ids, doubtful),
+            Database::Sqlite(database) => database.commit(jobs, changes, ids, doubtful),
+            Database::Postgres(database) => database.commit(jobs, changes, ids, doubtful),
         }
     }
 
@@ -230,191 +141,12 @@ impl Drop for Writer {
     }
 }
 
-/// What waits for the writer, and what it last found.
-#[derive(Default)]
-pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
-    changed: Condvar,
-    pub queued: Notify,
-    /// Wakes the processor after each batch that was accepted.
-    pub arrived: WakeUp,
-    /// How often the writer looks whether the database is there while nothing is to be done. A file needs no looking after; a server may
-    /// be gone, and whoever asks for the store's health is to hear of it before a visitor does.
-    look_every: Option<Duration>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    jobs: Vec<Job>,
-    answers: Vec<Answer<Uuid>>,
-    changes: Vec<Box<dyn Change>>,
-    checks: Vec<Answer<()>>,
-    emptyings: Vec<Answer<bool>>,
-    bytes: usize,
-    /// When the batch began that is being written.
-    began: Option<Instant>,
-    closed: bool,
-    failure: Option<StoreError>,
-}
-
-/// What the writer does in one go. `answers` belong to `jobs`, one by one.
-struct Batch {
-    /// Nothing is to be done, and all was well.
-    only_looks: bool,
-    jobs: Vec<Job>,
-    answers: Vec<Answer<Uuid>>,
-    changes: Vec<Box<dyn Change>>,
-    checks: Vec<Answer<()>>,
-    emptyings: Vec<Answer<bool>>,
-}
-
-impl Waiting {
-    fn is_empty(&self) -> bool {
-        self.jobs.is_empty() && self.changes.is_empty() && self.checks.is_empty() && self.emptyings.is_empty()
-    }
-}
-
-impl Queue {
-    fn probed() -> Queue {
-        Queue { look_every: Some(LOOK_EVERY), ..Queue::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, job: Job) -> Result<oneshot::Receiver<Result<Uuid, StoreError>>, StoreError> {
-        let mut waiting = self.lock();
-        if waiting.closed {
-            return Err(StoreError::Closed);
-        }
-        let bytes = waiting.bytes + job.fields.len();
-        if waiting.jobs.len() >= MAX_WAITING || (bytes > MAX_WAITING_BYTES && !waiting.jobs.is_empty()) {
-            return Err(StoreError::Overloaded);
-        }
-        waiting.bytes = bytes;
-        waiting.jobs.push(job);
-        let (answer, answered) = oneshot::channel();
-        waiting.answers.push(answer);
-        let is_first = waiting.jobs.len() == 1;
-        drop(waiting);
-        if is_first {
-            self.changed.notify_one();
-        }
-        Ok(answered)
-    }
-
-    /// Has something written with the next batch. What it found comes once that is committed.
-    pub fn change<T: Send + 'static>(
-        &self,
-        apply: impl FnMut(&Changing<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        self.push_change(Box::new(Awaited { apply, found: Err(StoreError::Closed), answer }))?;
-        Ok(answered)
-    }
-
-    /// Whether submissions wait to be accepted at this moment.
-    pub fn is_busy(&self) -> bool {
-        !self.lock().jobs.is_empty()
-    }
-
-    /// There are as many of these as there are attempts under way, and a few more: no limit is needed.
-    fn push_change(&self, change: Box<dyn Change>) -> Result<(), StoreError> {
-        let mut waiting = self.lock();
-        if waiting.closed {
-            return Err(StoreError::Closed);
-        }
-        waiting.changes.push(change);
-        drop(waiting);
-        self.changed.notify_one();
-        Ok(())
-    }
-
-    fn push_emptying(&self, answer: Answer<bool>) -> Result<(), StoreError> {
-        let mut waiting = self.lock();
-        if waiting.closed {
-            return Err(StoreError::Closed);
-        }
-        waiting.emptyings.push(answer);
-        drop(waiting);
-        self.changed.notify_one();
-        Ok(())
-    }
-
-    fn push_check(&self, answer: Answer<()>) -> Result<(), StoreError> {
-        let mut waiting = self.lock();
-        if waiting.closed {
-            return Err(StoreError::Closed);
-        }
-        if waiting.checks.len() >= MAX_WAITING {
-            return Err(StoreError::Overloaded);
-        }
-        waiting.checks.push(answer);
-        drop(waiting);
-        self.changed.notify_one();
-        Ok(())
-    }
-
-    /// Everything that waits, once there is something, or nothing where it is time for a probe: after a failure, or while something
-    /// is in doubt. `None` once the queue is closed and empty.
-    fn take(&self, is_in_doubt: bool) -> Option<Batch> {
-        let mut waiting = self.lock();
-        while waiting.is_empty() {
-            if waiting.closed {
-                return None;
-            }
-            let probe = match &waiting.failure {
-                Some(_) => Some(PROBE_EVERY),
-                None if is_in_doubt => Some(LOOK_FOR_DOUBTFUL),
-                None => self.look_every,
-            };
-            let Some(probe) = probe else {
-                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let (again, timeout) =
-                self.changed.wait_timeout(waiting, probe).unwrap_or_else(PoisonError::into_inner);
-            waiting = again;
-            if timeout.timed_out() {
-                break;
-            }
-        }
-        waiting.bytes = 0;
-        waiting.began = Some(Instant::now());
-        Some(Batch {
-            only_looks: waiting.is_empty() && waiting.failure.is_none() && !is_in_doubt,
-            jobs: mem::take(&mut waiting.jobs),
-            answers: mem::take(&mut waiting.answers),
-            changes: mem::take(&mut waiting.changes),
-            checks: mem::take(&mut waiting.checks),
-            emptyings: mem::take(&mut waiting.emptyings),
-        })
-    }
-
-    /// Notes how the last write went, and says so where that has changed.
-    fn note(&self, failure: Option<StoreError>) {
-        let before = {
-            let mut waiting = self.lock();
-            waiting.began = None;
-            mem::replace(&mut waiting.failure, failure.clone())
-        };
-        // Said without the lock: whoever has standard error may be waiting for it.
-        match (before, failure) {
-            (None, Some(error)) => tracing::error!(%error, "submissions cannot be kept"),
-            (Some(_), None) => tracing::info!("submissions are kept again"),
-            _ => {}
-        }
-    }
-}
-
 /// However the writer ends, nobody goes on waiting for it.
-struct End<'a>(&'a Queue);
+struct End<'a>(&'a WriteQueue);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.0.lock();
-        *waiting = Waiting { closed: true, ..Waiting::default() };
+        self.0.abandon();
     }
 }
 
@@ -431,12 +163,12 @@ struct Work {
 }
 
 impl Work {
-    fn work(mut self, queue: &Queue) {
+    fn work(mut self, queue: &WriteQueue) {
         while let Some(mut batch) = queue.take(!self.doubtful.is_empty()) {
             let mut outcome = if batch.only_looks {
                 self.look().map(|()| Vec::new())
             } else {
-                self.keep(&batch.jobs, &mut batch.changes)
+                self.commit(&batch.jobs, &mut batch.changes)
             };
             if let Err(error) = &outcome
                 && !matches!(error, StoreError::Locked)
@@ -448,7 +180,7 @@ impl Work {
                 for change in batch.changes.drain(..) {
                     change.answer(Err(error.clone()));
                 }
-                outcome = self.keep(&batch.jobs, &mut []);
+                outcome = self.commit(&batch.jobs, &mut []);
             }
             queue.note(outcome.as_ref().err().cloned());
             for check in batch.checks {
@@ -506,64 +238,23 @@ impl Work {
     }
 
     /// Where the file had been taken away, once more with a new one.
-    fn keep(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Uuid>, StoreError> {
-        match self.try_keep(jobs, changes) {
-            Err(StoreError::Moved) => self.try_keep(jobs, changes),
+    fn commit(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Uuid>, StoreError> {
+        match self.try_commit(jobs, changes) {
+            Err(StoreError::Moved) => self.try_commit(jobs, changes),
             outcome => outcome,
         }
     }
 
-    fn try_keep(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Uuid>, StoreError> {
+    fn try_commit(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Uuid>, StoreError> {
         let database = match &mut self.database {
             Some(database) => database,
             none => none.insert(Database::open(&self.place)?),
         };
-        let outcome = database.keep(jobs, changes, &mut self.ids, &mut self.doubtful);
+        let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.doubtful);
         // A lock or a full disk says nothing against the connection.
         if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
             self.database = None;
         }
         outcome
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use super::*;
-
-    /// Where log lines go: it looks whether the queue can be had meanwhile.
-    struct Line(Arc<Queue>, Arc<AtomicBool>);
-
-    impl std::io::Write for Line {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.1.store(self.0.waiting.try_lock().is_ok(), Ordering::Relaxed);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn what_is_said_of_a_failure_is_said_without_the_lock() {
-        let (queue, was_free) = (Arc::new(Queue::default()), Arc::new(AtomicBool::new(false)));
-        let log = {
-            let (queue, was_free) = (queue.clone(), was_free.clone());
-            move || Line(queue.clone(), was_free.clone())
-        };
-        let subscriber = tracing_subscriber::fmt().with_writer(log).finish();
-        tracing::subscriber::with_default(subscriber, || {
-            for failure in [Some(StoreError::Full), None] {
-                was_free.store(false, Ordering::Relaxed);
-                queue.note(failure);
-                assert!(
-                    was_free.load(Ordering::Relaxed),
-                    "whoever asks for the store's health holds standard error"
-                );
-            }
-        });
     }
 }

@@ -139,7 +139,7 @@ fn what_is_erased_is_counted_and_gone() {
     assert_eq!(ids(&inbox).len(), 2);
     let (code, out, err) = inbox.run_as("erase --email 1@EXAMPLE.com", true, Some("Yes\n"));
     assert_eq!(code, ExitCode::SUCCESS, "{err}");
-    assert_eq!(out, "1 submission removed\n1 delivery removed\n1 attempt removed\n1 fingerprint removed\n");
+    assert_eq!(out, "1 submission removed\n1 delivery removed\n1 attempt removed\n");
     assert!(err.contains("warning: backups") && !err.contains("had arrived"), "{err}");
     assert!(
         err.ends_with("The database's log was wiped: nothing of it is left in the inbox's files.\n"),

@@ -14,8 +14,8 @@ fn arrival(number: u128, received_at: i64, content: u8, key: Option<u8>) -> Cand
         id: Uuid::from_u128(number),
         received_at,
         content: [content; 16],
-        content_expires_at: Some(received_at + WINDOW),
-        key: key.map(|key| ([key; 16], received_at + WINDOW)),
+        is_lasting: false,
+        key: key.map(|key| [key; 16]),
         is_held: false,
     }
 }
@@ -24,13 +24,14 @@ fn held(candidate: &Candidate) -> Candidate {
     Candidate { is_held: true, ..candidate.clone() }
 }
 
-/// A stored submission that content 1 stands for.
+/// A stored submission with content 1.
 fn stored(hold: Hold) -> Known {
-    let fingerprint = Fingerprint { submission: Uuid::from_u128(1), expires_at: Some(WINDOW) };
-    Known {
-        fingerprints: HashMap::from([([1; 16], fingerprint)]),
-        submissions: HashMap::from([(fingerprint.submission, hold)]),
-    }
+    let original = Original { id: Uuid::from_u128(1), received_at: 0, hold };
+    Known { contents: HashMap::from([([1; 16], original)]), ..Known::default() }
+}
+
+fn decide(candidates: &[Candidate], known: Known) -> Decision {
+    super::decide(candidates, known, WINDOW)
 }
 
 const NEW: Fate = Fate::New { reuses_key: false };
@@ -42,22 +43,12 @@ fn the_same_content_is_a_repeat_until_its_time_is_over() {
     let decision = decide(&batch, Known::default());
     assert_eq!(decision.fates, [NEW, FIRST, NEW]);
     assert_eq!(decision.repeats, BTreeMap::from([(Uuid::from_u128(1), 1)]));
-    let latest = Fingerprint { submission: Uuid::from_u128(3), expires_at: Some(2000) };
-    assert_eq!((decision.added, decision.changed), (BTreeMap::from([([1; 16], latest)]), BTreeMap::new()));
 }
 
 #[test]
-fn content_that_never_expires_stands_as_long_as_its_submission_is_there() {
-    let forever = |number| Candidate { content_expires_at: None, ..arrival(number, 1000 * WINDOW, 1, None) };
-    let fingerprint = Fingerprint { submission: Uuid::from_u128(1), expires_at: None };
-    let mut known = stored(Hold::None);
-    known.fingerprints.insert([1; 16], fingerprint);
-    assert_eq!(decide(&[forever(2)], known).fates, [FIRST]);
-    // The submission was removed, and its fingerprint was not.
-    let known = Known { fingerprints: HashMap::from([([1; 16], fingerprint)]), ..Known::default() };
-    let decision = decide(&[forever(2), forever(3)], known);
-    assert_eq!(decision.fates, [NEW, Fate::Repeat(Uuid::from_u128(2))]);
-    assert_eq!(decision.changed.len(), 1);
+fn content_that_lasts_is_a_repeat_however_late_it_comes() {
+    let lasting = Candidate { is_lasting: true, ..arrival(2, 1000 * WINDOW, 1, None) };
+    assert_eq!(decide(&[lasting], stored(Hold::None)).fates, [FIRST]);
 }
 
 #[test]
@@ -68,7 +59,15 @@ fn a_key_never_makes_other_content_a_repeat() {
         arrival(3, 2, 1, Some(9)),
         arrival(4, 3, 3, Some(8)),
     ];
-    assert_eq!(decide(&batch, Known::default()).fates, [NEW, Fate::New { reuses_key: true }, FIRST, NEW]);
+    let reused = Fate::New { reuses_key: true };
+    assert_eq!(decide(&batch, Known::default()).fates, [NEW, reused, FIRST, NEW]);
+    // Its time is over; and the operator holds the same content under the same key.
+    assert_eq!(
+        decide(&[arrival(1, 0, 1, Some(9)), arrival(2, WINDOW, 2, Some(9))], Known::default()).fates,
+        [NEW, NEW]
+    );
+    let known = Known { keys: HashMap::from([([9; 16], 0)]), ..stored(Hold::Operator) };
+    assert_eq!(decide(&[arrival(2, 1, 1, Some(9))], known).fates, [NEW]);
 }
 
 #[test]
@@ -98,47 +97,44 @@ fn what_the_operator_holds_stays_held_and_the_repeat_is_kept_beside_it() {
     assert_eq!(decision.released, BTreeMap::new());
 }
 
-#[test]
-fn a_key_is_not_prolonged_by_repeats() {
-    let batch = [arrival(1, 0, 1, Some(9)), arrival(2, 900, 1, Some(9))];
-    let decision = decide(&batch, Known::default());
-    assert_eq!(decision.added[&[9; 16]].expires_at, Some(WINDOW));
-}
-
 /// What was decided so far, as a database would keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Stored {
-    fingerprints: BTreeMap<Hash, Fingerprint>,
-    submissions: BTreeMap<Uuid, (bool, i64)>,
+    submissions: BTreeMap<Uuid, Kept>,
     fates: Vec<Fate>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kept {
+    content: Hash,
+    key: Option<Hash>,
+    received_at: i64,
+    is_held: bool,
+    repeats: i64,
 }
 
 impl Stored {
     fn keep(&mut self, batch: &[Candidate]) {
-        let hold = |(is_held, _): &(bool, i64)| if *is_held { Hold::Screening } else { Hold::None };
-        let known = Known {
-            fingerprints: self.fingerprints.clone().into_iter().collect(),
-            submissions: self.submissions.iter().map(|(id, kept)| (*id, hold(kept))).collect(),
-        };
+        let mut known = Known::default();
+        // In order of arrival: the newest stays.
+        for (id, kept) in &self.submissions {
+            let hold = if kept.is_held { Hold::Screening } else { Hold::None };
+            known.contents.insert(kept.content, Original { id: *id, received_at: kept.received_at, hold });
+            known.keys.extend(kept.key.map(|key| (key, kept.received_at)));
+        }
         let decision = decide(batch, known);
         for (candidate, fate) in batch.iter().zip(&decision.fates) {
+            let &Candidate { content, key, received_at, is_held, .. } = candidate;
             if matches!(fate, Fate::New { .. }) {
-                self.submissions.insert(candidate.id, (candidate.is_held, 0));
+                let kept = Kept { content, key, received_at, is_held, repeats: 0 };
+                self.submissions.insert(candidate.id, kept);
             }
         }
-        for hash in decision.added.keys() {
-            assert!(!self.fingerprints.contains_key(hash), "it would violate the unique key");
-        }
-        for hash in decision.changed.keys() {
-            assert!(self.fingerprints.contains_key(hash), "there is nothing to change");
-        }
-        self.fingerprints.extend(decision.added);
-        self.fingerprints.extend(decision.changed);
         for (id, times) in decision.repeats {
-            self.submissions.get_mut(&id).expect("what is repeated is there").1 += times;
+            self.submissions.get_mut(&id).expect("what is repeated is there").repeats += times;
         }
         for id in decision.released.keys() {
-            self.submissions.get_mut(id).expect("what is released is there").0 = false;
+            self.submissions.get_mut(id).expect("what is released is there").is_held = false;
         }
         self.fates.extend(decision.fates);
     }
@@ -183,7 +179,7 @@ proptest! {
                 Fate::New { .. } => candidate.id,
                 Fate::Repeat(original) => *original,
             };
-            prop_assert!(candidate.is_held || !stored.submissions[&kept].0);
+            prop_assert!(candidate.is_held || !stored.submissions[&kept].is_held);
         }
     }
 }

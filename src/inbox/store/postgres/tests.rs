@@ -98,7 +98,7 @@ fn leases_hold_by_the_servers_clock() {
     let ahead = jiff::SignedDuration::from_secs(-600);
     // A replica whose clock is ten minutes ahead, as `Changing` sees it.
     let (link, secret) = open_to_write(&desk.server()).unwrap();
-    let changing = crate::inbox::store::sql::change::Changing { tx: &link, secret: &secret, ahead };
+    let changing = crate::inbox::store::sql::change::Changing { sql: &link, secret: &secret, ahead };
     let its_now = Timestamp::now() - ahead;
     let claims = changing.claim(&[want()], &[], its_now, LEASE).unwrap();
     assert!(claims[0].claimed.is_empty());
@@ -136,13 +136,13 @@ fn what_a_refused_transaction_leaves_behind_is_taken_out_once_it_has_ended() {
     let mut doubtful = vec![Doubt { id, backend: Some(backend.clone()) }];
     let mut database = Database::open(&desk.server()).unwrap();
     let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
-    database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!(doubtful.len(), 1, "it is still under way");
     hung.run("COMMIT").unwrap();
     assert_eq!(desk.list().len(), 2);
     drop(hung);
     desk.wait_for_end_of(&backend);
-    database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((desk.list().len(), doubtful.len()), (1, 0));
 }
 
@@ -158,10 +158,10 @@ fn what_was_refused_stays_once_another_replica_has_acknowledged_it() {
     let mut database = Database::open(&desk.server()).unwrap();
     let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
     let mut doubtful = doubt();
-    database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((desk.list().len(), doubtful.len()), (1, 0));
     desk.run("UPDATE submission SET repeats = 0");
-    database.keep(&[], &mut [], &mut ids, &mut doubt()).unwrap();
+    database.commit(&[], &mut [], &mut ids, &mut doubt()).unwrap();
     assert_eq!(desk.list().len(), 0);
 }
 
@@ -176,20 +176,15 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
     let now = Timestamp::now();
     let mut editor = crate::inbox::store::Editor::open(&desk.fresh.place).unwrap();
     assert!(editor.hold(id, "to be looked at", now).unwrap());
-    let (link, secret) = open_to_write(&desk.server()).unwrap();
+    let (link, _) = open_to_write(&desk.server()).unwrap();
     let sql: &dyn Sql = &link;
-    let changing = crate::inbox::store::sql::change::Changing {
-        tx: sql,
-        secret: &secret,
-        ahead: jiff::SignedDuration::ZERO,
-    };
     link.run("BEGIN").unwrap();
     let failed = crate::inbox::deliver::outcome::Outcome::failed(
         crate::inbox::deliver::outcome::Cause::Channel,
         "451",
     );
     let verdict = crate::inbox::deliver::schedule::Verdict::Again(now);
-    changing.record(&lease, &failed, verdict, now).unwrap();
+    crate::inbox::store::sql::deliver::record(sql, &lease, &failed, verdict, now).unwrap();
     thread::scope(|scope| {
         let release = scope.spawn(move || editor.release(id, now).unwrap());
         // It waits for what is being recorded, and goes by that.

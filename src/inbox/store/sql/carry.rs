@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::{Bind, Cell, Row, Sql, Value};
+use super::{Bind, Cell, Row, Sql, Value, placeholders};
 use crate::inbox::store::lock::Lock;
 use crate::inbox::store::sqlite::files::create_folder;
 use crate::inbox::store::{Place, StoreError, postgres, sqlite};
@@ -45,69 +45,39 @@ pub enum CarryError {
     Differs(&'static str),
 }
 
-/// A table with the columns that identify a row and the others, in the order in which tables refer to each other.
+/// A table, the columns that identify a row, and the others, in the order in which tables refer to each other.
 pub(in crate::inbox::store) struct Table {
     pub name: &'static str,
-    key: &'static [&'static str],
-    rest: &'static [&'static str],
+    key: &'static str,
+    rest: &'static str,
 }
 
-pub(in crate::inbox::store) const TABLES: [Table; 9] = [
-    Table { name: "meta", key: &["name"], rest: &["value"] },
+pub(in crate::inbox::store) const TABLES: [Table; 8] = [
+    Table { name: "meta", key: "name", rest: "value" },
     Table {
         name: "submission",
-        key: &["id"],
-        rest: &[
-            "form",
-            "received_at",
-            "fields",
-            "source",
-            "repeats",
-            "held_at",
-            "held_because",
-            "sealed",
-            "sender",
-            "score",
-            "reasons",
-            "withheld",
-            "released_at",
-            "agent",
-        ],
+        key: "id",
+        rest: "form, received_at, fields, sealed, source, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
+               held_at, held_because, released_at",
     },
     Table {
         name: "intake",
-        key: &["id"],
-        rest: &[
-            "form",
-            "received_at",
-            "fields",
-            "sealed",
-            "source",
-            "sender",
-            "evidence",
-            "agent",
-            "channels",
-            "content",
-            "content_expires_at",
-            "idempotency_key",
-            "key_expires_at",
-            "error",
-        ],
+        key: "id",
+        rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error",
     },
-    Table { name: "repeat", key: &["id"], rest: &["submission"] },
-    Table { name: "fingerprint", key: &["key"], rest: &["submission", "expires_at"] },
+    Table { name: "repeat", key: "id", rest: "submission" },
     Table {
         name: "delivery",
-        key: &["submission", "channel"],
-        rest: &["state", "due_at", "attempts", "failures", "interrupted", "blame"],
+        key: "submission, channel",
+        rest: "state, due_at, attempts, failures, interrupted, blame",
     },
     Table {
         name: "attempt",
-        key: &["submission", "channel", "number"],
-        rest: &["began_at", "ended_at", "delivered", "answer"],
+        key: "submission, channel, number",
+        rest: "began_at, ended_at, delivered, answer",
     },
-    Table { name: "channel", key: &["name"], rest: &["target", "off_at", "paused_at", "answer"] },
-    Table { name: "pressure", key: &["day", "source", "form"], rest: &["refused"] },
+    Table { name: "channel", key: "name", rest: "target, off_at, paused_at, answer" },
+    Table { name: "pressure", key: "day, source, form", rest: "refused" },
 ];
 
 /// Carries the inbox at `from` over to `to`, where there is none yet or an empty one. The source stays as it is.
@@ -192,7 +162,7 @@ pub(in crate::inbox::store) fn open(
 
 impl Table {
     fn columns(&self) -> String {
-        [self.key, self.rest].concat().join(", ")
+        format!("{}, {}", self.key, self.rest)
     }
 
     /// All rows in the order of their keys, some at a time.
@@ -201,8 +171,8 @@ impl Table {
         sql: &dyn Sql,
         mut take: impl FnMut(&[Row]) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let key = self.key.join(", ");
-        let numbers: Vec<String> = (1..=self.key.len()).map(|n| format!("?{n}")).collect();
+        let key = self.key;
+        let keys = key.split(", ").count();
         // A backup's digest says nothing of the inbox that is made of it.
         let which = if self.name == "meta" { "name <> 'backup-digest'" } else { "TRUE" };
         let select = |after: &str| {
@@ -213,13 +183,13 @@ impl Table {
             )
         };
         let mut rows = sql.query(&select("TRUE"), &[])?;
-        let next = select(&format!("({key}) > ({})", numbers.join(", ")));
+        let next = select(&format!("({key}) > {}", placeholders(1, keys)));
         while let Some(last) = rows.last() {
             take(&rows)?;
             if rows.len() < AT_A_TIME {
                 break;
             }
-            let after: Vec<Value<'_>> = last.0[..self.key.len()].iter().map(Bind::bind).collect();
+            let after: Vec<Value<'_>> = last.0[..keys].iter().map(Bind::bind).collect();
             rows = sql.query(&next, &after)?;
         }
         Ok(())
@@ -227,8 +197,8 @@ impl Table {
 
     fn insert(&self, sql: &dyn Sql, rows: &[Row]) -> Result<(), StoreError> {
         let values: Vec<Value<'_>> = rows.iter().flat_map(|row| &row.0).map(Bind::bind).collect();
-        let into = format!("{} ({})", self.name, self.columns());
-        sql.insert(&into, self.key.len() + self.rest.len(), &values)
+        let columns = self.columns();
+        sql.insert(&format!("{} ({columns})", self.name), columns.split(", ").count(), &values)
     }
 }
 

@@ -3,14 +3,11 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use uuid::Uuid;
 
-use super::{Dialect, Sql, deliver, intake, pressure, rows};
-use crate::inbox::deliver::{outcome::Outcome, schedule::Verdict};
-use crate::inbox::delivery::{Claims, Lease, Next, Target, Want};
-use crate::inbox::pressure::Refused;
+use super::{Dialect, Sql, deliver, rows};
+use crate::inbox::delivery::{Claims, Lease, Next, Want};
+use crate::inbox::store::StoreError;
 use crate::inbox::store::fingerprint::Secret;
-use crate::inbox::store::{Accepted, StoreError};
 
 /// Something else than an arrival that is to be written. It may be applied more than once, where the database had to be opened
 /// again, and then the last time counts.
@@ -27,16 +24,16 @@ pub(in crate::inbox::store) fn apply(
     changes: &mut [Box<dyn Change>],
 ) -> Result<(), StoreError> {
     for change in changes {
-        changing.tx.execute("SAVEPOINT change", &[])?;
+        changing.sql.execute("SAVEPOINT change", &[])?;
         match change.apply(changing) {
             Ok(()) => {}
             Err(error @ (StoreError::Damaged(_) | StoreError::Unprocessable(_))) => {
                 tracing::error!(%error, "a change in the inbox is not possible");
-                changing.tx.execute("ROLLBACK TO change", &[])?;
+                changing.sql.execute("ROLLBACK TO change", &[])?;
             }
             Err(error) => return Err(error),
         }
-        changing.tx.execute("RELEASE change", &[])?;
+        changing.sql.execute("RELEASE change", &[])?;
     }
     Ok(())
 }
@@ -62,16 +59,16 @@ pub(in crate::inbox::store) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDurati
 
 /// A transaction in which changes are applied.
 pub(in crate::inbox::store) struct Changing<'a> {
-    pub tx: &'a dyn Sql,
+    pub sql: &'a dyn Sql,
     pub secret: &'a Secret,
     /// How far the database's clock is ahead of ours, where several machines share it: leases hold by its time. Whoever
     /// asks knows nothing of it.
     pub ahead: SignedDuration,
 }
 
-/// What the worker does with deliveries; see [`deliver`].
 impl Changing<'_> {
-    fn theirs(&self, ours: Timestamp) -> Timestamp {
+    /// The time by the database's clock.
+    pub fn theirs(&self, ours: Timestamp) -> Timestamp {
         ours.saturating_add(self.ahead).unwrap_or(ours)
     }
 
@@ -79,18 +76,7 @@ impl Changing<'_> {
         theirs.saturating_sub(self.ahead).unwrap_or(theirs)
     }
 
-    pub fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
-        deliver::recover(self.tx, self.theirs(now))
-    }
-
-    pub fn retake(&self, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
-        deliver::retake(self.tx, under_way, self.theirs(now))
-    }
-
-    pub fn mend_waits(&self, now: Timestamp) -> Result<(), StoreError> {
-        deliver::mend_waits(self.tx, self.theirs(now))
-    }
-
+    /// Begins attempts; see [`deliver::claim`].
     pub fn claim(
         &self,
         wants: &[Want],
@@ -98,69 +84,11 @@ impl Changing<'_> {
         now: Timestamp,
         lease: Duration,
     ) -> Result<Vec<Claims>, StoreError> {
-        let mut claims = deliver::claim(self.tx, self.secret, wants, under_way, self.theirs(now), lease)?;
+        let mut claims = deliver::claim(self.sql, self.secret, wants, under_way, self.theirs(now), lease)?;
         for Claims { next: Next { first, again }, .. } in &mut claims {
             *first = first.map(|at| self.ours(at));
             *again = again.map(|at| self.ours(at));
         }
         Ok(claims)
-    }
-
-    pub fn record(
-        &self,
-        lease: &Lease,
-        outcome: &Outcome,
-        verdict: Verdict,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let verdict = match verdict {
-            Verdict::Again(at) => Verdict::Again(self.theirs(at)),
-            verdict => verdict,
-        };
-        deliver::record(self.tx, lease, outcome, verdict, self.theirs(now))
-    }
-
-    pub fn fate(&self, id: Uuid) -> Result<Option<Accepted>, StoreError> {
-        intake::fate(self.tx, id)
-    }
-
-    pub fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
-        deliver::is_confirmed(self.tx, id)
-    }
-
-    pub fn pause(&self, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
-        deliver::pause(self.tx, channel, answer, self.theirs(now))
-    }
-
-    pub fn resume(&self, channel: &str, after_outage: bool, now: Timestamp) -> Result<usize, StoreError> {
-        deliver::resume(self.tx, channel, after_outage, self.theirs(now))
-    }
-
-    pub fn switch_off(&self, target: &Target, answer: &str, now: Timestamp) -> Result<(), StoreError> {
-        deliver::switch_off(self.tx, self.secret, target, answer, self.theirs(now))
-    }
-
-    pub fn seal(&self, id: Uuid, sealed: &[u8]) -> Result<bool, StoreError> {
-        deliver::seal(self.tx, id, sealed)
-    }
-
-    pub fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        deliver::expire(self.tx, before, most)
-    }
-
-    pub fn press(&self, refused: &[Refused], now: Timestamp) -> Result<(), StoreError> {
-        pressure::press(self.tx, self.secret, refused, now)
-    }
-
-    pub fn forget_pressure(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        pressure::forget_pressure(self.tx, before, most)
-    }
-
-    pub fn remembered(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
-        deliver::remembered(self.tx, name)
-    }
-
-    pub fn remember(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
-        deliver::remember(self.tx, name, at)
     }
 }

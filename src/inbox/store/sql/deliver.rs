@@ -37,7 +37,11 @@ pub(in crate::inbox::store) fn recover(tx: &dyn Sql, now: Timestamp) -> Result<u
 
 /// Queues again what is noted as begun and is not under way in truth. Returns how many there were. On a server it may be under way
 /// elsewhere, and its lease has to run out.
-pub(super) fn retake(tx: &dyn Sql, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
+pub(in crate::inbox::store) fn retake(
+    tx: &dyn Sql,
+    under_way: &[Lease],
+    now: Timestamp,
+) -> Result<usize, StoreError> {
     if tx.dialect() == Dialect::Postgres {
         return Ok(0);
     }
@@ -55,7 +59,7 @@ pub(super) fn retake(tx: &dyn Sql, under_way: &[Lease], now: Timestamp) -> Resul
 
 /// What waits for longer than its failures account for was put there by a clock that has been set back since. Nobody notices
 /// a clock that is set while nobody runs, and with only [`mend_times`] a day's delay could follow from a day's correction.
-pub(super) fn mend_waits(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
+pub(in crate::inbox::store) fn mend_waits(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
     let mut far = Vec::new();
     // In two parts, for each of which there is an index that knows nothing of what is delivered.
     for part in ["failures = 0", "failures > 0 AND blame IS DISTINCT FROM 'asked'"] {
@@ -80,7 +84,7 @@ pub(super) fn mend_waits(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError>
 }
 
 /// Begins attempts at what is due, as many as there is room for in each channel.
-pub(super) fn claim(
+pub(in crate::inbox::store) fn claim(
     tx: &dyn Sql,
     secret: &Secret,
     wants: &[Want],
@@ -273,7 +277,7 @@ fn interrupt(tx: &dyn Sql, found: &Found, now: Timestamp) -> Result<Option<Times
 ///
 /// A report that comes after the lease was lost is noted all the same. It changes the delivery only if it has arrived: that is
 /// true whoever has the lease.
-pub(super) fn record(
+pub(in crate::inbox::store) fn record(
     tx: &dyn Sql,
     lease: &Lease,
     outcome: &Outcome,
@@ -331,7 +335,7 @@ fn keep_as_it_is(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
 }
 
 /// Whether everything that was to be done with a submission has been done.
-pub(super) fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+pub(in crate::inbox::store) fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
         "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL
          AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')",
@@ -340,7 +344,7 @@ pub(super) fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
 }
 
 /// Whether at least one channel has confirmed a submission, or nothing of it is to be delivered at present.
-pub(super) fn is_confirmed(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+pub(in crate::inbox::store) fn is_confirmed(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
         "SELECT 1 FROM submission WHERE id = ?1 AND (held_at IS NOT NULL
          OR EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'))",
@@ -350,7 +354,7 @@ pub(super) fn is_confirmed(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
 
 /// A channel works again. After an outage, what waits because of it needs to wait no longer. Its failures stay counted: what the
 /// other side never takes comes to its end all the same.
-pub(super) fn resume(
+pub(in crate::inbox::store) fn resume(
     tx: &dyn Sql,
     channel: &str,
     after_outage: bool,
@@ -369,7 +373,12 @@ pub(super) fn resume(
 }
 
 /// Notes that a channel fails so often that it is only probed.
-pub(super) fn pause(tx: &dyn Sql, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
+pub(in crate::inbox::store) fn pause(
+    tx: &dyn Sql,
+    channel: &str,
+    answer: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
          ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(channel.paused_at, ?2), answer = ?3",
@@ -379,7 +388,7 @@ pub(super) fn pause(tx: &dyn Sql, channel: &str, answer: &str, now: Timestamp) -
 }
 
 /// Notes that nothing may be sent to where a channel leads any more.
-pub(super) fn switch_off(
+pub(in crate::inbox::store) fn switch_off(
     tx: &dyn Sql,
     secret: &Secret,
     target: &Target,
@@ -417,7 +426,7 @@ fn is_off(tx: &dyn Sql, secret: &Secret, target: &Target) -> Result<bool, StoreE
 }
 
 /// Replaces a submission's fields by what only its recipient can read, once nothing is to be done with it any more.
-pub(super) fn seal(tx: &dyn Sql, id: Uuid, sealed: &[u8]) -> Result<bool, StoreError> {
+pub(in crate::inbox::store) fn seal(tx: &dyn Sql, id: Uuid, sealed: &[u8]) -> Result<bool, StoreError> {
     if !is_settled(tx, id)? {
         return Ok(false);
     }
@@ -452,35 +461,31 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
 
 /// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What
 /// waits, is being sent, is held or is parked stays.
-pub(super) fn expire(tx: &dyn Sql, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+pub(in crate::inbox::store) fn expire(
+    tx: &dyn Sql,
+    before: Timestamp,
+    most: usize,
+) -> Result<usize, StoreError> {
     // Ids begin with the time of arrival, so that the oldest come first without another index.
     let oldest_kept = before.as_millisecond();
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let removed = tx.query(
+    tx.execute(
         "DELETE FROM submission WHERE id IN (
              SELECT id FROM submission s WHERE id < ?1 AND received_at < ?2 AND held_at IS NULL
              AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')
-             ORDER BY id LIMIT ?3)
-         RETURNING id",
+             ORDER BY id LIMIT ?3)",
         values![rows::id_before(oldest_kept), oldest_kept, most],
-    )?;
-    for row in &removed {
-        tx.execute(
-            "DELETE FROM fingerprint WHERE submission = ?1 AND expires_at IS NULL",
-            values![row.get::<[u8; 16]>(0)?],
-        )?;
-    }
-    Ok(removed.len())
+    )
 }
 
 /// When something of that name was last done.
-pub(super) fn remembered(tx: &dyn Sql, name: &str) -> Result<Option<Timestamp>, StoreError> {
+pub(in crate::inbox::store) fn remembered(tx: &dyn Sql, name: &str) -> Result<Option<Timestamp>, StoreError> {
     let row = tx.row("SELECT value FROM meta WHERE name = ?1", values![name])?;
     row.map(|row| rows::time(i64::from_be_bytes(row.get(0)?))).transpose()
 }
 
 /// Notes when something of that name was done.
-pub(super) fn remember(tx: &dyn Sql, name: &str, at: Timestamp) -> Result<(), StoreError> {
+pub(in crate::inbox::store) fn remember(tx: &dyn Sql, name: &str, at: Timestamp) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
         values![name, at.as_millisecond().to_be_bytes()],

@@ -98,12 +98,7 @@ pub(super) fn count_from(sql: &dyn Sql, secret: &Secret, email: &str) -> Result<
 pub(super) fn erase(tx: &dyn Sql, secret: &Secret, email: &str) -> Result<Erased, StoreError> {
     let found =
         tx.query("SELECT id, source FROM accepted WHERE sender = ?1", values![secret.sender(email)])?;
-    // By content they are found in one pass over all of them.
-    let fingerprints = tx.execute(
-        "DELETE FROM fingerprint WHERE submission IN (SELECT id FROM submission WHERE sender = ?1)",
-        values![secret.sender(email)],
-    )?;
-    let mut erased = Erased { fingerprints, ..Erased::default() };
+    let mut erased = Erased::default();
     for row in &found {
         let (id, source): ([u8; 16], [u8; 16]) = (row.get(0)?, row.get(1)?);
         let count = tx.one(

@@ -13,8 +13,8 @@ use super::{Bind, Dialect, Row, Sql, Value, change, edit, rows, values};
 use crate::inbox::form::{Form, Sameness};
 use crate::inbox::parse::Entry;
 use crate::inbox::screen::{Evidence, Repeats, Verdict};
-use crate::inbox::store::duplicates::{self, Candidate, Decision, Fate, Fingerprint, Hold, Known};
-use crate::inbox::store::fingerprint::{Hash, Secret};
+use crate::inbox::store::duplicates::{self, Candidate, Decision, Fate, Hold, Known, Original};
+use crate::inbox::store::fingerprint::{self, Hash, Secret};
 use crate::inbox::store::{Accepted, Doubt, Job, Options, StoreError};
 use crate::inbox::submission::reasons_json;
 
@@ -23,7 +23,7 @@ const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 
 /// What acceptance writes.
 pub(in crate::inbox::store) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
-     channels, content, content_expires_at, idempotency_key, key_expires_at)";
+     channels, content, idempotency_key)";
 
 /// Appends submissions with these ids, in one statement where the database is a server.
 pub(in crate::inbox::store) fn append(
@@ -39,7 +39,6 @@ pub(in crate::inbox::store) fn append(
         channels: i64,
         content: Hash,
         key: Option<Hash>,
-        window_ends: i64,
     }
     let made = |job: &Job| {
         let arrival = &job.arrival;
@@ -49,17 +48,12 @@ pub(in crate::inbox::store) fn append(
             channels: i64::try_from(job.channels().count()).unwrap_or(i64::MAX),
             content: secret.content(&arrival.entry),
             key: secret.idempotency_key(arrival),
-            window_ends: arrival
-                .received_at
-                .as_millisecond()
-                .saturating_add(millis(job.options.duplicate_window)),
         }
     };
     let made: Vec<Made> = jobs.iter().map(made).collect();
-    let mut all = Vec::with_capacity(jobs.len() * 14);
+    let mut all = Vec::with_capacity(jobs.len() * 12);
     for ((job, made), id) in jobs.iter().zip(&made).zip(ids) {
         let arrival = &job.arrival;
-        let window_ends = Value::Integer(made.window_ends);
         all.extend([
             Value::Blob(id.as_bytes()),
             Value::Text(arrival.entry.form().name),
@@ -72,15 +66,10 @@ pub(in crate::inbox::store) fn append(
             arrival.agent.bind(),
             Value::Integer(made.channels),
             made.content.bind(),
-            match arrival.entry.form().sameness {
-                Sameness::Address => Value::Null,
-                Sameness::Content => window_ends,
-            },
             made.key.bind(),
-            if made.key.is_some() { window_ends } else { Value::Null },
         ]);
     }
-    tx.insert(INTAKE, 14, &all)
+    tx.insert(INTAKE, 12, &all)
 }
 
 /// What processing did.
@@ -118,9 +107,10 @@ pub(in crate::inbox::store) fn process(
         return Ok(Some(Processed::default()));
     }
     let read = |row| Screened::read(row, options, screener);
-    let batch = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
-    let decision = duplicates::decide(&candidates, known(tx, &candidates)?);
+    let window = millis(options.duplicate_window);
+    let decision = duplicates::decide(&candidates, known(tx, &candidates, window)?, window);
     let mut new: Vec<&Screened> = Vec::new();
     let mut repeats = Vec::new();
     for (screened, fate) in batch.iter().zip(&decision.fates) {
@@ -142,15 +132,16 @@ pub(in crate::inbox::store) fn process(
     }
     let values: Vec<Value<'_>> = new.iter().flat_map(|screened| screened.submission()).collect();
     tx.insert(
-        "submission (id, form, received_at, fields, sealed, source, sender, agent, held_at, held_because, score, reasons, withheld)",
-        13,
+        &format!("submission ({TAKEN_OVER}, content, held_at, held_because, score, reasons, withheld)"),
+        15,
         &values,
     )?;
     // What is due is due by the database's clock at the latest: otherwise a replica whose own is ahead would delay its visitors' mail.
     let latest = change::clock(tx)?.map_or(i64::MAX, Timestamp::as_millisecond);
     let due_at = |received_at: i64| received_at.min(latest);
     let mut deliveries = Vec::new();
-    for Screened { candidate, form, .. } in &new {
+    for screened in &new {
+        let (candidate, form) = (&screened.candidate, screened.row.text(FORM)?);
         let (state, due_at) = if candidate.is_held {
             ("held", Value::Null)
         } else {
@@ -179,13 +170,23 @@ pub(in crate::inbox::store) fn process(
     }))
 }
 
+/// The columns that a submission takes over from the intake as they are.
+const TAKEN_OVER: &str = "id, form, received_at, fields, sealed, source, sender, agent, idempotency_key";
+/// Where some of them are.
+const FORM: usize = 1;
+const FIELDS: usize = 3;
+const SOURCE: usize = 5;
+const AGENT: usize = 7;
+const KEY: usize = 8;
+/// How many they are.
+const TAKEN: usize = 9;
+
 /// The oldest rows that are not set aside and that nobody is just removing, as [`Screened::read`] reads them.
 fn oldest_rows(dialect: Dialect) -> String {
     let lock = dialect.lock_free_rows();
     format!(
-        "SELECT id, received_at, content, content_expires_at, idempotency_key, key_expires_at, form, fields, sealed, source, sender,
-             evidence, agent
-         FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3 ORDER BY id LIMIT ?1 {lock}"
+        "SELECT {TAKEN_OVER}, content, evidence FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
+         ORDER BY id LIMIT ?1 {lock}"
     )
 }
 
@@ -222,30 +223,26 @@ impl Screener {
 
 /// A row of the intake with what screening says of it.
 struct Screened {
+    row: Row,
     candidate: Candidate,
-    form: String,
-    fields: String,
-    sealed: Option<Vec<u8>>,
-    source: Hash,
-    sender: Option<Hash>,
-    agent: Option<String>,
+    /// The content's hash, as it is stored.
+    content: Hash,
     verdict: Verdict,
     reasons: Option<String>,
     held_because: Option<String>,
 }
 
 impl Screened {
-    fn read(row: &Row, options: &Options, screener: &Screener) -> Result<Screened, StoreError> {
-        let (key, key_expires_at): (Option<Hash>, Option<i64>) = (row.get(4)?, row.get(5)?);
-        let (form, fields): (String, String) = (row.get(6)?, row.get(7)?);
-        let (source, agent): (Hash, Option<String>) = (row.get(9)?, row.get(12)?);
-        let evidence: Evidence = serde_json::from_str(&row.get::<String>(11)?)
-            .map_err(|_| StoreError::Damaged("what a submission is screened by is not JSON"))?;
+    fn read(row: Row, options: &Options, screener: &Screener) -> Result<Screened, StoreError> {
         let id = Uuid::from_bytes(row.get(0)?);
-        let verdict = match (evidence, Form::named(&form)) {
+        let evidence: Evidence = serde_json::from_str(row.text(TAKEN + 1)?)
+            .map_err(|_| StoreError::Damaged("what a submission is screened by is not JSON"))?;
+        let form = Form::named(row.text(FORM)?);
+        let verdict = match (evidence, form) {
             (Evidence::Verdict(verdict), _) => verdict,
             (evidence, Some(form)) => {
-                let entry = Entry::restored(form, rows::fields(&fields)?);
+                let entry = Entry::restored(form, rows::fields(row.text(FIELDS)?)?);
+                let (source, agent): (Hash, Option<String>) = (row.get(SOURCE)?, row.get(AGENT)?);
                 screener.verdict(id, || {
                     evidence.judge(&entry, source, agent.as_deref(), &screener.messages, &options.screening)
                 })?
@@ -253,93 +250,91 @@ impl Screened {
             // A later version, which shares the database, has this form.
             (Evidence::Facts(_), None) => Verdict::default(),
         };
-        let reasons = (!verdict.reasons.is_empty()).then(|| reasons_json(&verdict.reasons).to_string());
-        let held_because = verdict.hold.then(|| verdict.because());
         let candidate = Candidate {
             id,
-            received_at: row.get(1)?,
-            content: row.get(2)?,
-            content_expires_at: row.get(3)?,
-            key: key.zip(key_expires_at),
+            received_at: row.get(2)?,
+            content: row.get(TAKEN)?,
+            is_lasting: form.is_none_or(|form| form.sameness == Sameness::Address),
+            key: row.get(KEY)?,
             is_held: verdict.hold,
         };
-        let (sealed, sender) = (row.get(8)?, row.get(10)?);
         Ok(Screened {
+            content: stored_content(&candidate, day_of(candidate.received_at)),
+            reasons: (!verdict.reasons.is_empty()).then(|| reasons_json(&verdict.reasons).to_string()),
+            held_because: verdict.hold.then(|| verdict.because()),
+            row,
             candidate,
-            form,
-            fields,
-            sealed,
-            source,
-            sender,
-            agent,
             verdict,
-            reasons,
-            held_because,
         })
     }
 
     /// The columns of its row in `submission`.
-    fn submission(&self) -> [Value<'_>; 13] {
-        let Screened { candidate, verdict, .. } = self;
-        [
-            Value::Blob(candidate.id.as_bytes()),
-            self.form.bind(),
-            Value::Integer(candidate.received_at),
-            self.fields.bind(),
-            self.sealed.bind(),
-            self.source.bind(),
-            self.sender.bind(),
-            self.agent.bind(),
-            if verdict.hold { Value::Integer(candidate.received_at) } else { Value::Null },
+    fn submission(&self) -> impl Iterator<Item = Value<'_>> {
+        let held_at = self.verdict.hold.then_some(self.candidate.received_at);
+        let made = [
+            self.content.bind(),
+            held_at.map_or(Value::Null, Value::Integer),
             self.held_because.bind(),
-            verdict.score.bind(),
+            self.verdict.score.bind(),
             self.reasons.bind(),
-            verdict.hold.bind(),
-        ]
+            self.verdict.hold.bind(),
+        ];
+        self.row.0[..TAKEN].iter().map(Bind::bind).chain(made)
     }
 }
 
-/// Looks up what the candidates may repeat. On a server the rows stay locked, in the order of their keys, so that they do not change
+/// By how much a submission may have been received after one that is processed later, in milliseconds.
+const OUT_OF_ORDER: i64 = 60_000;
+
+/// How content is stored that was received on this day, counted from 1970-01-01: among the hashes of the day, unless it lasts.
+fn stored_content(candidate: &Candidate, day: i64) -> Hash {
+    if candidate.is_lasting { candidate.content } else { fingerprint::of_day(candidate.content, day) }
+}
+
+fn day_of(millisecond: i64) -> i64 {
+    millisecond.div_euclid(rows::DAY_IN_MILLISECONDS)
+}
+
+/// Looks up what the candidates may repeat. On a server the rows stay locked, in the order of their contents, so that they do not change
 /// and no two replicas wait for each other.
-fn known(tx: &dyn Sql, candidates: &[Candidate]) -> Result<Known, StoreError> {
-    let lock = tx.dialect().lock();
-    let mut hashes: Vec<Hash> = candidates
-        .iter()
-        .flat_map(|candidate| candidate.key.map(|(key, _)| key).into_iter().chain([candidate.content]))
-        .collect();
-    hashes.sort_unstable();
-    hashes.dedup();
-    let mut known = Known::default();
-    for row in tx.query_in("SELECT key, submission, expires_at FROM fingerprint WHERE key", &hashes, lock)? {
-        let fingerprint = Fingerprint { submission: Uuid::from_bytes(row.get(1)?), expires_at: row.get(2)? };
-        known.fingerprints.insert(row.get(0)?, fingerprint);
+fn known(tx: &dyn Sql, candidates: &[Candidate], window: i64) -> Result<Known, StoreError> {
+    let mut contents: BTreeMap<Hash, Hash> = BTreeMap::new();
+    for candidate in candidates {
+        let at = candidate.received_at;
+        let days = day_of(at.saturating_sub(window))..=day_of(at.saturating_add(OUT_OF_ORDER));
+        contents.extend(days.map(|day| (stored_content(candidate, day), candidate.content)));
     }
-    let mut originals: Vec<[u8; 16]> =
-        known.fingerprints.values().map(|fingerprint| fingerprint.submission.into_bytes()).collect();
-    originals.sort_unstable();
-    originals.dedup();
-    let holds = "SELECT id, held_at, withheld, released_at FROM submission WHERE id";
-    for row in tx.query_in(holds, &originals, lock)? {
-        let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(1)?, row.get(3)?);
+    let stored: Vec<Hash> = contents.keys().copied().collect();
+    let mut known = Known::default();
+    let select =
+        "SELECT id, received_at, held_at, withheld, released_at, content FROM submission WHERE content";
+    for row in tx.query_in(select, &stored, tx.dialect().lock())? {
+        let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);
         let hold = match held_at {
             None => Hold::None,
-            Some(_) if row.get(2)? && released_at.is_none() => Hold::Screening,
+            Some(_) if row.get(3)? && released_at.is_none() => Hold::Screening,
             Some(_) => Hold::Operator,
         };
-        known.submissions.insert(Uuid::from_bytes(row.get(0)?), hold);
+        let original = Original { id: Uuid::from_bytes(row.get(0)?), received_at: row.get(1)?, hold };
+        let content = contents.get(&row.get::<Hash>(5)?).copied().unwrap_or_default();
+        let newest = known.contents.entry(content).or_insert(original);
+        if original.id > newest.id {
+            *newest = original;
+        }
+    }
+    let mut keys: Vec<Hash> = candidates.iter().filter_map(|candidate| candidate.key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let select = "SELECT received_at, idempotency_key FROM submission WHERE idempotency_key";
+    for row in tx.query_in(select, &keys, "")? {
+        let newest = known.keys.entry(row.get(1)?).or_insert(i64::MIN);
+        *newest = row.get::<i64>(0)?.max(*newest);
     }
     Ok(known)
 }
 
-/// Writes what was decided about fingerprints and earlier submissions.
+/// Writes what was decided about earlier submissions.
 fn apply(tx: &dyn Sql, decision: &Decision, due_at: impl Fn(i64) -> i64) -> Result<(), StoreError> {
-    insert_fingerprints(tx, &decision.added)?;
-    for (hash, Fingerprint { submission, expires_at }) in &decision.changed {
-        tx.execute(
-            "UPDATE fingerprint SET submission = ?2, expires_at = ?3 WHERE key = ?1",
-            values![hash, submission.as_bytes(), expires_at],
-        )?;
-    }
     for (id, times) in &decision.repeats {
         tx.execute(
             "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1",
@@ -352,26 +347,12 @@ fn apply(tx: &dyn Sql, decision: &Decision, due_at: impl Fn(i64) -> i64) -> Resu
     Ok(())
 }
 
-fn insert_fingerprints(tx: &dyn Sql, added: &BTreeMap<Hash, Fingerprint>) -> Result<(), StoreError> {
-    let mut all: Vec<Value<'_>> = Vec::with_capacity(added.len() * 3);
-    for (hash, fingerprint) in added {
-        let expires_at = fingerprint.expires_at.map_or(Value::Null, Value::Integer);
-        all.extend([hash.bind(), Value::Blob(fingerprint.submission.as_bytes()), expires_at]);
-    }
-    tx.insert("fingerprint (key, submission, expires_at)", 3, &all)
-}
-
 /// Removes what has expired, a few rows more than a batch of this size can have added.
 fn prune(tx: &dyn Sql, candidates: &[Candidate]) -> Result<(), StoreError> {
     let Some(now) = candidates.iter().map(|candidate| candidate.received_at).max() else { return Ok(()) };
     let most = i64::try_from(2 * candidates.len() + 16).unwrap_or(i64::MAX);
     // What another replica removes just now need not be waited for.
     let lock = tx.dialect().lock_free_rows();
-    let expired = format!(
-        "DELETE FROM fingerprint WHERE key IN
-         (SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2 {lock})"
-    );
-    tx.execute(&expired, values![now, most])?;
     let old = format!(
         "DELETE FROM repeat WHERE id IN (SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock})"
     );

@@ -12,7 +12,7 @@ use crate::inbox::store::fingerprint::Secret;
 const MOST_A_DAY: i64 = 10_000;
 
 /// Adds to what is known of who was refused, on the day of `now` in UTC.
-pub(super) fn press(
+pub(in crate::inbox::store) fn press(
     tx: &dyn Sql,
     secret: &Secret,
     refused: &[Refused],
@@ -44,7 +44,11 @@ pub(super) fn press(
 }
 
 /// Removes up to `most` rows of days before that of `before`.
-pub(super) fn forget_pressure(tx: &dyn Sql, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+pub(in crate::inbox::store) fn forget_pressure(
+    tx: &dyn Sql,
+    before: Timestamp,
+    most: usize,
+) -> Result<usize, StoreError> {
     tx.execute(
         "DELETE FROM pressure WHERE (day, source, form) IN
          (SELECT day, source, form FROM pressure WHERE day < ?1 LIMIT ?2)",
@@ -52,6 +56,6 @@ pub(super) fn forget_pressure(tx: &dyn Sql, before: Timestamp, most: usize) -> R
     )
 }
 
-pub(super) fn day(time: Timestamp) -> i64 {
+pub(in crate::inbox::store) fn day(time: Timestamp) -> i64 {
     time.as_millisecond().div_euclid(DAY_IN_MILLISECONDS)
 }

@@ -1,5 +1,6 @@
 //! What only this database can promise or get wrong.
 
+use rusqlite::params;
 use rusqlite::types::Value;
 use tempfile::TempDir;
 
@@ -39,7 +40,7 @@ fn a_database_that_does_not_log_ahead_is_refused() {
 #[test]
 fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     let (mut database, _folder) = open();
-    database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     let pages =
         database.connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0)).unwrap();
     let set_most = |database: &Database, most: i64| {
@@ -47,19 +48,21 @@ fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     };
     set_most(&database, pages + 1);
     let big = "x".repeat(19_000);
-    let error =
-        database.keep(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
+    let error = database
+        .commit(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new())
+        .unwrap_err();
     assert!(matches!(error, StoreError::Full), "{error}");
     assert_eq!(count(&database), 1);
     set_most(&database, 1_000_000);
-    database.keep(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     assert_eq!(count(&database), 3);
 }
 
 #[test]
 fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
     let (mut database, _folder) = open();
-    let accepted = database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    let accepted =
+        database.commit(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     database.process();
     let now = Timestamp::from_second(1_800_000_000).unwrap();
     let (minute, hour) = (60_000, 3_600_000);
@@ -98,13 +101,13 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let (mut database, _folder) = open();
     let mut ids = Ids::new().unwrap();
     // As if the commit had been reported as failed, and had reached the disk all the same.
-    let accepted = database.keep(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
+    let accepted = database.commit(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
     let doubt = |id| Doubt { id, backend: None };
     let mut doubtful: Vec<Doubt> = accepted.into_iter().map(doubt).collect();
-    database.keep(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((count(&database), doubtful.len()), (0, 0));
     // Sent again, it is new.
-    let again = database.keep(&jobs(["refused"]), &mut [], &mut ids, &mut doubtful).unwrap();
+    let again = database.commit(&jobs(["refused"]), &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!(again.len(), 1);
     assert_eq!(count(&database), 1);
 }
@@ -112,13 +115,13 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
 #[test]
 fn a_database_that_is_overwritten_in_place_is_not_trusted() {
     let (mut database, folder) = open();
-    database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     database.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    database.keep(&jobs(["two"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["two"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("inbox.db")).unwrap();
     file.set_len(4096).unwrap();
     let error =
-        database.keep(&jobs(["three"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
+        database.commit(&jobs(["three"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::Moved), "{error}");
 }
 
@@ -127,13 +130,13 @@ fn of_a_batch_that_may_not_be_written_nothing_is_kept() {
     let (mut database, _folder) = open();
     database.connection.pragma_update(None, "query_only", "on").unwrap();
     for batch in [&jobs(["one"])[..], &[]] {
-        let error = database.keep(batch, &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
+        let error = database.commit(batch, &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
         assert!(matches!(error, StoreError::ReadOnly), "{error}");
     }
     assert_eq!(count(&database), 0);
     database.connection.pragma_update(None, "query_only", "off").unwrap();
-    database.keep(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
-    database.keep(&[], &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&[], &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn errors_do_not_quote_what_was_written() {
         )
         .unwrap();
     let error =
-        database.keep(&jobs(["sesame"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
+        database.commit(&jobs(["sesame"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("sesame"), "{error:?}");
 }
 
@@ -173,9 +176,9 @@ fn two_processes_may_set_up_the_same_database() {
 fn looking_for_a_repeat_or_for_what_has_expired_never_scans() {
     let (database, _folder) = open();
     for query in [
-        "SELECT key, submission, expires_at FROM fingerprint WHERE key IN (?1, ?2) ORDER BY key",
+        "SELECT id, received_at, held_at, withheld, released_at, content FROM submission WHERE content IN (?1, ?2) ORDER BY content",
+        "SELECT received_at, idempotency_key FROM submission WHERE idempotency_key IN (?1, ?2) ORDER BY idempotency_key",
         "SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2",
-        "SELECT key FROM fingerprint WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2",
         "UPDATE submission SET repeats = repeats + 1 WHERE id = ?1",
         "SELECT id FROM submission WHERE id < ?1 AND form = ?2 ORDER BY id DESC LIMIT 256",
         "SELECT * FROM accepted WHERE id = ?1",

@@ -157,56 +157,6 @@ fn what_is_erased_takes_its_reasons_and_its_source_along() {
 }
 
 #[test]
-fn an_inbox_of_the_second_layout_keeps_all_it_has_and_knows_of_no_screening() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("inbox.db");
-    let connection = Connection::open(&path).unwrap();
-    for migration in [
-        include_str!("../../../../migrations/sqlite/0001_inbox.sql"),
-        include_str!("../../../../migrations/sqlite/0002_deliveries.sql"),
-    ] {
-        connection.execute_batch(migration).unwrap();
-    }
-    connection
-        .execute_batch(
-            "INSERT INTO meta VALUES ('secret', zeroblob(32));
-             INSERT INTO submission (id, form, received_at, fields, source, repeats, held_at, held_because) VALUES
-                 (x'019a0000000070008000000000000001', 'contact', 1763650000000, '{\"message\":\"held\"}', zeroblob(16), 2, 1763650000001, 'odd'),
-                 (x'019a0000000070008000000000000002', 'contact', 1763650000000, '{\"message\":\"waits\"}', zeroblob(16), 0, NULL, NULL);
-             INSERT INTO delivery (submission, channel, state, due_at, attempts) VALUES
-                 (x'019a0000000070008000000000000001', 'crm', 'held', NULL, 1),
-                 (x'019a0000000070008000000000000002', 'crm', 'waiting', 1763650000000, 0);
-             INSERT INTO attempt (submission, channel, number, began_at) VALUES
-                 (x'019a0000000070008000000000000001', 'crm', 1, 1763650000000);
-             PRAGMA application_id = 1178882891; PRAGMA user_version = 2;",
-        )
-        .unwrap();
-    drop(connection);
-    assert!(matches!(Reader::open(&path), Err(StoreError::TooOld(_))));
-    assert!(matches!(Editor::open(&path), Err(StoreError::TooOld(_))));
-    Store::open(&Options::at(path.clone())).unwrap().close();
-    let [waits, held] = &list(&path)[..] else { panic!() };
-    assert_eq!((held.status, held.repeats, held.get("message")), (Status::Held, 2, Some("held")));
-    assert_eq!(held.held.as_ref().unwrap().because, "odd");
-    assert_eq!((waits.status, waits.get("message")), (Status::Waiting, Some("waits")));
-    for old in [waits, held] {
-        assert_eq!((&old.screening, old.released_at, &old.agent), (&None, None, &None));
-    }
-    let reader = Reader::open(&path).unwrap();
-    assert_eq!(reader.deliveries(held.id).unwrap()[0].attempts.len(), 1);
-    assert_eq!(
-        reader.oldest_waiting(waits.received_at + HOUR).unwrap(),
-        Some(HOUR),
-        "the index knows what was there"
-    );
-    let abuse = reader.abuse(Timestamp::UNIX_EPOCH, 9).unwrap();
-    assert_eq!((abuse.submissions, abuse.held, abuse.refused), (2, 0, 0));
-    // What was held before there was any screening is not its mistake when it is released.
-    Editor::open(&path).unwrap().release(held.id, Timestamp::UNIX_EPOCH).unwrap();
-    assert_eq!(reader.abuse(Timestamp::UNIX_EPOCH, 9).unwrap().released, 0);
-}
-
-#[test]
 fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     let desk = Desk::new();
     let day = |arrival: Arrival, n: u8, at: &str| Arrival {

@@ -15,7 +15,7 @@ use crate::inbox::deliver::{Kind, Options as Channel, maildir};
 use crate::inbox::screen::{Evidence, Repeats, Verdict as Screened};
 use crate::inbox::store::Options;
 use crate::inbox::store::sql::intake;
-use crate::inbox::store::sqlite::{MIGRATIONS, STATEMENTS};
+use crate::inbox::store::sqlite::{STATEMENTS, TABLES};
 
 const LEASE: Duration = Duration::from_mins(3);
 const DAY: u64 = 86_400_000;
@@ -210,9 +210,7 @@ impl World {
         let database = Connection::open_in_memory().unwrap();
         database.pragma_update(None, "foreign_keys", "on").unwrap();
         database.set_prepared_statement_cache_capacity(STATEMENTS);
-        for migration in MIGRATIONS {
-            database.execute_batch(migration).unwrap();
-        }
+        database.execute_batch(TABLES).unwrap();
         let peers: Vec<Peer> = (0..=dice.roll(3))
             .map(|_| match dice.roll(9) {
                 0 => Peer::Flaky,

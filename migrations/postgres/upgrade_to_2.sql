@@ -1,4 +1,4 @@
--- The intake: what was accepted and is not processed yet. What the columns mean is said in migrations/sqlite.
+-- From layout 1: the intake, which holds what was accepted and is not processed yet.
 
 CREATE TABLE intake (
     id                 uuid    PRIMARY KEY,

@@ -77,7 +77,7 @@ impl Database {
     ///
     /// Where the server does not answer whether submissions were committed, it is asked for their ids. If it cannot be asked in
     /// time, they stay in `doubtful`, and are taken out by the first transaction that sees them: they were not confirmed.
-    pub fn keep(
+    pub fn commit(
         &mut self,
         jobs: &[Job],
         changes: &mut [Box<dyn Change>],
@@ -155,7 +155,7 @@ impl Database {
                 return Ok(left);
             }
             let ahead = change::clock_ahead(sql)?;
-            change::apply(&Changing { tx: sql, secret: &self.secret, ahead }, changes)?;
+            change::apply(&Changing { sql: sql, secret: &self.secret, ahead }, changes)?;
             let _ = self.link.was_warned();
             Ok(left)
         })?;

@@ -1,4 +1,4 @@
--- The intake: what was accepted and is not processed yet. Acceptance appends here; processing moves each row on.
+-- From layout 3: the intake, which holds what was accepted and is not processed yet.
 
 CREATE TABLE intake (
     id                 BLOB    PRIMARY KEY CHECK (length(id) = 16),      -- as in `submission`, whose row it becomes unless it repeats another

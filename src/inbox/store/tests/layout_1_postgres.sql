@@ -1,16 +1,12 @@
--- The inbox on PostgreSQL. What the columns mean is said beside their like in migrations/sqlite; times are Unix time in milliseconds.
-
--- What belongs to this inbox as a whole: `secret` keys every hash in it.
 CREATE TABLE meta (
     name  text PRIMARY KEY,
     value bytea NOT NULL
 );
-
 CREATE TABLE submission (
-    id           uuid    PRIMARY KEY,  -- version 7: in order of arrival
+    id           uuid    PRIMARY KEY,
     form         text    NOT NULL,
     received_at  bigint  NOT NULL,
-    fields       json    NOT NULL,     -- an object, members in the form's order
+    fields       json    NOT NULL,
     source       bytea   NOT NULL CHECK (octet_length(source) = 16),
     repeats      bigint  NOT NULL DEFAULT 0,
     held_at      bigint,
@@ -23,19 +19,15 @@ CREATE TABLE submission (
     released_at  bigint,
     agent        text
 );
-
 CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
 CREATE INDEX submission_sender ON submission (sender);
-
 CREATE TABLE fingerprint (
     key        bytea PRIMARY KEY CHECK (octet_length(key) = 16),
     submission uuid  NOT NULL,
     expires_at bigint
 );
-
 CREATE INDEX fingerprint_by_expiry ON fingerprint (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX fingerprint_lasting ON fingerprint (submission) WHERE expires_at IS NULL;
-
 CREATE TABLE delivery (
     submission  uuid    NOT NULL REFERENCES submission (id) ON DELETE CASCADE,
     channel     text    NOT NULL,
@@ -48,13 +40,11 @@ CREATE TABLE delivery (
     PRIMARY KEY (submission, channel),
     CHECK ((due_at IS NOT NULL) = (state IN ('waiting', 'sending')))
 );
-
 CREATE INDEX delivery_first ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 CREATE INDEX delivery_again ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures > 0;
 CREATE INDEX delivery_parked ON delivery (channel) WHERE state = 'parked';
 CREATE INDEX delivery_sending ON delivery (channel) WHERE state = 'sending';
 CREATE INDEX delivery_unfinished ON delivery (submission) WHERE due_at IS NOT NULL;
-
 CREATE TABLE attempt (
     submission uuid    NOT NULL,
     channel    text    NOT NULL,
@@ -66,7 +56,6 @@ CREATE TABLE attempt (
     PRIMARY KEY (submission, channel, number),
     FOREIGN KEY (submission, channel) REFERENCES delivery (submission, channel) ON DELETE CASCADE
 );
-
 CREATE TABLE channel (
     name      text PRIMARY KEY,
     target    bytea,
@@ -74,7 +63,6 @@ CREATE TABLE channel (
     paused_at bigint,
     answer    text
 );
-
 CREATE TABLE pressure (
     day     bigint NOT NULL,
     source  bytea  NOT NULL CHECK (octet_length(source) IN (0, 16)),

@@ -1,0 +1,111 @@
+-- The tables of a new inbox on PostgreSQL: layout 3. What the columns mean is said in migrations/sqlite/inbox.sql.
+
+-- What belongs to this inbox as a whole: `secret` keys every hash in it.
+CREATE TABLE meta (
+    name  text PRIMARY KEY,
+    value bytea NOT NULL
+);
+
+CREATE TABLE intake (
+    id              uuid    PRIMARY KEY,
+    form            text    NOT NULL,
+    received_at     bigint  NOT NULL,
+    fields          json    NOT NULL,
+    sealed          bytea,
+    source          bytea   NOT NULL CHECK (octet_length(source) = 16),
+    sender          bytea,
+    evidence        json    NOT NULL,
+    agent           text,
+    channels        integer NOT NULL,
+    content         bytea   NOT NULL CHECK (octet_length(content) = 16),
+    idempotency_key bytea,
+    error           text
+);
+
+CREATE INDEX intake_set_aside ON intake (id) WHERE error IS NOT NULL;
+
+CREATE TABLE submission (
+    id              uuid    PRIMARY KEY,
+    form            text    NOT NULL,
+    received_at     bigint  NOT NULL,
+    fields          json    NOT NULL,
+    sealed          bytea,
+    source          bytea   NOT NULL CHECK (octet_length(source) = 16),
+    sender          bytea,
+    agent           text,
+    repeats         bigint  NOT NULL DEFAULT 0,
+    content         bytea   CHECK (octet_length(content) = 16),
+    idempotency_key bytea,
+    score           integer,
+    reasons         json,
+    withheld        integer NOT NULL DEFAULT 0 CHECK (withheld IN (0, 1)),
+    held_at         bigint,
+    held_because    text,
+    released_at     bigint
+);
+
+CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
+CREATE INDEX submission_sender ON submission (sender);
+CREATE INDEX submission_content ON submission (content) WHERE content IS NOT NULL;
+CREATE INDEX submission_key ON submission (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE TABLE repeat (
+    id         uuid PRIMARY KEY,
+    submission uuid NOT NULL
+);
+
+CREATE TABLE delivery (
+    submission  uuid    NOT NULL REFERENCES submission (id) ON DELETE CASCADE,
+    channel     text    NOT NULL,
+    state       text    NOT NULL CHECK (state IN ('waiting', 'sending', 'delivered', 'held', 'parked')),
+    due_at      bigint,
+    attempts    integer NOT NULL DEFAULT 0,
+    failures    integer NOT NULL DEFAULT 0,
+    interrupted integer NOT NULL DEFAULT 0,
+    blame       text,
+    PRIMARY KEY (submission, channel),
+    CHECK ((due_at IS NOT NULL) = (state IN ('waiting', 'sending')))
+);
+
+CREATE INDEX delivery_first ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures = 0;
+CREATE INDEX delivery_again ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures > 0;
+CREATE INDEX delivery_parked ON delivery (channel) WHERE state = 'parked';
+CREATE INDEX delivery_sending ON delivery (channel) WHERE state = 'sending';
+CREATE INDEX delivery_unfinished ON delivery (submission) WHERE due_at IS NOT NULL;
+
+CREATE TABLE attempt (
+    submission uuid    NOT NULL,
+    channel    text    NOT NULL,
+    number     integer NOT NULL,
+    began_at   bigint  NOT NULL,
+    ended_at   bigint,
+    delivered  integer,
+    answer     text,
+    PRIMARY KEY (submission, channel, number),
+    FOREIGN KEY (submission, channel) REFERENCES delivery (submission, channel) ON DELETE CASCADE
+);
+
+CREATE TABLE channel (
+    name      text PRIMARY KEY,
+    target    bytea,
+    off_at    bigint,
+    paused_at bigint,
+    answer    text
+);
+
+CREATE TABLE pressure (
+    day     bigint NOT NULL,
+    source  bytea  NOT NULL CHECK (octet_length(source) IN (0, 16)),
+    form    text   NOT NULL,
+    refused bigint NOT NULL,
+    PRIMARY KEY (day, source, form)
+);
+
+CREATE VIEW accepted AS
+    SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
+           score, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error
+    FROM submission
+    UNION ALL
+    SELECT id, form, received_at, fields, source, CAST(0 AS bigint), sealed, CAST(NULL AS bigint), CAST(NULL AS text), sender,
+           CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error
+    FROM intake;
