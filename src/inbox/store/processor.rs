@@ -19,7 +19,7 @@ use super::{Options, Place, StoreError, bell};
 use crate::inbox::screen::Repeats;
 
 /// How many rows one transaction processes: visitors may have to wait for it.
-const BATCH: usize = 64;
+const BATCH: usize = 128;
 /// The longest pause while submissions are being accepted.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it pauses before it looks whether submissions are still being accepted.

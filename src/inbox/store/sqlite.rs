@@ -63,6 +63,8 @@ impl Database {
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let layout = layout(&connection, path)?.unwrap_or(0);
         make_durable(&connection)?;
+        // What a savepoint needs to go back: otherwise each processed batch writes the pages that it changes to a temporary file.
+        connection.pragma_update(None, "temp_store", "memory")?;
         if layout < LAYOUT {
             migrate(&mut connection)?;
         }
