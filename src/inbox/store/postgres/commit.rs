@@ -155,7 +155,7 @@ impl Database {
                 return Ok(left);
             }
             let ahead = change::clock_ahead(sql)?;
-            change::apply(&Changing { sql: sql, secret: &self.secret, ahead }, changes)?;
+            change::apply(&Changing { sql, secret: &self.secret, ahead }, changes)?;
             let _ = self.link.was_warned();
             Ok(left)
         })?;

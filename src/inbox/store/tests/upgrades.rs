@@ -117,7 +117,7 @@ fn check(tables: &str, upgrades: &[&str], layout: i64) {
         desk.keep_again(&later(&contact("pending"), MILLISECOND), PENDING);
     }
     // What is sent again is recognised.
-    desk.keep_again(&later(&message, DAY - MILLISECOND), WAITING);
+    desk.keep_again(&later(&message, Duration::from_hours(23)), WAITING);
     desk.keep_again(&later(&address, 400 * DAY), LISTED);
     let find = |id| desk.reader().get(id).unwrap().unwrap();
     let (held, waiting) = (find(HELD), find(WAITING));
