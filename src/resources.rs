@@ -35,7 +35,7 @@ pub struct Options {
     pub signals: Signals,
     /// Quotas of the forms for one source, a minute and an hour; none where they are switched off.
     pub quotas: Option<(u32, u32)>,
-    /// Within which the same content, or the same `Idempotency-Key`, is the same submission.
+    /// Within this time, messages with the same content are one submission.
     pub duplicate_window: std::time::Duration,
     /// The day from which `security.txt` counts its validity.
     pub today: jiff::civil::Date,

@@ -491,7 +491,7 @@ impl Store {
         self.writer.change(record).await
     }
 
-    /// Whether at least one channel has confirmed a submission, or it is held, so that none ever will before its release.
+    /// Whether at least one channel has confirmed a submission.
     pub async fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
         self.writer.change(move |tx| queries::is_confirmed(tx.sql, id)).await
     }

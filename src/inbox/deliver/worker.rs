@@ -145,8 +145,8 @@ pub struct Confirmations {
 }
 
 impl Confirmations {
-    /// Waits until at least one channel has confirmed an accepted submission or the one that it repeats, or the time is over; says which. One that is held is
-    /// not waited for: it is where it belongs.
+    /// Waits until at least one channel has confirmed an accepted submission, or the one that it repeats. Returns false if `timeout` ends
+    /// first, as it does for a submission that is held.
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
         let began = Instant::now();
         let Ok(accepted) = tokio::time::timeout(timeout, store.settle(id)).await else { return Ok(false) };

@@ -66,6 +66,24 @@ fn a_peer_that_hangs_holds_up_the_answer_no_longer_than_it_may() {
 }
 
 #[test]
+fn a_held_submission_is_never_reported_as_delivered() {
+    let mailbox = tempfile::tempdir().expect("a folder");
+    let office = Office::open(&maildir("box", &mailbox.path().join("box")), &DELIVERED);
+    let contact = |note: Option<&str>| {
+        let mut body = serde_json::json!({ "name": "Ada", "email": "ada@example.com", "message": "Hello" });
+        if let Some(note) = note {
+            body["desk_note"] = note.into();
+        }
+        office.desk.post("/api/contact", &body).status
+    };
+    assert_eq!(contact(Some("https://spam.example.com")), 500, "it is held: no channel has it");
+    assert_eq!(contact(Some("https://spam.example.com")), 500, "and still when it comes again");
+    assert_eq!(office.desk.inbox()[0]["status"], "held");
+    assert_eq!(contact(None), 200, "a repeat that is not held releases it");
+    assert_eq!((office.desk.inbox().len(), &office.desk.inbox()[0]["status"]), (1, &"delivered".into()));
+}
+
+#[test]
 fn one_that_is_held_by_hand_stays_held_and_its_repeat_is_delivered() {
     let failing = HttpPeer::start([Reply::status(400)]);
     let office = Office::open(&webhook("failing", &failing.url("/"), ""), &DELIVERED);

@@ -343,13 +343,9 @@ pub(in crate::inbox::store) fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool
     )
 }
 
-/// Whether at least one channel has confirmed a submission, or nothing of it is to be delivered at present.
+/// Whether at least one channel has confirmed a submission.
 pub(in crate::inbox::store) fn is_confirmed(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
-    tx.exists(
-        "SELECT 1 FROM submission WHERE id = ?1 AND (held_at IS NOT NULL
-         OR EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'))",
-        values![id.as_bytes()],
-    )
+    tx.exists("SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'", values![id.as_bytes()])
 }
 
 /// A channel works again. After an outage, what waits because of it needs to wait no longer. Its failures stay counted: what the
