@@ -21,6 +21,9 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// After a success that has left something in doubt, how long until the writer looks for it.
 const LOOK_FOR_DOUBTFUL: Duration = Duration::from_millis(50);
+/// This many submissions in one batch are a crowd, and it is over when none has come for so long.
+const CROWD: usize = 8;
+const CROWD_LASTS: Duration = Duration::from_millis(10);
 /// How long a write may take before submissions count as not being kept.
 const SLOW: Duration = Duration::from_secs(5);
 
@@ -50,6 +53,8 @@ struct Waiting {
     bytes: usize,
     /// When the batch began that is being written.
     began: Option<Instant>,
+    /// When the last batch began with a crowd of submissions.
+    crowded_at: Option<Instant>,
     closed: bool,
     failure: Option<StoreError>,
 }
@@ -168,9 +173,10 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Whether submissions wait to be accepted at this moment.
+    /// Whether submissions wait to be accepted at this moment, or come in crowds.
     pub fn is_busy(&self) -> bool {
-        !self.lock().batch.jobs.is_empty()
+        let waiting = self.lock();
+        !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_LASTS)
     }
 
     /// How the last write went; see [`Store::health`](super::Store::health).
@@ -224,8 +230,12 @@ impl WriteQueue {
             }
         }
         let only_looks = waiting.batch.is_empty() && waiting.failure.is_none() && !is_in_doubt;
+        let now = Instant::now();
         waiting.bytes = 0;
-        waiting.began = Some(Instant::now());
+        waiting.began = Some(now);
+        if waiting.batch.jobs.len() >= CROWD {
+            waiting.crowded_at = Some(now);
+        }
         Some(Batch { only_looks, ..mem::take(&mut waiting.batch) })
     }
 
