@@ -532,14 +532,20 @@ fn fill(data: &Path, from: u64, to: u64) -> Result<()> {
     let message = "word ".repeat(100);
     let now = jiff::Timestamp::now().as_millisecond();
     let first = now - 60 * 24 * 3_600_000;
+    // A content hash begins with the day.
+    let day = |at: i64| at.div_euclid(24 * 3_600_000);
+    let days: Vec<String> = (day(first)..=day(now) + 1).map(|day| format!("({day}, x'{day:04x}')")).collect();
+    let days = days.join(", ");
     let statements = format!(
         "PRAGMA synchronous = off; PRAGMA foreign_keys = off; PRAGMA cache_size = -262144; BEGIN;
+         CREATE TEMP TABLE days (day INTEGER PRIMARY KEY, prefix BLOB);
+         INSERT INTO days VALUES {days};
          CREATE TEMP TABLE new AS
            WITH RECURSIVE n (i) AS (SELECT {from} + 1 UNION ALL SELECT i + 1 FROM n WHERE i < {to})
            SELECT i, CAST(char(1) || printf('%015d', i) AS BLOB) AS id FROM n;
          INSERT INTO submission (id, form, received_at, fields, source, sender, score, content)
            SELECT id, 'contact', {first} + i, '{{\"name\":\"Ada\",\"email\":\"a' || i || '@example.com\",\"message\":\"{message}' || i || '\"}}',
-             randomblob(16), randomblob(16), 0, CAST(unhex(printf('%04x', ({first} + i) / 86400000)) || randomblob(14) AS BLOB) FROM new;
+             randomblob(16), randomblob(16), 0, CAST((SELECT prefix FROM days WHERE day = ({first} + i) / 86400000) || randomblob(14) AS BLOB) FROM new;
          INSERT INTO delivery (submission, channel, state, attempts) SELECT id, 'team', 'delivered', 1 FROM new;
          COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
     );
