@@ -178,6 +178,11 @@ impl Config {
                 "256",
                 value::count(1..=10_000_000),
             ),
+            max_connections_per_network: r.get(
+                "server.max_connections_per_network",
+                "2048",
+                value::count(1..=10_000_000),
+            ),
             trusted_proxies: r.get("server.trusted_proxies", "[]", value::networks),
             proxy_protocol: r.get("server.proxy_protocol", "false", value::flag),
             forwarded_header: r.get("server.forwarded_header", "x-forwarded-for", value::forwarded_header),

@@ -67,6 +67,8 @@ pub struct Options {
     pub max_connections: usize,
     /// Connections from one IPv4 address or one IPv6 /64, trusted proxies excepted.
     pub max_connections_per_source: usize,
+    /// Connections from one IPv4 /24 or one IPv6 /48, trusted proxies excepted; at least as many as one source may have.
+    pub max_connections_per_network: usize,
     /// Peers that are believed to say whom they speak for.
     pub trusted_proxies: Vec<Network>,
     /// Whether their connections begin with a header of the PROXY protocol.
@@ -111,6 +113,7 @@ impl Default for Options {
             workers: 1,
             max_connections: 10_000,
             max_connections_per_source: 256,
+            max_connections_per_network: 2048,
             trusted_proxies: Vec::new(),
             proxy_protocol: false,
             forwarded_header: ForwardedHeader::XForwardedFor,
@@ -227,7 +230,8 @@ impl Worker {
     ) {
         let peer = socket::Peer { address: peer, is_local: false };
         let options = self.desk.live.load().options.clone();
-        let visit = Visit { worker: self, options, scheme: socket::Scheme::Http, peer, stage };
+        let visit =
+            Visit { worker: self, options, scheme: socket::Scheme::Http, peer, stage, slot: Arc::default() };
         visit.serve_cleartext(stream).await;
     }
 }

@@ -21,7 +21,7 @@ pub use gcra::MAX_QUOTA;
 use gcra::Pace;
 use ledger::Rule;
 use sketch::Sketch;
-pub use source::Source;
+pub use source::{Neighbourhood, Source};
 
 /// The sizes of the sketches' rows, as powers of two: 32 MiB for the sources, 8 MiB for their networks. Memory that was never
 /// written is not taken from the system.

@@ -1,6 +1,8 @@
 //! One connection from its first byte to its last: whose it is, what is spoken on it, and who answers its requests.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -37,8 +39,8 @@ pub(super) async fn attend(
         let Ok(Ok(client)) = header else { return };
         if let Some(client) = client {
             peer = Peer { address: client, is_local: false };
-            if !place.belongs_to(peer, &options) {
-                desk.metrics.shed(Shed::Source);
+            if let Err(reason) = place.belongs_to(peer, &options) {
+                desk.metrics.shed(reason);
                 return;
             }
         }
@@ -49,7 +51,13 @@ pub(super) async fn attend(
     } else {
         options
     };
-    let visit = Visit { worker, options, scheme, peer, stage };
+    let slot = place.slot().clone();
+    poll_fn(|cx| {
+        slot.is_served_by(cx.waker());
+        Poll::Ready(())
+    })
+    .await;
+    let visit = Visit { worker, options, scheme, peer, stage, slot };
     match scheme {
         Scheme::Http => visit.serve_cleartext(stream).await,
         // Boxed, as is what seldom comes below: a connection that waits takes as much memory as the largest of its states.
@@ -61,7 +69,7 @@ impl Visit<'_> {
     /// In the clear, nothing but the first bytes tells which protocol a client means (RFC 9113 §3.3). The deadlines are those of an
     /// HTTP/1 request until it is known: half a preface is no better than half a header.
     pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
-        let clock = http1::Clock::new(&self.options);
+        let clock = http1::Clock::new(&self.options, self.slot.clone());
         let mut stream = Observed::new(stream, clock.clone());
         let told = {
             let telling = std::pin::pin!(tell(&mut stream));
@@ -98,7 +106,7 @@ impl Visit<'_> {
     async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S, protocol: Protocol) {
         match protocol {
             Protocol::Http1 => {
-                let clock = http1::Clock::new(&self.options);
+                let clock = http1::Clock::new(&self.options, self.slot.clone());
                 http1::serve(self, Bytes::new(), stream, clock).await;
             }
             Protocol::Http2 => Box::pin(http2::serve(self, stream)).await,

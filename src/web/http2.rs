@@ -33,6 +33,7 @@ use self::guard::Guard;
 use super::connection::{HEADER_LIMIT, Observed, Observer, keep_watch};
 use super::metrics::Shed;
 use super::socket::{Peer, Scheme};
+use super::source::Slot;
 use super::visit::Visit;
 use super::{Desk, Options, Stage, Worker, router};
 
@@ -59,8 +60,8 @@ const PIECE: usize = 16 * 1024;
 
 /// Answers requests until the connection ends, is quiet for too long, costs too much or the server stops.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S) {
-    let Visit { worker: Worker { desk, .. }, options, scheme, peer, mut stage } = visit;
-    let session = Session::new(&options);
+    let Visit { worker: Worker { desk, .. }, options, scheme, peer, mut stage, slot } = visit;
+    let session = Session::new(&options, slot);
     let service = service_fn(|request| answer(desk.clone(), scheme, peer, request, session.exchange()));
     let connection = http2::Builder::new(OnThisThread)
         .max_concurrent_streams(CONCURRENT)
@@ -84,7 +85,11 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, s
     if session.costs_too_much() {
         desk.metrics.shed(Shed::Glitches);
     } else if is_overdue {
-        let waited = if session.is_silent() { Shed::FirstByte } else { Shed::Idle };
+        let waited = match (session.is_evicted(), session.is_silent()) {
+            (true, _) => Shed::Evicted,
+            (false, true) => Shed::FirstByte,
+            (false, false) => Shed::Idle,
+        };
         desk.metrics.shed(if is_over { Shed::Exchange } else { waited });
     }
     if is_over {
@@ -128,21 +133,35 @@ struct State {
     first_byte: Cell<Option<Instant>>,
     guard: RefCell<Guard>,
     deadlines: RefCell<Deadlines>,
+    began: Instant,
+    slot: Arc<Slot>,
 }
 
 impl Session {
-    fn new(options: &Options) -> Self {
+    fn new(options: &Options, slot: Arc<Slot>) -> Self {
         let now = Instant::now();
         let deadlines = Deadlines::new(options, now);
         Self(Rc::new(State {
             first_byte: Cell::new(Some(now + options.first_byte_timeout)),
             guard: RefCell::new(Guard::new(now)),
             deadlines: RefCell::new(deadlines),
+            began: now,
+            slot,
         }))
     }
 
+    /// The next deadline. It is over if the connection is evicted and idle.
     fn earliest(&self) -> Instant {
+        if self.is_evicted() {
+            return self.0.began;
+        }
         self.0.first_byte.get().unwrap_or_else(|| self.0.deadlines.borrow().earliest())
+    }
+
+    /// Whether the connection is to be closed to make room, has no request under way and no answer
+    /// that is still being sent.
+    fn is_evicted(&self) -> bool {
+        self.0.slot.is_evicted() && self.is_idle() && self.0.deadlines.borrow().is_flushed()
     }
 
     /// Whether the client has said nothing yet, as it may after a handshake.

@@ -102,6 +102,10 @@ label! {
         All = "all",
         /// Its source had as many as one may have.
         Source = "source",
+        /// Its network had as many as one may have.
+        Network = "network",
+        /// It was idle, and the server nearly full.
+        Evicted = "evicted",
         /// There was no descriptor for it.
         Descriptors = "descriptors",
         /// Nothing came.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::socket::{Peer, Scheme};
+use super::source::Slot;
 use super::{Options, Stage, Worker};
 
 /// A connection of which it is known whose it is.
@@ -15,4 +16,6 @@ pub(super) struct Visit<'a> {
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) stage: watch::Receiver<Stage>,
+    /// Says when the connection is to be closed to make room.
+    pub(super) slot: Arc<Slot>,
 }

@@ -42,7 +42,7 @@ impl Source {
     }
 
     /// The network that it shares with its neighbours.
-    pub(super) fn neighbourhood(self) -> Neighbourhood {
+    pub fn neighbourhood(self) -> Neighbourhood {
         match self {
             Source::V4(octets) => Neighbourhood::V4(std::array::from_fn(|i| octets[i])),
             Source::V6(octets) => Neighbourhood::V6(std::array::from_fn(|i| octets[i])),
@@ -63,9 +63,21 @@ impl fmt::Debug for Source {
 /// What one customer of a provider usually has at most: an IPv4 /24 or an IPv6 /48. Whoever changes his
 /// address at will changes it within one of these.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Neighbourhood {
+pub enum Neighbourhood {
+    /// The first 24 bits of an IPv4 address.
     V4([u8; 3]),
+    /// The first 48 bits of an IPv6 address.
     V6([u8; 6]),
+}
+
+/// The family only, as with [`Source`].
+impl fmt::Debug for Neighbourhood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Neighbourhood::V4(_) => "V4(…)",
+            Neighbourhood::V6(_) => "V6(…)",
+        })
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 use crate::web::Options;
 use crate::web::connection::{Observer, Sending};
 use crate::web::metrics::Shed;
+use crate::web::source::Slot;
 
 /// What a connection waits for, and until when. Shared by the stream, the service and the watchdog, all on one thread.
 #[derive(Debug, Clone)]
@@ -26,6 +28,7 @@ struct State {
     header_timeout: Duration,
     exchange_timeout: Duration,
     idle_timeout: Duration,
+    slot: Arc<Slot>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +42,7 @@ enum Phase {
 }
 
 impl Clock {
-    pub(in crate::web) fn new(options: &Options) -> Self {
+    pub(in crate::web) fn new(options: &Options, slot: Arc<Slot>) -> Self {
         let now = Instant::now();
         Self(Rc::new(State {
             phase: Cell::new(Phase::Waiting),
@@ -49,17 +52,27 @@ impl Clock {
             header_timeout: options.header_timeout,
             exchange_timeout: options.exchange_timeout,
             idle_timeout: options.idle_timeout,
+            slot,
         }))
     }
 
-    /// Until when the connection may go on as it does.
+    /// Until when the connection may go on as it does. An evicted connection may not, unless it has a request under way or an answer that
+    /// is still being sent.
     pub(in crate::web) fn deadline(&self) -> Instant {
+        if self.0.slot.is_evicted() && self.is_idle() {
+            return self.0.answer.get().began;
+        }
         self.0.deadline.get()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.0.phase.get() == Phase::Waiting && self.0.answer.get().unsent() == 0
     }
 
     /// What a connection is closed for whose deadline is over.
     pub(in crate::web) fn overdue(&self) -> Shed {
         match self.0.phase.get() {
+            Phase::Waiting if self.0.slot.is_evicted() && self.is_idle() => Shed::Evicted,
             Phase::Waiting if self.0.has_asked.get() => Shed::Idle,
             Phase::Waiting => Shed::FirstByte,
             Phase::Header => Shed::Header,

@@ -80,6 +80,11 @@ impl Deadlines {
         self.exchanges.is_empty() && self.header.is_none()
     }
 
+    /// Whether all answers are written.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.sending.unsent() == 0
+    }
+
     /// A request's header is being received, the one of this number, or none.
     pub(super) fn receives_header(&mut self, block: Option<u64>, now: Instant) {
         if self.header.map(|(number, _)| number) != block {

@@ -119,6 +119,32 @@ fn one_source_cannot_take_more_than_its_share() {
     drop(crowd);
 }
 
+#[test]
+fn a_nearly_full_server_closes_idle_connections_of_the_largest_source() {
+    const MOST: usize = 64;
+    let most = MOST.to_string();
+    let options = [&NO_DEADLINES[..], &[("FRONTDESK_SERVER__MAX_CONNECTIONS", &*most)]].concat();
+    let desk = Desk::with(&example_site(), &options);
+    let from = |host: u8| Connection::over(connect_from([127, 0, 0, host], desk.address));
+    let get =
+        |connection: &mut Connection| connection.request("GET", "/", &[], b"").expect("an answer").status;
+    // A visitor whose browser keeps its connection, and a source that takes all others.
+    let mut visitor = from(2);
+    assert_eq!(get(&mut visitor), 200);
+    let crowd = Crowd::of(MOST - 1, desk.address, b"");
+    for host in 3..40 {
+        // A place is free again in a moment.
+        until(|| (metric(&desk, "frontdesk_connections_open") < MOST).then_some(())).expect("room");
+        let mut other = from(host);
+        assert_eq!(get(&mut other), 200, "{host}");
+    }
+    assert_eq!(get(&mut visitor), 200, "its source is the smallest");
+    let evicted = metric(&desk, r#"frontdesk_connections_shed_total{reason="evicted"}"#);
+    assert!((1..MOST).contains(&evicted), "{evicted}");
+    assert_eq!(metric(&desk, r#"frontdesk_connections_shed_total{reason="source"}"#), 0);
+    drop(crowd);
+}
+
 /// Lets a crowd come, waits until the deadlines have shed it, and compares how long others wait meanwhile with how long they wait for a
 /// server that has no crowd, at the same time on the same machine. Left alone, the crowd would stay for ten minutes.
 fn check<C>(desk: &Desk, name: &str, come: impl Fn() -> C) {
