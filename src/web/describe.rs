@@ -145,6 +145,10 @@ impl Asked for FirstOf {
         Codings::read(self.encoding.token().map(str::as_bytes))
     }
 
+    fn fails_if_match(&self, _: &Body) -> bool {
+        false
+    }
+
     fn has(&self, _: &Body) -> bool {
         false
     }

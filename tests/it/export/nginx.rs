@@ -105,7 +105,7 @@ struct Difference {
     until: Option<&'static str>,
 }
 
-const DIFFERENCES: [Difference; 8] = [
+const DIFFERENCES: [Difference; 9] = [
     Difference {
         method: "GET",
         target: "/",
@@ -137,9 +137,18 @@ const DIFFERENCES: [Difference; 8] = [
         method: "GET",
         target: "/",
         headers: &[("If-Match", "\"another\"")],
-        frontdesk: (200, "text/html"),
+        frontdesk: (412, "text/plain"),
         nginx: (412, "text/html"),
         told: "`If-Match`",
+        until: None,
+    },
+    Difference {
+        method: "GET",
+        target: "/",
+        headers: &[("If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")],
+        frontdesk: (200, "text/html"),
+        nginx: (412, "text/html"),
+        told: "`If-Unmodified-Since`",
         until: None,
     },
     Difference {

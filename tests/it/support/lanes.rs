@@ -295,7 +295,7 @@ pub const TARGETS: [&str; 40] = [
     "",
 ];
 
-pub const FIELDS: [&str; 64] = [
+pub const FIELDS: [&str; 67] = [
     "Accept: text/markdown",
     "Accept: text/html",
     "Accept: application/json",
@@ -360,6 +360,9 @@ pub const FIELDS: [&str; 64] = [
     "If-Modified-Since: Fri, 20 Nov 2026 00:00:00 GMT",
     "Accept-Encoding: x-gzip;q=0.001",
     "Accept: text/*",
+    "If-Match: *",
+    "If-Match: \"a\"",
+    "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT",
 ];
 
 const BITS: [&str; 20] = [
