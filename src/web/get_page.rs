@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 
-use super::answer::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, method_not_allowed, text};
+use super::answer::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, method_not_allowed, text, unknown_endpoint};
 use super::metrics::{Class, Representation, Seen};
 use crate::pages::file::{Body, File};
 use crate::pages::negotiate::{self, Codings, Encoding, Media};
@@ -20,6 +20,9 @@ use crate::pages::{Entry, Page, Role, Site};
 /// The header of an answer with a file has at most so many fields.
 const MOST_FIELDS: usize = 16;
 
+/// Paths below this one are for programs: an unknown one is answered with an error in JSON, as the forms' endpoints answer theirs.
+pub(super) const API: &str = "/api/";
+
 /// What is to be answered to a request for anything but the forms.
 #[derive(Debug)]
 pub(super) enum Choice<'a> {
@@ -27,6 +30,8 @@ pub(super) enum Choice<'a> {
     Send(Sent<'a>),
     /// There is nothing, and the client takes neither HTML nor Markdown.
     NothingAtAll,
+    /// There is nothing at this path below [`API`].
+    UnknownEndpoint,
     /// There is a page, in no representation that the client takes.
     NotAcceptable(&'a Page),
     /// `If-Match` does not name the selected representation; the answer's `Vary`.
@@ -84,6 +89,7 @@ pub(super) fn choose<'a>(
     let entry = site.get(path);
     let class = class(entry);
     match entry {
+        None if path.starts_with(API) => (Choice::UnknownEndpoint, Seen::other(class)),
         None => {
             let media = asked.media();
             let choice = match representation_of(site.not_found(), media) {
@@ -230,6 +236,7 @@ impl<'a> Choice<'a> {
         match self {
             Self::Send(sent) => sent.answer(),
             Self::NothingAtAll => nothing_at_all(),
+            Self::UnknownEndpoint => unknown_endpoint(),
             Self::NotAcceptable(page) => not_acceptable(site, page),
             Self::PreconditionFailed(vary) => precondition_failed(vary),
             Self::Elsewhere(to) => redirect(to, query),

@@ -67,6 +67,8 @@ fn both_versions_give_the_same_answers() {
         ("GET", "/api/waitlist", vec![], b"", 405),
         ("HEAD", "/api/contact", vec![], b"", 405),
         ("OPTIONS", "/api/contact", vec![], b"", 405),
+        ("GET", "/api/nope", vec![("Accept", "text/html")], b"", 404),
+        ("POST", "/api/nope", vec![JSON], b"{}", 404),
     ];
     for (method, target, headers, body, status) in requests {
         let expected = one.request(method, target, &headers, body).expect("an answer");

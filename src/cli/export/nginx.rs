@@ -208,11 +208,13 @@ fn body(reply: &Reply) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
-/// What is at the path, once its case is right: `p` and a number is a page, `f` a file and `r` a redirect.
+/// What is at the path, once its case is right: `p` and a number is a page, `f` a file and `r` a redirect. `e` is a path below `/api/`
+/// at which there is nothing.
 fn entry() -> Map {
     let mut map = Map::new("$frontdesk_lookup\\n$uri", "$frontdesk_entry");
     map.default("");
     map.expression(r"^([pfr]\d+) ([^\n]*)\n\2\z", "$1");
+    map.expression(r"^[^\n]*\n/api/", "e");
     map
 }
 
@@ -264,6 +266,7 @@ fn answer() -> Map {
     map.expression("^1", "ambiguous");
     map.expression("^0//[^/]*/none/", "nothing");
     map.expression("^0//", "missing");
+    map.expression("^0/e/", "unknown_endpoint");
     map.expression("^0/[^/]+/(?!GET/|HEAD/)", "method");
     map.expression("^0/r", "moved");
     map.expression(r"^0/p\d+/[^/]*/none/", "not_acceptable");
@@ -278,7 +281,7 @@ fn said() -> Map {
     map.expression("/400$", "ambiguous");
     map.expression("/405$", "method");
     map.expression(
-        "^(?:whole/200|missing/404|unmodified/304|moved/308|not_acceptable/406|nothing/404)$",
+        "^(?:whole/200|missing/404|unmodified/304|moved/308|not_acceptable/406|nothing/404|unknown_endpoint/404)$",
         "$frontdesk_answer",
     );
     map
@@ -287,8 +290,9 @@ fn said() -> Map {
 /// The value of each header, by what comes of it all. An empty one is not sent.
 fn headers(layout: &Layout) -> Vec<Map> {
     let by_answer = |variable, source: &str| Map::new(source, variable);
-    let spoken: [(&str, Option<&Reply>); 5] = [
+    let spoken: [(&str, Option<&Reply>); 6] = [
         ("ambiguous", Some(&layout.ambiguous)),
+        ("unknown_endpoint", Some(&layout.unknown_endpoint)),
         ("method", Some(&layout.read_only)),
         (
             "moved",
@@ -423,12 +427,17 @@ location / {{
     if ($frontdesk_answer = ambiguous) {{
         return {} {};
     }}
+    if ($frontdesk_answer = unknown_endpoint) {{
+        return {} {};
+    }}
     if ($frontdesk_answer = method) {{
         return {} {};
     }}
 {SERVER_PAGES}",
         layout.ambiguous.status,
         quote(&literal(&body(&layout.ambiguous))),
+        layout.unknown_endpoint.status,
+        quote(&literal(&body(&layout.unknown_endpoint))),
         layout.read_only.status,
         quote(&literal(&body(&layout.read_only))),
     );

@@ -247,6 +247,10 @@ fn nginx_answers_every_url_as_frontdesk_does() {
             "/developers/?x",
             "/api/",
             "/api/nothing",
+            "/api/contact/",
+            "/api/Contact",
+            "/%61pi/nothing?x",
+            "/API/nothing",
             "/api",
             "/%2541",
         ];

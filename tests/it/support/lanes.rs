@@ -252,7 +252,7 @@ pub fn compose(script: &[u8]) -> Vec<Vec<u8>> {
 
 const METHODS: [&str; 8] = ["GET", "HEAD", "GET", "POST", "OPTIONS", "get", "CONNECT", "GE T"];
 
-pub const TARGETS: [&str; 40] = [
+pub const TARGETS: [&str; 42] = [
     "/",
     "/long/",
     "/long.md",
@@ -293,6 +293,8 @@ pub const TARGETS: [&str; 40] = [
     "/api/contact?x",
     "/long/index.html",
     "",
+    "/api/",
+    "/api/nothing?x",
 ];
 
 pub const FIELDS: [&str; 67] = [
