@@ -225,7 +225,7 @@ impl Worker {
         peer: IpAddr,
         stage: watch::Receiver<Stage>,
     ) {
-        let peer = socket::Peer { address: peer, is_local: false };
+        let peer = socket::Peer::at(peer);
         let options = self.desk.live.load().options.clone();
         let visit = Visit { worker: self, options, scheme: socket::Scheme::Http, peer, stage };
         visit.serve_cleartext(stream).await;

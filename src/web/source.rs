@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Options;
 use super::metrics::Shed;
-use super::socket::Peer;
+use super::socket::{Peer, Trust};
 use crate::inbox::limit::Source;
 
 /// A block of addresses in CIDR notation (RFC 4632), or a single address.
@@ -60,9 +60,13 @@ impl fmt::Display for Network {
     }
 }
 
-/// Whether what `peer` says of a client is believed.
+/// Whether `peer` is a proxy whose headers are trusted.
 pub(super) fn is_trusted(options: &Options, peer: Peer) -> bool {
-    peer.is_local || options.trusted_proxies.iter().any(|network| network.contains(peer.address))
+    match peer.trust {
+        Trust::ByAddress => options.trusted_proxies.iter().any(|network| network.contains(peer.address)),
+        Trust::Always => true,
+        Trust::Never => false,
+    }
 }
 
 /// Counts the open connections, in all and by source.
