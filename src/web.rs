@@ -21,6 +21,7 @@ mod ops;
 mod post_form;
 mod protocol;
 mod proxy;
+pub mod proxy_headers;
 mod request_id;
 mod router;
 mod share;

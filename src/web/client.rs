@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use http::HeaderMap;
 
 use super::Options;
+use super::proxy_headers::{FORWARDED, X_FORWARDED_FOR};
 use super::socket::{Peer, Trust};
 use super::source::Network;
 
@@ -25,8 +26,8 @@ impl ForwardedHeader {
     /// Its name, as it is configured.
     pub fn name(self) -> &'static str {
         match self {
-            Self::XForwardedFor => "x-forwarded-for",
-            Self::Forwarded => "forwarded",
+            Self::XForwardedFor => X_FORWARDED_FOR,
+            Self::Forwarded => FORWARDED,
         }
     }
 

@@ -5,12 +5,12 @@ use std::fmt;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
-use super::Options;
 use super::socket::Peer;
 use super::source::is_trusted;
+use super::{Options, proxy_headers};
 
 /// By which a request is told, to us by a trusted proxy, and by us in an answer that says that we have failed.
-pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static(proxy_headers::X_REQUEST_ID);
 
 /// The longest name that is taken over from a proxy.
 const LONGEST: usize = 64;

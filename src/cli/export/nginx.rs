@@ -11,6 +11,9 @@ use super::map::{Map, quote};
 use super::negotiation;
 use crate::inbox::form::MAX_BODY_BYTES;
 use crate::web::describe::Reply;
+use crate::web::proxy_headers::{
+    FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_REQUEST_ID,
+};
 use crate::web::tls::Hsts;
 use crate::web::{ForwardedHeader, Options};
 
@@ -394,10 +397,25 @@ fn towards_replicas(options: &Options) -> Vec<Map> {
     let mut hop = Map::new("$remote_addr", "$frontdesk_hop");
     hop.default("for=$remote_addr");
     hop.expression(":", "for=\"[$remote_addr]\"");
-    let mut forwarded = Map::new("$http_forwarded", "$frontdesk_forwarded");
-    forwarded.default("$http_forwarded, $frontdesk_hop");
-    forwarded.exactly("", "$frontdesk_hop");
-    vec![hsts, hop, forwarded]
+    vec![hsts, hop]
+}
+
+/// `proxy_set_header` for each header that replicas trust: a value that nginx knows itself, or none. nginx never passes on what the
+/// client has sent under these names.
+fn forwarding(options: &Options) -> String {
+    let mut lines = String::new();
+    for name in TRUSTED_HEADERS {
+        let value = match (name, options.forwarded_header) {
+            (X_FORWARDED_FOR, ForwardedHeader::XForwardedFor) => "$remote_addr",
+            (FORWARDED, ForwardedHeader::Forwarded) => "$frontdesk_hop",
+            (X_FORWARDED_PROTO, _) => "$scheme",
+            (X_REQUEST_ID, _) => "$request_id",
+            // Removes the header.
+            _ => "\"\"",
+        };
+        let _ = writeln!(lines, "    proxy_set_header {} {value};", titled(name));
+    }
+    lines
 }
 
 const HTTP_HEAD: &str = "# Written by `frontdesk export`: what nginx knows of the site. Include it in `http { }`, before any other `map`, and
@@ -441,14 +459,7 @@ location / {{
         layout.read_only.status,
         quote(&literal(&body(&layout.read_only))),
     );
-    let forwarded = match options.forwarded_header {
-        ForwardedHeader::XForwardedFor => {
-            "    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n    proxy_set_header Forwarded \"\";\n"
-        }
-        ForwardedHeader::Forwarded => {
-            "    proxy_set_header Forwarded $frontdesk_forwarded;\n    proxy_set_header X-Forwarded-For \"\";\n"
-        }
-    };
+    let forwarding = forwarding(options);
     let _ = write!(
         conf,
         "
@@ -461,7 +472,7 @@ location = /.frontdesk/method {{
         quote(&literal(&body(&layout.read_only))),
     );
     for endpoint in &layout.endpoints {
-        let _ = write!(conf, "\nlocation = {endpoint} {{\n{SERVER_FORM}{forwarded}}}\n");
+        let _ = write!(conf, "\nlocation = {endpoint} {{\n{SERVER_FORM}{forwarding}}}\n");
     }
     let sentences = [
         ("too_long", 413, format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024)),
@@ -571,7 +582,6 @@ const SERVER_FORM: &str = "    proxy_pass http://frontdesk_replicas;
     proxy_http_version 1.1;
     proxy_set_header Connection \"\";
     proxy_set_header Host $http_host;
-    proxy_set_header X-Forwarded-Proto $scheme;
     client_max_body_size 128k;
     error_page 413 @frontdesk_too_long;
     error_page 502 504 =503 @frontdesk_away;

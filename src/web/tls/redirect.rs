@@ -7,6 +7,7 @@ use http::{StatusCode, Uri};
 
 use crate::web::Options;
 use crate::web::answer::{Answer, text};
+use crate::web::proxy_headers::X_FORWARDED_PROTO;
 use crate::web::socket::{Peer, Scheme};
 use crate::web::source::is_trusted;
 
@@ -68,7 +69,7 @@ pub(in crate::web) fn elsewhere(
 /// Whether every proxy on the way says that it was asked in the clear.
 fn was_plain(headers: &HeaderMap) -> bool {
     let mut said = headers
-        .get_all("x-forwarded-proto")
+        .get_all(X_FORWARDED_PROTO)
         .iter()
         .flat_map(|line| line.to_str().unwrap_or_default().split(','))
         .peekable();

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Export, awkward_site, desk, said};
 use crate::support::office::until;
@@ -362,6 +362,7 @@ fn check_forms(header: &str, parameter: &str) {
         ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
         ("FRONTDESK_LIMITS__ENABLED", "true"),
         ("FRONTDESK_LIMITS__PER_MINUTE", "2"),
+        ("FRONTDESK_LOG__REQUESTS", "true"),
     ];
     let desk = Desk::with(&example_site(), &limits);
     // Nobody listens at the first one.
@@ -374,6 +375,7 @@ fn check_forms(header: &str, parameter: &str) {
             ("Content-Type", "application/json"),
             ("X-Forwarded-For", forged),
             ("Forwarded", &format!("for={forged}")),
+            ("X-Request-Id", "forged-request-id"),
         ];
         let mut connection = Connection::over(connect_from(from.parse().expect("an address"), nginx.address));
         connection.request("POST", path, &headers, body).expect("an answer")
@@ -388,6 +390,19 @@ fn check_forms(header: &str, parameter: &str) {
         assert_eq!(answer.status, expected, "{from} {forged}: {}", answer.text());
         assert_eq!(answer.header("content-type"), Some("application/json"));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "said once");
+    }
+    // Each request has the name that nginx gave to it.
+    let names = until(|| {
+        let log = desk.log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let names: Vec<String> = lines
+            .filter(|line| line["message"] == "answered")
+            .filter_map(|line| line["request"].as_str().map(str::to_owned))
+            .collect();
+        (names.len() >= 4).then_some(names)
+    });
+    for name in names.expect("the requests are in the log") {
+        assert!(name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
     }
     desk.expect(1);
     let of_frontdesk = desk.get("/api/contact", &[]);
