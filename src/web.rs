@@ -21,6 +21,7 @@ mod ops;
 mod post_form;
 mod protocol;
 mod proxy;
+pub mod proxy_headers;
 mod request_id;
 mod router;
 mod share;
@@ -228,7 +229,7 @@ impl Worker {
         peer: IpAddr,
         stage: watch::Receiver<Stage>,
     ) {
-        let peer = socket::Peer { address: peer, is_local: false };
+        let peer = socket::Peer::at(peer);
         let options = self.desk.live.load().options.clone();
         let visit =
             Visit { worker: self, options, scheme: socket::Scheme::Http, peer, stage, slot: Arc::default() };

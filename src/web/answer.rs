@@ -9,7 +9,7 @@ use http_body_util::Full;
 
 use super::metrics::Verdict;
 use super::request_id::{RequestId, X_REQUEST_ID};
-use crate::inbox::form::MAX_BODY_BYTES;
+use crate::inbox::form::{FORMS, MAX_BODY_BYTES};
 
 /// Every body is in memory.
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -76,6 +76,21 @@ fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     let mut answer = text(status, body);
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
+}
+
+/// 404 for a path below `/api/` that is no endpoint, whatever the method and `Accept`.
+pub(super) fn unknown_endpoint() -> Answer {
+    let endpoints: Vec<String> = FORMS.iter().map(|form| format!("POST {}", form.path)).collect();
+    let sentence = format!(
+        "There is no endpoint at this address. The endpoints are {}; /openapi.json describes them.",
+        endpoints.join(" and ")
+    );
+    error(StatusCode::NOT_FOUND, &sentence)
+}
+
+/// `{"error": "<sentence>"}`, the body of every error of the API.
+fn error(status: StatusCode, sentence: &str) -> Answer {
+    json(status, serde_json::json!({ "error": sentence }).to_string())
 }
 
 /// Why a submission got no 200.
@@ -159,7 +174,7 @@ impl Refusal {
                     .to_owned(),
             ),
         };
-        let mut answer = json(status, serde_json::json!({ "error": sentence }).to_string());
+        let mut answer = error(status, &sentence);
         answer.headers_mut().extend(header);
         answer
     }

@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use http::HeaderMap;
 
 use super::Options;
-use super::socket::Peer;
+use super::proxy_headers::{FORWARDED, X_FORWARDED_FOR};
+use super::socket::{Peer, Trust};
 use super::source::Network;
 
 /// The header in which the trusted proxies tell whom they speak for. The other one is never read: a proxy that sets one of
@@ -25,8 +26,8 @@ impl ForwardedHeader {
     /// Its name, as it is configured.
     pub fn name(self) -> &'static str {
         match self {
-            Self::XForwardedFor => "x-forwarded-for",
-            Self::Forwarded => "forwarded",
+            Self::XForwardedFor => X_FORWARDED_FOR,
+            Self::Forwarded => FORWARDED,
         }
     }
 
@@ -60,10 +61,10 @@ impl ForwardedHeader {
 /// The client of a connection from `peer`, as the options have it.
 pub(super) fn client_of(peer: Peer, headers: &HeaderMap, options: &Options) -> IpAddr {
     let (proxies, header) = (&options.trusted_proxies[..], options.forwarded_header);
-    if peer.is_local {
-        forwarded(headers, proxies, header).unwrap_or(peer.address)
-    } else {
-        client(peer.address, headers, proxies, header)
+    match peer.trust {
+        Trust::ByAddress => client(peer.address, headers, proxies, header),
+        Trust::Always => forwarded(headers, proxies, header).unwrap_or(peer.address),
+        Trust::Never => peer.address,
     }
 }
 
@@ -417,6 +418,28 @@ mod tests {
         assert_eq!(found("1.1.1.1, 10.0.0.2").as_deref(), Some("1.1.1.1"));
         assert_eq!(found("1.1.1.1, unknown"), None);
         assert_eq!(found(""), None);
+    }
+
+    #[test]
+    fn a_connection_whose_proxy_names_no_client_is_the_proxys_own() {
+        for header in [XForwardedFor, Forwarded] {
+            let options = Options {
+                trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
+                forwarded_header: header,
+                ..Options::default()
+            };
+            let forged = HeaderMap::from_iter([
+                ("x-forwarded-for".parse().unwrap(), HeaderValue::from_static(CLIENT)),
+                ("forwarded".parse().unwrap(), HeaderValue::from_static("for=203.0.113.9")),
+            ]);
+            let proxy = Peer::at(PROXY.parse().unwrap());
+            assert_eq!(client_of(proxy, &forged, &options).to_string(), CLIENT);
+            let unnamed = Peer { trust: Trust::Never, ..proxy };
+            assert_eq!(client_of(unnamed, &forged, &options).to_string(), PROXY);
+            assert_eq!(client_of(Peer::LOCAL, &forged, &options).to_string(), CLIENT);
+            let unnamed = Peer { trust: Trust::Never, ..Peer::LOCAL };
+            assert_eq!(client_of(unnamed, &forged, &options).to_string(), "127.0.0.1");
+        }
     }
 
     proptest! {

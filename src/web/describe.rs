@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use super::answer::{Answer, bad_request, secure};
-use super::get_page::{Asked, choose};
+use super::get_page::{API, Asked, choose};
 use crate::inbox::form::FORMS;
 use crate::pages::file::Body;
 use crate::pages::negotiate::{Codings, Encoding, Media};
@@ -63,8 +63,10 @@ pub enum Answers {
 pub struct Description {
     /// Every URL of the site by its decoded path, in the order of these.
     pub urls: Vec<(String, Answers)>,
-    /// What is answered at all others.
+    /// What is answered at all others, except below `/api/`.
     pub missing: Answers,
+    /// The answer at all others below `/api/`, whatever the method and `Accept`.
+    pub unknown_endpoint: Reply,
     /// Where the site answers nothing but GET and HEAD, the answer to another method.
     pub read_only: Reply,
     /// The answer to a path that servers understand differently.
@@ -80,11 +82,15 @@ pub fn describe(site: &Site) -> Description {
     urls.sort_by(|(a, _), (b, _)| a.cmp(b));
     // No path has an empty segment.
     let nowhere = "//";
+    let no_endpoint = format!("{API}/");
     let some = urls.first().map_or("/", |(path, _)| path);
     let ambiguous = path::PathError::Ambiguous.to_string();
     Description {
         read_only: reply(choose(site, some, false, &FirstOf::default()).0.into_answer(site, None)),
         missing: answers(site, nowhere, None),
+        unknown_endpoint: reply(
+            choose(site, &no_endpoint, true, &FirstOf::default()).0.into_answer(site, None),
+        ),
         ambiguous: reply(bad_request(&ambiguous)),
         endpoints: FORMS.iter().map(|form| form.path).collect(),
         urls,
@@ -145,6 +151,10 @@ impl Asked for FirstOf {
         Codings::read(self.encoding.token().map(str::as_bytes))
     }
 
+    fn fails_if_match(&self, _: &Body) -> bool {
+        false
+    }
+
     fn has(&self, _: &Body) -> bool {
         false
     }
@@ -191,6 +201,8 @@ mod tests {
         let Answers::Negotiated { html, .. } = &description.missing else { panic!("{description:?}") };
         assert_eq!((html.identity().status, html.identity().header("etag")), (404, None));
         assert_eq!((description.read_only.status, description.ambiguous.status), (405, 400));
+        let unknown = &description.unknown_endpoint;
+        assert_eq!((unknown.status, unknown.header("content-type")), (404, Some("application/json")));
         assert!(html.identity().header("content-security-policy").is_some());
     }
 }

@@ -13,7 +13,7 @@ use super::connection::{Observed, keep_watch, last_request};
 use super::metrics::Shed;
 use super::protocol::{Protocol, Rewound, tell};
 use super::share::Accepted;
-use super::socket::{Peer, Scheme, Stream};
+use super::socket::{Peer, Scheme, Stream, Trust};
 use super::source::is_trusted;
 use super::visit::Visit;
 use super::{Options, Stage, Worker, http1, http2, proxy, tls};
@@ -38,11 +38,14 @@ pub(super) async fn attend(
         }
         let Ok(Ok(client)) = header else { return };
         if let Some(client) = client {
-            peer = Peer { address: client, is_local: false };
+            peer = Peer::at(client);
             if let Err(reason) = place.belongs_to(peer, &options) {
                 desk.metrics.shed(reason);
                 return;
             }
+        } else {
+            // The connection stays the proxy's own, and its place stays the proxy's.
+            peer.trust = Trust::Never;
         }
     }
     // A proxy keeps connections open for whoever comes next, and takes one that has just been closed for one that works.

@@ -5,13 +5,13 @@
 use bytes::Bytes;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
-    HeaderValue, IF_NONE_MATCH, LINK, LOCATION, VARY,
+    HeaderValue, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, VARY,
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 
-use super::answer::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, method_not_allowed, text};
+use super::answer::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, method_not_allowed, text, unknown_endpoint};
 use super::metrics::{Class, Representation, Seen};
 use crate::pages::file::{Body, File};
 use crate::pages::negotiate::{self, Codings, Encoding, Media};
@@ -20,6 +20,9 @@ use crate::pages::{Entry, Page, Role, Site};
 /// The header of an answer with a file has at most so many fields.
 const MOST_FIELDS: usize = 16;
 
+/// Paths below this one are for programs: an unknown one is answered with an error in JSON, as the forms' endpoints answer theirs.
+pub(super) const API: &str = "/api/";
+
 /// What is to be answered to a request for anything but the forms.
 #[derive(Debug)]
 pub(super) enum Choice<'a> {
@@ -27,8 +30,12 @@ pub(super) enum Choice<'a> {
     Send(Sent<'a>),
     /// There is nothing, and the client takes neither HTML nor Markdown.
     NothingAtAll,
+    /// There is nothing at this path below [`API`].
+    UnknownEndpoint,
     /// There is a page, in no representation that the client takes.
     NotAcceptable(&'a Page),
+    /// `If-Match` does not name the selected representation; the answer's `Vary`.
+    PreconditionFailed(Option<&'static str>),
     /// It has another address.
     Elsewhere(&'a str),
     /// It can only be read.
@@ -65,6 +72,9 @@ pub(super) trait Asked {
     /// What `Accept-Encoding` says.
     fn codings(&self) -> Codings;
 
+    /// Whether the request has an `If-Match` that does not name this body's validator.
+    fn fails_if_match(&self, body: &Body) -> bool;
+
     /// Whether `If-None-Match` names this body's validator.
     fn has(&self, body: &Body) -> bool;
 }
@@ -79,6 +89,7 @@ pub(super) fn choose<'a>(
     let entry = site.get(path);
     let class = class(entry);
     match entry {
+        None if path.starts_with(API) => (Choice::UnknownEndpoint, Seen::other(class)),
         None => {
             let media = asked.media();
             let choice = match representation_of(site.not_found(), media) {
@@ -92,14 +103,14 @@ pub(super) fn choose<'a>(
         Some(Entry::Page(page)) => {
             let media = asked.media();
             let choice = match representation_of(page, media) {
-                Some(file) => Choice::Send(Sent::new(file, Form::Whole, true, asked)),
+                Some(file) => Choice::conditional(file, true, asked),
                 None => Choice::NotAcceptable(page),
             };
             (choice, Seen { class, representation: media.into() })
         }
         Some(Entry::File(file, _)) => {
             let seen = Seen { class, representation: representation(file) };
-            (Choice::Send(Sent::new(file, Form::Whole, false, asked)), seen)
+            (Choice::conditional(file, false, asked), seen)
         }
         Some(Entry::Redirect(to)) => (Choice::Elsewhere(to), Seen::other(class)),
     }
@@ -113,16 +124,14 @@ fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
 }
 
 impl<'a> Sent<'a> {
-    /// The file in the encoding that the client likes best, unless it has it already (RFC 9110 §13.1.2).
+    /// The file in the encoding that the client likes best.
     fn new(file: &'a File, form: Form, is_negotiated: bool, asked: &impl Asked) -> Self {
         let encoding = if file.compressible {
             asked.codings().choose(|encoding| file.has(encoding))
         } else {
             Encoding::Identity
         };
-        let body = file.body(encoding);
-        let form = if form == Form::Whole && asked.has(body) { Form::Unmodified } else { form };
-        Self { body, file, encoding, form, is_negotiated }
+        Self { body: file.body(encoding), file, encoding, form, is_negotiated }
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -190,6 +199,11 @@ impl Asked for HeaderMap {
         Codings::read(lines(self, &ACCEPT_ENCODING))
     }
 
+    fn fails_if_match(&self, body: &Body) -> bool {
+        let mut lines = lines(self, &IF_MATCH).peekable();
+        lines.peek().is_some() && !lines.any(|line| matches_etag_strongly(line, body.etag()))
+    }
+
     fn has(&self, body: &Body) -> bool {
         lines(self, &IF_NONE_MATCH).any(|line| matches_etag(line, body.etag()))
     }
@@ -202,13 +216,29 @@ pub(super) fn answer(site: &Site, path: &str, head: &Parts) -> (Answer, Seen) {
     (choice.into_answer(site, head.uri.query()), seen)
 }
 
-impl Choice<'_> {
+impl<'a> Choice<'a> {
+    /// The file, 304 or 412: evaluates the request's preconditions against the selected representation, in the order of RFC 9110
+    /// §13.2.2.
+    ///
+    /// `If-Modified-Since` and `If-Unmodified-Since` are ignored, whatever date they have: no representation has a modification date
+    /// (§13.1.3, §13.1.4). Preconditions do not change an answer that is no 200 without them (§13.2.1).
+    fn conditional(file: &'a File, is_negotiated: bool, asked: &impl Asked) -> Self {
+        let sent = Sent::new(file, Form::Whole, is_negotiated, asked);
+        if asked.fails_if_match(sent.body) {
+            return Self::PreconditionFailed(sent.vary());
+        }
+        let form = if asked.has(sent.body) { Form::Unmodified } else { Form::Whole };
+        Self::Send(Sent { form, ..sent })
+    }
+
     /// What is answered, to a request with this query.
     pub(super) fn into_answer(self, site: &Site, query: Option<&str>) -> Answer {
         match self {
             Self::Send(sent) => sent.answer(),
             Self::NothingAtAll => nothing_at_all(),
+            Self::UnknownEndpoint => unknown_endpoint(),
             Self::NotAcceptable(page) => not_acceptable(site, page),
+            Self::PreconditionFailed(vary) => precondition_failed(vary),
             Self::Elsewhere(to) => redirect(to, query),
             Self::ReadOnly => method_not_allowed("GET, HEAD"),
         }
@@ -276,6 +306,18 @@ text/markdown  {base}{twin}
     answer
 }
 
+/// 412 to a request whose `If-Match` names other representations (RFC 9110 §15.5.13).
+fn precondition_failed(vary: Option<&'static str>) -> Answer {
+    let mut answer = text(
+        StatusCode::PRECONDITION_FAILED,
+        "If-Match does not name the current representation. Send the request without If-Match to get it.\n",
+    );
+    if let Some(vary) = vary {
+        answer.headers_mut().insert(VARY, HeaderValue::from_static(vary));
+    }
+    answer
+}
+
 /// 308 to where the page is, with the query it came with (RFC 9110 §15.4.9).
 fn redirect(to: &str, query: Option<&str>) -> Answer {
     let location = match query {
@@ -299,12 +341,22 @@ fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = 
 
 /// Whether a line of `If-None-Match` names `etag`, by weak comparison (RFC 9110 §8.8.3.2).
 pub(super) fn matches_etag(line: &[u8], etag: &str) -> bool {
+    lists(line, |candidate| candidate.strip_prefix("W/").unwrap_or(candidate) == etag)
+}
+
+/// Whether a line of `If-Match` names `etag`, by strong comparison (RFC 9110 §8.8.3.2): a weak validator never matches.
+fn matches_etag_strongly(line: &[u8], etag: &str) -> bool {
+    lists(line, |candidate| candidate == etag)
+}
+
+/// Whether a line of validators is `*` or has a member that `is_match` accepts.
+fn lists(line: &[u8], is_match: impl Fn(&str) -> bool) -> bool {
     if line.trim_ascii() == b"*" {
         return true;
     }
     let Ok(line) = std::str::from_utf8(line) else { return false };
     // Our validators hold no comma, so that splitting at every one is safe.
-    line.split(',').map(str::trim).any(|candidate| candidate.strip_prefix("W/").unwrap_or(candidate) == etag)
+    line.split(',').map(str::trim).any(is_match)
 }
 
 #[cfg(test)]
@@ -346,19 +398,23 @@ mod tests {
     }
 
     #[test]
-    fn a_validator_is_found_in_a_list_and_weakly() {
-        for (line, expected) in [
-            ("\"a\"", true),
-            ("W/\"a\"", true),
-            ("\"b\", \"a\"", true),
-            ("*", true),
-            (" * ", true),
-            ("\"b\"", false),
-            ("a", false),
-            ("", false),
-            ("\"a-br\"", false),
+    fn a_validator_is_found_in_a_list_weakly_or_strongly() {
+        for (line, weakly, strongly) in [
+            ("\"a\"", true, true),
+            ("W/\"a\"", true, false),
+            ("\"b\", \"a\"", true, true),
+            ("\"b\",W/\"a\"", true, false),
+            ("*", true, true),
+            (" * ", true, true),
+            ("W/*", false, false),
+            ("\"b\"", false, false),
+            ("a", false, false),
+            ("", false, false),
+            (",", false, false),
+            ("\"a-br\"", false, false),
         ] {
-            assert_eq!(matches_etag(line.as_bytes(), "\"a\""), expected, "{line}");
+            assert_eq!(matches_etag(line.as_bytes(), "\"a\""), weakly, "{line}");
+            assert_eq!(matches_etag_strongly(line.as_bytes(), "\"a\""), strongly, "{line}");
         }
     }
 }

@@ -138,7 +138,8 @@ impl Seen {
 }
 
 /// The statuses that are counted by themselves: all that are answered here. What may come later is counted together.
-const STATUSES: [u16; 16] = [200, 204, 304, 308, 400, 404, 405, 406, 408, 413, 421, 429, 431, 500, 501, 503];
+const STATUSES: [u16; 17] =
+    [200, 204, 304, 308, 400, 404, 405, 406, 408, 412, 413, 421, 429, 431, 500, 501, 503];
 
 /// The place of each status among them; far behind the last one for all others.
 const PLACES: [u8; 600] = {

@@ -13,8 +13,8 @@ const LONGEST_V1: usize = 107;
 /// One of version 2 may be this long, with whatever a proxy adds to the addresses.
 const LONGEST_V2: usize = 2048;
 
-/// Reads the header and nothing behind it, which belongs to the next reader. The client's address; none where the proxy speaks for
-/// itself (a health check) or says that it does not know.
+/// Reads the header and nothing behind it, which belongs to the next reader. The client's address; none if the header names no client
+/// that has an IP address: `UNKNOWN` in version 1; `LOCAL` (a health check) and other address families in version 2.
 pub(super) async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
     // As long as the signature of version 2, and shorter than any header of version 1.
     let mut header = vec![0; PROTOCOL_PREFIX.len()];
@@ -107,11 +107,15 @@ mod tests {
         check(b"PROXY TCP4 192.0.2.7 198.51.100.1 4711 80\r\n", Ok(Some("192.0.2.7"))).await;
         check(b"PROXY TCP6 2001:db8::7 2001:db8::1 4711 80\r\n", Ok(Some("2001:db8::7"))).await;
         check(b"PROXY UNKNOWN\r\n", Ok(None)).await;
+        check(b"PROXY UNKNOWN 192.0.2.7 198.51.100.1 4711 80\r\n", Ok(None)).await;
         let v4 = [192, 0, 2, 7, 198, 51, 100, 1, 0x12, 0x67, 0, 80];
         check(&version_2(1, 0x11, &v4), Ok(Some("192.0.2.7"))).await;
         // A health check of the proxy itself.
         check(&version_2(0, 0x00, &[]), Ok(None)).await;
         check(&version_2(0, 0x11, &v4), Ok(None)).await;
+        // A client on a Unix socket, and one of an unspecified family.
+        check(&version_2(1, 0x31, &[b'x'; 216]), Ok(None)).await;
+        check(&version_2(1, 0x00, &[]), Ok(None)).await;
         // With what a proxy may add.
         check(&version_2(1, 0x11, &[&v4[..], &[4, 0, 3, 1, 2, 3]].concat()), Ok(Some("192.0.2.7"))).await;
         let mapped: [u8; 16] = "::ffff:192.0.2.7".parse::<std::net::Ipv6Addr>().expect("an address").octets();

@@ -5,12 +5,12 @@ use std::fmt;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
-use super::Options;
 use super::socket::Peer;
 use super::source::is_trusted;
+use super::{Options, proxy_headers};
 
 /// By which a request is told, to us by a trusted proxy, and by us in an answer that says that we have failed.
-pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static(proxy_headers::X_REQUEST_ID);
 
 /// The longest name that is taken over from a proxy.
 const LONGEST: usize = 64;
@@ -65,10 +65,14 @@ pub(super) fn names(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::socket::Trust;
 
     fn id(peer: &str, names: &[&str]) -> String {
+        id_on(Peer::at(peer.parse().unwrap()), names)
+    }
+
+    fn id_on(peer: Peer, names: &[&str]) -> String {
         let options = Options { trusted_proxies: vec!["192.0.2.1".parse().unwrap()], ..Options::default() };
-        let peer = Peer { address: peer.parse().unwrap(), is_local: false };
         RequestId::of(peer, names.iter().map(|name| name.as_bytes()), &options).to_string()
     }
 
@@ -92,6 +96,13 @@ mod tests {
         check("192.0.2.1", &["a", "b"], false);
         check("192.0.2.1", &[], false);
         check("192.0.2.2", &["a"], false);
+    }
+
+    #[test]
+    fn a_connection_whose_proxy_names_no_client_names_no_request() {
+        let peer = Peer { trust: Trust::Never, ..Peer::at("192.0.2.1".parse().unwrap()) };
+        assert_ne!(id_on(peer, &["a"]), "a");
+        assert_eq!(id_on(Peer::LOCAL, &["a"]), "a");
     }
 
     #[test]

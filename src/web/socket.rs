@@ -220,11 +220,11 @@ impl Listener {
                 let (stream, peer) = listener.accept().await?;
                 // Answers are written whole: waiting for more to fill a packet would only delay them.
                 let _ = stream.set_nodelay(true);
-                Ok((Stream::Tcp(stream), Peer { address: peer.ip().to_canonical(), is_local: false }))
+                Ok((Stream::Tcp(stream), Peer::at(peer.ip())))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok((Stream::Unix(stream), Peer { address: Ipv4Addr::LOCALHOST.into(), is_local: true }))
+                Ok((Stream::Unix(stream), Peer::LOCAL))
             }
         }
     }
@@ -238,12 +238,12 @@ impl Listener {
                 let stream = tokio::net::TcpStream::from_std(socket.into()).ok()?;
                 let peer = stream.peer_addr().ok()?;
                 let _ = stream.set_nodelay(true);
-                Some((Stream::Tcp(stream), Peer { address: peer.ip().to_canonical(), is_local: false }))
+                Some((Stream::Tcp(stream), Peer::at(peer.ip())))
             }
             Self::Unix(listener) => {
                 let socket = rustix::net::accept_with(listener, flags).ok()?;
                 let stream = tokio::net::UnixStream::from_std(socket.into()).ok()?;
-                Some((Stream::Unix(stream), Peer { address: Ipv4Addr::LOCALHOST.into(), is_local: true }))
+                Some((Stream::Unix(stream), Peer::LOCAL))
             }
         }
     }
@@ -263,8 +263,30 @@ impl Listener {
 pub(super) struct Peer {
     /// Its address; that of the client once a trusted proxy has told it.
     pub(super) address: IpAddr,
-    /// Whether it came by a Unix socket: only a proxy of this machine does, and it is believed.
-    pub(super) is_local: bool,
+    /// Whether this connection's headers of proxies are trusted.
+    pub(super) trust: Trust,
+}
+
+/// When a connection's headers of proxies (`X-Forwarded-For` and others) are trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// If the peer's address is that of a trusted proxy: TCP.
+    ByAddress,
+    /// Always: a Unix socket. Only proxies on this machine can open one.
+    Always,
+    /// Never: the PROXY header names no client (`UNKNOWN`, `LOCAL`). A proxy that speaks the PROXY protocol passes bytes on, so the
+    /// client itself may have written the headers.
+    Never,
+}
+
+impl Peer {
+    /// A connection over a Unix socket, which has no address of its own.
+    pub(super) const LOCAL: Self = Self { address: IpAddr::V4(Ipv4Addr::LOCALHOST), trust: Trust::Always };
+
+    /// A connection over TCP from this address.
+    pub(super) fn at(address: IpAddr) -> Self {
+        Self { address: address.to_canonical(), trust: Trust::ByAddress }
+    }
 }
 
 /// One accepted connection.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::Options;
 use super::metrics::Shed;
-use super::socket::Peer;
+use super::socket::{Peer, Trust};
 use crate::inbox::limit::{Neighbourhood, Source};
 
 /// A block of addresses in CIDR notation (RFC 4632), or a single address.
@@ -65,9 +65,13 @@ impl fmt::Display for Network {
     }
 }
 
-/// Whether what `peer` says of a client is believed.
+/// Whether `peer` is a proxy whose headers are trusted.
 pub(super) fn is_trusted(options: &Options, peer: Peer) -> bool {
-    peer.is_local || options.trusted_proxies.iter().any(|network| network.contains(peer.address))
+    match peer.trust {
+        Trust::ByAddress => options.trusted_proxies.iter().any(|network| network.contains(peer.address)),
+        Trust::Always => true,
+        Trust::Never => false,
+    }
 }
 
 /// Counts the open connections, in all, by source and by network.
@@ -236,7 +240,7 @@ mod tests {
             Options { max_connections_per_source: 2, max_connections_per_network: 3, ..Options::default() };
         let connections = Arc::new(Connections::default());
         let admit = |address: &str| {
-            let peer = Peer { address: address.parse().expect("an address"), is_local: false };
+            let peer = Peer::at(address.parse().expect("an address"));
             connections.admit(peer, &options).map_err(|shed| shed as usize)
         };
         for [first, second, elsewhere] in [

@@ -199,6 +199,12 @@ fn the_manifest_says_what_the_server_answers() {
             }
         }
         assert!(count > 60, "{count} encodings");
+        let unknown = &export.manifest["unknown_endpoint"];
+        for (method, path) in [("GET", "/api/nothing"), ("DELETE", "/api/"), ("POST", "/api/contact/")] {
+            let answer = desk.request(method, path, &[("Accept", "text/html")], b"");
+            check(path, &answer, unknown, unknown, &Value::Null, None);
+            assert_eq!(unknown["body"], answer.text(), "{method} {path}");
+        }
         let answer = desk.request("DELETE", "/", &[], b"");
         let other = &export.manifest["other_methods"];
         check("DELETE", &answer, other, other, &Value::Null, None);

@@ -257,6 +257,56 @@ fn a_path_is_decoded_before_it_is_routed() {
 }
 
 #[test]
+fn an_unknown_endpoint_is_404_in_json() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    for path in ["/api/", "/api/nothing", "/api/contact/", "/api/Contact", "/api/v1/contact?x=y", "/%61pi/x"]
+    {
+        for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QZX"] {
+            for accept in ["*/*", "text/html", "text/markdown", "application/json;q=0", "image/png"] {
+                let body: &[u8] = if method == "POST" { b"{}" } else { b"" };
+                let answer =
+                    connection.request(method, path, &[("Accept", accept), JSON], body).expect("an answer");
+                let of = || format!("{method} {path} {accept}: {answer:?}");
+                assert_eq!(answer.status, 404, "{}", of());
+                assert_eq!(answer.header("content-type"), Some("application/json"), "{}", of());
+                assert_eq!(answer.header("cache-control"), Some("no-store"), "{}", of());
+                assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{}", of());
+                assert_eq!((answer.header("vary"), answer.header("allow")), (None, None), "{}", of());
+                if method == "HEAD" {
+                    continue;
+                }
+                let error = answer.json();
+                assert_eq!(error.as_object().map(serde_json::Map::len), Some(1), "{}", of());
+                let sentence = error["error"].as_str().expect("a sentence");
+                assert!(sentence.contains("POST /api/waitlist and POST /api/contact"), "{sentence}");
+            }
+        }
+    }
+    // Known endpoints and pages answer as ever.
+    assert_eq!(connection.request("GET", "/api/contact", &[], b"").expect("an answer").status, 405);
+    let page = connection.request("GET", "/api", &[("Accept", "text/html")], b"").expect("an answer");
+    assert_eq!((page.status, page.header("content-type")), (404, Some("text/html; charset=utf-8")));
+}
+
+#[test]
+fn a_page_below_api_is_a_page() {
+    let site = tempfile::tempdir().expect("a folder");
+    let made = crate::support::frontdesk().arg("init").arg(site.path()).output().expect("it runs");
+    assert!(made.status.success(), "{made:?}");
+    let guide = site.path().join("pages/api/guide.md");
+    std::fs::create_dir_all(guide.parent().expect("a folder")).expect("it can be created");
+    let text = "---\ntitle: Guide\ndescription: How the API is used.\n---\nText.\n";
+    std::fs::write(guide, text).expect("it can be written");
+    let desk = Desk::with(site.path(), &[]);
+    let answer = desk.get("/api/guide/", &[("Accept", "text/markdown")]);
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/markdown; charset=utf-8")));
+    assert_eq!(desk.get("/api/guide", &[]).status, 308);
+    assert_eq!(desk.request("POST", "/api/guide/", &[], b"").status, 405);
+    assert_eq!(desk.get("/api/guides", &[]).header("content-type"), Some("application/json"));
+}
+
+#[test]
 fn over_the_limit_is_429_with_when_to_come_back() {
     let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
     for number in 0..3 {

@@ -45,6 +45,8 @@ fn both_versions_give_the_same_answers() {
         ("GET", "/developers.md", vec![("Accept", "text/html")], b"", 200),
         ("GET", "/developers/", vec![("Accept", "application/json")], b"", 406),
         ("GET", "/developers/", vec![("If-None-Match", &etag)], b"", 304),
+        ("GET", "/developers/", vec![("If-Match", &etag)], b"", 200),
+        ("GET", "/developers/", vec![("If-Match", "\"a\""), ("If-None-Match", &etag)], b"", 412),
         ("HEAD", "/developers/", vec![], b"", 200),
         ("HEAD", "/developers/", vec![("Accept", "image/*")], b"", 406),
         ("HEAD", "/nope", vec![], b"", 404),
@@ -65,6 +67,8 @@ fn both_versions_give_the_same_answers() {
         ("GET", "/api/waitlist", vec![], b"", 405),
         ("HEAD", "/api/contact", vec![], b"", 405),
         ("OPTIONS", "/api/contact", vec![], b"", 405),
+        ("GET", "/api/nope", vec![("Accept", "text/html")], b"", 404),
+        ("POST", "/api/nope", vec![JSON], b"{}", 404),
     ];
     for (method, target, headers, body, status) in requests {
         let expected = one.request(method, target, &headers, body).expect("an answer");

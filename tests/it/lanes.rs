@@ -51,6 +51,113 @@ fn what_is_answered_is_what_was_asked_for() {
     assert_eq!(mixed.matches("Some(400)").count(), 1, "{mixed}");
 }
 
+/// A `Lanes` answer's status and the value of one of its headers, as the transcript has them.
+fn status_and(transcript: &str, name: &str) -> (u16, Option<String>) {
+    let status = transcript.split("Some(").nth(2).and_then(|rest| rest.split(')').next());
+    let status = status.and_then(|status| status.parse().ok()).expect("a status");
+    let prefix = format!("{name}: ");
+    let value = transcript.lines().find_map(|line| line.strip_prefix(prefix.as_str()));
+    (status, value.map(|value| value.replace("\\\"", "\"")))
+}
+
+#[test]
+fn preconditions_have_the_precedence_of_rfc_9110_in_both_lanes() {
+    const PAST: &str = "Thu, 01 Jan 1970 00:00:00 GMT";
+    const FUTURE: &str = "Sat, 21 Nov 2099 12:00:00 GMT";
+    let lanes = Lanes::new();
+    let ask = |method: &str, target: &str, fields: &str| {
+        lanes.answers_to(&[format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes()])
+    };
+    // What selects a representation, and the `Vary` of every answer there.
+    for (target, selection, vary) in [
+        ("/long/", "Accept: text/html\r\n", Some("Accept, Accept-Encoding")),
+        ("/long/", "Accept: text/markdown\r\nAccept-Encoding: br\r\n", Some("Accept, Accept-Encoding")),
+        ("/long.md", "", Some("Accept-Encoding")),
+        ("/plain.txt", "Accept-Encoding: gzip\r\n", Some("Accept-Encoding")),
+        ("/data.bin", "", None),
+    ] {
+        let (_, own) = status_and(&ask("GET", target, selection), "etag");
+        let own = own.expect("a validator");
+        let cases = [
+            (format!("If-Match: {own}"), 200),
+            ("If-Match: *".to_owned(), 200),
+            (format!("If-Match: \"a\", {own}"), 200),
+            (format!("If-Match: \"a\"\r\nIf-Match: {own}"), 200),
+            ("If-Match: \"a\"".to_owned(), 412),
+            ("If-Match: \"a\", \"b\"".to_owned(), 412),
+            // Strong comparison: a weak validator is never the same.
+            (format!("If-Match: W/{own}"), 412),
+            ("If-Match:".to_owned(), 412),
+            (format!("If-Match: {}", own.trim_matches('"')), 412),
+            // Weak comparison.
+            (format!("If-None-Match: W/{own}"), 304),
+            ("If-None-Match: \"a\"".to_owned(), 200),
+            // If-Match comes first, and If-None-Match after it.
+            (format!("If-Match: {own}\r\nIf-None-Match: {own}"), 304),
+            (format!("If-Match: {own}\r\nIf-None-Match: \"a\""), 200),
+            (format!("If-None-Match: {own}\r\nIf-Match: \"a\""), 412),
+            ("If-None-Match: *\r\nIf-Match: *".to_owned(), 304),
+            // There is no modification date, so no date is compared with it, not even one that could not be.
+            (format!("If-Unmodified-Since: {PAST}"), 200),
+            (format!("If-Unmodified-Since: {FUTURE}"), 200),
+            ("If-Unmodified-Since: yesterday".to_owned(), 200),
+            ("If-Unmodified-Since:".to_owned(), 200),
+            (format!("If-Modified-Since: {FUTURE}"), 200),
+            ("If-Modified-Since: tomorrow".to_owned(), 200),
+            // Beside the validators the dates are ignored anyway.
+            (format!("If-Match: {own}\r\nIf-Unmodified-Since: {PAST}"), 200),
+            (format!("If-Match: \"a\"\r\nIf-Unmodified-Since: {FUTURE}"), 412),
+            (format!("If-Unmodified-Since: {PAST}\r\nIf-None-Match: {own}"), 304),
+            (format!("If-Modified-Since: {PAST}\r\nIf-None-Match: {own}"), 304),
+            (format!("If-Modified-Since: {FUTURE}\r\nIf-None-Match: \"a\""), 200),
+        ];
+        for (fields, expected) in cases {
+            for method in ["GET", "HEAD"] {
+                let answer = ask(method, target, &format!("{selection}{fields}\r\n"));
+                let of = || format!("{method} {target} {selection:?} {fields:?}: {answer}");
+                let (status, varies) = status_and(&answer, "vary");
+                assert_eq!(status, expected, "{}", of());
+                assert_eq!(varies.as_deref(), vary, "{}", of());
+                let etag = status_and(&answer, "etag").1;
+                let cached = status_and(&answer, "cache-control").1;
+                if expected == 412 {
+                    let media_type = status_and(&answer, "content-type").1;
+                    assert_eq!(media_type.as_deref(), Some("text/plain; charset=utf-8"), "{}", of());
+                    assert_eq!((etag, cached.as_deref()), (None, Some("no-store")), "{}", of());
+                    assert!(answer.contains("\ncontent-security-policy: "), "{}", of());
+                } else {
+                    assert_eq!(
+                        (etag.as_deref(), cached.as_deref()),
+                        (Some(&*own), Some("no-cache")),
+                        "{}",
+                        of()
+                    );
+                }
+                assert!(answer.ends_with("It waits for more."), "{}", of());
+            }
+        }
+    }
+}
+
+#[test]
+fn preconditions_do_not_change_an_answer_that_is_no_200() {
+    let lanes = Lanes::new();
+    for (request, expected) in [
+        ("GET /nothing/ HTTP/1.1\r\n", 404),
+        ("GET /old/ HTTP/1.1\r\n", 308),
+        ("GET /long/ HTTP/1.1\r\nAccept: image/png\r\n", 406),
+        ("DELETE /long/ HTTP/1.1\r\n", 405),
+        ("GET /api/contact HTTP/1.1\r\n", 405),
+        ("POST /api/contact HTTP/1.1\r\nContent-Length: 2\r\n", 400),
+    ] {
+        let body = if request.starts_with("POST") { "{}" } else { "" };
+        for fields in ["", "If-Match: \"a\"\r\n", "If-Match: *\r\n", "If-None-Match: *\r\n"] {
+            let answer = lanes.answers_to(&[format!("{request}Host: a\r\n{fields}\r\n{body}").as_bytes()]);
+            assert_eq!(status_and(&answer, "vary").0, expected, "{request:?} {fields:?}: {answer}");
+        }
+    }
+}
+
 #[test]
 fn a_request_may_come_in_any_pieces() {
     let lanes = Lanes::new();

@@ -24,6 +24,7 @@ mod memory;
 mod ops;
 mod pages;
 mod power;
+mod proxy_headers;
 mod reload;
 mod replicas;
 mod resources;

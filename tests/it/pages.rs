@@ -95,6 +95,45 @@ fn a_validator_belongs_to_one_representation_and_one_encoding() {
 }
 
 #[test]
+fn if_match_is_compared_with_the_selected_representation() {
+    let desk = Desk::start();
+    let mut connection = desk.connect();
+    let mut etags = Vec::new();
+    for accept in ["text/html", "text/markdown"] {
+        for encoding in ["identity", "br"] {
+            let selection = [("Accept", accept), ("Accept-Encoding", encoding)];
+            let answer = connection.request("GET", "/developers/", &selection, b"").expect("an answer");
+            etags.push(answer.header("etag").expect("a validator").to_owned());
+        }
+    }
+    // Identity: stronger encodings, with other validators, may take the place of the first ones meanwhile.
+    let selection = [("Accept", "text/markdown"), ("Accept-Encoding", "identity")];
+    for (at, etag) in etags.iter().enumerate() {
+        for method in ["GET", "HEAD"] {
+            let headers = [&selection[..], &[("If-Match", etag)]].concat();
+            let answer = connection.request(method, "/developers/", &headers, b"").expect("an answer");
+            assert_eq!(answer.status, if at == 2 { 200 } else { 412 }, "{method} {etag}");
+            assert_eq!(answer.header("vary"), Some("Accept, Accept-Encoding"));
+            if at != 2 {
+                assert_eq!(answer.header("cache-control"), Some("no-store"));
+                assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+                assert_eq!(answer.header("etag"), None);
+                assert_eq!(answer.text().contains("If-Match"), method == "GET");
+            }
+        }
+    }
+    let counted = desk.ops("/metrics").text().to_owned();
+    assert!(counted.lines().any(|line| line.contains("status=\"412\"") && line.ends_with(" 6")), "{counted}");
+    // Where a form is sent there is no representation, and the submission counts whatever is expected of one.
+    for condition in [("If-Match", "\"a\""), ("If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")] {
+        let headers = [("Content-Type", "application/json"), condition];
+        let answer = desk.request("POST", "/api/waitlist", &headers, br#"{"email":"ada@example.com"}"#);
+        assert_eq!(answer.status, 200, "{condition:?}");
+    }
+    desk.expect(1);
+}
+
+#[test]
 fn an_encoded_answer_holds_the_same_bytes() {
     let desk = Desk::start();
     let plain = desk.get("/", &[]);

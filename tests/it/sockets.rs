@@ -42,6 +42,127 @@ fn a_trusted_proxy_says_whose_a_connection_is() {
     desk.expect(2);
 }
 
+/// PROXY headers that name no client: version 1 and 2, with and without addresses that mean nothing.
+fn headers_without_a_client() -> Vec<Vec<u8>> {
+    let version_2 = |command: u8, family: u8, addresses: &[u8]| {
+        let length = u16::try_from(addresses.len()).expect("it is short").to_be_bytes();
+        [&b"\r\n\r\n\0\r\nQUIT\n"[..], &[0x20 | command, family], &length, addresses].concat()
+    };
+    let addresses = [192, 0, 2, 7, 198, 51, 100, 1, 0x12, 0x67, 0, 80];
+    vec![
+        b"PROXY UNKNOWN\r\n".to_vec(),
+        b"PROXY UNKNOWN 192.0.2.7 198.51.100.1 4711 80\r\n".to_vec(),
+        version_2(0, 0x00, &[]),
+        version_2(0, 0x11, &addresses),
+        version_2(1, 0x00, &[]),
+        version_2(1, 0x31, &[b'x'; 216]),
+    ]
+}
+
+#[test]
+fn headers_are_ignored_where_the_proxy_names_no_client() {
+    for header in ["x-forwarded-for", "forwarded"] {
+        let desk = Desk::with(
+            &example_site(),
+            &[
+                ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
+                ("FRONTDESK_SERVER__PROXY_PROTOCOL", "true"),
+                ("FRONTDESK_SERVER__FORWARDED_HEADER", header),
+                ("FRONTDESK_LIMITS__PER_MINUTE", "1"),
+            ],
+        );
+        let mut number = 0;
+        let mut post = |connection: &mut Connection, client: &str| {
+            number += 1;
+            let body = json!({ "email": format!("{number}@example.com") }).to_string();
+            let forwarded = format!("for={client}");
+            let headers = [
+                ("Content-Type", "application/json"),
+                ("X-Forwarded-For", client),
+                ("Forwarded", forwarded.as_str()),
+            ];
+            let answer = connection.request("POST", "/api/waitlist", &headers, body.as_bytes());
+            answer.expect("an answer").status
+        };
+        let begin = |proxy: &[u8]| {
+            let mut connection = desk.connect();
+            connection.send(proxy).expect("sent");
+            connection
+        };
+        // All of these count as the proxy, whose quota is used up with the first.
+        let mut is_first = true;
+        for proxy in headers_without_a_client() {
+            let mut connection = begin(&proxy);
+            for client in ["203.0.113.1", "203.0.113.2"] {
+                let expected = if std::mem::take(&mut is_first) { 200 } else { 429 };
+                let found = post(&mut connection, client);
+                assert_eq!(found, expected, "{header} {client} behind {}", proxy.escape_ascii());
+            }
+            assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
+        }
+        // The quotas of the addresses in those headers are untouched.
+        for client in ["192.0.2.7", "203.0.113.1", "203.0.113.2"] {
+            let named = format!("PROXY TCP4 {client} 198.51.100.1 4711 80\r\n");
+            assert_eq!(post(&mut begin(named.as_bytes()), "203.0.113.3"), 200, "{header} {client}");
+        }
+        desk.expect(4);
+    }
+}
+
+#[test]
+fn a_request_id_is_ignored_where_the_proxy_names_no_client() {
+    let desk = Desk::with(
+        &example_site(),
+        &[
+            ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
+            ("FRONTDESK_SERVER__PROXY_PROTOCOL", "true"),
+            ("FRONTDESK_LOG__REQUESTS", "true"),
+        ],
+    );
+    for (number, proxy) in headers_without_a_client().into_iter().enumerate() {
+        let mut connection = desk.connect();
+        connection.send(&proxy).expect("sent");
+        for path in ["/", "/api/contact"] {
+            let forged = format!("forged-{number}");
+            connection.request("GET", path, &[("X-Request-Id", &forged)], b"").expect("an answer");
+        }
+    }
+    // The header of a client that is itself a trusted proxy counts.
+    let mut connection = desk.connect();
+    connection.send(b"PROXY TCP4 127.0.0.1 198.51.100.1 4711 80\r\n").expect("sent");
+    connection.request("GET", "/", &[("X-Request-Id", "of-a-proxy")], b"").expect("an answer");
+    let log = until(|| {
+        let log = desk.log();
+        log.contains("of-a-proxy").then_some(log)
+    });
+    let log = log.expect("the request is in the log");
+    assert!(!log.contains("forged-"), "{log}");
+    assert!(log.matches("/api/contact").count() >= headers_without_a_client().len(), "{log}");
+}
+
+#[test]
+fn headers_are_ignored_over_a_unix_socket_without_a_client() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("http.sock");
+    let listen = format!("127.0.0.1:0,unix:{}", path.display());
+    let desk = Desk::serving(
+        &example_site(),
+        &folder.path().join("data"),
+        &["--listen", &listen],
+        &[("FRONTDESK_SERVER__PROXY_PROTOCOL", "true"), ("FRONTDESK_LIMITS__PER_MINUTE", "1")],
+    );
+    let submit = |client: &str, email: &str| {
+        let mut connection = Connection::over(UnixStream::connect(&path).expect("it listens"));
+        connection.send(b"PROXY UNKNOWN\r\n").expect("sent");
+        let headers = [("Content-Type", "application/json"), ("X-Forwarded-For", client)];
+        let body = json!({ "email": email }).to_string();
+        connection.request("POST", "/api/waitlist", &headers, body.as_bytes()).expect("an answer").status
+    };
+    assert_eq!(submit("192.0.2.7", "a@example.com"), 200);
+    assert_eq!(submit("192.0.2.8", "b@example.com"), 429);
+    desk.expect(1);
+}
+
 #[test]
 fn a_stranger_cannot_speak_for_others() {
     let desk = Desk::with(

@@ -64,6 +64,7 @@ pub(super) struct Layout {
     /// By decoded path, in the order of these.
     pub urls: Vec<(String, Place)>,
     pub missing: Place,
+    pub unknown_endpoint: Reply,
     pub read_only: Reply,
     pub ambiguous: Reply,
     pub endpoints: Vec<&'static str>,
@@ -73,7 +74,7 @@ pub(super) struct Layout {
 
 impl Layout {
     pub fn of(description: Description) -> Self {
-        let Description { urls, missing, read_only, ambiguous, endpoints } = description;
+        let Description { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints } = description;
         let mut names = Names::default();
         // What has a name of its own gets that, before pages and encodings look for theirs.
         let mut own: BTreeMap<String, String> = BTreeMap::new();
@@ -108,7 +109,8 @@ impl Layout {
             .zip(found)
             .map(|((path, answers), identities)| (path, names.place(answers, identities)))
             .collect();
-        let mut layout = Self { urls, missing, read_only, ambiguous, endpoints, common: Vec::new() };
+        let mut layout =
+            Self { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints, common: Vec::new() };
         layout.common = layout.common_headers();
         layout
     }
@@ -130,7 +132,8 @@ impl Layout {
             Place::File(_) => None,
         });
         let coded = self.places().flat_map(Place::stored).flat_map(|stored| &stored.0);
-        spoken.chain(coded.map(|coded| &coded.reply)).chain([&self.read_only, &self.ambiguous])
+        let fixed = [&self.unknown_endpoint, &self.read_only, &self.ambiguous];
+        spoken.chain(coded.map(|coded| &coded.reply)).chain(fixed)
     }
 
     /// The headers that all answers have alike.

@@ -31,6 +31,7 @@ pub(super) fn compose(layout: &Layout, base_url: &str, files: &BTreeMap<String, 
         "endpoints": layout.endpoints,
         "urls": urls,
         "missing": of(layout, &layout.missing),
+        "unknown_endpoint": spoken(layout, &layout.unknown_endpoint),
         "other_methods": spoken(layout, &layout.read_only),
         FILES: listed,
     });

@@ -11,6 +11,9 @@ use super::map::{Map, quote};
 use super::negotiation;
 use crate::inbox::form::MAX_BODY_BYTES;
 use crate::web::describe::Reply;
+use crate::web::proxy_headers::{
+    FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_REQUEST_ID,
+};
 use crate::web::tls::Hsts;
 use crate::web::{ForwardedHeader, Options};
 
@@ -208,11 +211,13 @@ fn body(reply: &Reply) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
-/// What is at the path, once its case is right: `p` and a number is a page, `f` a file and `r` a redirect.
+/// What is at the path, once its case is right: `p` and a number is a page, `f` a file and `r` a redirect. `e` is a path below `/api/`
+/// at which there is nothing.
 fn entry() -> Map {
     let mut map = Map::new("$frontdesk_lookup\\n$uri", "$frontdesk_entry");
     map.default("");
     map.expression(r"^([pfr]\d+) ([^\n]*)\n\2\z", "$1");
+    map.expression(r"^[^\n]*\n/api/", "e");
     map
 }
 
@@ -264,6 +269,7 @@ fn answer() -> Map {
     map.expression("^1", "ambiguous");
     map.expression("^0//[^/]*/none/", "nothing");
     map.expression("^0//", "missing");
+    map.expression("^0/e/", "unknown_endpoint");
     map.expression("^0/[^/]+/(?!GET/|HEAD/)", "method");
     map.expression("^0/r", "moved");
     map.expression(r"^0/p\d+/[^/]*/none/", "not_acceptable");
@@ -278,7 +284,7 @@ fn said() -> Map {
     map.expression("/400$", "ambiguous");
     map.expression("/405$", "method");
     map.expression(
-        "^(?:whole/200|missing/404|unmodified/304|moved/308|not_acceptable/406|nothing/404)$",
+        "^(?:whole/200|missing/404|unmodified/304|moved/308|not_acceptable/406|nothing/404|unknown_endpoint/404)$",
         "$frontdesk_answer",
     );
     map
@@ -287,8 +293,9 @@ fn said() -> Map {
 /// The value of each header, by what comes of it all. An empty one is not sent.
 fn headers(layout: &Layout) -> Vec<Map> {
     let by_answer = |variable, source: &str| Map::new(source, variable);
-    let spoken: [(&str, Option<&Reply>); 5] = [
+    let spoken: [(&str, Option<&Reply>); 6] = [
         ("ambiguous", Some(&layout.ambiguous)),
+        ("unknown_endpoint", Some(&layout.unknown_endpoint)),
         ("method", Some(&layout.read_only)),
         (
             "moved",
@@ -390,10 +397,25 @@ fn towards_replicas(options: &Options) -> Vec<Map> {
     let mut hop = Map::new("$remote_addr", "$frontdesk_hop");
     hop.default("for=$remote_addr");
     hop.expression(":", "for=\"[$remote_addr]\"");
-    let mut forwarded = Map::new("$http_forwarded", "$frontdesk_forwarded");
-    forwarded.default("$http_forwarded, $frontdesk_hop");
-    forwarded.exactly("", "$frontdesk_hop");
-    vec![hsts, hop, forwarded]
+    vec![hsts, hop]
+}
+
+/// `proxy_set_header` for each header that replicas trust: a value that nginx knows itself, or none. nginx never passes on what the
+/// client has sent under these names.
+fn forwarding(options: &Options) -> String {
+    let mut lines = String::new();
+    for name in TRUSTED_HEADERS {
+        let value = match (name, options.forwarded_header) {
+            (X_FORWARDED_FOR, ForwardedHeader::XForwardedFor) => "$remote_addr",
+            (FORWARDED, ForwardedHeader::Forwarded) => "$frontdesk_hop",
+            (X_FORWARDED_PROTO, _) => "$scheme",
+            (X_REQUEST_ID, _) => "$request_id",
+            // Removes the header.
+            _ => "\"\"",
+        };
+        let _ = writeln!(lines, "    proxy_set_header {} {value};", titled(name));
+    }
+    lines
 }
 
 const HTTP_HEAD: &str = "# Written by `frontdesk export`: what nginx knows of the site. Include it in `http { }`, before any other `map`, and
@@ -423,23 +445,21 @@ location / {{
     if ($frontdesk_answer = ambiguous) {{
         return {} {};
     }}
+    if ($frontdesk_answer = unknown_endpoint) {{
+        return {} {};
+    }}
     if ($frontdesk_answer = method) {{
         return {} {};
     }}
 {SERVER_PAGES}",
         layout.ambiguous.status,
         quote(&literal(&body(&layout.ambiguous))),
+        layout.unknown_endpoint.status,
+        quote(&literal(&body(&layout.unknown_endpoint))),
         layout.read_only.status,
         quote(&literal(&body(&layout.read_only))),
     );
-    let forwarded = match options.forwarded_header {
-        ForwardedHeader::XForwardedFor => {
-            "    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n    proxy_set_header Forwarded \"\";\n"
-        }
-        ForwardedHeader::Forwarded => {
-            "    proxy_set_header Forwarded $frontdesk_forwarded;\n    proxy_set_header X-Forwarded-For \"\";\n"
-        }
-    };
+    let forwarding = forwarding(options);
     let _ = write!(
         conf,
         "
@@ -452,7 +472,7 @@ location = /.frontdesk/method {{
         quote(&literal(&body(&layout.read_only))),
     );
     for endpoint in &layout.endpoints {
-        let _ = write!(conf, "\nlocation = {endpoint} {{\n{SERVER_FORM}{forwarded}}}\n");
+        let _ = write!(conf, "\nlocation = {endpoint} {{\n{SERVER_FORM}{forwarding}}}\n");
     }
     let sentences = [
         ("too_long", 413, format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024)),
@@ -562,7 +582,6 @@ const SERVER_FORM: &str = "    proxy_pass http://frontdesk_replicas;
     proxy_http_version 1.1;
     proxy_set_header Connection \"\";
     proxy_set_header Host $http_host;
-    proxy_set_header X-Forwarded-Proto $scheme;
     client_max_body_size 128k;
     error_page 413 @frontdesk_too_long;
     error_page 502 504 =503 @frontdesk_away;

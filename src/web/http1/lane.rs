@@ -274,6 +274,11 @@ impl Asked for Wishes<'_> {
         }
     }
 
+    /// A request with `If-Match` is not plain.
+    fn fails_if_match(&self, _: &Body) -> bool {
+        false
+    }
+
     fn has(&self, body: &Body) -> bool {
         match self.request.if_none_match {
             Lines::None => false,

@@ -7,6 +7,7 @@ use http::{StatusCode, Uri};
 
 use crate::web::Options;
 use crate::web::answer::{Answer, text};
+use crate::web::proxy_headers::X_FORWARDED_PROTO;
 use crate::web::socket::{Peer, Scheme};
 use crate::web::source::is_trusted;
 
@@ -68,7 +69,7 @@ pub(in crate::web) fn elsewhere(
 /// Whether every proxy on the way says that it was asked in the clear.
 fn was_plain(headers: &HeaderMap) -> bool {
     let mut said = headers
-        .get_all("x-forwarded-proto")
+        .get_all(X_FORWARDED_PROTO)
         .iter()
         .flat_map(|line| line.to_str().unwrap_or_default().split(','))
         .peekable();
@@ -78,6 +79,7 @@ fn was_plain(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::socket::Trust;
     use crate::web::tls;
 
     fn options() -> Options {
@@ -124,7 +126,7 @@ mod tests {
 
     #[test]
     fn only_what_came_in_the_clear_is_sent_elsewhere() {
-        let local = Peer { is_local: true, ..peer("127.0.0.1") };
+        let local = Peer::LOCAL;
         let stranger = peer("192.0.2.7");
         let proxy = peer("10.0.0.1");
         check(Scheme::Http, stranger, "/", &[], true);
@@ -132,8 +134,13 @@ mod tests {
         check(Scheme::Http, stranger, "/api/contact", &[], true);
         check(Scheme::Http, stranger, "/.well-known/acme-challenge/x", &[], false);
         check(Scheme::Http, stranger, "/.well-known/security.txt", &[], true);
-        // Who is not trusted may say what he likes.
+        // Headers of clients that are not trusted count for nothing, nor do those of a connection that a proxy passes on unnamed.
         check(Scheme::Http, stranger, "/", &["https"], true);
+        let unnamed = Peer { trust: Trust::Never, ..proxy };
+        for said in [&[][..], &["https"], &["http"]] {
+            check(Scheme::Http, unnamed, "/", said, true);
+            check(Scheme::Https, unnamed, "/", said, false);
+        }
         for trusted in [local, proxy] {
             check(Scheme::Http, trusted, "/", &[], false);
             check(Scheme::Http, trusted, "/", &["https"], false);
@@ -150,7 +157,7 @@ mod tests {
     }
 
     fn peer(address: &str) -> Peer {
-        Peer { address: address.parse().expect("an address"), is_local: false }
+        Peer::at(address.parse().expect("an address"))
     }
 
     fn check(scheme: Scheme, peer: Peer, path: &str, forwarded: &[&str], expected: bool) {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Export, awkward_site, desk, said};
 use crate::support::office::until;
@@ -105,7 +105,7 @@ struct Difference {
     until: Option<&'static str>,
 }
 
-const DIFFERENCES: [Difference; 8] = [
+const DIFFERENCES: [Difference; 9] = [
     Difference {
         method: "GET",
         target: "/",
@@ -137,9 +137,18 @@ const DIFFERENCES: [Difference; 8] = [
         method: "GET",
         target: "/",
         headers: &[("If-Match", "\"another\"")],
-        frontdesk: (200, "text/html"),
+        frontdesk: (412, "text/plain"),
         nginx: (412, "text/html"),
         told: "`If-Match`",
+        until: None,
+    },
+    Difference {
+        method: "GET",
+        target: "/",
+        headers: &[("If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")],
+        frontdesk: (200, "text/html"),
+        nginx: (412, "text/html"),
+        told: "`If-Unmodified-Since`",
         until: None,
     },
     Difference {
@@ -238,6 +247,10 @@ fn nginx_answers_every_url_as_frontdesk_does() {
             "/developers/?x",
             "/api/",
             "/api/nothing",
+            "/api/contact/",
+            "/api/Contact",
+            "/%61pi/nothing?x",
+            "/API/nothing",
             "/api",
             "/%2541",
         ];
@@ -349,6 +362,7 @@ fn check_forms(header: &str, parameter: &str) {
         ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
         ("FRONTDESK_LIMITS__ENABLED", "true"),
         ("FRONTDESK_LIMITS__PER_MINUTE", "2"),
+        ("FRONTDESK_LOG__REQUESTS", "true"),
     ];
     let desk = Desk::with(&example_site(), &limits);
     // Nobody listens at the first one.
@@ -361,6 +375,7 @@ fn check_forms(header: &str, parameter: &str) {
             ("Content-Type", "application/json"),
             ("X-Forwarded-For", forged),
             ("Forwarded", &format!("for={forged}")),
+            ("X-Request-Id", "forged-request-id"),
         ];
         let mut connection = Connection::over(connect_from(from.parse().expect("an address"), nginx.address));
         connection.request("POST", path, &headers, body).expect("an answer")
@@ -375,6 +390,19 @@ fn check_forms(header: &str, parameter: &str) {
         assert_eq!(answer.status, expected, "{from} {forged}: {}", answer.text());
         assert_eq!(answer.header("content-type"), Some("application/json"));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "said once");
+    }
+    // Each request has the name that nginx gave to it.
+    let names = until(|| {
+        let log = desk.log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let names: Vec<String> = lines
+            .filter(|line| line["message"] == "answered")
+            .filter_map(|line| line["request"].as_str().map(str::to_owned))
+            .collect();
+        (names.len() >= 4).then_some(names)
+    });
+    for name in names.expect("the requests are in the log") {
+        assert!(name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
     }
     desk.expect(1);
     let of_frontdesk = desk.get("/api/contact", &[]);

@@ -252,7 +252,7 @@ pub fn compose(script: &[u8]) -> Vec<Vec<u8>> {
 
 const METHODS: [&str; 8] = ["GET", "HEAD", "GET", "POST", "OPTIONS", "get", "CONNECT", "GE T"];
 
-pub const TARGETS: [&str; 40] = [
+pub const TARGETS: [&str; 42] = [
     "/",
     "/long/",
     "/long.md",
@@ -293,9 +293,11 @@ pub const TARGETS: [&str; 40] = [
     "/api/contact?x",
     "/long/index.html",
     "",
+    "/api/",
+    "/api/nothing?x",
 ];
 
-pub const FIELDS: [&str; 64] = [
+pub const FIELDS: [&str; 67] = [
     "Accept: text/markdown",
     "Accept: text/html",
     "Accept: application/json",
@@ -360,6 +362,9 @@ pub const FIELDS: [&str; 64] = [
     "If-Modified-Since: Fri, 20 Nov 2026 00:00:00 GMT",
     "Accept-Encoding: x-gzip;q=0.001",
     "Accept: text/*",
+    "If-Match: *",
+    "If-Match: \"a\"",
+    "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT",
 ];
 
 const BITS: [&str; 20] = [

@@ -74,6 +74,8 @@ pub(super) fn read<'h, 'b>(
             (6, Some(b'a')) if is("accept") => accept.note(value),
             (6, Some(b'e')) if is("expect") => return None,
             (7, Some(b'u')) if is("upgrade") => return None,
+            // Rare with GET, and may lead to an answer that is not in memory.
+            (8, Some(b'i')) if is("if-match") => return None,
             (10, Some(b'c')) if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
                 return None;
             }
@@ -173,6 +175,7 @@ mod tests {
             "transfer-encoding: chunked",
             "Expect: 100-continue",
             "Upgrade: h2c",
+            "if-match: *",
             "Connection: close",
             "Connection: upgrade",
             "Connection:",
