@@ -4,6 +4,7 @@
 //! (unknown keys, environment variables, the `config` command, the check of the commented example) follows from that.
 
 mod channel;
+mod exposure;
 mod reader;
 mod tls;
 mod value;
@@ -12,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use exposure::SecretFile;
 pub use reader::{Flag, Origin, Setting};
 
 use crate::fault::Fault;
@@ -66,6 +68,8 @@ pub struct Config {
     pub log: Log,
     /// The effective settings in the order in which they are documented.
     pub settings: Vec<Setting>,
+    /// The files that hold the secrets among them.
+    pub secret_files: Vec<SecretFile>,
 }
 
 impl Config {
@@ -140,8 +144,14 @@ impl Config {
     ) -> (Self, Vec<Fault>) {
         let mut reader = Reader::new(FILE_NAME, text, environment, flags);
         let config = Self::read(&mut reader, folder);
+        let secret_files = reader.secrets().map(|(path, keys)| SecretFile {
+            is_configuration: path.is_none(),
+            path: path.unwrap_or_else(|| folder.join(FILE_NAME)),
+            keys,
+        });
+        let secret_files = secret_files.collect();
         let (settings, faults) = reader.finish();
-        (Self { settings, ..config }, faults)
+        (Self { settings, secret_files, ..config }, faults)
     }
 
     /// Every key there is, in the order of the documentation.
@@ -362,6 +372,7 @@ impl Config {
             agents,
             log,
             settings: Vec::new(),
+            secret_files: Vec::new(),
         }
     }
 

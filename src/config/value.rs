@@ -110,7 +110,7 @@ impl Raw {
 }
 
 /// `scheme://user:password@host?password=…` with the passwords hidden.
-fn without_password(text: &str) -> String {
+pub(super) fn without_password(text: &str) -> String {
     let hidden = || {
         let (scheme, rest) = text.split_once("://")?;
         let (user_info, host) = rest.rsplit_once('@')?;
