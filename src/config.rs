@@ -21,7 +21,7 @@ use crate::inbox::deliver::Kind;
 use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::email::Mailbox;
 use crate::inbox::form::FORMS;
-use crate::inbox::gate;
+use crate::inbox::gate::{self, HashSecret};
 use crate::inbox::limit::{self, Quota};
 use crate::inbox::screen::{self, Signal};
 use crate::inbox::store::{self, Place};
@@ -436,6 +436,7 @@ impl Config {
 /// Where limits are counted that several servers share.
 fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
     let shared = r.get("limits.shared_url", "", value::redis);
+    let secret = r.get("limits.shared_secret", "", value::shared_secret);
     let ca = channel::pem(r, "limits.shared_ca_file", folder).map(|(pem, _)| pem);
     r.refuse_if(
         ca.is_some() && !shared.as_ref().is_some_and(gate::Options::is_tls),
@@ -446,11 +447,18 @@ fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
         shared.as_ref().is_some_and(|shared| shared.password().is_empty()),
         "limits.shared_url",
         "`limits.shared_url` has no password",
-        "whoever reaches that server can change the limits, and find out which addresses have sent: redis://:PASSWORD@…",
+        "whoever reaches that server can change the limits: redis://:PASSWORD@…",
     );
     let range = Duration::from_millis(1)..=Duration::from_mins(1);
     let patience = r.get("limits.shared_timeout", "15ms", value::duration(range));
-    shared.map(|shared| shared.trusting(ca).waiting(patience))
+    let shared = shared.map(|shared| shared.trusting(ca).waiting(patience).hashing_with(secret));
+    r.warn_if(
+        shared.as_ref().is_some_and(|shared| shared.hash_secret() == HashSecret::Missing),
+        "limits.shared_secret",
+        "`limits.shared_secret` is not set, and `limits.shared_url` has no password",
+        "anyone who reads that server can find out which addresses have sent: set the same secret on all servers, for instance of `openssl rand -base64 24`",
+    );
+    shared
 }
 
 /// `[screening]`, with a weight for each signal that has one.
@@ -843,7 +851,8 @@ mod tests {
 
         let (_, faults) = load("[limits]\nshared_url = \"redis://redis.example.com\"\n", &[], &[]);
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        assert!(said.iter().any(|said| said.contains("`limits.shared_url` has no password")), "{said:?}");
+        assert!(said.iter().any(|said| said.contains(": `limits.shared_url` has no password")), "{said:?}");
+        assert!(said.iter().any(|said| said.contains(": `limits.shared_secret` is not set")), "{said:?}");
         refuse(
             "[limits]\nshared_url = \"redis://:x@redis.example.com\"\nshared_ca_file = \"none.pem\"\n",
             &[],
@@ -859,6 +868,30 @@ mod tests {
             &[
                 "frontdesk.toml:3: `limits.shared_ca_file` is set, and `limits.shared_url` is no `rediss://` address",
             ],
+        );
+    }
+
+    #[test]
+    fn a_shared_secret_takes_the_place_of_the_password_and_is_not_shown() {
+        let secret = "correct horse battery";
+        let text =
+            format!("[limits]\nshared_url = \"redis://redis.example.com\"\nshared_secret = {secret:?}\n");
+        let (config, faults) = load(&text, &[], &[]);
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert!(!said.iter().any(|said| said.contains("shared_secret")), "{said:?}");
+        let shared = config.shared_limits.as_ref().expect("they are shared");
+        assert_eq!(shared.hash_secret(), HashSecret::Configured);
+        let setting = config.settings.iter().find(|setting| setting.key == "limits.shared_secret");
+        assert_eq!(setting.expect("it is there").value, "\"…\"");
+        assert!(!format!("{config:?} {said:?}").contains(secret));
+        assert_eq!(config.secret_files[0].keys, ["limits.shared_secret"]);
+        // Another secret makes other limits, which a reload must notice.
+        let other = accept(&text.replace("horse", "house"), &[], &[]);
+        assert_ne!(other.shared_limits, config.shared_limits);
+        refuse(
+            "[limits]\nshared_secret = \"too short\"\n",
+            &[],
+            &["frontdesk.toml:2: `limits.shared_secret` must be empty, or a secret of 16 characters or more"],
         );
     }
 

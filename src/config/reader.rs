@@ -319,7 +319,7 @@ impl<'a> Reader<'a> {
 /// Whether the value of a key is nobody's business. The address of a chat service's webhook is its password.
 fn is_secret(key: &str) -> bool {
     match key.rsplit('.').next() {
-        Some("secret" | "password") => true,
+        Some("secret" | "shared_secret" | "password") => true,
         Some("url") => key.starts_with("channel."),
         _ => false,
     }

@@ -319,6 +319,20 @@ pub(super) fn redis(raw: &Raw) -> Parsed<Option<gate::Options>> {
     }
 }
 
+/// The fewest characters of a secret that addresses are hashed with: anyone who reads the hashes can try secrets against them.
+const SHORTEST_SECRET: usize = 16;
+
+/// What sources are hashed with where limits are shared; nothing for the password.
+pub(super) fn shared_secret(raw: &Raw) -> Parsed<Option<String>> {
+    match raw.as_text() {
+        Some("") => Ok(None),
+        Some(text) if text.chars().count() >= SHORTEST_SECRET => Ok(Some(text.to_owned())),
+        _ => Err(format!(
+            "empty, or a secret of {SHORTEST_SECRET} characters or more, such as `openssl rand -base64 24` prints"
+        )),
+    }
+}
+
 /// Scheme and authority, nothing after them but perhaps a slash.
 pub(super) fn base_url(raw: &Raw) -> Parsed<String> {
     let address =
