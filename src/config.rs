@@ -4,6 +4,7 @@
 //! (unknown keys, environment variables, the `config` command, the check of the commented example) follows from that.
 
 mod channel;
+mod exposure;
 mod reader;
 mod tls;
 mod value;
@@ -12,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use exposure::SecretFile;
 pub use reader::{Flag, Origin, Setting};
 
 use crate::fault::Fault;
@@ -19,7 +21,7 @@ use crate::inbox::deliver::Kind;
 use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::email::Mailbox;
 use crate::inbox::form::FORMS;
-use crate::inbox::gate;
+use crate::inbox::gate::{self, HashSecret};
 use crate::inbox::limit::{self, Quota};
 use crate::inbox::screen::{self, Signal};
 use crate::inbox::store::{self, Place};
@@ -66,6 +68,8 @@ pub struct Config {
     pub log: Log,
     /// The effective settings in the order in which they are documented.
     pub settings: Vec<Setting>,
+    /// The files that hold the secrets among them.
+    pub secret_files: Vec<SecretFile>,
 }
 
 impl Config {
@@ -140,8 +144,14 @@ impl Config {
     ) -> (Self, Vec<Fault>) {
         let mut reader = Reader::new(FILE_NAME, text, environment, flags);
         let config = Self::read(&mut reader, folder);
+        let secret_files = reader.secrets().map(|(path, keys)| SecretFile {
+            is_configuration: path.is_none(),
+            path: path.unwrap_or_else(|| folder.join(FILE_NAME)),
+            keys,
+        });
+        let secret_files = secret_files.collect();
         let (settings, faults) = reader.finish();
-        (Self { settings, ..config }, faults)
+        (Self { settings, secret_files, ..config }, faults)
     }
 
     /// Every key there is, in the order of the documentation.
@@ -367,6 +377,7 @@ impl Config {
             agents,
             log,
             settings: Vec::new(),
+            secret_files: Vec::new(),
         }
     }
 
@@ -430,6 +441,7 @@ impl Config {
 /// Where limits are counted that several servers share.
 fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
     let shared = r.get("limits.shared_url", "", value::redis);
+    let secret = r.get("limits.shared_secret", "", value::shared_secret);
     let ca = channel::pem(r, "limits.shared_ca_file", folder).map(|(pem, _)| pem);
     r.refuse_if(
         ca.is_some() && !shared.as_ref().is_some_and(gate::Options::is_tls),
@@ -440,11 +452,18 @@ fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
         shared.as_ref().is_some_and(|shared| shared.password().is_empty()),
         "limits.shared_url",
         "`limits.shared_url` has no password",
-        "whoever reaches that server can change the limits, and find out which addresses have sent: redis://:PASSWORD@…",
+        "whoever reaches that server can change the limits: redis://:PASSWORD@…",
     );
     let range = Duration::from_millis(1)..=Duration::from_mins(1);
     let patience = r.get("limits.shared_timeout", "15ms", value::duration(range));
-    shared.map(|shared| shared.trusting(ca).waiting(patience))
+    let shared = shared.map(|shared| shared.trusting(ca).waiting(patience).hashing_with(secret));
+    r.warn_if(
+        shared.as_ref().is_some_and(|shared| shared.hash_secret() == HashSecret::Missing),
+        "limits.shared_secret",
+        "`limits.shared_secret` is not set, and `limits.shared_url` has no password",
+        "anyone who reads that server can find out which addresses have sent: set the same secret on all servers, for instance of `openssl rand -base64 24`",
+    );
+    shared
 }
 
 /// `[screening]`, with a weight for each signal that has one.
@@ -811,11 +830,11 @@ mod tests {
             let (config, _) = load(&format!("[limits]\nshared_url = {url:?}\n"), &[], &[]);
             let setting = config.settings.iter().find(|setting| setting.key == "limits.shared_url");
             assert_eq!(setting.expect("it is there").value, format!("{expected:?}"));
-            assert!(!format!("{config:?}").contains("secret"));
+            assert!(!format!("{config:?}").contains("sesame"));
         };
-        check("redis://user:secret@example.com", "redis://user:***@example.com");
-        check("unix:///run/redis.sock?pass=secret&db=1", "unix:///run/redis.sock?pass=***&db=1");
-        let text = "[store]\nurl = \"postgres:///inbox?host=/run/postgresql&password=secret&user=x\"\n";
+        check("redis://user:sesame@example.com", "redis://user:***@example.com");
+        check("unix:///run/redis.sock?pass=sesame&db=1", "unix:///run/redis.sock?pass=***&db=1");
+        let text = "[store]\nurl = \"postgres:///inbox?host=/run/postgresql&password=sesame&user=x\"\n";
         let settings = accept(text, &[], &[]).settings;
         let setting = settings.iter().find(|setting| setting.key == "store.url").expect("it is there");
         assert_eq!(setting.value, "\"postgres:///inbox?host=/run/postgresql&password=***&user=x\"");
@@ -837,7 +856,8 @@ mod tests {
 
         let (_, faults) = load("[limits]\nshared_url = \"redis://redis.example.com\"\n", &[], &[]);
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        assert!(said.iter().any(|said| said.contains("`limits.shared_url` has no password")), "{said:?}");
+        assert!(said.iter().any(|said| said.contains(": `limits.shared_url` has no password")), "{said:?}");
+        assert!(said.iter().any(|said| said.contains(": `limits.shared_secret` is not set")), "{said:?}");
         refuse(
             "[limits]\nshared_url = \"redis://:x@redis.example.com\"\nshared_ca_file = \"none.pem\"\n",
             &[],
@@ -853,6 +873,30 @@ mod tests {
             &[
                 "frontdesk.toml:3: `limits.shared_ca_file` is set, and `limits.shared_url` is no `rediss://` address",
             ],
+        );
+    }
+
+    #[test]
+    fn a_shared_secret_takes_the_place_of_the_password_and_is_not_shown() {
+        let secret = "correct horse battery";
+        let text =
+            format!("[limits]\nshared_url = \"redis://redis.example.com\"\nshared_secret = {secret:?}\n");
+        let (config, faults) = load(&text, &[], &[]);
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert!(!said.iter().any(|said| said.contains("shared_secret")), "{said:?}");
+        let shared = config.shared_limits.as_ref().expect("they are shared");
+        assert_eq!(shared.hash_secret(), HashSecret::Configured);
+        let setting = config.settings.iter().find(|setting| setting.key == "limits.shared_secret");
+        assert_eq!(setting.expect("it is there").value, "\"…\"");
+        assert!(!format!("{config:?} {said:?}").contains(secret));
+        assert_eq!(config.secret_files[0].keys, ["limits.shared_secret"]);
+        // Another secret makes other limits, which a reload must notice.
+        let other = accept(&text.replace("horse", "house"), &[], &[]);
+        assert_ne!(other.shared_limits, config.shared_limits);
+        refuse(
+            "[limits]\nshared_secret = \"too short\"\n",
+            &[],
+            &["frontdesk.toml:2: `limits.shared_secret` must be empty, or a secret of 16 characters or more"],
         );
     }
 

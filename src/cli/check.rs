@@ -13,6 +13,7 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let (config, mut faults) = Config::load(folder, site::environment(), &[]);
     let config = config.at(None);
     faults.append(&mut config.certificate_faults());
+    faults.append(&mut config.exposed_secrets());
     let (site, mut found) = site::load(folder, &config);
     faults.append(&mut found);
     let pages = site.map_or(0, |site| site.page_count());

@@ -21,7 +21,7 @@ use crate::inbox::deliver::notice::About;
 use crate::inbox::deliver::outcome::LONGEST_ATTEMPT;
 use crate::inbox::deliver::{Cause, Channel, Kind, Notice, Options, Outcome};
 use crate::inbox::delivery::State;
-use crate::inbox::gate;
+use crate::inbox::gate::{self, HashSecret};
 use crate::inbox::text::visible;
 use crate::inbox::{Reader, StoreError};
 use dns::Resolver;
@@ -88,6 +88,7 @@ pub(super) fn run(config: &Config, wanted: &Wanted) -> anyhow::Result<ExitCode> 
     }
     if let Some(shared) = &config.shared_limits {
         report.finding("limits.shared_url", &shared_limits(shared))?;
+        report.finding("limits.shared_secret", &hash_secret(shared))?;
     }
     attention(&mut report, config)?;
     report.out.flush()?;
@@ -123,6 +124,14 @@ fn shared_limits(shared: &gate::Options) -> Finding {
             Finding::Good(format!("{shared} counts requests, in {ms:.1} ms"))
         }
         Err(why) => Finding::Bad(format!("{shared}: {why}. Until then each server counts for itself.")),
+    }
+}
+
+/// Whether a secret keeps those who read that server from finding out which addresses have sent.
+fn hash_secret(shared: &gate::Options) -> Finding {
+    match shared.hash_secret() {
+        secret @ (HashSecret::Configured | HashSecret::Password) => Finding::Good(secret.to_string()),
+        secret @ HashSecret::Missing => Finding::Bad(secret.to_string()),
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use toml::de::{DeTable, DeValue};
 
-use super::value::{Parsed, Raw};
+use super::value::{Parsed, Raw, without_password};
 use crate::fault::{Fault, closest};
 
 /// A flag of the command line that sets a key.
@@ -74,6 +75,8 @@ pub(super) struct Reader<'a> {
     environment: BTreeMap<String, String>,
     flags: &'a [Flag],
     settings: Vec<Setting>,
+    /// The keys whose secrets stand in the configuration file, under no path, and in files that the environment names.
+    secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
     /// Keys whose values could not be used.
     unusable: Vec<String>,
     faults: Vec<Fault>,
@@ -101,7 +104,16 @@ impl<'a> Reader<'a> {
             entries.insert(name, (value, line(span)));
         });
         let environment = environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        Self { file, entries, environment, flags, settings: Vec::new(), unusable: Vec::new(), faults }
+        Self {
+            file,
+            entries,
+            environment,
+            flags,
+            settings: Vec::new(),
+            secrets: BTreeMap::new(),
+            unusable: Vec::new(),
+            faults,
+        }
     }
 
     /// The value of `key`. Where it is at fault the fault is noted and the default stands in, so that all faults are found.
@@ -130,12 +142,16 @@ impl<'a> Reader<'a> {
     fn find(&mut self, key: &str) -> Option<(Raw, Origin)> {
         // Taken out even where something else wins: what is left at the end is unknown.
         let from_file = self.entries.remove(key).map(|(raw, line)| (raw, Origin::File(line)));
+        self.note_secret(None, key, from_file.as_ref());
         let name = variable(key);
         let file_name = format!("{name}_FILE");
         let from_environment =
             self.environment.remove(&name).map(|value| (Raw::Text(value), Origin::Environment(name)));
-        let from_named_file =
-            self.environment.remove(&file_name).and_then(|path| self.named_file(file_name, &path));
+        let from_named_file = self.environment.remove(&file_name).and_then(|path| {
+            let found = self.named_file(file_name, &path);
+            self.note_secret(Some(path.into()), key, found.as_ref());
+            found
+        });
         let flag = self.flags.iter().rev().find(|flag| flag.key == key);
         let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), Origin::Flag(flag.name)));
         from_flag.or(from_environment).or(from_named_file).or(from_file)
@@ -192,6 +208,13 @@ impl<'a> Reader<'a> {
         names
     }
 
+    /// Notes the file of a secret, also of one that another value overrides: the file holds it all the same.
+    fn note_secret(&mut self, file: Option<PathBuf>, key: &str, found: Option<&(Raw, Origin)>) {
+        if found.is_some_and(|(raw, _)| holds_secret(key, raw)) {
+            self.secrets.entry(file).or_default().push(key.to_owned());
+        }
+    }
+
     /// The content of the file that a `…_FILE` variable names.
     fn named_file(&mut self, variable: String, path: &str) -> Option<(Raw, Origin)> {
         match std::fs::read_to_string(path) {
@@ -234,6 +257,11 @@ impl<'a> Reader<'a> {
             };
             self.faults.push(Fault::warning(self.file, line, message).hint(hint));
         }
+    }
+
+    /// The keys of the secrets that stand in files. The configuration file has no path here.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = (Option<PathBuf>, Vec<String>)> {
+        self.secrets.clone().into_iter()
     }
 
     /// The settings, and the faults: what was read and was wrong, and what is there and was not read.
@@ -291,8 +319,17 @@ impl<'a> Reader<'a> {
 /// Whether the value of a key is nobody's business. The address of a chat service's webhook is its password.
 fn is_secret(key: &str) -> bool {
     match key.rsplit('.').next() {
-        Some("secret" | "password") => true,
+        Some("secret" | "shared_secret" | "password") => true,
         Some("url") => key.starts_with("channel."),
+        _ => false,
+    }
+}
+
+/// Whether a value is secret or has a password in it.
+fn holds_secret(key: &str, raw: &Raw) -> bool {
+    match raw {
+        Raw::Text(text) => !text.is_empty() && (is_secret(key) || without_password(text) != *text),
+        Raw::List(items) => items.iter().any(|item| holds_secret(key, item)),
         _ => false,
     }
 }

@@ -110,7 +110,7 @@ impl Raw {
 }
 
 /// `scheme://user:password@host?password=…` with the passwords hidden.
-fn without_password(text: &str) -> String {
+pub(super) fn without_password(text: &str) -> String {
     let hidden = || {
         let (scheme, rest) = text.split_once("://")?;
         let (user_info, host) = rest.rsplit_once('@')?;
@@ -316,6 +316,20 @@ pub(super) fn redis(raw: &Raw) -> Parsed<Option<gate::Options>> {
         Some("") => Ok(None),
         // What is no text is no address, and is told the same.
         text => gate::Options::parse(text.unwrap_or_default().trim()).map(Some),
+    }
+}
+
+/// The fewest characters of a secret that addresses are hashed with: anyone who reads the hashes can try secrets against them.
+const SHORTEST_SECRET: usize = 16;
+
+/// What sources are hashed with where limits are shared; nothing for the password.
+pub(super) fn shared_secret(raw: &Raw) -> Parsed<Option<String>> {
+    match raw.as_text() {
+        Some("") => Ok(None),
+        Some(text) if text.chars().count() >= SHORTEST_SECRET => Ok(Some(text.to_owned())),
+        _ => Err(format!(
+            "empty, or a secret of {SHORTEST_SECRET} characters or more, such as `openssl rand -base64 24` prints"
+        )),
     }
 }
 

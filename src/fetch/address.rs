@@ -4,15 +4,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::url::Host;
 
-/// Where clouds hand out credentials to whoever asks from inside: refused, whatever else is allowed.
-const METADATA: [IpAddr; 7] = [
-    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
-    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
-    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
-    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
-    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
-    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+/// Addresses at which clouds hand out credentials to the machines inside. They are refused also where private addresses are allowed.
+const METADATA: [IpAddr; 9] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // instance metadata of AWS, Azure, Google Cloud and others
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),   // task credentials of Amazon ECS
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),  // Pod Identity of Amazon EKS
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)), // Alibaba Cloud
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),   // Azure's wire server
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),     // Oracle Cloud
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)), // AWS
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)), // Pod Identity of Amazon EKS
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)), // Google Cloud
 ];
 
 /// Networks that are not the Internet's, with the length of their prefix.
@@ -60,7 +62,7 @@ pub fn permitted(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<V
 }
 
 fn refusal(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
-    if METADATA.contains(&plain(address)) {
+    if is_metadata(address) {
         return Some(format!("{address} hands out a cloud's credentials and is never connected to"));
     }
     if host.is_loopback() {
@@ -71,24 +73,52 @@ fn refusal(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> 
     })
 }
 
-/// The address that a packet would arrive at in the end: IPv4 addresses come in IPv6 clothes (RFC 4291 §2.5.5.2, RFC 6052).
+/// Whether a packet to this address could reach one of [`METADATA`], also through a tunnel or a translator.
+fn is_metadata(address: IpAddr) -> bool {
+    let embedded = match address {
+        IpAddr::V6(address) => embedded(address),
+        IpAddr::V4(_) => Vec::new(),
+    };
+    embedded.into_iter().map(IpAddr::V4).chain([address]).any(|address| METADATA.contains(&address))
+}
+
+/// The address that a packet arrives at where the IPv6 form is another notation, or is translated on every network that translates:
+/// IPv4-mapped (RFC 4291 §2.5.5.2) and NAT64 with the well-known prefix (RFC 6052 §2.1).
 fn plain(address: IpAddr) -> IpAddr {
     match address {
-        IpAddr::V6(address) => embedded(address).map_or(IpAddr::V6(address), IpAddr::V4),
+        IpAddr::V6(v6) => match (v6.segments(), &embedded(v6)[..]) {
+            ([0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, ..], [inner]) => IpAddr::V4(*inner),
+            _ => address,
+        },
         IpAddr::V4(_) => address,
     }
 }
 
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    const MAPPED: u128 = 0xffff;
-    /// By which networks without IPv4 reach the rest.
-    const NAT64: u128 = 0x0064_ff9b << 64;
-    let is_embedded = matches!(address.to_bits() >> 32, MAPPED | NAT64);
-    address.octets().last_chunk::<4>().filter(|_| is_embedded).map(|octets| Ipv4Addr::from(*octets))
+/// The IPv4 addresses that an IPv6 address can stand for. A local NAT64 prefix has one of four lengths, and the address does not say
+/// which; a Teredo address names its server and its client.
+fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
+    let o = address.octets();
+    let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| o[place]));
+    match address.segments() {
+        // IPv4-compatible and IPv4-mapped (RFC 4291 §2.5.5), IPv4-translated (RFC 2765 §2.1), NAT64 (RFC 6052 §2.1).
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
+            vec![at([12, 13, 14, 15])]
+        }
+        // Local NAT64 (RFC 8215), with a prefix of 96, 64, 56 or 48 bits (RFC 6052 §2.2).
+        [0x64, 0xff9b, 1, ..] => {
+            [[12, 13, 14, 15], [9, 10, 11, 12], [7, 9, 10, 11], [6, 7, 9, 10]].map(at).to_vec()
+        }
+        // 6to4 (RFC 3056 §2).
+        [0x2002, ..] => vec![at([2, 3, 4, 5])],
+        // Teredo (RFC 4380 §4), which inverts the client's address.
+        [0x2001, 0, ..] => vec![at([4, 5, 6, 7]), Ipv4Addr::from_bits(!at([12, 13, 14, 15]).to_bits())],
+        _ => Vec::new(),
+    }
 }
 
 /// Whether an address belongs to the Internet at large: by the registries of special-purpose addresses (RFC 6890, RFC 8190), and
-/// without the transition mechanisms that could hide another address (6to4, Teredo, IPv4-compatible, local NAT64), whatever they hold.
+/// without the transition mechanisms that no public server is reached by (6to4, Teredo, IPv4-compatible, local NAT64), whatever
+/// address they hold: with them, a sender could name a private address that this list does not show.
 pub fn is_public(address: IpAddr) -> bool {
     match plain(address) {
         IpAddr::V4(address) => is_public_v4(address),
@@ -193,7 +223,9 @@ mod tests {
             "2001:10::1",
             "2001:20::1",
             "2001:db8::1",
+            "2001:0:4136:e378:8000:63bf:f7f7:f7f7",
             "2002:808:808::1",
+            "2002:a00:1::1",
             "2002:7f00:1::",
             "3fff::1",
             "4000::1",
@@ -246,15 +278,45 @@ mod tests {
         for text in [
             "169.254.169.254",
             "169.254.170.2",
+            "169.254.170.23",
             "100.100.100.200",
             "168.63.129.16",
             "192.0.0.192",
             "fd00:ec2::254",
+            "fd00:ec2::23",
             "fd20:ce::254",
-            "::ffff:169.254.169.254",
-            "64:ff9b::169.254.169.254",
         ] {
             check("hooks.example.com", &[text], true, Some("credentials"));
+            check("hooks.example.com", &[text], false, Some("credentials"));
+        }
+    }
+
+    #[test]
+    fn no_ipv6_form_leads_to_a_clouds_credentials() {
+        for text in [
+            "::ffff:169.254.169.254",
+            "::169.254.169.254",
+            "::ffff:0:169.254.169.254",
+            "64:ff9b::169.254.169.254",
+            // Local NAT64 with a prefix of 96, 64, 56 and 48 bits.
+            "64:ff9b:1::169.254.169.254",
+            "64:ff9b:1:0:a9:fea9:fe00:0",
+            "64:ff9b:1:a9:fe:a9fe::",
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "2002:a9fe:a9fe::1",
+            // Teredo: the server, and the client in inverted bits.
+            "2001:0:a9fe:a9fe::1",
+            "2001:0:4136:e378:8000:63bf:5601:5601",
+            "2001:0:4136:e378:8000:63bf:5601:55e8",
+        ] {
+            check("hooks.example.com", &[text], true, Some("credentials"));
+        }
+        // The same forms of another private address.
+        for text in
+            ["64:ff9b::10.0.0.1", "64:ff9b:1::10.0.0.1", "2002:a00:1::1", "::10.0.0.1", "2001:0:a00:1::1"]
+        {
+            check("hooks.example.com", &[text], true, None);
+            check("hooks.example.com", &[text], false, Some("allow_private"));
         }
     }
 

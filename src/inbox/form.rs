@@ -17,30 +17,48 @@ pub enum Kind {
     Text,
 }
 
+/// The blank characters beyond U+00A0, as members of a character class.
+macro_rules! blank_after_a0 {
+    () => {
+        concat!(
+            r"\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f",
+            r"\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8",
+        )
+    };
+}
+
 impl Kind {
     /// An ECMA-262 regular expression that matches exactly the texts that a required field of this
     /// kind accepts, length aside. [`Kind::Email`] has none: `format: email` says it.
     ///
-    /// Both expressions read: white space, one character that is neither white space nor forbidden,
-    /// then anything that is not forbidden. White space and control characters are listed code point
-    /// by code point, because `\s` means something else in every language. They never backtrack.
+    /// Both expressions read: blank characters, one character that is neither blank nor forbidden,
+    /// then anything that is not forbidden. Blank ([`is_blank`](super::text::is_blank)) and control characters are listed code
+    /// point by code point, because `\s` means something else in every language. They never backtrack.
     pub const fn pattern(self) -> Option<&'static str> {
         match self {
             Kind::Email => None,
             Kind::Line => Some(concat!(
-                r"^[\u0020\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*",
-                r"[^\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]",
+                r"^[\u0020\u00a0",
+                blank_after_a0!(),
+                r"]*",
+                r"[^\u0000-\u0020\u007f-\u00a0",
+                blank_after_a0!(),
+                r"]",
                 r"[^\u0000-\u001f\u007f-\u009f]*$",
             )),
             Kind::Text => Some(concat!(
-                r"^[\u0009-\u000d\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*",
-                r"[^\u0000\u0009-\u000d\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]",
+                r"^[\u0009-\u000d\u0020\u0085\u00a0",
+                blank_after_a0!(),
+                r"]*",
+                r"[^\u0000\u0009-\u000d\u0020\u0085\u00a0",
+                blank_after_a0!(),
+                r"]",
                 r"[^\u0000]*$",
             )),
         }
     }
 
-    /// The same for a field that may be left empty, where white space alone counts as empty.
+    /// The same for a field that may be left empty, where blank characters alone count as empty.
     const fn optional_pattern(self) -> Option<&'static str> {
         match self {
             Kind::Email => None,
@@ -60,7 +78,7 @@ pub struct Field {
     pub label: &'static str,
     /// What the text must be.
     pub kind: Kind,
-    /// Whether it must be present and hold more than white space.
+    /// Whether it must be present and hold a character that can be seen.
     pub required: bool,
     /// The most characters (Unicode scalar values, not bytes) that it may have.
     pub max_chars: usize,
@@ -233,21 +251,22 @@ pub static FORMS: [&Form; 2] = [&WAITLIST, &CONTACT];
 mod tests {
     use std::ops::RangeInclusive;
 
+    use super::super::text::is_blank;
     use super::*;
 
     #[test]
-    fn the_line_pattern_lists_exactly_white_space_and_control_characters() {
+    fn the_line_pattern_lists_exactly_blank_and_control_characters() {
         check(
             Kind::Line,
-            |c| c.is_whitespace() && !c.is_control(),
-            |c| !c.is_whitespace() && !c.is_control(),
+            |c| is_blank(c) && !c.is_control(),
+            |c| !is_blank(c) && !c.is_control(),
             |c| !c.is_control(),
         );
     }
 
     #[test]
-    fn the_text_pattern_lists_exactly_white_space_and_nul() {
-        check(Kind::Text, char::is_whitespace, |c| !c.is_whitespace() && c != '\0', |c| c != '\0');
+    fn the_text_pattern_lists_exactly_blank_characters_and_nul() {
+        check(Kind::Text, is_blank, |c| !is_blank(c) && c != '\0', |c| c != '\0');
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::form::Form;
 use super::limit::ledger::Rule;
 use super::limit::{self, Decision, Limiter, Source, Standings, Tally};
-pub use address::{Options, PATIENCE};
+pub use address::{HashSecret, Options, PATIENCE};
 use link::Link;
 pub use link::{BOUNDS, Fallback, Figures};
 pub use script::SCRIPT;
@@ -40,8 +40,11 @@ impl Gate {
     /// used; if not, that is said in the log, and tried again and again on a thread of its own, for as long as the gate is there.
     pub fn new(limits: &limit::Options, shared: Option<&Options>) -> Gate {
         let share = |options: &Options| {
-            let rule = Rule::new(limits);
-            Shared { link: Link::start(options), rule, keys: Keys::new(options.password()) }
+            let (rule, secret) = (Rule::new(limits), options.hash_secret());
+            if secret == HashSecret::Missing {
+                tracing::warn!(redis = %options, "{secret}");
+            }
+            Shared { link: Link::start(options), rule, keys: Keys::new(options.hash_secret_text()) }
         };
         Gate { own: Limiter::new(limits), shared: shared.filter(|_| limits.enabled).map(share) }
     }

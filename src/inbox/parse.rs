@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::email::Mailbox;
 use super::form::{Field, Form, Kind};
+use super::text::is_blank;
 
 /// What a visitor sent in a form, all of it acceptable.
 #[derive(Clone, PartialEq, Eq)]
@@ -121,7 +122,7 @@ pub struct Fault {
 pub enum Problem {
     /// It is required and not there.
     Missing,
-    /// It is required and holds nothing, or nothing but white space.
+    /// It is required and holds nothing, or nothing that can be seen: white space and invisible characters.
     Empty,
     /// It is this instead of a string.
     NotAString(&'static str),
@@ -230,7 +231,7 @@ fn check_field(field: &'static Field, given: Option<Given>) -> Result<Option<Str
             problems.push(Problem::TooLong(chars));
         }
     }
-    let is_empty = text.chars().all(char::is_whitespace);
+    let is_empty = text.chars().all(is_blank);
     match field.kind {
         Kind::Email if is_empty && !field.required => {}
         Kind::Email => {
@@ -281,8 +282,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
                 Key::Field(name) => name,
                 Key::Honeypot => {
                     let given: Given = map.next_value()?;
-                    extras.honeypot =
-                        matches!(given, Given::Text(text) if !text.chars().all(char::is_whitespace));
+                    extras.honeypot = matches!(given, Given::Text(text) if !text.chars().all(is_blank));
                     continue;
                 }
                 Key::TimeToFill => {
@@ -589,7 +589,7 @@ mod tests {
             json!({"firstname": "A", "lastname": "B", "email": "a@b", "company": "C", "message": message})
                 .to_string()
         };
-        for empty in ["", " ", "\n\t\u{3000}"] {
+        for empty in ["", " ", "\n\t\u{3000}", "\u{3164}\u{200b}"] {
             let entry = parse(&CONTACT, with(empty.into()).as_bytes()).unwrap();
             assert_eq!(entry.get("message"), None);
         }
@@ -676,6 +676,7 @@ mod tests {
         check(r#","desk_note":"x","desk_ms":1500"#, true, Some(1500));
         check(r#","desk_note":"","desk_ms":0"#, false, Some(0));
         check(r#","desk_note":" \n","desk_ms":"1500""#, false, None);
+        check(r#","desk_note":"\u3164""#, false, None);
         check(r#","desk_note":true,"desk_ms":-1"#, false, None);
         check(r#","desk_note":["x"],"desk_ms":1.5"#, false, None);
         check(r#","desk_note":null,"desk_ms":null"#, false, None);
@@ -685,10 +686,22 @@ mod tests {
     }
 
     #[test]
-    fn white_space_alone_is_empty_whatever_its_kind() {
-        for c in ('\0'..=char::MAX).filter(|c| c.is_whitespace()) {
+    fn what_cannot_be_seen_is_empty_whatever_its_kind() {
+        for c in ('\0'..=char::MAX).filter(|c| is_blank(*c)) {
             let body = json!({"name": "A", "email": "a@b", "message": c.to_string().repeat(3)}).to_string();
             rejected(&CONTACT, &body, "`message` is required and must not be empty.");
+        }
+    }
+
+    #[test]
+    fn a_name_of_invisible_characters_is_empty() {
+        let body = |name: &str| json!({"name": name, "email": "a@b", "message": "m"}).to_string();
+        for name in ["\u{3164}", "\u{115f}\u{1160}", " \u{ffa0}\u{34f} ", "\u{200b}\u{feff}", "\u{fe0f}"] {
+            rejected(&CONTACT, &body(name), "`name` is required and must not be empty.");
+        }
+        // Beside a letter they are text, and kept as they were sent.
+        for name in ["a\u{3164}", "\u{1100}\u{1160}", "❤\u{fe0f}"] {
+            accepted(&CONTACT, &body(name), &[("name", name), ("email", "a@b"), ("message", "m")]);
         }
     }
 

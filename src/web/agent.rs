@@ -7,7 +7,7 @@
 mod component;
 mod directory;
 mod key;
-mod nonces;
+mod replays;
 pub mod signature;
 
 use std::fmt;
@@ -118,7 +118,7 @@ pub enum Why {
     Signature,
     /// The same, and the request names another host than the site's: it may be right, for somebody else.
     Authority,
-    /// Its nonce has been seen before.
+    /// It has counted before, or too many have for another one to be remembered.
     Replayed,
 }
 
@@ -211,9 +211,7 @@ impl Agents {
                 }
             };
             claim.check_key(&keys, now)?;
-            if let Some(nonce) = &claim.nonce {
-                directory.take_nonce(&claim.key_id, nonce, claim.expires, now)?;
-            }
+            directory.record(claim, now)?;
             return Ok(Agent { directory: directory.name() });
         }
         Err(why)

@@ -60,11 +60,16 @@ async fn a_request_that_was_caught_cannot_be_sent_again() {
     let head = request(&peer.url(""), KEY_ID, Some("once"));
     assert_eq!(agents.verify(&head, at(1)).await.name(), "verified");
     assert_eq!(agents.verify(&head, at(2)).await, Standing::Unverified(Why::Replayed));
-    // Without a nonce the agent says that it does not mind.
+    // A signature without a nonce counts once as well, for as long as it is valid.
     let head = request(&peer.url(""), KEY_ID, None);
-    for _ in 0..2 {
-        assert_eq!(agents.verify(&head, at(1)).await.name(), "verified");
+    assert_eq!(agents.verify(&head, at(1)).await.name(), "verified");
+    for now in [1, 3599] {
+        assert_eq!(agents.verify(&head, at(now)).await, Standing::Unverified(Why::Replayed));
     }
+    assert_eq!(agents.verify(&head, at(3600)).await, Standing::Unverified(Why::Expired));
+    // The agent's next one is another.
+    let next = request_at(CREATED + 1, &peer.url(""), KEY_ID, None);
+    assert_eq!(agents.verify(&next, at(2)).await.name(), "verified");
     // A forged signature uses up no nonce.
     let fresh = request(&peer.url(""), KEY_ID, Some("fresh"));
     let mut forged = fresh.clone();
@@ -179,14 +184,14 @@ async fn what_is_no_directory_is_not_asked_for_again_at_once() {
 async fn keys_stay_while_new_ones_cannot_be_had() {
     let peer = Arc::new(HttpPeer::start([directory("max-age=300"), Reply::status(503)]));
     let agents = agents(&[&peer.url("")]);
-    let head = request(&peer.url(""), KEY_ID, None);
-    assert_eq!(agents.verify(&head, at(1)).await.name(), "verified");
-    assert_eq!(agents.verify(&head, at(301)).await.name(), "verified");
+    let head = |nonce| request(&peer.url(""), KEY_ID, Some(nonce));
+    assert_eq!(agents.verify(&head("a"), at(1)).await.name(), "verified");
+    assert_eq!(agents.verify(&head("b"), at(301)).await.name(), "verified");
     // What is stale is refreshed behind the request's back.
     let waiting = Arc::clone(&peer);
     let fetches = tokio::task::spawn_blocking(move || waiting.wait_for(2, AT_ONCE).len());
     assert_eq!(fetches.await.expect("it happens in time"), 2);
-    assert_eq!(agents.verify(&head, at(302)).await.name(), "verified");
+    assert_eq!(agents.verify(&head("c"), at(302)).await.name(), "verified");
 }
 
 #[tokio::test]

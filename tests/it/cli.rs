@@ -1,5 +1,6 @@
 //! The command line: what goes where, which exit code says what, and what a slip of the pen is answered with.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 
@@ -67,6 +68,30 @@ fn check_tells_every_fault_at_once_with_file_and_line() {
         "warning: pages/a.md:5: the link to `/contcat/` leads nowhere\n    hint: did you mean `/contact/`?";
     assert!(stderr.contains(expected), "{stderr}");
     assert!(stderr.ends_with("3 warnings\n"), "{stderr}");
+}
+
+#[test]
+fn check_warns_of_a_configuration_whose_secrets_every_user_can_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "desk"], folder.path());
+    let file = folder.path().join("desk/frontdesk.toml");
+    let set_mode = |mode| {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    // Without a secret the mode says nothing.
+    set_mode(0o644);
+    assert_eq!(run(&["check", "desk"], folder.path()).0, Some(0));
+    let mut text = std::fs::read_to_string(&file).expect("it can be read");
+    text.push_str("\n[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"mail.example.com\"\n");
+    text.push_str("username = \"desk\"\npassword = \"very secret\"\n");
+    std::fs::write(&file, text).expect("it can be written");
+    let (code, stdout, stderr) = run(&["check", "desk"], folder.path());
+    let expected = "warning: frontdesk.toml: holds the secret of `channel.mail.password`, and every user of this machine can read it (mode 0644)\n    \
+                    hint: `chmod o-rwx desk/frontdesk.toml`; the server's user or group must own the file\n1 warning\n";
+    assert_eq!((code, &*stdout, &*stderr), (Some(1), "", expected));
+    set_mode(0o640);
+    let (code, _, stderr) = run(&["check", "desk"], folder.path());
+    assert_eq!(code, Some(0), "{stderr}");
 }
 
 #[test]

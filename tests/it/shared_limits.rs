@@ -416,6 +416,74 @@ fn redis_knows_no_address_and_forgets_whoever_has_recovered() {
 
 #[test]
 #[ignore = "needs redis-server"]
+fn without_a_password_a_shared_secret_hides_addresses() {
+    let redis = Redis::with(&[]);
+    let url = format!("redis://127.0.0.1:{}", redis.port());
+    let limits = limits(quota(4, 8), quota(40, 80), quota(400, 800));
+    let gate = |secret: Option<&str>| {
+        let options = gate::Options::parse(&url).expect("an address");
+        let options = options.waiting(PATIENCE).hashing_with(secret.map(str::to_owned));
+        let gate = Gate::new(&limits, Some(&options));
+        until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it is there");
+        gate
+    };
+    let source_keys = || {
+        let keys: Vec<String> = redis.ask(&["KEYS", "frontdesk:source:*"]);
+        keys
+    };
+    // Servers with one secret share the quota of an address; those with another one, or none, count apart.
+    let gates =
+        [Some("the first secret"), Some("the first secret"), Some("the other secret"), None].map(gate);
+    let allowed = |gate: &Gate| (0..6).filter(|_| is_allowed(take(gate, source("192.0.2.1")))).count();
+    assert_eq!(gates.each_ref().map(allowed), [4, 0, 4, 4]);
+    assert_eq!(source_keys().len(), 3, "{:?}", source_keys());
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn sources_that_are_hashed_without_a_secret_are_a_warning_and_a_finding() {
+    let redis = Redis::with(&[]);
+    let url = format!("redis://127.0.0.1:{}", redis.port());
+    let secret = "correct horse battery";
+    let desk = |secret: &str| {
+        let environment =
+            [("FRONTDESK_LIMITS__SHARED_URL", &*url), ("FRONTDESK_LIMITS__SHARED_SECRET", secret)];
+        Desk::with(&example_site(), &environment)
+    };
+    let run = |command: &str, secret: &str| {
+        let output = frontdesk()
+            .arg(command)
+            .arg(example_site())
+            .env("FRONTDESK_LIMITS__SHARED_URL", &url)
+            .env("FRONTDESK_LIMITS__SHARED_SECRET", secret)
+            .output()
+            .expect("it runs");
+        String::from_utf8([output.stdout, output.stderr].concat()).expect("text")
+    };
+    let (unkeyed, keyed) = (desk(""), desk(secret));
+    unkeyed.expect(0);
+    keyed.expect(0);
+    let warning = "set `limits.shared_secret` to the same value on all servers";
+    until(|| unkeyed.log().contains(warning).then_some(())).unwrap_or_else(|| panic!("{}", unkeyed.log()));
+    until(|| keyed.log().contains("limits are shared").then_some(())).expect("they are shared");
+    assert!(!keyed.log().contains("shared_secret"), "{}", keyed.log());
+    let check = run("check", "");
+    assert!(check.contains("`limits.shared_secret` is not set"), "{check}");
+    assert!(!run("check", secret).contains("shared_secret"));
+    let doctor = run("doctor", "");
+    assert!(doctor.contains("mend  limits.shared_secret: sources are hashed without a secret"), "{doctor}");
+    let doctor = run("doctor", secret);
+    assert!(
+        doctor.contains("ok    limits.shared_secret: sources are hashed with `limits.shared_secret`"),
+        "{doctor}"
+    );
+    for said in [keyed.log(), run("check", secret), run("config", secret), doctor] {
+        assert!(!said.contains(secret), "{said}");
+    }
+}
+
+#[test]
+#[ignore = "needs redis-server"]
 fn limits_that_are_switched_off_ask_nobody() {
     let redis = Redis::start();
     let options = Options { enabled: false, ..limits(quota(1, 1), quota(1, 1), quota(1, 1)) };

@@ -1,4 +1,4 @@
-//! Where the limits are that several servers share: a URL, and whose certificate is believed.
+//! Where the limits are that several servers share: a URL, whose certificate is believed, and what sources are hashed with.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,13 +15,40 @@ pub const PATIENCE: Duration = Duration::from_millis(15);
 /// What is right for a URL.
 const EXPECTED: &str = "empty, or an address such as \"redis://:PASSWORD@redis.example.com:6379/0\", \"rediss://…\" for TLS, or \"unix:///run/redis.sock\"";
 
-/// How Redis is reached.
+/// What keys the hashes of sources and networks in Redis. Only servers with the same one share limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashSecret {
+    /// `limits.shared_secret`, which Redis never sees.
+    Configured,
+    /// The password in `limits.shared_url`.
+    Password,
+    /// Nothing that is secret: anyone who reads Redis can hash all IPv4 addresses and compare.
+    Missing,
+}
+
+/// The end of a sentence about the limits: what sources are hashed with, and what to do where that is no secret.
+impl fmt::Display for HashSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HashSecret::Configured => "sources are hashed with `limits.shared_secret`",
+            HashSecret::Password => "sources are hashed with the password in `limits.shared_url`",
+            HashSecret::Missing => {
+                "sources are hashed without a secret, so anyone who reads Redis can find out which addresses have sent: \
+                 set `limits.shared_secret` to the same value on all servers"
+            }
+        })
+    }
+}
+
+/// How Redis is reached, and what it is told.
 #[derive(Clone)]
 pub struct Options {
     url: String,
     info: ConnectionInfo,
     /// In PEM. None for the public authorities.
     ca: Option<Vec<u8>>,
+    /// `limits.shared_secret`.
+    secret: Option<String>,
     /// How long a request waits for an answer. More than 20 ms is more than a visitor should notice.
     pub patience: Duration,
 }
@@ -39,7 +66,7 @@ impl Options {
             ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } if host.is_empty() => {
                 Err(EXPECTED.to_owned())
             }
-            _ => Ok(Options { url: url.to_owned(), info, ca: None, patience: PATIENCE }),
+            _ => Ok(Options { url: url.to_owned(), info, ca: None, secret: None, patience: PATIENCE }),
         }
     }
 
@@ -53,6 +80,26 @@ impl Options {
     #[must_use]
     pub fn waiting(self, patience: Duration) -> Options {
         Options { patience, ..self }
+    }
+
+    /// The same, where sources are hashed with this secret, or with the password if it is none.
+    #[must_use]
+    pub fn hashing_with(self, secret: Option<String>) -> Options {
+        Options { secret, ..self }
+    }
+
+    /// What sources are hashed with.
+    pub fn hash_secret(&self) -> HashSecret {
+        match &self.secret {
+            Some(_) => HashSecret::Configured,
+            None if self.password().is_empty() => HashSecret::Missing,
+            None => HashSecret::Password,
+        }
+    }
+
+    /// The text of that secret; empty where it is missing.
+    pub(super) fn hash_secret_text(&self) -> &str {
+        self.secret.as_deref().unwrap_or_else(|| self.password())
     }
 
     /// Whether it is spoken over TLS.
@@ -83,7 +130,8 @@ impl Options {
 
 impl PartialEq for Options {
     fn eq(&self, other: &Options) -> bool {
-        (&self.url, &self.ca, self.patience) == (&other.url, &other.ca, other.patience)
+        let Options { url, info: _, ca, secret, patience } = self;
+        (url, ca, secret, patience) == (&other.url, &other.ca, &other.secret, &other.patience)
     }
 }
 
@@ -154,5 +202,25 @@ mod tests {
         assert_eq!(parse("redis://:a@h"), parse("redis://:a@h"));
         assert_ne!(parse("redis://:a@h"), parse("redis://:b@h"));
         assert_ne!(parse("rediss://h"), parse("rediss://h").trusting(Some(b"PEM".to_vec())));
+    }
+
+    #[test]
+    fn a_configured_secret_comes_before_the_password() {
+        let check = |url: &str, secret: Option<&str>, expected: HashSecret, text: &str| {
+            let options = Options::parse(url).unwrap().hashing_with(secret.map(str::to_owned));
+            assert_eq!((options.hash_secret(), options.hash_secret_text()), (expected, text), "{url}");
+            assert!(!format!("{options:?} {options} {}", options.hash_secret()).contains("sesame"), "{url}");
+        };
+        check("redis://:sesame@redis.example.com", None, HashSecret::Password, "sesame");
+        check(
+            "redis://:sesame@redis.example.com",
+            Some("other sesame"),
+            HashSecret::Configured,
+            "other sesame",
+        );
+        check("redis://redis.example.com", Some("other sesame"), HashSecret::Configured, "other sesame");
+        check("redis://redis.example.com", None, HashSecret::Missing, "");
+        let base = Options::parse("redis://redis.example.com").unwrap();
+        assert_ne!(base.clone().hashing_with(Some("sesame".to_owned())), base);
     }
 }

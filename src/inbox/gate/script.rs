@@ -23,7 +23,8 @@ pub(super) enum Wanted {
     Look,
 }
 
-/// Names what is counted. All servers that know the same password use the same names, and nobody else can tell from one whose it is.
+/// Names what is counted. All servers with the same secret ([`HashSecret`](super::HashSecret)) use the same names, and nobody else can
+/// tell from one whose it is.
 pub(super) struct Keys {
     secret: [u8; 32],
 }
@@ -44,8 +45,8 @@ pub(super) struct Request {
 }
 
 impl Keys {
-    pub(super) fn new(password: &str) -> Keys {
-        Keys { secret: blake3::derive_key(CONTEXT, password.as_bytes()) }
+    pub(super) fn new(secret: &str) -> Keys {
+        Keys { secret: blake3::derive_key(CONTEXT, secret.as_bytes()) }
     }
 
     pub(super) fn request(&self, wanted: Wanted, source: Source, form: &str, rule: &Rule) -> Request {
@@ -126,13 +127,13 @@ mod tests {
     const SOURCE: Source = Source::V4([192, 0, 2, 1]);
 
     #[test]
-    fn keys_are_told_apart_by_whom_they_count_by_password_and_by_quota() {
+    fn keys_are_told_apart_by_whom_they_count_by_secret_and_by_quota() {
         let rule = |per_minute| {
             let source = Quota { per_minute, per_hour: 300 };
             Rule::new(&Options { source, ..Options::default() })
         };
-        let keys = |password: &str, source, per_minute| {
-            Keys::new(password).request(Wanted::Charge, source, "contact", &rule(per_minute)).keys
+        let keys = |secret: &str, source, per_minute| {
+            Keys::new(secret).request(Wanted::Charge, source, "contact", &rule(per_minute)).keys
         };
         let base = keys("secret", SOURCE, 30);
         assert_eq!(base, keys("secret", SOURCE, 30));

@@ -203,6 +203,8 @@ fn disguised_words_count_by_their_number() {
         ("Is the c.a.s.i.n.o far?", 16),
         ("One h\u{200b}inge is broken", 16),
         ("One \u{200b}hinge is broken", 0),
+        ("One h\u{3164}inge is broken", 16),
+        ("One h\u{34f}inge is broken", 16),
         ("A B C D E F G", 0),
         ("Good s3rvice for your w3bsite", 0),
         ("Good s3rvice for your w3bsite, r4nking", 16),

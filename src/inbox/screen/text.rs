@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::inbox::parse::Entry;
+use crate::inbox::text::is_invisible;
 
 /// What a person wrote in a submission, read once for all who look at words: screening, and the counting of repetitions.
 pub struct Reading<'a> {
@@ -271,11 +272,14 @@ impl Reader<'_> {
         let (mut hash, mut looks) = ((0, 0), (0, 0));
         let mut last = ['\0'; 2];
         let mut unseen = 0;
+        // Whether the letter before is of another script than those that are counted.
+        let mut after_other_script = false;
         while let Some(&byte) = bytes.get(self.at) {
             let (c, length) = match kind(byte) {
                 Kind::Letter => {
                     word.latin = true;
                     word.letters += 1;
+                    after_other_script = false;
                     if byte.is_ascii_uppercase() {
                         word.upper += 1;
                     } else {
@@ -297,6 +301,7 @@ impl Reader<'_> {
                     match folded(c) {
                         Folded::Letter(c, script, case) => {
                             word.letters += 1;
+                            after_other_script = matches!(script, Script::Other);
                             match script {
                                 Script::Latin => word.latin = true,
                                 Script::Cyrillic => word.cyrillic = true,
@@ -322,7 +327,8 @@ impl Reader<'_> {
                         }
                         Folded::Unseen => {
                             self.at += length;
-                            unseen += 1;
+                            // Persian joins with these, and Hebrew marks the direction of a Latin word with them.
+                            unseen += u32::from(!after_other_script);
                             continue;
                         }
                         Folded::Sign(_) | Folded::Stop | Folded::Other => break,
@@ -403,8 +409,9 @@ fn folded(c: char) -> Folded {
             }
         }
         // Apostrophes belong to their words, and the soft hyphen comes along with texts from the web.
-        0xad | 0x2bc | 0x300..=0x36f | 0x483..=0x489 | 0x2019 | 0xfe00..=0xfe0f => Folded::Mark,
-        0x200b..=0x200d | 0x2060..=0x2064 | 0xfeff | 0x180e | 0x202a..=0x202e => Folded::Unseen,
+        0xad | 0x2bc | 0x300..=0x34e | 0x350..=0x36f | 0x483..=0x489 | 0x2019 | 0xfe00..=0xfe0f => {
+            Folded::Mark
+        }
         0x180..=0x24f | 0x1e00..=0x1eff => Folded::Letter(lower(c), Script::Latin, case()),
         0x370..=0x3ff | 0x1f00..=0x1fff if c.is_alphabetic() => {
             // Units and names of constants are written with these among Latin letters.
@@ -426,6 +433,8 @@ fn folded(c: char) -> Folded {
         0x1d400..=0x1d6a3 => Folded::Decorative(alphabet((code - 0x1d400) % 26)),
         0x24b6..=0x24e9 => Folded::Decorative(alphabet((code - 0x24b6) % 26)),
         0x1f130..=0x1f189 => Folded::Decorative(alphabet((code - 0x1f130) % 32 % 26)),
+        // After the scripts that most messages are in, before the letters: Hangul fillers are letters by their category.
+        _ if is_invisible(c) => Folded::Unseen,
         // Kana, ideographs and the scripts of South-East Asia, which write words together.
         0xe00..=0xeff
         | 0x1000..=0x109f
@@ -597,6 +606,14 @@ mod tests {
             ("می\u{200c}خواهم", 0),
             ("क्\u{200d}ष", 0),
             ("ка\u{2060}зино", 1),
+            ("ca\u{3164}sino", 1),
+            ("ca\u{34f}si\u{115f}n\u{1160}o", 3),
+            ("ca\u{ffa0}sino", 1),
+            ("\u{1100}\u{1160}\u{11a8}", 0),
+            ("한\u{3164}국", 0),
+            ("שלום \u{200e}abc\u{200f} שלום", 0),
+            ("של\u{200e}abc", 0),
+            ("של\u{200e}ab\u{200e}c", 1),
         ] {
             let hidden_in: u32 = Reader::new(text)
                 .map(|token| if let Token::Word(word) = token { word.hidden } else { 0 })
@@ -782,6 +799,8 @@ mod tests {
         }
         for unseen in
             ['\u{200b}', '\u{200d}', '\u{2060}', '\u{2064}', '\u{feff}', '\u{180e}', '\u{202a}', '\u{202e}']
+                .into_iter()
+                .chain(['\u{34f}', '\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}', '\u{2066}', '\u{e0041}'])
         {
             let word = one_word(&format!("ca{unseen}sino"));
             assert_eq!((word.hash, word.letters, word.hidden), (one_word("casino").hash, 6, 1), "{unseen:?}");

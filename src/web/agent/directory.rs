@@ -16,7 +16,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Why;
 use super::key::Key;
-use super::nonces::Nonces;
+use super::replays::Replays;
+use super::signature::Claim;
 use crate::fetch::{Answer, Client, Url};
 
 /// Where a directory is, on every host (RFC 8615).
@@ -47,7 +48,7 @@ pub(super) struct Directory {
     state: Mutex<State>,
     /// Told after each fetch.
     fetched: watch::Sender<()>,
-    nonces: Mutex<Nonces>,
+    replays: Mutex<Replays>,
 }
 
 /// What is known of a directory. Times are seconds since 1970.
@@ -75,8 +76,8 @@ impl Directory {
     /// The directory at a URL, which has no path of its own.
     pub(super) fn new(url: &Url) -> Directory {
         let url = url.with_target(WELL_KNOWN);
-        let (state, nonces) = (Mutex::default(), Mutex::default());
-        Directory { url, state, fetched: watch::Sender::new(()), nonces }
+        let (state, replays) = (Mutex::default(), Mutex::default());
+        Directory { url, state, fetched: watch::Sender::new(()), replays }
     }
 
     /// Its host, with the port where that is not the scheme's own.
@@ -122,16 +123,10 @@ impl Directory {
         }
     }
 
-    /// Takes note of a nonce; see [`Nonces::take`].
-    pub(super) fn take_nonce(
-        &self,
-        key_id: &str,
-        nonce: &str,
-        expires: i64,
-        now: Timestamp,
-    ) -> Result<(), Why> {
-        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
-        nonces.take(key_id, nonce, expires, now)
+    /// Records that a signature counts; an error where it has counted before. See [`Replays::record`].
+    pub(super) fn record(&self, claim: &Claim, now: Timestamp) -> Result<(), Why> {
+        let mut replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
+        replays.record(&claim.key_id, claim.identity(), claim.expires, now)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

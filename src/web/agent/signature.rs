@@ -14,6 +14,7 @@ use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parameters, Parser, 
 use super::Why;
 use super::component::{Origin, dictionary, joined, signature_base};
 use super::key::{Algorithm, Key};
+use super::replays::Identity;
 
 /// The tag of signatures by which agents say who they are.
 pub const TAG: &str = "web-bot-auth";
@@ -26,6 +27,9 @@ pub const CLOCK_SKEW: i64 = 60;
 
 /// The most signatures of one request that are looked at.
 const MAX_SIGNATURES: usize = 3;
+
+/// How many bytes of a signature identify it: the first of the two numbers of an ECDSA or Ed25519 signature.
+const IDENTIFYING_BYTES: usize = 32;
 
 /// What one signature says.
 #[derive(Clone, Debug)]
@@ -142,6 +146,15 @@ impl Claim {
             Err(Why::Long)
         } else {
             Ok(())
+        }
+    }
+
+    /// What tells it from the agent's other signatures: its nonce, or the beginning of the signature where it has none. The end may
+    /// differ: from an ECDSA signature (r, s) anyone can make a second valid one, (r, -s).
+    pub fn identity(&self) -> Identity<'_> {
+        match &self.nonce {
+            Some(nonce) => Identity::Nonce(nonce),
+            None => Identity::Signature(&self.signature[..self.signature.len().min(IDENTIFYING_BYTES)]),
         }
     }
 

@@ -396,6 +396,42 @@ fn each_algorithm_signs_and_is_verified() {
     assert_eq!(count(p256_key, ";alg=\"rsa-pss-sha512\"", &pss), Err(Why::Algorithm));
 }
 
+#[test]
+fn a_second_ecdsa_signature_made_of_the_first_is_the_same_one() {
+    // The order of P-256's group (FIPS 186-5): beside (r, s), (r, order - s) is valid.
+    const ORDER: [u8; 32] = [
+        0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa,
+        0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
+    ];
+    let p256 = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+    let point = p256.public_key().as_ref();
+    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let (x, y) = (encode(&point[1..33]), encode(&point[33..]));
+    let set = format!(r#"{{"keys":[{{"kty":"EC","crv":"P-256","x":"{x}","y":"{y}"}}]}}"#);
+    let keys = Key::read_set(set.as_bytes()).unwrap();
+    let input = USUAL.replace(KEY_ID, keys[0].id()).replace(r#";alg="ed25519";nonce="bm9uY2U=""#, "");
+    let claim = |sign: &dyn Fn(&[u8]) -> Vec<u8>| {
+        let head = sign_with(usual_request(USUAL_AGENT), &input, sign);
+        let claim = claims(&head, &origin()).remove(0).unwrap();
+        assert!(claim.check_key(&keys, at(NOW)).is_ok(), "{input}");
+        claim
+    };
+    let sign = |base: &[u8]| p256.sign(&SystemRandom::new(), base).unwrap().as_ref().to_vec();
+    let first = claim(&sign);
+    let mut second = first.signature.clone();
+    let mut borrow = 0;
+    for at in (0..32).rev() {
+        let difference = i32::from(ORDER[at]) - i32::from(second[32 + at]) - borrow;
+        borrow = i32::from(difference < 0);
+        second[32 + at] = u8::try_from(difference.rem_euclid(256)).unwrap();
+    }
+    let second = claim(&|_| second.clone());
+    assert_ne!(first.signature, second.signature);
+    assert_eq!(first.identity(), second.identity());
+    // The agent's own next signature of the same text is another one.
+    assert_ne!(first.identity(), claim(&sign).identity());
+}
+
 /// An example of RFC 9421 appendix B.2: it signs the request of that appendix with one of its keys.
 fn example(key: usize, input: &str, signature: &str) {
     let head = Request::post("/foo?param=Value&Pet=dog")
