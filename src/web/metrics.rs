@@ -334,7 +334,7 @@ mod tests {
         };
         check(200, Duration::ZERO, 0, 0);
         check(404, Duration::from_micros(50), 5, 0);
-        check(503, Duration::from_nanos(50_001), 15, 1);
+        check(503, Duration::from_nanos(50_001), 16, 1);
         check(599, Duration::from_millis(1), STATUSES.len(), 4);
         check(600, Duration::from_secs(15), STATUSES.len(), 15);
         check(999, Duration::MAX, STATUSES.len(), BOUNDS.len());

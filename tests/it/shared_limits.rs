@@ -427,9 +427,10 @@ fn without_a_password_a_shared_secret_hides_addresses() {
         until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it is there");
         gate
     };
-    let source_keys = || {
-        let keys: Vec<String> = redis.ask(&["KEYS", "frontdesk:source:*"]);
-        keys
+    let source_keys = || -> Vec<String> {
+        let client = ::redis::Client::open(&*url).expect("an address");
+        let mut connection = client.get_connection().expect("it listens");
+        ::redis::cmd("KEYS").arg("frontdesk:source:*").query(&mut connection).expect("a list")
     };
     // Servers with one secret share the quota of an address; those with another one, or none, count apart.
     let gates =
