@@ -519,9 +519,11 @@ impl Store {
     }
 
     /// Puts what only its recipient can read in the place of a submission's fields. Nothing happens, and false is returned, where
-    /// it is sealed already or something is still to be done with it.
+    /// it is sealed already, or a channel still has to deliver it: one that is configured, or any if it is not held.
     pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
-        self.writer.change(move |tx| queries::seal(tx.sql, id, &sealed)).await
+        let options = self.writer.options.load_full();
+        let channels: Vec<String> = options.channels.iter().map(|channel| channel.name.clone()).collect();
+        self.writer.change(move |tx| queries::seal(tx.sql, id, &sealed, &channels)).await
     }
 
     /// Sees to it that what was sealed or removed is in no file of the database any more. False where somebody reads just now: then

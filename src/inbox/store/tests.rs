@@ -16,6 +16,7 @@ use fresh::Fresh;
 mod carry;
 mod deliveries;
 pub(crate) mod fresh;
+mod held;
 mod intake;
 mod interleavings;
 mod screening;
