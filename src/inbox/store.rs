@@ -45,6 +45,7 @@ pub use postgres::Server;
 pub use sql::abuse::{Abuse, Agent, Held, Presser};
 pub use sql::carry::{Carried, CarryError, carry, migrate};
 use sql::change::Changing;
+pub use sql::discard::{HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::editor::Editor;
 pub use sql::queue::{ChannelQueue, Queue};
 pub use sql::read::{Found, Listing, Reader};
@@ -230,6 +231,16 @@ pub struct Erased {
     pub attempts: usize,
     /// Whether the log was emptied too, so that nothing of it is left in any file of the database.
     pub is_wiped: bool,
+}
+
+impl Erased {
+    /// Counts what another transaction has removed.
+    fn add(&mut self, other: &Erased) {
+        self.submissions += other.submissions;
+        self.deliveries += other.deliveries;
+        self.delivered += other.delivered;
+        self.attempts += other.attempts;
+    }
 }
 
 /// A channel as the inbox knows it.

@@ -15,6 +15,7 @@ use fresh::Fresh;
 
 mod carry;
 mod deliveries;
+mod discard;
 pub(crate) mod fresh;
 mod held;
 mod intake;

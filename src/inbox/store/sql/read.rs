@@ -204,7 +204,7 @@ impl Reader {
 }
 
 /// The first and the last id that begin like that.
-fn range(prefix: &str) -> Option<(Uuid, Uuid)> {
+pub(super) fn range(prefix: &str) -> Option<(Uuid, Uuid)> {
     let digits: String = prefix.chars().filter(|c| *c != '-').collect();
     if digits.is_empty() || digits.len() > 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
