@@ -50,7 +50,7 @@ pub use sql::editor::Editor;
 pub use sql::queue::{ChannelQueue, Queue};
 pub use sql::read::{Found, Listing, Reader};
 pub use sql::stats::Tally;
-use sql::{deliver as queries, intake, pressure};
+use sql::{deliver as queries, discard, intake, pressure};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, kept_by_restores, restore, verify};
 use writer::Writer;
 
@@ -546,6 +546,11 @@ impl Store {
     /// Removes up to `most` submissions that were received before that time. What waits to be delivered, is held or is parked stays.
     pub async fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.writer.change(move |tx| queries::expire(tx.sql, before, most)).await
+    }
+
+    /// Removes up to `most` submissions that have been held since a time before that one, and returns how many those are.
+    pub async fn expire_held(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| discard::expire_held(tx.sql, before, most)).await
     }
 
     /// Writes down who was refused, under the day of `now` in UTC. Of 10,000 pairs of source and form a day each has a row; who

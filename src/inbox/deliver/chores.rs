@@ -32,6 +32,8 @@ const DIGEST: &str = "digest";
 pub struct Housekeeping {
     /// For how long submissions are kept; for ever, if there is nothing here.
     pub retention: Option<Duration>,
+    /// For how long a submission stays held before it is removed; for ever, if there is nothing here.
+    pub retention_held: Option<Duration>,
     /// At which time of the day, in UTC, the team is told what needs attention; never, if there is nothing here.
     pub digest_at: Option<Time>,
     /// Who alone is to be able to read submissions with which nothing is to be done any more.
@@ -46,7 +48,9 @@ pub(super) async fn run(
     channels: Vec<(String, Rc<Channel>)>,
     sealed: Rc<Notify>,
 ) {
-    let something_goes = housekeeping.recipient.is_some() || housekeeping.retention.is_some();
+    let something_goes = housekeeping.recipient.is_some()
+        || housekeeping.retention.is_some()
+        || housekeeping.retention_held.is_some();
     // Something may have been sealed or removed just before the last process ended.
     let mut log_is_stale = something_goes;
     name_orphans(&place, &channels).await;
@@ -58,6 +62,7 @@ pub(super) async fn run(
         let done = async {
             if is_time {
                 log_is_stale |= remove_expired(&housekeeping, &store, now).await? > 0;
+                log_is_stale |= remove_held(&housekeeping, &store, now).await? > 0;
                 log_is_stale |= seal_settled(&housekeeping, &place, &store, &channels).await? > 0;
                 forget_pressure(&store, now).await?;
             }
@@ -127,16 +132,41 @@ async fn remove_expired(
     let Some(before) = housekeeping.retention.and_then(|retention| now.checked_sub(retention).ok()) else {
         return Ok(0);
     };
-    let mut removed = 0;
-    loop {
-        let more = store.expire(before, AT_A_TIME).await?;
-        removed += more;
-        if more < AT_A_TIME {
-            break;
-        }
-    }
+    let removed = in_parts(async || store.expire(before, AT_A_TIME).await).await?;
     if removed > 0 {
         tracing::info!(removed, "submissions that are older than `store.retention` are removed");
+    }
+    Ok(removed)
+}
+
+/// Repeats what removes up to [`AT_A_TIME`] submissions, until there are fewer, and returns how many there were.
+async fn in_parts(remove: impl AsyncFn() -> Result<usize, StoreError>) -> Result<usize, StoreError> {
+    let mut removed = 0;
+    loop {
+        let more = remove().await?;
+        removed += more;
+        if more < AT_A_TIME {
+            return Ok(removed);
+        }
+    }
+}
+
+/// Removes what has been held for too long, and returns how many submissions those are.
+async fn remove_held(
+    housekeeping: &Housekeeping,
+    store: &Store,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let Some(before) = housekeeping.retention_held.and_then(|retention| now.checked_sub(retention).ok())
+    else {
+        return Ok(0);
+    };
+    let removed = in_parts(async || store.expire_held(before, AT_A_TIME).await).await?;
+    if removed > 0 {
+        tracing::info!(
+            removed,
+            "submissions that were held for longer than `store.retention_held` are removed"
+        );
     }
     Ok(removed)
 }
@@ -274,6 +304,33 @@ mod tests {
         let mail = &mails(&folder.path().join("well"))[0];
         assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
         assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+    }
+
+    #[test]
+    fn held_submissions_expire_only_where_the_operator_wants_that() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = store::Options::at(folder.path().join("inbox.db"));
+        let store = Store::open(&options).unwrap();
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        // More than one transaction removes.
+        for n in 0..=AT_A_TIME {
+            hold(&runtime, &store, &n.to_string(), "2026-10-21T11:59:59Z");
+        }
+        hold(&runtime, &store, "not yet", "2026-10-21T12:00:00Z");
+        let remove = |retention, retention_held| {
+            let housekeeping = Housekeeping { retention, retention_held, ..Housekeeping::default() };
+            let removed = runtime.block_on(async {
+                remove_expired(&housekeeping, &store, now).await.unwrap()
+                    + remove_held(&housekeeping, &store, now).await.unwrap()
+            });
+            (removed, Reader::open(&options.place).unwrap().queue().unwrap().held)
+        };
+        let days = |days: u64| Some(Duration::from_hours(24 * days));
+        assert_eq!(remove(None, None), (0, AT_A_TIME + 2));
+        assert_eq!(remove(days(1), None), (0, AT_A_TIME + 2), "the other retention is not about them");
+        assert_eq!(remove(None, days(30)), (AT_A_TIME + 1, 1));
+        assert_eq!(remove(None, days(30)), (0, 1));
     }
 
     #[test]

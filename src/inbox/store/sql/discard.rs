@@ -1,4 +1,4 @@
-//! Removes held submissions that the operator discards.
+//! Removes held submissions: those that the operator discards, and those that were held for too long.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::read::{Reader, range};
 use super::rows::time;
-use super::{Cell, Dialect, Sql, bound, edit};
+use super::{Cell, Dialect, Sql, bound, edit, values};
 use crate::inbox::screen::Signal;
 use crate::inbox::store::{Erased, StoreError};
 
@@ -151,4 +151,21 @@ pub(super) fn remove_held(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, Stor
 pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<Vec<[u8; 16]>, StoreError> {
     let held = sql.query_in("SELECT id FROM submission WHERE held_at IS NOT NULL AND id", ids, lock)?;
     held.iter().map(|row| row.get(0)).collect()
+}
+
+/// Removes up to `most` submissions that have been held since a time before `before`.
+pub(in crate::inbox::store) fn expire_held(
+    tx: &dyn Sql,
+    before: Timestamp,
+    most: usize,
+) -> Result<usize, StoreError> {
+    let (held, lock) = (held_table(tx.dialect()), tx.dialect().lock_free_rows());
+    let oldest = format!(
+        "SELECT s.id FROM {held} WHERE s.held_at IS NOT NULL AND s.held_at < ?1 ORDER BY s.held_at LIMIT ?2 {lock}"
+    );
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let rows = tx.query(&oldest, values![before.as_millisecond(), most])?;
+    let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+    ids.sort_unstable();
+    Ok(edit::remove(tx, &ids)?.submissions)
 }

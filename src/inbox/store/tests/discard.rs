@@ -1,4 +1,4 @@
-//! The operator removes held submissions.
+//! Held submissions are removed: by the operator, or once they were held for too long.
 
 use super::*;
 use crate::inbox::screen::Signal;
@@ -180,6 +180,29 @@ fn held_submissions_are_found_by_their_own_index() {
         assert!(is_search, "{found:?}");
         assert!(!found.iter().any(|step| step.contains("TEMP")), "nothing is sorted: {found:?}");
     }
+}
+
+#[test]
+fn what_is_held_for_too_long_expires() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let at = |arrival: Arrival, day: u8| Arrival {
+        received_at: format!("2026-11-{day:02}T00:00:00Z").parse().unwrap(),
+        ..arrival
+    };
+    let by_hand = desk.keep_new(&at(contact("by hand"), 1));
+    let waiting = desk.keep_new(&at(contact("waiting"), 1));
+    desk.keep_new(&at(contact("first"), 2).held_for(&LINKS));
+    desk.keep_new(&at(contact("second"), 3).held_for(&LINKS));
+    let late = desk.keep_new(&at(contact("late"), 10).held_for(&LINKS));
+    // What counts is when it was held, not when it came.
+    assert!(desk.editor().hold(by_hand, "odd", "2026-11-10T00:00:00Z".parse().unwrap()).unwrap());
+    let expire = |most| {
+        let before = "2026-11-10T00:00:00Z".parse().unwrap();
+        desk.runtime.block_on(desk.store.expire_held(before, most)).unwrap()
+    };
+    assert_eq!((expire(1), expire(9), expire(9)), (1, 1, 0));
+    assert_eq!(desk.ids(), [late, waiting, by_hand]);
+    assert_eq!(desk.count("delivery"), 3);
 }
 
 impl Desk {
