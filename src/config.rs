@@ -238,7 +238,8 @@ impl Config {
             "must not be inside a folder that is published",
         );
         let window = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
-        let retention = Duration::from_hours(24)..=Duration::from_hours(24 * 36_500);
+        let retention =
+            || value::optional_duration(Duration::from_hours(24)..=Duration::from_hours(24 * 36_500));
         let mut store = store::Options {
             place,
             duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)),
@@ -247,7 +248,8 @@ impl Config {
             screening: screen::Options::default(),
         };
         let housekeeping = Housekeeping {
-            retention: r.get("store.retention", "off", value::optional_duration(retention)),
+            retention: r.get("store.retention", "off", retention()),
+            retention_held: r.get("store.retention_held", "off", retention()),
             digest_at: r.get("digest.at", "07:00", value::optional_time),
             recipient: store.recipient.clone(),
         };

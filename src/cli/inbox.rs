@@ -5,12 +5,14 @@ mod abuse;
 mod change;
 mod csv;
 mod digest;
+mod discard;
 mod erase;
 mod filter;
 mod find;
 mod json;
 mod list;
 mod moment;
+mod removal;
 mod show;
 mod stats;
 mod table;
@@ -26,6 +28,7 @@ use jiff::Timestamp;
 
 use crate::inbox::store::Place;
 use crate::inbox::{FORMS, Reader, StoreError};
+pub use discard::Discarded;
 pub use filter::{Again, Key, Which};
 
 /// How wide a table is where nobody says how wide the terminal is.
@@ -127,6 +130,15 @@ pub enum InboxCommand {
         /// Everything that is held
         #[arg(long, conflicts_with = "ids")]
         all: bool,
+    },
+    /// Remove held submissions for good
+    Discard {
+        /// Which of them
+        #[command(flatten)]
+        which: Discarded,
+        /// Do not ask; needed where standard input is no terminal
+        #[arg(long)]
+        yes: bool,
     },
     /// Remove for good everything that came from an e-mail address
     Erase {
@@ -232,6 +244,7 @@ fn execute(command: &InboxCommand, place: &Place, console: &mut Console<'_>) -> 
         InboxCommand::Retry { again } => change::retry(reader, place, again, console),
         InboxCommand::Hold { ids, because } => change::hold(reader, place, ids, because.as_deref(), console),
         InboxCommand::Release { ids, all: _ } => change::release(reader, place, ids, console),
+        InboxCommand::Discard { which, yes } => discard::run(reader, place, which, *yes, console),
         InboxCommand::Erase { email, yes } => erase::run(reader.is_some(), place, email, *yes, console),
     }
 }

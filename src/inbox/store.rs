@@ -45,11 +45,12 @@ pub use postgres::Server;
 pub use sql::abuse::{Abuse, Agent, Held, Presser};
 pub use sql::carry::{Carried, CarryError, carry, migrate};
 use sql::change::Changing;
+pub use sql::discard::{HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::editor::Editor;
 pub use sql::queue::{ChannelQueue, Queue};
 pub use sql::read::{Found, Listing, Reader};
 pub use sql::stats::Tally;
-use sql::{deliver as queries, intake, pressure};
+use sql::{deliver as queries, discard, intake, pressure};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, kept_by_restores, restore, verify};
 use writer::Writer;
 
@@ -230,6 +231,16 @@ pub struct Erased {
     pub attempts: usize,
     /// Whether the log was emptied too, so that nothing of it is left in any file of the database.
     pub is_wiped: bool,
+}
+
+impl Erased {
+    /// Counts what another transaction has removed.
+    fn add(&mut self, other: &Erased) {
+        self.submissions += other.submissions;
+        self.deliveries += other.deliveries;
+        self.delivered += other.delivered;
+        self.attempts += other.attempts;
+    }
 }
 
 /// A channel as the inbox knows it.
@@ -519,9 +530,11 @@ impl Store {
     }
 
     /// Puts what only its recipient can read in the place of a submission's fields. Nothing happens, and false is returned, where
-    /// it is sealed already or something is still to be done with it.
+    /// it is sealed already, or a channel still has to deliver it: one that is configured, or any if it is not held.
     pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
-        self.writer.change(move |tx| queries::seal(tx.sql, id, &sealed)).await
+        let options = self.writer.options.load_full();
+        let channels: Vec<String> = options.channels.iter().map(|channel| channel.name.clone()).collect();
+        self.writer.change(move |tx| queries::seal(tx.sql, id, &sealed, &channels)).await
     }
 
     /// Sees to it that what was sealed or removed is in no file of the database any more. False where somebody reads just now: then
@@ -533,6 +546,11 @@ impl Store {
     /// Removes up to `most` submissions that were received before that time. What waits to be delivered, is held or is parked stays.
     pub async fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.writer.change(move |tx| queries::expire(tx.sql, before, most)).await
+    }
+
+    /// Removes up to `most` submissions that have been held since a time before that one, and returns how many those are.
+    pub async fn expire_held(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| discard::expire_held(tx.sql, before, most)).await
     }
 
     /// Writes down who was refused, under the day of `now` in UTC. Of 10,000 pairs of source and form a day each has a row; who

@@ -25,7 +25,10 @@ fn what_is_kept_is_held_and_released_beside_a_running_server() {
     assert_eq!(desk.inbox()[0]["status"], "held");
     assert_eq!(desk.inbox()[0]["_held"]["because"], "looks odd");
     let (_, out, _) = inbox(&desk, &["digest"]);
-    assert_eq!(out, "1 submission is held until you release it (frontdesk inbox list --status held).\n");
+    assert_eq!(
+        out,
+        "1 submission is held until you release or discard it (frontdesk inbox list --status held).\n"
+    );
     let (code, out, err) = inbox(&desk, &["retry", &id]);
     assert_eq!(
         (code, out.as_str()),
@@ -152,6 +155,51 @@ fn what_is_erased_is_in_no_file_of_the_database_any_more() {
     // The server goes on, and the address is welcome again.
     join(&desk, "ada.erasmus@example.com");
     desk.expect(2);
+}
+
+#[test]
+fn held_submissions_are_discarded_beside_a_running_server() {
+    let desk = Desk::with(&example_site(), &NO_LIMITS);
+    let post = |number: usize, message: &str| {
+        let email = format!("ada{number}@example.com");
+        desk.post("/api/contact", &json!({ "name": "Ada Lovelace", "email": email, "message": message }))
+            .status
+    };
+    let links: String = (0..9).map(|n| format!(" https://shop{n}.example.com/")).collect();
+    for number in 0..300 {
+        assert_eq!(post(number, &format!("Look at these, number {number}:{links}")), 200);
+    }
+    let is_held = |submission: &Value| submission["status"] == "held";
+    wait_for("all of it is held", || desk.inbox().iter().all(is_held).then_some(()));
+    let (code, out, _) = inbox(&desk, &["discard", "--held"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "nobody could be asked");
+    let (code, out, err) = inbox(&desk, &["discard", "--held", "--reason", "honeypot", "--yes"]);
+    assert_eq!((code, out.as_str()), (Some(0), "nothing\n"), "{err}");
+    let (code, out, err) = inbox(&desk, &["discard", "--held", "--reason", "linx", "--yes"]);
+    assert!(code == Some(2) && out.is_empty() && err.contains("links, shortener"), "{err}");
+    let id = desk.inbox()[0]["id"].as_str().expect("an id").to_owned();
+    let (code, out, err) = inbox(&desk, &["discard", &id, "--yes"]);
+    assert_eq!((code, out.lines().next()), (Some(0), Some("1 submission removed")), "{err}");
+
+    let data = desk.data_dir();
+    let discard = std::thread::spawn(move || {
+        let arguments = ["inbox", "discard", "--held", "--reason", "links", "--before", "0s", "--yes"];
+        run(&arguments, &example_site(), &data)
+    });
+    let mut accepted = 0;
+    while !discard.is_finished() || accepted < 5 {
+        let message = format!("We run {accepted} machines and wonder whether your sandbox works on them.");
+        assert_eq!(post(1000 + accepted, &message), 200);
+        accepted += 1;
+    }
+    let (code, out, err) = discard.join().expect("it ends");
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "299 submissions removed\n0 deliveries removed\n0 attempts removed\n"),
+        "{err}"
+    );
+    assert_eq!(desk.inbox().iter().filter(|submission| is_held(submission)).count(), 0);
+    desk.expect(accepted);
 }
 
 #[test]

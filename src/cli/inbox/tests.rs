@@ -2,6 +2,7 @@
 
 mod changes;
 mod choices;
+mod discards;
 mod screened;
 mod sealed;
 

@@ -32,6 +32,8 @@ const DIGEST: &str = "digest";
 pub struct Housekeeping {
     /// For how long submissions are kept; for ever, if there is nothing here.
     pub retention: Option<Duration>,
+    /// For how long a submission stays held before it is removed; for ever, if there is nothing here.
+    pub retention_held: Option<Duration>,
     /// At which time of the day, in UTC, the team is told what needs attention; never, if there is nothing here.
     pub digest_at: Option<Time>,
     /// Who alone is to be able to read submissions with which nothing is to be done any more.
@@ -46,7 +48,9 @@ pub(super) async fn run(
     channels: Vec<(String, Rc<Channel>)>,
     sealed: Rc<Notify>,
 ) {
-    let something_goes = housekeeping.recipient.is_some() || housekeeping.retention.is_some();
+    let something_goes = housekeeping.recipient.is_some()
+        || housekeeping.retention.is_some()
+        || housekeeping.retention_held.is_some();
     // Something may have been sealed or removed just before the last process ended.
     let mut log_is_stale = something_goes;
     name_orphans(&place, &channels).await;
@@ -58,7 +62,8 @@ pub(super) async fn run(
         let done = async {
             if is_time {
                 log_is_stale |= remove_expired(&housekeeping, &store, now).await? > 0;
-                log_is_stale |= seal_settled(&housekeeping, &place, &store).await? > 0;
+                log_is_stale |= remove_held(&housekeeping, &store, now).await? > 0;
+                log_is_stale |= seal_settled(&housekeeping, &place, &store, &channels).await? > 0;
                 forget_pressure(&store, now).await?;
             }
             if log_is_stale {
@@ -127,16 +132,41 @@ async fn remove_expired(
     let Some(before) = housekeeping.retention.and_then(|retention| now.checked_sub(retention).ok()) else {
         return Ok(0);
     };
-    let mut removed = 0;
-    loop {
-        let more = store.expire(before, AT_A_TIME).await?;
-        removed += more;
-        if more < AT_A_TIME {
-            break;
-        }
-    }
+    let removed = in_parts(async || store.expire(before, AT_A_TIME).await).await?;
     if removed > 0 {
         tracing::info!(removed, "submissions that are older than `store.retention` are removed");
+    }
+    Ok(removed)
+}
+
+/// Repeats what removes up to [`AT_A_TIME`] submissions, until there are fewer, and returns how many there were.
+async fn in_parts(remove: impl AsyncFn() -> Result<usize, StoreError>) -> Result<usize, StoreError> {
+    let mut removed = 0;
+    loop {
+        let more = remove().await?;
+        removed += more;
+        if more < AT_A_TIME {
+            return Ok(removed);
+        }
+    }
+}
+
+/// Removes what has been held for too long, and returns how many submissions those are.
+async fn remove_held(
+    housekeeping: &Housekeeping,
+    store: &Store,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let Some(before) = housekeeping.retention_held.and_then(|retention| now.checked_sub(retention).ok())
+    else {
+        return Ok(0);
+    };
+    let removed = in_parts(async || store.expire_held(before, AT_A_TIME).await).await?;
+    if removed > 0 {
+        tracing::info!(
+            removed,
+            "submissions that were held for longer than `store.retention_held` are removed"
+        );
     }
     Ok(removed)
 }
@@ -150,16 +180,20 @@ async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError
     Ok(())
 }
 
-/// Seals what was not sealed when it was delivered: because the process ended just then, or nobody had asked for it yet.
+/// Seals what was not sealed when it was delivered: because the process ended just then, nobody had asked for it yet, or it is held and
+/// none of these channels has to deliver it after its release.
 async fn seal_settled(
     housekeeping: &Housekeeping,
     place: &Place,
     store: &Store,
+    channels: &[(String, Rc<Channel>)],
 ) -> Result<usize, StoreError> {
     let Some(recipient) = &housekeeping.recipient else { return Ok(0) };
+    let names: Vec<String> = channels.iter().map(|(name, _)| name.clone()).collect();
     let mut sealed = 0;
     loop {
-        let settled = match read(place, |inbox| inbox.to_be_sealed(AT_A_TIME)).await {
+        let names = names.clone();
+        let settled = match read(place, move |inbox| inbox.to_be_sealed(&names, AT_A_TIME)).await {
             Ok(settled) => settled,
             Err(StoreError::Missing(_)) => Vec::new(),
             Err(error) => return Err(error),
@@ -256,19 +290,7 @@ mod tests {
             runtime.block_on(tell_digest(&housekeeping, &options.place, &store, &channels, now)).unwrap();
             ["off", "well"].map(|name| mails(&folder.path().join(name)).len())
         };
-        let hold = |message: &str| {
-            let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
-            let arrival = Arrival {
-                entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
-                idempotency_key: None,
-                source: Source::V4([192, 0, 2, 1]),
-                received_at: "2026-11-20T05:00:00Z".parse().unwrap(),
-                evidence: Evidence::Verdict(Verdict::default()),
-                agent: None,
-            };
-            runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
-        };
-        hold("sesame");
+        hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
         let gone = Target { name: "off".to_owned(), leads_to: String::new() };
         runtime.block_on(store.switch_off(gone, "410".to_owned(), Timestamp::UNIX_EPOCH)).unwrap();
         assert_eq!(
@@ -282,6 +304,58 @@ mod tests {
         let mail = &mails(&folder.path().join("well"))[0];
         assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
         assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+    }
+
+    #[test]
+    fn held_submissions_expire_only_where_the_operator_wants_that() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = store::Options::at(folder.path().join("inbox.db"));
+        let store = Store::open(&options).unwrap();
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        // More than one transaction removes.
+        for n in 0..=AT_A_TIME {
+            hold(&runtime, &store, &n.to_string(), "2026-10-21T11:59:59Z");
+        }
+        hold(&runtime, &store, "not yet", "2026-10-21T12:00:00Z");
+        let remove = |retention, retention_held| {
+            let housekeeping = Housekeeping { retention, retention_held, ..Housekeeping::default() };
+            let removed = runtime.block_on(async {
+                remove_expired(&housekeeping, &store, now).await.unwrap()
+                    + remove_held(&housekeeping, &store, now).await.unwrap()
+            });
+            (removed, Reader::open(&options.place).unwrap().queue().unwrap().held)
+        };
+        let days = |days: u64| Some(Duration::from_hours(24 * days));
+        assert_eq!(remove(None, None), (0, AT_A_TIME + 2));
+        assert_eq!(remove(days(1), None), (0, AT_A_TIME + 2), "the other retention is not about them");
+        assert_eq!(remove(None, days(30)), (AT_A_TIME + 1, 1));
+        assert_eq!(remove(None, days(30)), (0, 1));
+    }
+
+    #[test]
+    fn a_held_submission_is_sealed_unless_a_channel_could_deliver_it() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut options = store::Options::at(folder.path().join("inbox.db"));
+        options.channels = vec![channel_options("box", folder.path())];
+        let store = Store::open(&options).unwrap();
+        hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
+        let recipient =
+            Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap();
+        let housekeeping = Housekeeping { recipient: Some(recipient), ..Housekeeping::default() };
+        let seal = |names: &[&str]| {
+            let open = |name: &&str| ((*name).to_owned(), open(&folder.path().join(name)));
+            let channels: Vec<_> = names.iter().map(open).collect();
+            runtime.block_on(seal_settled(&housekeeping, &options.place, &store, &channels)).unwrap()
+        };
+        assert_eq!(seal(&["box"]), 0);
+        // The store knows first what is configured, and keeps what it could still deliver.
+        assert_eq!(seal(&["other"]), 0);
+        store.reconfigure(&store::Options { channels: Vec::new(), ..options.clone() });
+        assert_eq!((seal(&["box"]), seal(&["other"]), seal(&[])), (0, 1, 0));
+        let held = Reader::open(&options.place).unwrap().list(&store::Filter::default()).unwrap().next();
+        assert!(held.is_some_and(|held| held.unwrap().sealed.is_some()));
     }
 
     #[test]
@@ -320,20 +394,37 @@ mod tests {
         assert_eq!(at(seven, "2026-11-20T07:00:00Z"), EVERY);
     }
 
-    fn open(path: &Path) -> Rc<Channel> {
+    /// Keeps a message as if screening had held it.
+    fn hold(runtime: &tokio::runtime::Runtime, store: &Store, message: &str, received_at: &str) {
+        let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
+        let arrival = Arrival {
+            entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
+            idempotency_key: None,
+            source: Source::V4([192, 0, 2, 1]),
+            received_at: received_at.parse().unwrap(),
+            evidence: Evidence::Verdict(Verdict::default()),
+            agent: None,
+        };
+        runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
+    }
+
+    fn channel_options(name: &str, path: &Path) -> ChannelOptions {
         let options = maildir::Options {
             path: path.to_owned(),
             from: "desk@example.com".to_owned(),
             from_name: String::new(),
             to: vec!["team@example.com".to_owned()],
         };
-        let options = ChannelOptions {
-            name: String::new(),
+        ChannelOptions {
+            name: name.to_owned(),
             forms: Vec::new(),
             concurrency: 1,
             kind: Kind::Maildir(options),
-        };
-        Rc::new(Channel::open(&options.kind))
+        }
+    }
+
+    fn open(path: &Path) -> Rc<Channel> {
+        Rc::new(Channel::open(&channel_options("", path).kind))
     }
 
     fn mails(maildir: &Path) -> Vec<String> {

@@ -49,10 +49,10 @@ impl Digest {
         match self.held {
             0 => {}
             1 => lines.push(
-                "1 submission is held until you release it (frontdesk inbox list --status held).".to_owned(),
+                "1 submission is held until you release or discard it (frontdesk inbox list --status held).".to_owned(),
             ),
             n => lines.push(format!(
-                "{n} submissions are held until you release them (frontdesk inbox list --status held)."
+                "{n} submissions are held until you release or discard them (frontdesk inbox list --status held)."
             )),
         }
         for channel in &self.channels {

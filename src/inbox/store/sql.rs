@@ -7,6 +7,7 @@ pub(super) mod abuse;
 pub(super) mod carry;
 pub(super) mod change;
 pub(super) mod deliver;
+pub(super) mod discard;
 pub(super) mod edit;
 pub(super) mod editor;
 pub(super) mod intake;
@@ -98,12 +99,14 @@ impl dyn Sql + '_ {
         Ok(found)
     }
 
-    /// Does something to the rows in which a column has one of these values. `statement` ends with the column's name.
-    pub(super) fn execute_in(&self, statement: &str, keys: &[[u8; 16]]) -> Result<(), StoreError> {
+    /// Does something to the rows in which a column has one of these values, and returns how many rows that concerned. `statement` ends
+    /// with the column's name.
+    pub(super) fn execute_in(&self, statement: &str, keys: &[[u8; 16]]) -> Result<usize, StoreError> {
+        let mut count = 0;
         for (list, values) in lists(keys) {
-            self.execute(&format!("{statement} IN {list}"), &values)?;
+            count += self.execute(&format!("{statement} IN {list}"), &values)?;
         }
-        Ok(())
+        Ok(count)
     }
 
     /// What is done within is committed, or nothing of it.

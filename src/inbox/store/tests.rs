@@ -15,7 +15,9 @@ use fresh::Fresh;
 
 mod carry;
 mod deliveries;
+mod discard;
 pub(crate) mod fresh;
+mod held;
 mod intake;
 mod interleavings;
 mod screening;

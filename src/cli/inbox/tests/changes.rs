@@ -209,7 +209,7 @@ fn parked(count: usize) -> Inbox {
     inbox
 }
 
-fn channel(options: &mut Options) {
+pub(super) fn channel(options: &mut Options) {
     options.channels = vec![deliver::Options {
         name: "box".to_owned(),
         forms: Vec::new(),

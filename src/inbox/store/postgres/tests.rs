@@ -12,9 +12,11 @@ use crate::inbox::delivery::{Room, Target, Want};
 use crate::inbox::form::CONTACT;
 use crate::inbox::limit::Source;
 use crate::inbox::screen::Repeats;
-use crate::inbox::store::sql::intake;
+use crate::inbox::store::sql::{Dialect, bound, discard, intake};
 use crate::inbox::store::tests::fresh::Fresh;
-use crate::inbox::store::{Accepted, Arrival, Doubt, Filter, Options, Reader, Store};
+use crate::inbox::store::{
+    Accepted, Arrival, Doubt, Filter, HeldFilter, Options, Reader, SourcePrefix, Store,
+};
 use crate::inbox::{parse, screen};
 
 const LEASE: Duration = Duration::from_mins(3);
@@ -350,6 +352,31 @@ fn over_tls_the_servers_certificate_and_name_are_verified() {
     ] {
         let error = Link::open(&Server::parse(&url).unwrap(), READING).map(drop).unwrap_err().to_string();
         assert!(error.contains(reason), "{url}: {error}");
+    }
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn held_submissions_are_found_by_their_own_index() {
+    let desk = Desk::new();
+    desk.open().close();
+    desk.run(
+        "INSERT INTO submission (id, form, received_at, fields, source, held_at)
+         SELECT gen_random_uuid(), 'contact', n, '{}', decode(md5(n::text), 'hex'), CASE WHEN n % 1000 = 0 THEN n END
+         FROM generate_series(1, 20000) n",
+    );
+    desk.run("ANALYZE submission");
+    let filter = HeldFilter {
+        signal: Some(screen::Signal::Rate),
+        before: Some(Timestamp::UNIX_EPOCH),
+        source: SourcePrefix::parse("00"),
+    };
+    for filter in [HeldFilter::default(), filter] {
+        let (statement, values) = discard::page_statement(Dialect::Postgres, &filter, discard::START);
+        let plan = desk.fresh.sql().query(&format!("EXPLAIN {statement}"), &bound(&values)).unwrap();
+        let plan: Vec<_> = plan.iter().map(|row| row.get::<String>(0).unwrap()).collect();
+        assert!(plan.iter().any(|step| step.contains("submission_held")), "{plan:#?}");
+        assert!(!plan.iter().any(|step| step.contains("Seq Scan")), "{plan:#?}");
     }
 }
 

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::rows::{self, SUBMISSION};
-use super::{Dialect, Row, Sql, values};
+use super::{Cell, Dialect, Row, Sql, bound, values};
 use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::deliver::schedule::{self, Verdict};
 use crate::inbox::delivery::{Claimed, Claims, Lease, Next, Target, Want};
-use crate::inbox::screen::Reason;
+use crate::inbox::screen::{self, Reason};
 use crate::inbox::store::StoreError;
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::submission::reasons_json;
@@ -421,9 +421,33 @@ fn is_off(tx: &dyn Sql, secret: &Secret, target: &Target) -> Result<bool, StoreE
     }
 }
 
-/// Replaces a submission's fields by what only its recipient can read, once nothing is to be done with it any more.
-pub(in crate::inbox::store) fn seal(tx: &dyn Sql, id: Uuid, sealed: &[u8]) -> Result<bool, StoreError> {
-    if !is_settled(tx, id)? {
+/// Whether no channel has to deliver `submission s` any more, as a condition; the values for its parameters are appended. A held
+/// submission would be delivered after its release, but only by a channel that is configured: `channels` has their names.
+pub(super) fn has_nothing_to_deliver(channels: &[String], values: &mut Vec<Cell>) -> String {
+    let first = values.len() + 1;
+    values.extend(channels.iter().map(|name| Cell::Text(name.clone())));
+    let is_configured = if channels.is_empty() {
+        "FALSE".to_owned()
+    } else {
+        let names: Vec<String> = (first..=values.len()).map(|number| format!("?{number}")).collect();
+        format!("channel IN ({})", names.join(", "))
+    };
+    format!(
+        "NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered'
+         AND (s.held_at IS NULL OR state = 'sending' OR {is_configured}))"
+    )
+}
+
+/// Replaces a submission's fields by what only its recipient can read, once no channel has to deliver it any more.
+pub(in crate::inbox::store) fn seal(
+    tx: &dyn Sql,
+    id: Uuid,
+    sealed: &[u8],
+    channels: &[String],
+) -> Result<bool, StoreError> {
+    let mut values = vec![Cell::Blob(id.as_bytes().to_vec())];
+    let condition = has_nothing_to_deliver(channels, &mut values);
+    if !tx.exists(&format!("SELECT 1 FROM submission s WHERE s.id = ?1 AND {condition}"), &bound(&values))? {
         return Ok(false);
     }
     let is_sealed = tx.execute(
@@ -443,16 +467,35 @@ pub(in crate::inbox::store) fn seal(tx: &dyn Sql, id: Uuid, sealed: &[u8]) -> Re
 
 /// Keeps signals and points of what screening said, and nothing that could name whom a submission is about.
 fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
-    let row = tx.one("SELECT reasons FROM submission WHERE id = ?1", values![id.as_bytes()])?;
+    let row = tx.one(
+        "SELECT reasons, score, CASE WHEN withheld = 1 AND released_at IS NULL THEN held_because END
+         FROM submission WHERE id = ?1",
+        values![id.as_bytes()],
+    )?;
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
     // What cannot be read cannot be stripped either, and must not stay.
-    let stripped: Vec<Reason> =
+    let reasons: Vec<Reason> =
         rows::reasons(&reasons).unwrap_or_default().into_iter().map(Reason::without_detail).collect();
     tx.execute(
         "UPDATE submission SET reasons = ?2 WHERE id = ?1",
-        values![id.as_bytes(), reasons_json(&stripped).to_string()],
+        values![id.as_bytes(), reasons_json(&reasons).to_string()],
     )?;
-    Ok(())
+    // While screening holds it, the line that says why has the details as well. The operator's own words stay.
+    let Some(because) = row.get::<Option<String>>(2)? else { return Ok(()) };
+    let score: Option<u32> = row.get(1)?;
+    let (score, threshold) = (score.unwrap_or_default(), threshold(&because));
+    let stripped = screen::Verdict { score, reasons, hold: true, threshold };
+    tx.execute(
+        "UPDATE submission SET held_because = ?2 WHERE id = ?1",
+        values![id.as_bytes(), stripped.because()],
+    )
+    .map(drop)
+}
+
+/// The threshold at the end of what [`screen::Verdict::because`] makes: it is kept nowhere else.
+fn threshold(because: &str) -> u32 {
+    let number = because.strip_suffix(" points").and_then(|rest| rest.rsplit(' ').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
 /// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What

@@ -2,6 +2,8 @@
 //!
 //! Each function belongs into a transaction of the caller's.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -98,27 +100,35 @@ pub(super) fn count_from(sql: &dyn Sql, secret: &Secret, email: &str) -> Result<
 pub(super) fn erase(tx: &dyn Sql, secret: &Secret, email: &str) -> Result<Erased, StoreError> {
     let found =
         tx.query("SELECT id, source FROM accepted WHERE sender = ?1", values![secret.sender(email)])?;
-    let mut erased = Erased::default();
+    let mut ids = Vec::with_capacity(found.len());
     for row in &found {
-        let (id, source): ([u8; 16], [u8; 16]) = (row.get(0)?, row.get(1)?);
-        let count = tx.one(
-            "SELECT (SELECT count(*) FROM delivery WHERE submission = ?1),
-                    (SELECT count(*) FROM delivery WHERE submission = ?1 AND state = 'delivered'),
-                    (SELECT count(*) FROM attempt WHERE submission = ?1)",
-            values![id],
-        )?;
-        // What a channel last said may quote any of them.
-        tx.execute(
-            "UPDATE channel SET answer = NULL WHERE name IN (SELECT channel FROM delivery WHERE submission = ?1)",
-            values![id],
-        )?;
-        tx.execute("DELETE FROM pressure WHERE source = ?1", values![source])?;
-        // Deliveries and attempts go with them.
-        erased.submissions += tx.execute("DELETE FROM submission WHERE id = ?1", values![id])?;
-        erased.submissions += tx.execute("DELETE FROM intake WHERE id = ?1", values![id])?;
-        erased.deliveries += count.count(0)?;
-        erased.delivered += count.count(1)?;
-        erased.attempts += count.count(2)?;
+        ids.push(row.get(0)?);
+        tx.execute("DELETE FROM pressure WHERE source = ?1", values![row.get::<[u8; 16]>(1)?])?;
     }
+    ids.sort_unstable();
+    remove(tx, &ids)
+}
+
+/// Removes these submissions with their deliveries and attempts, and what channels last answered where one of them was sent. The ids
+/// must be sorted.
+pub(super) fn remove(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
+    let mut erased = Erased::default();
+    for row in tx.query_in("SELECT state, submission FROM delivery WHERE submission", ids, "")? {
+        erased.deliveries += 1;
+        erased.delivered += usize::from(row.text(0)? == "delivered");
+    }
+    let mut tried = BTreeSet::new();
+    for row in tx.query_in("SELECT channel, submission FROM attempt WHERE submission", ids, "")? {
+        erased.attempts += 1;
+        tried.insert(row.get::<String>(0)?);
+    }
+    // What a channel last said may quote any of them.
+    for channel in tried {
+        tx.execute("UPDATE channel SET answer = NULL WHERE name = ?1", values![channel])?;
+    }
+    // The intake comes first: a row that is just being processed is waited for, and found where it is then. Deliveries and attempts go
+    // with their submission.
+    erased.submissions = tx.execute_in("DELETE FROM intake WHERE id", ids)?
+        + tx.execute_in("DELETE FROM submission WHERE id", ids)?;
     Ok(erased)
 }

@@ -1,17 +1,21 @@
 //! What the operator changes in the inbox, from a process of his own, while a server writes to it or after it has stopped.
 
+use std::cell::Cell;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::discard::{self, HeldFilter};
 use super::{Sql, change, edit};
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::{Erased, Place, Retry, StoreError, bell, postgres, sqlite};
 
 /// How long we wait for the server to let us in between its own transactions.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long until rows that others have locked, or a log that others read, are tried again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The inbox, open for the operator's changes. Each is committed and synced when it returns, and the server hears of it at once.
 pub struct Editor {
@@ -69,6 +73,63 @@ impl Editor {
     /// [`Erased::is_wiped`] is false; so it is with PostgreSQL, which overwrites what was removed when it needs the room.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
         let erased = self.change(|tx, secret| edit::erase(tx, secret, email))?;
+        self.wipe(erased)
+    }
+
+    /// Removes the held submissions that a filter selects, in transactions of a bounded number of rows, and wipes them as
+    /// [`Editor::erase`] does. What is held meanwhile may be removed with them, unless the filter's `before` excludes it. After an
+    /// error those of earlier transactions are gone.
+    pub fn discard_held(&mut self, filter: &HeldFilter) -> Result<Erased, StoreError> {
+        let mut erased = Erased::default();
+        let mut position = discard::START;
+        loop {
+            // Looked up outside of the transactions: in a file nobody could write while submissions are looked through.
+            let page = discard::page(&*self.sql, filter, position)?;
+            let Some(last) = page.last() else { break };
+            position = *last;
+            self.remove_held(page.iter().map(|(_, id)| *id).collect(), &mut erased)?;
+        }
+        self.wipe(erased)
+    }
+
+    /// Removes those of these submissions that are held, in the same way.
+    pub fn discard(&mut self, ids: &[Uuid]) -> Result<Erased, StoreError> {
+        let mut erased = Erased::default();
+        for ids in ids.chunks(discard::AT_A_TIME) {
+            self.remove_held(ids.iter().map(|id| id.into_bytes()).collect(), &mut erased)?;
+        }
+        self.wipe(erased)
+    }
+
+    /// Removes those of these submissions that are held, in one transaction unless others have some of them locked.
+    fn remove_held(&self, mut ids: Vec<[u8; 16]>, erased: &mut Erased) -> Result<(), StoreError> {
+        ids.sort_unstable();
+        let began = Instant::now();
+        loop {
+            let has_lock_since = Cell::new(Instant::now());
+            let removed = self.transact(|tx| {
+                has_lock_since.set(Instant::now());
+                discard::remove_held(tx, &ids)
+            })?;
+            erased.add(&removed);
+            if let Place::Sqlite(_) = self.place {
+                // The server asks for the file's lock again and again, after pauses of up to 100 ms, and gives up after two seconds. It gets its
+                // turn if we leave the lock alone for longer than we have had it.
+                std::thread::sleep(has_lock_since.get().elapsed() * 2);
+            }
+            ids = discard::held_among(&*self.sql, &ids, "")?;
+            if ids.is_empty() {
+                return Ok(());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(StoreError::Locked);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Sees to it that what was removed is in no file any more, and notes whether that is so.
+    fn wipe(&self, erased: Erased) -> Result<Erased, StoreError> {
         let is_wiped = match &self.place {
             Place::Sqlite(_) => self.empty_log()?,
             Place::Postgres(_) => false,
@@ -78,11 +139,14 @@ impl Editor {
 
     /// Copies the log into the database and cuts it off, so that no earlier state can be read from it.
     fn empty_log(&self) -> Result<bool, StoreError> {
+        // Most of a long log is copied while others can write: the checkpoint that cuts it off lets nobody write. Where this one fails,
+        // that one says why.
+        let _ = self.sql.query("PRAGMA wal_checkpoint(PASSIVE)", &[]);
         let started = Instant::now();
         let emptied = loop {
             match sqlite::empty_log(&*self.sql) {
                 Ok(false) | Err(StoreError::Locked) if started.elapsed() < PATIENCE => {
-                    std::thread::sleep(Duration::from_millis(20));
+                    std::thread::sleep(PAUSE);
                 }
                 Err(StoreError::Locked) => break Ok(false),
                 emptied => break emptied,
@@ -92,27 +156,32 @@ impl Editor {
         emptied
     }
 
+    /// Changes something of which others hear at once.
     fn change<T>(
         &mut self,
         change: impl Fn(&dyn Sql, &Secret) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let (sql, began) = (&*self.sql, Instant::now());
-        let found = loop {
-            let changed = sql.transaction(|| {
-                let found = change(sql, &self.secret)?;
-                bell::announce(sql)?;
-                Ok(found)
-            });
-            match changed {
-                // Replicas were at the same rows, in another order.
-                Err(StoreError::Locked) if began.elapsed() < PATIENCE => {}
-                changed => break changed?,
-            }
-        };
+        let found = self.transact(|tx| {
+            let found = change(tx, &self.secret)?;
+            bell::announce(tx)?;
+            Ok(found)
+        })?;
         if let Place::Sqlite(path) = &self.place {
             bell::ring(path);
         }
         Ok(found)
+    }
+
+    /// Commits a change, and tries again for a while where that needs locks that others have.
+    fn transact<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let (sql, began) = (&*self.sql, Instant::now());
+        loop {
+            match sql.transaction(|| change(sql)) {
+                // Replicas were at the same rows, in another order.
+                Err(StoreError::Locked) if began.elapsed() < PATIENCE => {}
+                changed => return changed,
+            }
+        }
     }
 }
 

@@ -397,5 +397,5 @@ pub(in crate::inbox::store) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool,
 pub(in crate::inbox::store) fn take_back(tx: &dyn Sql, doubtful: &[Doubt]) -> Result<(), StoreError> {
     let ids: Vec<[u8; 16]> = doubtful.iter().map(|doubt| doubt.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &ids)?;
-    tx.execute_in("DELETE FROM submission WHERE repeats = 0 AND id", &ids)
+    tx.execute_in("DELETE FROM submission WHERE repeats = 0 AND id", &ids).map(drop)
 }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::deliver::has_nothing_to_deliver;
 use super::rows::{SUBMISSION, condition, submission, time};
-use super::{Row, Sql, bound, values};
+use super::{Cell, Row, Sql, bound, values};
 use crate::inbox::delivery::{Attempt, Delivery, End, Obstacle, State};
 use crate::inbox::store::{ChannelState, Filter, Place, StoreError, postgres, sqlite};
 use crate::inbox::submission::Submission;
@@ -171,14 +172,16 @@ impl Reader {
         rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
     }
 
-    /// Submissions with which nothing is to be done any more and that are not sealed yet, the oldest first.
-    pub fn to_be_sealed(&self, most: usize) -> Result<Vec<Submission>, StoreError> {
+    /// Submissions that no channel has to deliver any more and that are not sealed yet, the oldest first. A held one may still have
+    /// deliveries for channels that are configured no more; `channels` has the names of those that are.
+    pub fn to_be_sealed(&self, channels: &[String], most: usize) -> Result<Vec<Submission>, StoreError> {
+        let mut values = vec![Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX))];
+        let nothing_to_deliver = has_nothing_to_deliver(channels, &mut values);
         let settled = format!(
-            "SELECT {SUBMISSION} FROM accepted s WHERE s.channels IS NULL AND s.sealed IS NULL AND s.held_at IS NULL
-             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')
-             ORDER BY s.id LIMIT ?1"
+            "SELECT {SUBMISSION} FROM accepted s WHERE s.channels IS NULL AND s.sealed IS NULL
+             AND {nothing_to_deliver} ORDER BY s.id LIMIT ?1"
         );
-        let rows = self.sql.query(&settled, values![i64::try_from(most).unwrap_or(i64::MAX)])?;
+        let rows = self.sql.query(&settled, &bound(&values))?;
         // One that cannot be read cannot be sealed either, and must not keep the others from it.
         Ok(rows.iter().flat_map(submission).collect())
     }
@@ -201,7 +204,7 @@ impl Reader {
 }
 
 /// The first and the last id that begin like that.
-fn range(prefix: &str) -> Option<(Uuid, Uuid)> {
+pub(super) fn range(prefix: &str) -> Option<(Uuid, Uuid)> {
     let digits: String = prefix.chars().filter(|c| *c != '-').collect();
     if digits.is_empty() || digits.len() > 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;

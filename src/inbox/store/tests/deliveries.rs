@@ -355,7 +355,7 @@ fn only_what_is_settled_is_sealed() {
     let id = desk.keep_new(&contact("sesame"));
     let seal = || desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal());
-    assert_eq!(desk.reader().to_be_sealed(9).unwrap(), []);
+    assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap(), []);
     // Who refuses it may quote it.
     let quotes = Outcome::failed(Cause::Channel, "500: no sesame here");
     let refused = desk.claim("crm", at(0));
@@ -366,7 +366,7 @@ fn only_what_is_settled_is_sealed() {
     let sent = desk.claim("crm", at(5));
     assert!(desk.record(&sent[0], &Outcome::delivered("ok"), Verdict::Delivered, at(6)));
     desk.runtime.block_on(desk.store.resume("crm".to_owned(), true, at(6))).unwrap();
-    assert_eq!(desk.reader().to_be_sealed(9).unwrap().len(), 1);
+    assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap().len(), 1);
     assert!(seal() && !seal());
     assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
     assert!(!desk.files_hold("sesame"));

@@ -1,0 +1,210 @@
+//! What is removed of what is held, and what is said of it.
+
+use super::*;
+use crate::inbox::screen::Signal;
+use crate::inbox::{Filter, Submission};
+
+#[test]
+fn held_submissions_are_removed_after_a_question() {
+    let inbox = held();
+    let (code, out, err) = inbox.run("discard --held");
+    assert_eq!((code, out.as_str()), (ExitCode::from(2), ""));
+    assert_eq!(err, "error: nobody can be asked whether to go on; `--yes` goes on without asking\n");
+    let (code, out, err) = inbox.run_as("discard --held", true, Some("n\n"));
+    assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
+    assert_eq!(
+        err,
+        "Remove 3 held submissions, received from 2026-11-18T00:00:00.000Z to 2026-11-20T00:00:00.000Z, for good? [y/N] \
+         Nothing was removed.\n"
+    );
+    assert_eq!(listed(&inbox).len(), 4);
+    let (code, out, err) = inbox.run_as("discard --held", true, Some("y\n"));
+    assert_eq!(
+        (code, out.as_str()),
+        (ExitCode::SUCCESS, "3 submissions removed\n0 deliveries removed\n0 attempts removed\n")
+    );
+    assert!(err.contains("warning: backups") && err.contains("The database's log was wiped"), "{err}");
+    assert_eq!(texts(&inbox), ["not held"]);
+    let again = inbox.run("discard --held --yes");
+    assert_eq!(again, (ExitCode::SUCCESS, "nothing\n".to_owned(), String::new()));
+}
+
+#[test]
+fn what_comes_while_the_operator_is_asked_stays() {
+    struct Answer<'a>(&'a Inbox, &'a [u8]);
+    impl io::Read for Answer<'_> {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            unreachable!("it is read by lines")
+        }
+    }
+    impl BufRead for Answer<'_> {
+        fn fill_buf(&mut self) -> io::Result<&[u8]> {
+            self.0.work(|_| {}, |store, runtime| hold(store, runtime, "new", 9, 21, &[Signal::Links]));
+            Ok(self.1)
+        }
+        fn consume(&mut self, count: usize) {
+            self.1 = &self.1[count..];
+        }
+    }
+    let inbox = held();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut answer = Answer(&inbox, b"y\n");
+    let code = inbox.execute("discard --held", true, Some(&mut answer), &mut out, &mut err).unwrap();
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert!(out.starts_with(b"3 submissions removed\n"));
+    assert_eq!(texts(&inbox), ["new", "not held"]);
+}
+
+#[test]
+fn the_options_of_a_discard_select_together() {
+    let inbox = held();
+    assert_eq!(inbox.run("discard --held --reason honeypot --before 2026-11-19 --yes").1, "nothing\n");
+    assert_eq!(inbox.run("discard --held --before 2026-11-18 --yes").1, "nothing\n");
+    assert_eq!(inbox.run("discard --held --before 2d --yes").1.lines().next(), Some("1 submission removed"));
+    assert_eq!(texts(&inbox), ["not held", "links and honeypot", "honeypot"]);
+    let source = listed(&inbox).iter().find(|s| s.get("message") == Some("honeypot")).unwrap().source.clone();
+    assert_eq!(inbox.run(&format!("discard --held --reason links --source {source} --yes")).1, "nothing\n");
+    let (code, out, _) = inbox.run(&format!("discard --held --source {} --yes", &source[..12]));
+    assert_eq!((code, out.lines().next()), (ExitCode::SUCCESS, Some("1 submission removed")));
+    assert_eq!(texts(&inbox), ["not held", "links and honeypot"]);
+    inbox.run("discard --held --reason links --yes");
+    assert_eq!(texts(&inbox), ["not held"]);
+}
+
+#[test]
+fn a_hash_that_two_sources_share_selects_neither() {
+    let inbox = Inbox::empty();
+    inbox.work(
+        |_| {},
+        |store, runtime| {
+            // Of seventeen hashes two have the same first digit.
+            for n in 0..17 {
+                hold(store, runtime, &n.to_string(), n, 20, &[Signal::Links]);
+            }
+        },
+    );
+    let sources: Vec<String> = listed(&inbox).into_iter().map(|submission| submission.source).collect();
+    let digit = (0..16)
+        .map(|digit| format!("{digit:x}"))
+        .find(|digit| sources.iter().filter(|source| source.starts_with(digit)).count() > 1)
+        .unwrap();
+    let (code, out, err) = inbox.run(&format!("discard --held --source {digit} --yes"));
+    assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
+    assert!(err.contains(&format!("sources have a hash that begins with `{digit}`\nhint: ")), "{err}");
+    assert_eq!(listed(&inbox).len(), 17);
+}
+
+#[test]
+fn a_submission_that_is_not_held_is_refused_and_the_others_go() {
+    let inbox = held();
+    let ids: Vec<String> = listed(&inbox).iter().map(|submission| submission.id.to_string()).collect();
+    let (not_held, honeypot) = (&ids[0], &ids[2]);
+    let arguments = format!("discard {not_held} {honeypot} {honeypot} ffff");
+    let (code, out, err) = inbox.run_as(&arguments, true, Some("y\n"));
+    assert_eq!(code, ExitCode::FAILURE);
+    assert_eq!(out.lines().next(), Some("1 submission removed"));
+    let refused = format!(
+        "error: no submission has an id that begins with `ffff`\nhint: `frontdesk inbox list` shows the ids\n\
+         error: {not_held} is not held (kept), and only held submissions are discarded\n\
+         hint: `frontdesk inbox hold {not_held}` holds it, and then it can be discarded; \
+         `frontdesk inbox erase --email ADDRESS` removes everything that came from an address\n\
+         Remove 1 held submission, received at 2026-11-19T00:00:00.000Z, for good? [y/N] "
+    );
+    assert!(err.starts_with(&refused), "{err}");
+    assert_eq!(texts(&inbox), ["not held", "links and honeypot", "links"]);
+    // Held by the operator it goes.
+    inbox.run(&format!("hold {not_held}"));
+    let (code, out, _) = inbox.run(&format!("discard {not_held} --yes"));
+    assert_eq!((code, out.lines().next()), (ExitCode::SUCCESS, Some("1 submission removed")));
+    assert_eq!(texts(&inbox), ["links and honeypot", "links"]);
+}
+
+#[test]
+fn what_is_delivered_can_only_be_erased() {
+    let inbox = Inbox::empty();
+    inbox.work(changes::channel, |store, runtime| {
+        keep(store, runtime, &[(&WAITLIST, r#"{"email":"ada@example.com"}"#)]);
+    });
+    let connection = rusqlite::Connection::open(&inbox.database).unwrap();
+    connection.execute("UPDATE delivery SET state = 'delivered', due_at = NULL", []).unwrap();
+    let id = listed(&inbox)[0].id;
+    let (code, out, err) = inbox.run(&format!("discard {id} --yes"));
+    assert_eq!((code, out.as_str()), (ExitCode::FAILURE, "nothing\n"));
+    assert_eq!(
+        err,
+        format!(
+            "error: {id} is not held (delivered), and only held submissions are discarded\n\
+             hint: `frontdesk inbox erase --email ADDRESS` removes everything that came from an address\n"
+        )
+    );
+    assert_eq!(listed(&inbox).len(), 1);
+}
+
+#[test]
+fn what_a_discard_cannot_mean_is_refused() {
+    for arguments in [
+        "",
+        "--yes",
+        "01 --held",
+        "01 --reason rate",
+        "--reason rate",
+        "--before 3d",
+        "--source 00",
+        "--held --before yesterday",
+        "--held --source 192.0.2.1",
+    ] {
+        let typed = Typed::try_parse_from(format!("inbox discard {arguments}").split_whitespace());
+        let error = typed.err().unwrap_or_else(|| panic!("`{arguments}` was taken"));
+        assert_eq!(error.exit_code(), 2, "{arguments}");
+    }
+    let error =
+        Typed::try_parse_from("inbox discard --held --reason tone".split(' ')).err().unwrap().to_string();
+    for signal in Signal::ALL {
+        assert!(error.contains(signal.name()), "{error}");
+    }
+    for arguments in ["discard --held --yes", "discard --held --reason rate --yes"] {
+        let (code, out, _) = Inbox::empty().run(arguments);
+        assert_eq!((code, out.as_str()), (ExitCode::SUCCESS, "nothing\n"));
+    }
+    assert_eq!(Inbox::empty().run("discard 01 --yes").0, ExitCode::FAILURE);
+}
+
+/// Three that are held, from the 18th on, and one that is not.
+fn held() -> Inbox {
+    let inbox = Inbox::empty();
+    inbox.work(
+        |_| {},
+        |store, runtime| {
+            hold(store, runtime, "links", 1, 18, &[Signal::Links]);
+            hold(store, runtime, "honeypot", 2, 19, &[Signal::Honeypot]);
+            hold(store, runtime, "links and honeypot", 1, 20, &[Signal::Links, Signal::Honeypot]);
+            let body = r#"{"name":"Ada","email":"ada@example.com","message":"not held"}"#;
+            keep(store, runtime, &[(&CONTACT, body)]);
+        },
+    );
+    inbox
+}
+
+fn hold(store: &Store, runtime: &Runtime, message: &str, source: u8, day: u8, signals: &[Signal]) {
+    let body = format!(r#"{{"name":"Ada","email":"ada@example.com","message":"{message}"}}"#);
+    let arrival = Arrival {
+        entry: parse(&CONTACT, body.as_bytes()).unwrap(),
+        idempotency_key: None,
+        source: Source::V4([192, 0, 2, source]),
+        received_at: format!("2026-11-{day}T00:00:00Z").parse().unwrap(),
+        evidence: Evidence::Verdict(Verdict::default()),
+        agent: None,
+    };
+    let reasons: Vec<_> = signals.iter().map(|signal| (*signal, "of course")).collect();
+    runtime.block_on(store.keep(arrival.held_for(&reasons))).unwrap();
+}
+
+/// The newest first.
+fn listed(inbox: &Inbox) -> Vec<Submission> {
+    let reader = Reader::open(&inbox.database).unwrap();
+    reader.list(&Filter::default()).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn texts(inbox: &Inbox) -> Vec<String> {
+    listed(inbox).iter().map(|submission| submission.get("message").unwrap().to_owned()).collect()
+}
