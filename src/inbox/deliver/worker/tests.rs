@@ -85,7 +85,8 @@ fn a_confirmation_is_waited_for_as_long_as_it_takes_or_as_is_allowed() {
     assert!(desk.runtime.block_on(confirmations.wait(&desk.store, id, Duration::from_secs(20))).unwrap());
     let held = arrival("held").held_for(&[(Signal::Links, "4 links")]);
     let held = desk.runtime.block_on(desk.store.keep(held)).unwrap().id();
-    assert!(desk.runtime.block_on(confirmations.wait(&desk.store, held, patience)).unwrap());
+    let is_confirmed = desk.runtime.block_on(confirmations.wait(&desk.store, held, patience)).unwrap();
+    assert!(!is_confirmed, "no channel has what is held");
 }
 
 #[test]
