@@ -44,7 +44,6 @@ use super::submission::Status;
 pub use postgres::Server;
 pub use sql::abuse::{Abuse, Agent, Held, Presser};
 pub use sql::carry::{Carried, CarryError, carry, migrate};
-use sql::change::Changing;
 pub use sql::discard::{HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::editor::Editor;
 pub use sql::queue::{ChannelQueue, Queue};
@@ -492,14 +491,7 @@ impl Store {
         verdict: Verdict,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let record = move |tx: &Changing<'_>| {
-            let verdict = match verdict {
-                Verdict::Again(at) => Verdict::Again(tx.theirs(at)),
-                verdict => verdict,
-            };
-            queries::record(tx.sql, &lease, &outcome, verdict, tx.theirs(now))
-        };
-        self.writer.change(record).await
+        self.writer.change(move |tx| tx.record(&lease, &outcome, verdict, now)).await
     }
 
     /// Whether at least one channel has confirmed a submission.

@@ -19,7 +19,7 @@ use crate::support::tls::Authority;
 use crate::support::{Desk, PATIENCE, example_site, frontdesk};
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
     check(&limits(quota(4, 8), quota(40, 80), quota(400, 800)), |take, look| {
         let first = take(source("192.0.2.1"), &CONTACT);
@@ -52,7 +52,7 @@ fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn the_hour_holds_where_the_minute_would_let_pass() {
     check(&limits(quota(12, 4), quota(40, 80), quota(400, 800)), |take, _| {
         for _ in 0..4 {
@@ -63,7 +63,7 @@ fn the_hour_holds_where_the_minute_would_let_pass() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn neighbours_share_their_networks_quota_and_what_that_refuses_costs_the_source_nothing() {
     check(&limits(quota(2, 4), quota(3, 30), quota(400, 800)), |take, look| {
         for neighbours in [
@@ -82,7 +82,7 @@ fn neighbours_share_their_networks_quota_and_what_that_refuses_costs_the_source_
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn past_a_forms_quota_requests_go_on_and_are_told_apart() {
     check(&limits(quota(2, 20), quota(2, 20), quota(3, 30)), |take, _| {
         let over = |address: &str, form| match take(source(address), form).admission {
@@ -97,7 +97,7 @@ fn past_a_forms_quota_requests_go_on_and_are_told_apart() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn to_look_costs_nothing() {
     check(&limits(quota(4, 8), quota(40, 80), quota(400, 800)), |take, look| {
         for _ in 0..20 {
@@ -109,7 +109,7 @@ fn to_look_costs_nothing() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
     let redis = Redis::start();
     let mut script = Script::of(&redis);
@@ -149,7 +149,7 @@ fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn a_clock_that_is_put_back_neither_gives_a_quota_away_nor_locks_anybody_out() {
     let redis = Redis::start();
     let mut script = Script::of(&redis);
@@ -167,7 +167,7 @@ fn a_clock_that_is_put_back_neither_gives_a_quota_away_nor_locks_anybody_out() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn three_servers_let_through_the_quota_of_one() {
     let redis = Redis::start();
     // One each ninety seconds.
@@ -193,7 +193,7 @@ fn three_servers_let_through_the_quota_of_one() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn without_redis_a_server_goes_on_with_what_it_knows_and_comes_back_by_itself() {
     let mut redis = Redis::start();
     let options = limits(quota(1000, 20), quota(1000, 80), quota(10_000, 10_000));
@@ -217,7 +217,7 @@ fn without_redis_a_server_goes_on_with_what_it_knows_and_comes_back_by_itself() 
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn a_redis_that_does_not_answer_holds_up_three_requests_and_no_more() {
     let redis = Redis::start();
     let options = limits(quota(1000, 400), quota(1000, 800), quota(10_000, 10_000));
@@ -243,7 +243,7 @@ fn a_redis_that_does_not_answer_holds_up_three_requests_and_no_more() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn a_connection_that_nobody_uses_is_missed_too() {
     let mut redis = Redis::start();
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
@@ -253,7 +253,7 @@ fn a_connection_that_nobody_uses_is_missed_too() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn who_asks_often_has_a_connection_of_his_own_and_misses_none_that_breaks() {
     let redis = Redis::start();
     let options =
@@ -294,7 +294,7 @@ fn who_asks_often_has_a_connection_of_his_own_and_misses_none_that_breaks() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn a_script_that_was_thrown_away_is_loaded_again() {
     let redis = Redis::start();
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
@@ -306,7 +306,7 @@ fn a_script_that_was_thrown_away_is_loaded_again() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn a_redis_that_takes_nothing_is_as_good_as_gone_until_it_does() {
     let redis = Redis::start();
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
@@ -320,7 +320,7 @@ fn a_redis_that_takes_nothing_is_as_good_as_gone_until_it_does() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn what_is_wrong_with_a_redis_is_told() {
     let redis = Redis::start();
     let _: () = redis.ask(&["ACL", "SETUSER", "reader", "on", ">x", "~frontdesk:*", "+@read", "+script"]);
@@ -371,7 +371,7 @@ fn what_is_wrong_with_a_redis_is_told() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn limits_are_shared_over_tls_with_an_authority_that_is_trusted() {
     let authority = Authority::new();
     let redis = Redis::with_tls(&authority);
@@ -391,7 +391,7 @@ fn limits_are_shared_over_tls_with_an_authority_that_is_trusted() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn redis_knows_no_address_and_forgets_whoever_has_recovered() {
     let redis = Redis::start();
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
@@ -415,7 +415,7 @@ fn redis_knows_no_address_and_forgets_whoever_has_recovered() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn without_a_password_a_shared_secret_hides_addresses() {
     let redis = Redis::with(&[]);
     let url = format!("redis://127.0.0.1:{}", redis.port());
@@ -441,7 +441,7 @@ fn without_a_password_a_shared_secret_hides_addresses() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn sources_that_are_hashed_without_a_secret_are_a_warning_and_a_finding() {
     let redis = Redis::with(&[]);
     let url = format!("redis://127.0.0.1:{}", redis.port());
@@ -484,7 +484,7 @@ fn sources_that_are_hashed_without_a_secret_are_a_warning_and_a_finding() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn limits_that_are_switched_off_ask_nobody() {
     let redis = Redis::start();
     let options = Options { enabled: false, ..limits(quota(1, 1), quota(1, 1), quota(1, 1)) };
@@ -494,7 +494,7 @@ fn limits_that_are_switched_off_ask_nobody() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn three_running_servers_share_a_quota_and_say_how_it_goes() {
     let mut redis = Redis::start();
     let url = redis.url();
@@ -543,7 +543,7 @@ fn three_running_servers_share_a_quota_and_say_how_it_goes() {
 }
 
 #[test]
-#[ignore = "needs redis-server"]
+#[ignore = "needs redis-server: scripts/test limits"]
 fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
     let redis = Redis::start();
     let url = redis.url_for("", "wrong");

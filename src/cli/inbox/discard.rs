@@ -48,7 +48,7 @@ impl Discarded {
     }
 }
 
-/// Removes them, after asking where somebody can be asked, and says what is gone and what this command cannot reach.
+/// Asks for confirmation, removes the selected held submissions, and prints what was removed and which copies remain elsewhere.
 pub(super) fn run(
     reader: Option<&Reader>,
     place: &Place,

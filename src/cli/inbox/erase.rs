@@ -7,7 +7,7 @@ use super::{Console, removal};
 use crate::inbox::store::{Editor, Place};
 use crate::inbox::text::visible;
 
-/// Removes it, after asking where somebody can be asked, and says what is gone and what this command cannot reach.
+/// Asks for confirmation, removes everything from the address, and prints what was removed and which copies remain elsewhere.
 pub(super) fn run(
     is_there: bool,
     place: &Place,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Dialect, Sql, deliver, rows};
+use crate::inbox::deliver::{outcome::Outcome, schedule::Verdict};
 use crate::inbox::delivery::{Claims, Lease, Next, Want};
 use crate::inbox::store::StoreError;
 use crate::inbox::store::fingerprint::Secret;
@@ -90,5 +91,20 @@ impl Changing<'_> {
             *again = again.map(|at| self.ours(at));
         }
         Ok(claims)
+    }
+
+    /// Records how an attempt ended; see [`deliver::record`].
+    pub fn record(
+        &self,
+        lease: &Lease,
+        outcome: &Outcome,
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let verdict = match verdict {
+            Verdict::Again(at) => Verdict::Again(self.theirs(at)),
+            verdict => verdict,
+        };
+        deliver::record(self.sql, lease, outcome, verdict, self.theirs(now))
     }
 }

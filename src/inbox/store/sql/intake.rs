@@ -174,6 +174,7 @@ pub(in crate::inbox::store) fn process(
 const TAKEN_OVER: &str = "id, form, received_at, fields, sealed, source, sender, agent, idempotency_key";
 /// Where some of them are.
 const FORM: usize = 1;
+const RECEIVED_AT: usize = 2;
 const FIELDS: usize = 3;
 const SOURCE: usize = 5;
 const AGENT: usize = 7;
@@ -252,7 +253,7 @@ impl Screened {
         };
         let candidate = Candidate {
             id,
-            received_at: row.get(2)?,
+            received_at: row.get(RECEIVED_AT)?,
             content: row.get(TAKEN)?,
             is_lasting: form.is_none_or(|form| form.sameness == Sameness::Address),
             key: row.get(KEY)?,
