@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use frontdesk::inbox::store::verify;
 use serde_json::{Value, json};
 
-use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, example_site, frontdesk};
+use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, frontdesk, small_site};
 
 /// How many backups are taken of a busy server: a few in the inner loop, as many as the variable says in the whole suite.
 fn backups() -> usize {
@@ -20,7 +20,7 @@ fn backups() -> usize {
 #[test]
 fn every_submission_that_got_its_200_before_a_backup_began_is_in_it() {
     // The connections of the storm are idle while a backup is looked at.
-    let desk = Desk::with(&example_site(), &NO_DEADLINES);
+    let desk = Desk::with(&small_site(), &NO_DEADLINES);
     let folder = tempfile::tempdir().expect("a folder");
     let storm = Storm::begin(&desk, 8);
     let mut slowest_backup = Duration::ZERO;
@@ -289,7 +289,7 @@ fn addresses(file: &Path) -> HashSet<String> {
 
 fn command(name: &str, file: &Path, data: &Path, more: &[&str]) -> Command {
     let mut command = frontdesk();
-    command.arg(name).arg(file).arg("--site").arg(example_site()).arg("--data-dir").arg(data).args(more);
+    command.arg(name).arg(file).arg("--site").arg(small_site()).arg("--data-dir").arg(data).args(more);
     command
 }
 
@@ -331,7 +331,7 @@ fn submit(desk: &Desk, email: &str) {
 fn emails(data: &Path) -> HashSet<String> {
     let output = frontdesk()
         .args(["inbox", "list", "--json", "--site"])
-        .arg(example_site())
+        .arg(small_site())
         .arg("--data-dir")
         .arg(data)
         .output()

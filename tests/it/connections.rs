@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::office::until;
 use crate::support::port::Port;
-use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, deadlines, example_site, in_ten_attempts};
+use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, deadlines, in_ten_attempts, small_site};
 
 // Each test shortens the one deadline that it is about; nothing else ends a connection then, however busy the machine is.
 const FIRST_BYTE: (&str, &str) = ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s");
@@ -26,7 +26,7 @@ fn assert_closed(connection: &mut Connection) {
 
 #[test]
 fn a_connection_that_says_nothing_or_too_little_is_closed() {
-    let desk = Desk::with(&example_site(), &deadlines(&[FIRST_BYTE, HEADER]));
+    let desk = Desk::with(&small_site(), &deadlines(&[FIRST_BYTE, HEADER]));
     for beginning in ["", "G", "GET / HTTP/1.1\r\nHost: x\r\n", "PRI * HTT"] {
         let mut connection = desk.connect();
         // It may be too late already.
@@ -37,7 +37,7 @@ fn a_connection_that_says_nothing_or_too_little_is_closed() {
 
 #[test]
 fn a_header_that_trickles_in_is_cut_off_all_the_same() {
-    let desk = Desk::with(&example_site(), &deadlines(&[HEADER]));
+    let desk = Desk::with(&small_site(), &deadlines(&[HEADER]));
     let mut connection = desk.connect();
     let began = Instant::now();
     let mut open = connection.send(b"GET / HTTP/1.1\r\n").is_ok();
@@ -50,7 +50,7 @@ fn a_header_that_trickles_in_is_cut_off_all_the_same() {
 
 #[test]
 fn a_body_that_stalls_gets_408_and_nothing_is_kept() {
-    let desk = Desk::with(&example_site(), &deadlines(&[BODY]));
+    let desk = Desk::with(&small_site(), &deadlines(&[BODY]));
     let mut connection = desk.connect();
     let head = "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{\"email\":";
     connection.send(head.as_bytes()).expect("sent");
@@ -62,7 +62,7 @@ fn a_body_that_stalls_gets_408_and_nothing_is_kept() {
 
 #[test]
 fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
-    let desk = Desk::with(&example_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
+    let desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
     let mut connection = desk.connect();
     // Longer than the deadline in all, and each time far from it.
     for _ in 0..3 {
@@ -75,7 +75,7 @@ fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
 
 #[test]
 fn a_later_request_must_be_as_quick_as_the_first() {
-    let desk = Desk::with(&example_site(), &deadlines(&[HEADER]));
+    let desk = Desk::with(&small_site(), &deadlines(&[HEADER]));
     let mut connection = desk.connect();
     assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
     connection.send(b"GET / HTTP/1.1\r\nX-").expect("sent");
@@ -186,7 +186,7 @@ fn a_header_that_is_too_long_is_refused() {
 
 #[test]
 fn one_source_cannot_take_all_connections() {
-    let desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "3")]);
+    let desk = Desk::with(&small_site(), &[("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "3")]);
     let mut held: Vec<Connection> = (0..3)
         .map(|_| {
             let mut connection = desk.connect();
@@ -219,7 +219,7 @@ fn told_to_stop_it_finishes_what_it_has_begun() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, address) = (folder.path().join("data"), port.address());
     let listen = ["--listen", &address.to_string()];
-    let mut desk = Desk::serving(&example_site(), &data, &listen, &NO_DEADLINES);
+    let mut desk = Desk::serving(&small_site(), &data, &listen, &NO_DEADLINES);
     // An idle connection must not hold it up, one in the middle of a request must be answered.
     let mut idle = desk.connect();
     assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
@@ -285,7 +285,7 @@ fn who_asks_while_it_stops_is_told_that_it_was_the_last_time() {
 #[test]
 fn while_it_drains_everybody_is_let_in_and_told_that_it_was_the_last_time() {
     // It ends when it is told so once more, and not by the time.
-    let mut desk = Desk::with(&example_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
+    let mut desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
     let last = (200, Some("close".to_owned()));
     let ask = |connection: &mut Connection| {
         let answer = connection.request("GET", "/", &[], b"").expect("an answer");
@@ -316,7 +316,7 @@ fn while_it_drains_everybody_is_let_in_and_told_that_it_was_the_last_time() {
 
 #[test]
 fn who_waits_in_the_queue_is_let_in_before_the_socket_is_closed() {
-    let mut desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__WORKERS", "1")]);
+    let mut desk = Desk::with(&small_site(), &[("FRONTDESK_SERVER__WORKERS", "1")]);
     desk.get("/", &[]);
     // While the server does not run at all, the kernel lets people in for it.
     desk.signal(Signal::STOP);
@@ -334,7 +334,7 @@ fn who_waits_in_the_queue_is_let_in_before_the_socket_is_closed() {
 
 #[test]
 fn it_drains_for_as_long_as_is_configured() {
-    let mut desk = Desk::with(&example_site(), &[("FRONTDESK_SERVER__DRAIN", "2s")]);
+    let mut desk = Desk::with(&small_site(), &[("FRONTDESK_SERVER__DRAIN", "2s")]);
     let (code, took) = desk.terminate();
     assert_eq!(code, Some(0));
     assert!(took >= Duration::from_secs(2), "{took:?}");
@@ -342,7 +342,7 @@ fn it_drains_for_as_long_as_is_configured() {
 
 #[test]
 fn who_asks_much_at_once_and_then_nothing_is_closed_like_anybody_else() {
-    let desk = Desk::with(&example_site(), &deadlines(&[IDLE]));
+    let desk = Desk::with(&small_site(), &deadlines(&[IDLE]));
     for count in [100, 150, 300] {
         let mut connection = desk.connect();
         connection.send("HEAD / HTTP/1.1\r\nHost:a\r\n\r\n".repeat(count).as_bytes()).expect("sent");

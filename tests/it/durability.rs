@@ -10,7 +10,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit, setrlim
 use serde_json::json;
 
 use crate::support::office::until;
-use crate::support::{Connection, Desk, PATIENCE, example_site, frontdesk};
+use crate::support::{Connection, Desk, PATIENCE, frontdesk, small_site};
 
 const MANY: [(&str, &str); 2] =
     [("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "20000")];
@@ -26,7 +26,7 @@ const CONCURRENT: usize = 5_000;
 #[test]
 fn every_submission_that_got_its_200_survives_kill_9() {
     raise_descriptor_limit();
-    let mut desk = Desk::with(&example_site(), &MANY);
+    let mut desk = Desk::with(&small_site(), &MANY);
     let mut acknowledged: Vec<String> = Vec::new();
     let mut sent = 0;
     for round in 0..kills() {

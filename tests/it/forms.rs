@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Desk, example_site};
+use crate::support::{Answer, Desk, small_site};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -308,7 +308,7 @@ fn a_page_below_api_is_a_page() {
 
 #[test]
 fn over_the_limit_is_429_with_when_to_come_back() {
-    let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
+    let desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
     for number in 0..3 {
         let answer = desk.post("/api/contact", &contact(&format!("Number {number}")));
         assert_eq!(answer.status, 200);
@@ -342,7 +342,7 @@ fn past_a_forms_own_limit_submissions_are_kept_and_held() {
         ("FRONTDESK_LIMITS__FORM_PER_MINUTE", "2"),
         ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8"),
     ];
-    let desk = Desk::with(&example_site(), &settings);
+    let desk = Desk::with(&small_site(), &settings);
     for from in ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1"] {
         let body = contact(&format!("From {from}")).to_string();
         let headers = [JSON, ("X-Forwarded-For", from)];
@@ -365,7 +365,7 @@ fn with_forwarded_configured_the_other_header_is_not_read() {
         ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8"),
         ("FRONTDESK_SERVER__FORWARDED_HEADER", "forwarded"),
     ];
-    let desk = Desk::with(&example_site(), &settings);
+    let desk = Desk::with(&small_site(), &settings);
     let post = |forwarded: &str, other: &str, message: &str| {
         let headers = [JSON, ("Forwarded", forwarded), ("X-Forwarded-For", other)];
         desk.request("POST", "/api/contact", &headers, contact(message).to_string().as_bytes()).status
@@ -388,12 +388,12 @@ fn a_proxy_is_believed_only_if_it_is_trusted() {
         )
         .status
     };
-    let direct = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "1")]);
+    let direct = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "1")]);
     assert_eq!(post(&direct, "192.0.2.1", "a"), 200);
     assert_eq!(post(&direct, "192.0.2.2", "b"), 429, "anybody can write that header");
     direct.expect(1);
     let proxied = Desk::with(
-        &example_site(),
+        &small_site(),
         &[("FRONTDESK_LIMITS__PER_MINUTE", "1"), ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8")],
     );
     assert_eq!(post(&proxied, "192.0.2.1", "a"), 200);

@@ -13,7 +13,7 @@ use crate::support::http2::{
     PRIORITY, PUSH_PROMISE, RST_STREAM, SETTINGS, WINDOW_UPDATE, field, frame, header,
 };
 use crate::support::{
-    Answer, Connection, Desk, NO_DEADLINES, PATIENCE, deadlines, example_site, in_ten_attempts,
+    Answer, Connection, Desk, NO_DEADLINES, PATIENCE, deadlines, in_ten_attempts, small_site,
 };
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -91,7 +91,7 @@ fn both_versions_give_the_same_answers() {
 
 #[test]
 fn every_page_is_negotiated_as_over_http_1() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let (mut one, mut two) = (desk.connect(), Http2::open(desk.address));
     let sitemap = desk.get("/sitemap.xml", &[]);
     let base = format!("http://{}", desk.address);
@@ -115,7 +115,7 @@ fn every_page_is_negotiated_as_over_http_1() {
 
 #[test]
 fn the_limit_of_a_form_is_that_of_its_source_whatever_it_speaks() {
-    let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
+    let desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
     let mut client = Http2::open(desk.address);
     let mut statuses = Vec::new();
     for number in 0..4 {
@@ -202,7 +202,7 @@ fn an_upgrade_from_http_1_is_not_taken_up() {
 
 #[test]
 fn a_body_that_stalls_gets_408_over_http_2_and_others_go_on() {
-    let desk = Desk::with(&example_site(), &deadlines(&[BODY_TIMEOUT]));
+    let desk = Desk::with(&small_site(), &deadlines(&[BODY_TIMEOUT]));
     let mut client = Http2::open(desk.address);
     let answer = client.request_and_stall("/api/waitlist", &[JSON], b"{\"email\":").expect("an answer");
     assert_eq!(answer.status, 408);
@@ -244,7 +244,7 @@ fn who_is_still_sending_a_body_that_is_too_long_hears_why() {
 
 #[test]
 fn told_to_stop_it_says_so_and_finishes_what_it_has_begun_over_http_2() {
-    let mut desk = Desk::with(&example_site(), &NO_DEADLINES);
+    let mut desk = Desk::with(&small_site(), &NO_DEADLINES);
     let mut idle = Http2::open(desk.address);
     assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
     let mut busy = Frames::open(desk.address, &[]);
@@ -268,7 +268,7 @@ fn told_to_stop_it_says_so_and_finishes_what_it_has_begun_over_http_2() {
 
 #[test]
 fn while_it_drains_who_was_there_is_told_to_go_and_who_comes_is_served_over_http_2() {
-    let mut desk = Desk::with(&example_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
+    let mut desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
     let mut before = Frames::open(desk.address, &[]);
     before.send(&frame(PING, 0, 0, &[7; 8])).expect("sent");
     assert_eq!(before.next_of(PING).expect("an answer").payload, [7; 8]);
@@ -297,7 +297,7 @@ fn is_closed(mut frames: Frames, mut keep: impl FnMut() -> Vec<u8>) -> bool {
 
 #[test]
 fn no_frame_but_a_request_buys_time() {
-    let desk = Desk::with(&example_site(), &deadlines(&[IDLE_TIMEOUT]));
+    let desk = Desk::with(&small_site(), &deadlines(&[IDLE_TIMEOUT]));
     let open = || Frames::open(desk.address, &[]);
     let mut silent = open();
     let goodbye = silent.next_of(GOAWAY).expect("it is told");
@@ -316,7 +316,7 @@ fn no_frame_but_a_request_buys_time() {
     });
     assert!(is_closed(answered, ping), "after an answer");
 
-    let desk = Desk::with(&example_site(), &deadlines(&[HEADER_TIMEOUT]));
+    let desk = Desk::with(&small_site(), &deadlines(&[HEADER_TIMEOUT]));
     let mut beginning = Frames::open(desk.address, &[]);
     beginning.send(&frame(HEADERS, 0, 1, &header("GET", "/"))).expect("sent");
     assert!(is_closed(beginning, || frame(CONTINUATION, 0, 1, &field("x", "y"))), "in a header");
@@ -324,7 +324,7 @@ fn no_frame_but_a_request_buys_time() {
 
 #[test]
 fn a_client_that_does_not_open_its_window_is_closed() {
-    let desk = Desk::with(&example_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
+    let desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
     // SETTINGS_INITIAL_WINDOW_SIZE is 0.
     let mut frames = Frames::open(desk.address, &[0, 4, 0, 0, 0, 0]);
     for stream in 0..100 {
@@ -339,7 +339,7 @@ fn a_client_that_does_not_open_its_window_is_closed() {
 
 #[test]
 fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
-    let desk = Desk::with(&example_site(), &deadlines(&[IDLE_TIMEOUT]));
+    let desk = Desk::with(&small_site(), &deadlines(&[IDLE_TIMEOUT]));
     in_ten_attempts(|| {
         let mut frames = Frames::open(desk.address, &[]);
         assert!(frames.next_of(GOAWAY).is_some(), "it was idle for too long");
@@ -413,7 +413,7 @@ fn request(number: u32, flags: u8) -> Vec<u8> {
 
 #[test]
 fn floods_of_frames_that_mean_nothing_end_the_connection() {
-    let desk = Desk::with(&example_site(), &NO_DEADLINES);
+    let desk = Desk::with(&small_site(), &NO_DEADLINES);
     let post = frame(HEADERS, END_HEADERS, 1, &header("POST", "/api/waitlist"));
     let many = |frame: Vec<u8>| move |_| frame.repeat(64);
     flood(&desk, "PING", &[], many(frame(PING, 0, 0, &[0; 8])));
@@ -435,7 +435,7 @@ fn floods_of_frames_that_mean_nothing_end_the_connection() {
 
 #[test]
 fn floods_of_requests_that_are_given_up_end_the_connection() {
-    let desk = Desk::with(&example_site(), &NO_DEADLINES);
+    let desk = Desk::with(&small_site(), &NO_DEADLINES);
     let cancel = |number: u32| frame(RST_STREAM, 0, 2 * number + 1, &[0, 0, 0, 8]);
     flood(&desk, "rapid reset", &[], |number| [request(number, END_STREAM), cancel(number)].concat());
     flood(&desk, "rapid reset of posts", &[], |number| {
@@ -462,7 +462,7 @@ fn floods_of_requests_that_are_given_up_end_the_connection() {
 
 #[test]
 fn floods_of_headers_end_the_connection() {
-    let desk = Desk::with(&example_site(), &NO_DEADLINES);
+    let desk = Desk::with(&small_site(), &NO_DEADLINES);
     let begun = frame(HEADERS, 0, 1, &header("GET", "/"));
     let fragment = frame(CONTINUATION, 0, 1, &field("x-filler", &"x".repeat(1000)));
     flood(&desk, "CONTINUATION", &begun, move |_| fragment.clone());
@@ -489,7 +489,7 @@ fn floods_of_headers_end_the_connection() {
 
 #[test]
 fn a_window_that_is_opened_a_byte_at_a_time_ends_the_connection() {
-    let desk = Desk::with(&example_site(), &NO_DEADLINES);
+    let desk = Desk::with(&small_site(), &NO_DEADLINES);
     let before = resident(desk.pid());
     let mut frames = Frames::open(desk.address, &[0, 4, 0, 0, 0, 0]);
     for number in 0..100 {

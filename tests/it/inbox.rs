@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Desk, PATIENCE, example_site, frontdesk, store_of};
+use crate::support::{Desk, PATIENCE, frontdesk, small_site, store_of};
 
 const NO_LIMITS: [(&str, &str); 1] = [("FRONTDESK_LIMITS__ENABLED", "false")];
 
@@ -159,7 +159,7 @@ fn what_is_erased_is_in_no_file_of_the_database_any_more() {
 
 #[test]
 fn held_submissions_are_discarded_beside_a_running_server() {
-    let desk = Desk::with(&example_site(), &NO_LIMITS);
+    let desk = Desk::with(&small_site(), &NO_LIMITS);
     let post = |number: usize, message: &str| {
         let email = format!("ada{number}@example.com");
         desk.post("/api/contact", &json!({ "name": "Ada Lovelace", "email": email, "message": message }))
@@ -184,7 +184,7 @@ fn held_submissions_are_discarded_beside_a_running_server() {
     let data = desk.data_dir();
     let discard = std::thread::spawn(move || {
         let arguments = ["inbox", "discard", "--held", "--reason", "links", "--before", "0s", "--yes"];
-        run(&arguments, &example_site(), &data)
+        run(&arguments, &small_site(), &data)
     });
     let mut accepted = 0;
     while !discard.is_finished() || accepted < 5 {
@@ -223,7 +223,7 @@ fn submissions_are_watched_before_there_is_an_inbox_and_across_restarts() {
     desk.expect(1);
 
     let folder = tempfile::tempdir().expect("a folder");
-    let (code, _, err) = run(&["inbox", "digest"], &example_site(), &folder.path().join("data"));
+    let (code, _, err) = run(&["inbox", "digest"], &small_site(), &folder.path().join("data"));
     assert!(code == Some(0) && err.contains("Nothing has been received yet"), "{err}");
 }
 
@@ -247,7 +247,7 @@ impl Watch {
     fn start(desk: &Desk) -> Watch {
         let mut child = frontdesk()
             .args(["inbox", "watch", "--json", "--site"])
-            .arg(example_site())
+            .arg(small_site())
             .arg("--data-dir")
             .arg(desk.data_dir())
             .envs(store_of(&desk.data_dir()))
@@ -306,7 +306,7 @@ fn delivery(desk: &Desk, id: &str) -> Value {
 
 fn inbox(desk: &Desk, arguments: &[&str]) -> (Option<i32>, String, String) {
     let arguments: Vec<&str> = ["inbox"].iter().chain(arguments).copied().collect();
-    run(&arguments, &example_site(), &desk.data_dir())
+    run(&arguments, &small_site(), &desk.data_dir())
 }
 
 fn run(arguments: &[&str], site: &Path, data: &Path) -> (Option<i32>, String, String) {
@@ -321,7 +321,7 @@ fn run(arguments: &[&str], site: &Path, data: &Path) -> (Option<i32>, String, St
 /// The example site with a channel into that Maildir.
 fn site_with_maildir(folder: &Path, maildir: &Path) -> PathBuf {
     let site = folder.join("site");
-    copy(&example_site(), &site);
+    copy(&small_site(), &site);
     let file = site.join("frontdesk.toml");
     let text = std::fs::read_to_string(&file).expect("it is there");
     let channel =

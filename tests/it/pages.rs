@@ -29,7 +29,7 @@ fn varies_by_accept(answer: &Answer) -> bool {
 
 #[test]
 fn every_page_is_html_for_people_and_markdown_for_agents() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let mut connection = desk.connect();
     for path in paths(&desk) {
         for (accept, media_type) in [
@@ -68,7 +68,7 @@ fn every_page_is_html_for_people_and_markdown_for_agents() {
 
 #[test]
 fn a_validator_belongs_to_one_representation_and_one_encoding() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let mut etags = Vec::new();
     for accept in ["text/html", "text/markdown"] {
         for encoding in ["identity", "gzip", "br", "zstd"] {
@@ -96,7 +96,7 @@ fn a_validator_belongs_to_one_representation_and_one_encoding() {
 
 #[test]
 fn if_match_is_compared_with_the_selected_representation() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let mut connection = desk.connect();
     let mut etags = Vec::new();
     for accept in ["text/html", "text/markdown"] {
@@ -135,7 +135,7 @@ fn if_match_is_compared_with_the_selected_representation() {
 
 #[test]
 fn an_encoded_answer_holds_the_same_bytes() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let plain = desk.get("/", &[]);
     let gzip = desk.get("/", &[("Accept-Encoding", "gzip")]);
     assert!(gzip.body.len() < plain.body.len() / 2);
@@ -146,7 +146,7 @@ fn an_encoded_answer_holds_the_same_bytes() {
 
 #[test]
 fn representations_point_to_each_other() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let base = format!("http://{}", desk.address);
     let html = desk.get("/developers/", &[]);
     assert_eq!(html.header("link"), Some("</developers.md>; rel=\"alternate\"; type=\"text/markdown\""));
@@ -162,7 +162,7 @@ fn representations_point_to_each_other() {
 
 #[test]
 fn the_twin_is_markdown_whatever_the_client_accepts() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let mut connection = desk.connect();
     for path in paths(&desk) {
         let negotiated =
@@ -186,7 +186,7 @@ fn the_twin_is_markdown_whatever_the_client_accepts() {
 
 #[test]
 fn links_in_markdown_are_absolute() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let mut connection = desk.connect();
     for path in paths(&desk) {
         let answer =
@@ -209,7 +209,7 @@ fn links_in_markdown_are_absolute() {
 
 #[test]
 fn nothing_acceptable_is_406_with_a_way_out() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     for accept in
         ["application/json", "text/html;q=0, text/markdown;q=0", "image/*", "*/*;q=0", "application/rss+xml"]
     {
@@ -229,7 +229,7 @@ fn nothing_acceptable_is_406_with_a_way_out() {
 
 #[test]
 fn what_is_missing_is_404_in_the_representation_that_was_asked_for() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     for (accept, media_type) in [
         ("*/*", "text/html; charset=utf-8"),
         ("text/markdown", "text/markdown; charset=utf-8"),
@@ -251,7 +251,7 @@ fn what_is_missing_is_404_in_the_representation_that_was_asked_for() {
 
 #[test]
 fn other_names_of_a_page_lead_to_it() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     for (path, location) in [
         ("/developers", "/developers/"),
         ("/developers?a=b", "/developers/?a=b"),
@@ -270,7 +270,7 @@ fn other_names_of_a_page_lead_to_it() {
 
 #[test]
 fn other_methods_are_405() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     for path in ["/", "/developers/", "/developers.md", "/llms.txt", "/developers"] {
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"] {
             let answer = desk.request(method, path, &[], b"");
@@ -281,7 +281,7 @@ fn other_methods_are_405() {
 
 #[test]
 fn ambiguous_paths_are_refused() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     for path in
         ["/../etc/passwd", "/%2e%2e/x", "/a/./b", "//developers/", "/a%2fb", "/a%5cb", "/%00", "/%zz", "/%ff"]
     {
@@ -292,7 +292,7 @@ fn ambiguous_paths_are_refused() {
 
 #[test]
 fn assets_are_immutable_under_their_fingerprint_and_revalidated_under_their_name() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let home = desk.get("/", &[]);
     let name = home
         .text()
@@ -310,7 +310,7 @@ fn assets_are_immutable_under_their_fingerprint_and_revalidated_under_their_name
 
 #[test]
 fn every_answer_carries_the_security_headers() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     for (method, path) in [
         ("GET", "/"),
         ("GET", "/nope"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use frontdesk::web::proxy_headers::{FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR};
 
-use crate::support::{example_site, frontdesk};
+use crate::support::{frontdesk, small_site};
 
 /// What nginx may put into such a header: nothing, or what it knows without asking the client.
 const NGINX_VALUES: [&str; 5] = ["", "$remote_addr", "$scheme", "$request_id", "$frontdesk_hop"];
@@ -194,7 +194,7 @@ fn an_exported_configuration_overwrites_trusted_headers() {
         let output = folder.path().join("out");
         let exported = frontdesk()
             .args(["export", "--site"])
-            .arg(example_site())
+            .arg(small_site())
             .arg("--output")
             .arg(&output)
             .env("FRONTDESK_BASE_URL", "https://www.example.com")

@@ -6,7 +6,7 @@ use crate::support::Desk;
 
 #[test]
 fn every_resource_is_there_whatever_the_client_accepts() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     for (path, media_type) in [
         ("/llms.txt", "text/plain; charset=utf-8"),
         ("/llms-full.txt", "text/plain; charset=utf-8"),
@@ -43,7 +43,7 @@ fn own_links<'a>(desk: &Desk, text: &'a str) -> Vec<&'a str> {
 
 #[test]
 fn the_guides_link_to_markdown_that_is_there() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     for guide in ["/llms.txt", "/sitemap.md"] {
         let answer = desk.get(guide, &[]);
         let text = answer.text();
@@ -63,7 +63,7 @@ fn the_guides_link_to_markdown_that_is_there() {
 
 #[test]
 fn agents_are_told_to_ask_their_user_first() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     for path in ["/agents.md", "/developers.md", "/contact.md", "/waitlist.md", "/llms.txt", "/openapi.json"]
     {
         let answer = desk.get(path, &[]);
@@ -74,7 +74,7 @@ fn agents_are_told_to_ask_their_user_first() {
 
 #[test]
 fn openapi_describes_the_two_forms_and_every_status() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let document = desk.get("/openapi.json", &[]).json();
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(document["info"]["version"], "1.0.0");
@@ -109,7 +109,7 @@ fn openapi_describes_the_two_forms_and_every_status() {
 
 #[test]
 fn the_sitemap_dates_every_page_and_the_index_names_it() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let index = desk.get("/sitemap-index.xml", &[]);
     assert!(index.text().contains(&format!("<loc>http://{}/sitemap.xml</loc>", desk.address)));
     let sitemap = desk.get("/sitemap.xml", &[]);
@@ -120,7 +120,7 @@ fn the_sitemap_dates_every_page_and_the_index_names_it() {
 
 #[test]
 fn robots_carry_the_operators_signals_and_the_sitemap() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let answer = desk.get("/robots.txt", &[]);
     for expected in [
         "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\n",
@@ -134,7 +134,7 @@ fn robots_carry_the_operators_signals_and_the_sitemap() {
 
 #[test]
 fn security_txt_has_what_its_standard_requires() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let answer = desk.get("/.well-known/security.txt", &[]);
     for expected in
         ["Contact: mailto:security@example.com\n", "Expires: 20", "Policy: http", "Canonical: http"]
@@ -145,7 +145,7 @@ fn security_txt_has_what_its_standard_requires() {
 
 #[test]
 fn the_catalog_leads_to_the_description() {
-    let desk = Desk::start();
+    let desk = Desk::with_example_site();
     let catalog = desk.get("/.well-known/api-catalog", &[]).json();
     let links = catalog["linkset"].as_array().expect("links");
     let described =

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::support::load::Load;
-use crate::support::{Connection, example_site, frontdesk};
+use crate::support::{Connection, frontdesk, small_site};
 
 /// Starts a server the way a service manager does: two sockets as descriptors 3 and 4, their names and its own process id in the
 /// environment.
@@ -24,7 +24,7 @@ fn start(public: &TcpListener, private: OwnedFd, data: &Path) -> Child {
     command.env_clear().args(["-c", script]).arg(server.get_program());
     command
         .arg("serve")
-        .arg(example_site())
+        .arg(small_site())
         // Taken by others or not: the sockets that are handed over come first.
         .args(["--listen", "127.0.0.1:1", "--data-dir"])
         .arg(data)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::office::{Office, maildir, until};
-use crate::support::{Answer, Desk, example_site, frontdesk, store_of};
+use crate::support::{Answer, Desk, frontdesk, small_site, store_of};
 
 const NO_LIMITS: (&str, &str) = ("FRONTDESK_LIMITS__ENABLED", "false");
 
@@ -92,7 +92,7 @@ fn spam_gets_the_same_answer_and_is_held_until_it_is_released() {
 
 #[test]
 fn each_signal_of_the_request_counts_and_none_is_asked_for() {
-    let desk = Desk::with(&example_site(), &[NO_LIMITS]);
+    let desk = Desk::with(&small_site(), &[NO_LIMITS]);
     let own = format!("http://{}", desk.address);
     let mut number = 0;
     let mut score = |change: &dyn Fn(&mut Value), headers: &[(&str, &str)]| {
@@ -136,7 +136,7 @@ fn each_signal_of_the_request_counts_and_none_is_asked_for() {
 #[test]
 fn a_form_past_its_limit_holds_and_never_refuses() {
     let desk = Desk::with(
-        &example_site(),
+        &small_site(),
         &[
             ("FRONTDESK_LIMITS__PER_MINUTE", "3"),
             ("FRONTDESK_LIMITS__NETWORK_PER_MINUTE", "3"),

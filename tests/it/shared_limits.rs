@@ -16,7 +16,7 @@ use crate::support::office::until;
 use crate::support::port::Port;
 use crate::support::redis::{PASSWORD, Redis};
 use crate::support::tls::Authority;
-use crate::support::{Desk, PATIENCE, example_site, frontdesk};
+use crate::support::{Desk, PATIENCE, frontdesk, small_site};
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
@@ -449,12 +449,12 @@ fn sources_that_are_hashed_without_a_secret_are_a_warning_and_a_finding() {
     let desk = |secret: &str| {
         let environment =
             [("FRONTDESK_LIMITS__SHARED_URL", &*url), ("FRONTDESK_LIMITS__SHARED_SECRET", secret)];
-        Desk::with(&example_site(), &environment)
+        Desk::with(&small_site(), &environment)
     };
     let run = |command: &str, secret: &str| {
         let output = frontdesk()
             .arg(command)
-            .arg(example_site())
+            .arg(small_site())
             .env("FRONTDESK_LIMITS__SHARED_URL", &url)
             .env("FRONTDESK_LIMITS__SHARED_SECRET", secret)
             .output()
@@ -504,7 +504,7 @@ fn three_running_servers_share_a_quota_and_say_how_it_goes() {
         ("FRONTDESK_LIMITS__PER_MINUTE", "100"),
         ("FRONTDESK_LIMITS__PER_HOUR", "9"),
     ];
-    let mut desks = [(); 3].map(|()| Desk::with(&example_site(), &environment));
+    let mut desks = [(); 3].map(|()| Desk::with(&small_site(), &environment));
     desks.iter().for_each(Desk::expect_anything);
     let figure = |desk: &Desk, name: &str| {
         let text = desk.ops("/metrics").text().to_owned();
@@ -547,7 +547,7 @@ fn three_running_servers_share_a_quota_and_say_how_it_goes() {
 fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
     let redis = Redis::start();
     let url = redis.url_for("", "wrong");
-    let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__SHARED_URL", &url)]);
+    let desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__SHARED_URL", &url)]);
     let warning = "another user or password than `limits.shared_url` has";
     until(|| desk.log().contains(warning).then_some(())).unwrap_or_else(|| panic!("{}", desk.log()));
     assert_eq!(desk.post("/api/waitlist", &json!({ "email": "ada@example.com" })).status, 200);

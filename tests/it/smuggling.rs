@@ -4,7 +4,7 @@
 mod attacks;
 mod proxies;
 
-use crate::support::{Connection, Desk, example_site};
+use crate::support::{Connection, Desk, small_site};
 use attacks::{Attack, LOOT};
 
 /// Asked for after each attack, to see whether the connection goes on.
@@ -13,7 +13,7 @@ const MARKER: &str = "/llms.txt";
 #[test]
 fn a_request_is_never_read_as_two() {
     let desk = Desk::with(
-        &example_site(),
+        &small_site(),
         &[
             ("FRONTDESK_LIMITS__ENABLED", "false"),
             ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "2s"),

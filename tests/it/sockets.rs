@@ -7,7 +7,7 @@ use rustix::process::{Pid, Resource, getrlimit, prlimit};
 use serde_json::json;
 
 use crate::support::office::until;
-use crate::support::{Connection, Desk, deadlines, example_site};
+use crate::support::{Connection, Desk, deadlines, small_site};
 
 /// What a server with a quota of one a minute says to a submission on a connection that begins with `header`.
 fn submit(desk: &Desk, header: &[u8], forwarded: &str, email: &str) -> Option<u16> {
@@ -21,7 +21,7 @@ fn submit(desk: &Desk, header: &[u8], forwarded: &str, email: &str) -> Option<u1
 #[test]
 fn a_trusted_proxy_says_whose_a_connection_is() {
     let desk = Desk::with(
-        &example_site(),
+        &small_site(),
         &[
             ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
             ("FRONTDESK_SERVER__PROXY_PROTOCOL", "true"),
@@ -63,7 +63,7 @@ fn headers_without_a_client() -> Vec<Vec<u8>> {
 fn headers_are_ignored_where_the_proxy_names_no_client() {
     for header in ["x-forwarded-for", "forwarded"] {
         let desk = Desk::with(
-            &example_site(),
+            &small_site(),
             &[
                 ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
                 ("FRONTDESK_SERVER__PROXY_PROTOCOL", "true"),
@@ -112,7 +112,7 @@ fn headers_are_ignored_where_the_proxy_names_no_client() {
 #[test]
 fn a_request_id_is_ignored_where_the_proxy_names_no_client() {
     let desk = Desk::with(
-        &example_site(),
+        &small_site(),
         &[
             ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
             ("FRONTDESK_SERVER__PROXY_PROTOCOL", "true"),
@@ -146,7 +146,7 @@ fn headers_are_ignored_over_a_unix_socket_without_a_client() {
     let path = folder.path().join("http.sock");
     let listen = format!("127.0.0.1:0,unix:{}", path.display());
     let desk = Desk::serving(
-        &example_site(),
+        &small_site(),
         &folder.path().join("data"),
         &["--listen", &listen],
         &[("FRONTDESK_SERVER__PROXY_PROTOCOL", "true"), ("FRONTDESK_LIMITS__PER_MINUTE", "1")],
@@ -166,7 +166,7 @@ fn headers_are_ignored_over_a_unix_socket_without_a_client() {
 #[test]
 fn a_stranger_cannot_speak_for_others() {
     let desk = Desk::with(
-        &example_site(),
+        &small_site(),
         &[
             ("FRONTDESK_SERVER__TRUSTED_PROXIES", "192.0.2.1"),
             ("FRONTDESK_SERVER__PROXY_PROTOCOL", "true"),
@@ -188,7 +188,7 @@ fn a_proxy_of_this_machine_comes_by_a_unix_socket() {
     drop(std::os::unix::net::UnixListener::bind(&path).expect("it can be bound"));
     let listen = format!("127.0.0.1:0,unix:{}", path.display());
     let desk = Desk::serving(
-        &example_site(),
+        &small_site(),
         &folder.path().join("data"),
         &["--listen", &listen],
         &[("FRONTDESK_LIMITS__PER_MINUTE", "1")],
@@ -216,7 +216,7 @@ fn a_proxy_of_this_machine_comes_by_a_unix_socket() {
 
 #[test]
 fn without_descriptors_whoever_comes_is_shown_out_and_later_let_in_again() {
-    let desk = Desk::with(&example_site(), &deadlines(&[("FRONTDESK_SERVER__WORKERS", "1")]));
+    let desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__WORKERS", "1")]));
     assert_eq!(desk.get("/", &[]).status, 200);
     let pid = Pid::from_raw(i32::try_from(desk.pid()).expect("a process id")).expect("a process");
     let used = std::fs::read_dir(format!("/proc/{}/fd", desk.pid())).expect("it runs").count() as u64;

@@ -19,7 +19,7 @@ pub mod smtp_peer;
 pub mod tls;
 
 pub use client::{Answer, Connection, compose};
-pub use desk::{Desk, example_site, frontdesk, libfaketime, store_of};
+pub use desk::{Desk, example_site, frontdesk, libfaketime, small_site, store_of};
 
 /// How long a test waits for what must happen. Only a failure takes that long; on a busy machine many things take seconds.
 pub const PATIENCE: Duration = Duration::from_mins(10);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::support::{Connection, Desk, compose, example_site};
+use crate::support::{Connection, Desk, compose, small_site};
 
 /// One after the other, so that nothing but the submission itself makes a difference.
 const PER_KIND: usize = 20_000;
@@ -43,7 +43,7 @@ fn a_known_address_gets_the_same_bytes_as_a_new_one() {
     assert_eq!(first, other);
     desk.expect(2);
     // With limits on, what is left goes down by the same with each.
-    let limited = Desk::with(&example_site(), &[]);
+    let limited = Desk::with(&small_site(), &[]);
     let mut connection = limited.connect();
     let counts: Vec<_> = ["ada@example.com", "ada@example.com", "bob@example.com"]
         .map(|email| bytes(&mut connection, email))

@@ -15,7 +15,7 @@ use crate::support::office::until;
 use crate::support::pebble::Pebble;
 use crate::support::port::Port;
 use crate::support::tls::{Authority, Client, Secure, replace};
-use crate::support::{Answer, Connection, Desk, PATIENCE, deadlines, example_site, frontdesk};
+use crate::support::{Answer, Connection, Desk, PATIENCE, deadlines, frontdesk, small_site};
 
 /// A server with a certificate of its own authority.
 struct SecureDesk {
@@ -26,7 +26,7 @@ struct SecureDesk {
 
 impl SecureDesk {
     fn start(more: &[(&str, &str)]) -> Self {
-        Self::serving(&example_site(), more)
+        Self::serving(&small_site(), more)
     }
 
     fn serving(site: &std::path::Path, more: &[(&str, &str)]) -> Self {
@@ -411,7 +411,7 @@ fn links_that_are_turned_elsewhere_are_a_new_certificate() {
     issue(1);
     let (certificate, key) = (at("live/chain.pem"), at("live/key.pem"));
     let desk = Desk::with(
-        &example_site(),
+        &small_site(),
         &[
             ("FRONTDESK_TLS__LISTEN", "127.0.0.1:0"),
             ("FRONTDESK_TLS__CERTIFICATE", certificate.to_str().expect("a name")),
@@ -498,7 +498,7 @@ fn a_scanner_finds_nothing_old_and_nothing_weak() {
 fn asking(pebble: &Pebble, tls: &Port, data: &std::path::Path) -> Desk {
     let authority = pebble.authority().file();
     Desk::at(
-        &example_site(),
+        &small_site(),
         data,
         &[
             ("FRONTDESK_TLS__LISTEN", &tls.address().to_string()),

@@ -10,7 +10,7 @@ use super::tracer::{Plan, Tracer};
 use crate::support::dice::Dice;
 use crate::support::http_peer::Reply;
 use crate::support::smtp_peer::{At, Do, Script};
-use crate::support::{Desk, example_site};
+use crate::support::{Desk, small_site};
 
 /// By these, state leaves the process: for a disk, a peer or another thread.
 const CALLS: [&str; 13] = [
@@ -109,7 +109,7 @@ fn round(stand: &mut Stand, plan: &Plan) -> Option<String> {
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn an_inbox_that_was_being_made_is_made_whole_by_the_next_start() {
     let (step, most) = Extent::get().of((9, 2), (5, 4), (1, usize::MAX));
-    let mut desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let mut desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("strace.log");
     let mut kills = 0;

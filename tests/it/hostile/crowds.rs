@@ -13,7 +13,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::support::office::until;
 use crate::support::tls::Authority;
-use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, example_site};
+use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, small_site};
 
 /// How many there are of each kind.
 const CROWD: usize = 2_000;
@@ -34,7 +34,7 @@ const HALF_A_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03frontd
 #[test]
 #[ignore = "two thousand connections and the default deadlines take a minute: scripts/test door"]
 fn a_crowd_that_says_nothing_or_too_little_is_shed() {
-    let desk = Desk::with(&example_site(), &[ONE_SOURCE]);
+    let desk = Desk::with(&small_site(), &[ONE_SOURCE]);
     for (name, beginning) in
         [("silent", &b""[..]), ("one byte", b"G"), ("half a preface", b"PRI * HTTP/2.0\r\n\r\nSM")]
     {
@@ -54,7 +54,7 @@ fn a_crowd_that_does_not_shake_hands_is_shed() {
     };
     let (chain, key) = (write("chain.pem", &chain), write("key.pem", &key));
     let desk = Desk::with(
-        &example_site(),
+        &small_site(),
         &[
             ONE_SOURCE,
             ("FRONTDESK_TLS__LISTEN", "127.0.0.1:0"),
@@ -90,7 +90,7 @@ fn a_crowd_that_reads_slowly_is_shed() {
 }
 
 fn slow(name: &str, mode: &[&str], path: &str) {
-    let desk = Desk::with(&example_site(), &[("FRONTDESK_LIMITS__ENABLED", "false"), ONE_SOURCE]);
+    let desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__ENABLED", "false"), ONE_SOURCE]);
     let (count, url) = (CROWD.to_string(), format!("http://{}{path}", desk.address));
     check(&desk, name, || {
         let child = Command::new("slowhttptest")
@@ -107,7 +107,7 @@ fn slow(name: &str, mode: &[&str], path: &str) {
 
 #[test]
 fn one_source_cannot_take_more_than_its_share() {
-    let desk = Desk::with(&example_site(), &NO_DEADLINES);
+    let desk = Desk::with(&small_site(), &NO_DEADLINES);
     let crowd = Crowd::of(400, desk.address, b"");
     let refused = || metric(&desk, r#"frontdesk_connections_shed_total{reason="source"}"#);
     until(|| (refused() == 400 - 256).then_some(())).expect("whoever is too many is closed at once");
@@ -124,7 +124,7 @@ fn a_nearly_full_server_closes_idle_connections_of_the_largest_source() {
     const MOST: usize = 64;
     let most = MOST.to_string();
     let options = [&NO_DEADLINES[..], &[("FRONTDESK_SERVER__MAX_CONNECTIONS", &*most)]].concat();
-    let desk = Desk::with(&example_site(), &options);
+    let desk = Desk::with(&small_site(), &options);
     let from = |host: u8| Connection::over(connect_from([127, 0, 0, host], desk.address));
     let get =
         |connection: &mut Connection| connection.request("GET", "/", &[], b"").expect("an answer").status;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Connection, Desk, deadlines, example_site};
+use crate::support::{Connection, Desk, deadlines, small_site};
 
 const BODY_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s");
 
@@ -118,7 +118,7 @@ fn what_comes_after_a_forms_length_is_no_part_of_it() {
 
 #[test]
 fn whoever_goes_away_in_the_middle_leaves_nothing() {
-    let desk = Desk::with(&example_site(), &deadlines(&[]));
+    let desk = Desk::with(&small_site(), &deadlines(&[]));
     for length in [0, 1, FORM.len() / 2, FORM.len() - 1] {
         let mut connection = desk.connect();
         let cut = head(FORM.len(), "") + &FORM[..length];
@@ -136,7 +136,7 @@ fn check(steps: &[Step<'_>], expected: End, kept: usize) {
 
 /// The same with a server that has these deadlines.
 fn check_within(few: &[(&'static str, &'static str)], steps: &[Step<'_>], expected: End, kept: usize) {
-    let desk = Desk::with(&example_site(), &deadlines(few));
+    let desk = Desk::with(&small_site(), &deadlines(few));
     let mut connection = desk.connect();
     for step in steps {
         match step {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::attacks::{self, Attack, LOOT};
 use crate::support::office::until;
 use crate::support::port::Port;
-use crate::support::{Connection, Desk, PATIENCE, example_site};
+use crate::support::{Connection, Desk, PATIENCE, small_site};
 
 /// How often all attacks are sent.
 const ROUNDS: usize = 4;
@@ -102,7 +102,7 @@ fn through_haproxy_everybody_gets_the_answer_to_his_own_request() {
 
 fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
     let desk = Desk::with(
-        &example_site(),
+        &small_site(),
         &[
             ("FRONTDESK_LIMITS__ENABLED", "false"),
             ("FRONTDESK_LOG__REQUESTS", "true"),

@@ -20,6 +20,11 @@ pub fn example_site() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("site")
 }
 
+/// A site that loads at once, for tests that do not depend on what is served.
+pub fn small_site() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/site")
+}
+
 /// The binary, with none of our own environment.
 pub fn frontdesk() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_frontdesk"));
@@ -77,8 +82,13 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Serves the example site with limits switched off.
+    /// Serves the small site with limits switched off.
     pub fn start() -> Self {
+        Self::with(&small_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")])
+    }
+
+    /// Serves the example site with limits switched off.
+    pub fn with_example_site() -> Self {
         Self::with(&example_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")])
     }
 
