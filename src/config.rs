@@ -246,6 +246,7 @@ impl Config {
             channels: Vec::new(),
             recipient: r.get("store.recipient", "", value::recipient),
             screening: screen::Options::default(),
+            form_quota: None,
         };
         let housekeeping = Housekeeping {
             retention: r.get("store.retention", "off", retention()),
@@ -271,6 +272,7 @@ impl Config {
         };
         let shared_limits = shared_limits(r, folder);
         store.screening = screening(r, folder);
+        store.form_quota = limits.form_quota();
         let signals = resources::Signals {
             search: r.get("content_signals.search", "", value::maybe),
             ai_input: r.get("content_signals.ai_input", "", value::maybe),
@@ -472,7 +474,8 @@ fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
 fn screening(r: &mut Reader<'_>, folder: &Path) -> screen::Options {
     let mut options = screen::Options {
         enabled: r.get("screening.enabled", "true", value::flag),
-        threshold: r.get("screening.threshold", "50", value::count(1..=1000)),
+        suspicious_threshold: r.get("screening.suspicious_threshold", "50", value::count(1..=1000)),
+        threshold: r.get("screening.threshold", "100", value::count(1..=1000)),
         points: screen::Points::default(),
         disposable: domains(r, folder, "screening.disposable_domains"),
         blocked: domains(r, folder, "screening.blocked_domains"),

@@ -22,7 +22,6 @@ fuzz_target!(|input: &str| {
     };
     let signals = Signals {
         rate: Rate::of([(30, 30), (300 - u32::try_from(bits % 300).unwrap_or_default(), 300)]),
-        form_over_limit: bits & 4 > 0,
         repeats: u32::try_from(bits % 7).unwrap_or_default(),
         origin: Origin::of(Some(name), None, &["https://www.example.com"]),
         agent: None,

@@ -99,6 +99,7 @@ pub(super) fn run(config: &Config, wanted: &Wanted) -> anyhow::Result<ExitCode> 
 async fn canary(channel: &Options) -> Outcome {
     let now = Timestamp::now();
     let notice = Notice {
+        is_suspicious: false,
         id: Uuid::now_v7(),
         about: About::Canary,
         created_at: now,

@@ -38,11 +38,10 @@ pub(super) async fn answer(
     let now = Instant::now();
     let source = Source::from(client_of(peer, &head.headers, &live.options));
     let (result, standings) = if head.method == Method::POST {
-        let decision = live.limiter.take(source, form, now).await;
+        let decision = live.limiter.take(source, now).await;
         let result = match decision.admission {
-            Admission::Allowed { over_form_limit } => {
-                let sender =
-                    Sender { peer, source, rate: rate(decision.standings.as_ref()), over_form_limit };
+            Admission::Allowed => {
+                let sender = Sender { peer, source, rate: rate(decision.standings.as_ref()) };
                 submit(desk, live, form, &sender, head, body).await
             }
             Admission::Refused { retry_after, .. } => {
@@ -72,7 +71,6 @@ struct Sender {
     peer: Peer,
     source: Source,
     rate: Rate,
-    over_form_limit: bool,
 }
 
 /// How much of its own quota a source has used; the network's is shared with others.
@@ -99,12 +97,8 @@ async fn submit(
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let received_at = Timestamp::now();
     let standing = live.agents.verify(head, received_at).await;
-    let evidence = Evidence::Facts(Facts {
-        rate: sender.rate,
-        form_over_limit: sender.over_form_limit,
-        origin: origin(head, live.site.base_url()),
-        extras,
-    });
+    let evidence =
+        Evidence::Facts(Facts { rate: sender.rate, origin: origin(head, live.site.base_url()), extras });
     let agent = standing.agent().map(str::to_owned);
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, evidence, agent };
     let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
@@ -227,13 +221,12 @@ mod tests {
     use sfv::{BareItem, ListEntry, Parser};
 
     use super::*;
-    use crate::inbox::form::WAITLIST;
     use crate::inbox::limit::{Limiter, Options};
 
     #[test]
     fn limits_are_told_as_lists_of_strings_with_parameters() {
         let source = Source::V4([192, 0, 2, 1]);
-        let decision = Limiter::new(&Options::default()).take(source, &WAITLIST, Instant::now());
+        let decision = Limiter::new(&Options::default()).take(source, Instant::now());
         let mut headers = HeaderMap::new();
         describe_limits(&decision.standings.expect("it is switched on"), &mut headers);
         let read = |name: &str, parameters: [&str; 2]| -> Vec<(String, i64, i64)> {

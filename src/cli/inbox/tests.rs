@@ -47,6 +47,7 @@ fn a_listing_in_json_is_one_object_a_line_newest_first() {
             "_source",
             "_score",
             "_reasons",
+            "_suspicious",
             "_agent"
         ]
     );

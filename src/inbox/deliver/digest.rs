@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::notice::{About, Notice};
 use crate::inbox::delivery::State;
-use crate::inbox::store::{ChannelState, Filter, Reader, StoreError};
+use crate::inbox::store::{ChannelState, Filter, Flood, Reader, StoreError};
 use crate::inbox::submission::Status;
 
 /// What needs somebody to look at it. It holds counts and names of channels, and nothing that a visitor sent.
@@ -110,6 +110,7 @@ impl Digest {
             about: About::Digest,
             created_at: now,
             form: None,
+            is_suspicious: false,
             title: "The inbox needs your attention".to_owned(),
             words: self.lines(),
             fields: Vec::new(),
@@ -131,6 +132,38 @@ impl Digest {
         let mut names: Vec<&str> = channels.filter(|name| ill(name) < 3).collect();
         names.sort_by_key(|name| ill(name));
         names
+    }
+}
+
+/// The notice that submissions are held because of floods. Its id is the hour's, so that replicas which tell of the same flood send one.
+pub(super) fn flood_notice(floods: &[Flood], now: Timestamp) -> Notice {
+    let line = |flood: &Flood| {
+        format!(
+            "{}: {} held. Its quota (limits.form_per_minute, limits.form_per_hour) is exceeded, and the networks that sent them have sent \
+             many. Other submissions are delivered. When the flood ends, these are delivered as well; to look at them now: \
+             frontdesk inbox list --status held --form {}",
+            flood.form,
+            if flood.held == 1 {
+                "1 submission is".to_owned()
+            } else {
+                format!("{} submissions are", flood.held)
+            },
+            flood.form
+        )
+    };
+    let mut id = [0; 16];
+    let hash = blake3::hash(format!("flood {}", now.as_second().div_euclid(3600)).as_bytes());
+    id.copy_from_slice(&hash.as_bytes()[..16]);
+    Notice {
+        id: uuid::Builder::from_random_bytes(id).into_uuid(),
+        about: About::Flood,
+        created_at: now,
+        form: None,
+        is_suspicious: false,
+        title: "A form is being flooded".to_owned(),
+        words: floods.iter().map(line).collect(),
+        fields: Vec::new(),
+        may_be_there: true,
     }
 }
 

@@ -27,7 +27,7 @@ pub(in crate::web) async fn report(
     requests(&mut out, &desk.metrics);
     submissions(&mut out, &desk.metrics);
     connections(&mut out, &desk.metrics);
-    limits(&mut out, &live);
+    limits(&mut out, desk, &live);
     out.single(
         "frontdesk_repeats_total",
         Counter,
@@ -127,7 +127,7 @@ fn connections(out: &mut Exposition, metrics: &Metrics) {
     }
 }
 
-fn limits(out: &mut Exposition, live: &Live) {
+fn limits(out: &mut Exposition, desk: &Desk, live: &Live) {
     let sources = live.limiter.sources();
     out.single(
         "frontdesk_limiter_sources",
@@ -143,7 +143,7 @@ fn limits(out: &mut Exposition, live: &Live) {
     );
     family.sample(&[("layer", "source")], tally.refused_by_source);
     family.sample(&[("layer", "network")], tally.refused_by_network);
-    family.sample(&[("layer", "form")], tally.over_form_limit);
+    family.sample(&[("layer", "form")], desk.store.held_in_floods());
     if let Some(figures) = live.limiter.figures() {
         shared_limits(out, &figures);
     }
