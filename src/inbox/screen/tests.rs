@@ -292,8 +292,13 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
         assert!(ham.len() >= texts && spam.len() >= texts, "{part}");
         for ((what, is_caught), most_wrong) in CAUGHT.into_iter().zip(most_wrong) {
             let (wrong, caught) = (caught(&ham, is_caught), caught(&spam, is_caught));
-            let counts =
-                format!("{} of {} spam, {} of {} enquiries", caught.len(), spam.len(), wrong.len(), ham.len());
+            let counts = format!(
+                "{} of {} spam, {} of {} enquiries",
+                caught.len(),
+                spam.len(),
+                wrong.len(),
+                ham.len()
+            );
             println!("{part}, {what}: {counts}");
             assert!(wrong.len() <= most_wrong, "enquiries of {part} that are {what}:\n{}", wrong.concat());
         }
@@ -302,11 +307,13 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
     }
 }
 
+type IsCaught = fn(&Verdict) -> bool;
+
 /// What each threshold does to a submission.
-const CAUGHT: [(&str, fn(&Verdict) -> bool); 2] =
+const CAUGHT: [(&str, IsCaught); 2] =
     [("marked or held", |verdict| verdict.suspicious || verdict.hold), ("held", |verdict| verdict.hold)];
 
-fn caught(corpus: &[(Value, Verdict)], is_caught: fn(&Verdict) -> bool) -> Vec<String> {
+fn caught(corpus: &[(Value, Verdict)], is_caught: IsCaught) -> Vec<String> {
     let caught = corpus.iter().filter(|(_, verdict)| is_caught(verdict));
     caught.map(|(row, verdict)| format!("{}: {}\n", row["message"], verdict.because())).collect()
 }

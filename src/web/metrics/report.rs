@@ -37,7 +37,7 @@ pub(in crate::web) async fn report(
     out.single(
         "frontdesk_held_total",
         Counter,
-        "Accepted forms that became a submission which screening holds, as this server has found when it processed them.",
+        "Accepted forms that became a submission which is held, as this server has found when it processed them.",
         desk.store.held(),
     );
     inbox(&mut out, desk, &live, count.as_ref(), now);

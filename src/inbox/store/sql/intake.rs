@@ -270,7 +270,7 @@ impl Screened {
             is_suspicious: verdict.suspicious,
         };
         let content = stored_content(&candidate, day_of(candidate.received_at));
-        Ok(Screened { content, row, candidate, verdict })
+        Ok(Screened { row, candidate, content, verdict })
     }
 }
 
