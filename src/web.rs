@@ -46,7 +46,7 @@ use self::visit::Visit;
 use crate::inbox::Pressure;
 use crate::inbox::deliver::worker::Confirmations;
 use crate::inbox::gate::Gate;
-use crate::inbox::limit;
+use crate::inbox::limit::{self, ByteLimiter, ByteOptions};
 use crate::inbox::store::{Place, Store};
 use crate::pages::Site;
 
@@ -183,6 +183,10 @@ impl Desk {
                 &limit::Options { enabled: false, ..limit::Options::default() },
                 None,
             )),
+            byte_limiter: Arc::new(ByteLimiter::new(&ByteOptions {
+                enabled: false,
+                ..ByteOptions::default()
+            })),
             agents: Arc::new(Agents::new(&agents)),
             options: Arc::new(options),
             generation: 1,
@@ -246,6 +250,8 @@ pub struct Live {
     pub confirmations: Confirmations,
     /// How often one source may submit. Stays the same over a reload that leaves its options alone.
     pub limiter: Arc<Gate>,
+    /// How many bytes one source may submit. Stays the same likewise.
+    pub byte_limiter: Arc<ByteLimiter>,
     /// Which agents are recognised. Stays the same likewise, with the keys that it has fetched.
     pub agents: Arc<Agents>,
     /// How this server is run.

@@ -30,6 +30,7 @@ use crate::config::{Config, Flag};
 use crate::fault::Severity;
 use crate::inbox::deliver::worker::Worker;
 use crate::inbox::gate::Gate;
+use crate::inbox::limit::ByteLimiter;
 use crate::inbox::store::Store;
 use crate::pages::{Encodings, Previous, Site};
 use crate::web::agent::Agents;
@@ -77,6 +78,7 @@ fn serve(
         site: Arc::new(site),
         confirmations: worker.confirmations(),
         limiter: Arc::new(Gate::new(&config.limits, config.shared_limits.as_ref())),
+        byte_limiter: Arc::new(ByteLimiter::new(&config.byte_limits)),
         agents: Arc::new(Agents::new(&config.agents)),
         options: Arc::new(config.web.clone()),
         generation: 1,

@@ -100,6 +100,8 @@ pub(super) enum Refusal {
     Method,
     /// Over the limit; the seconds after which it would be accepted.
     TooMany(u64),
+    /// Over the byte budget; the seconds after which it would be accepted.
+    OverBudget(u64),
     /// The body is not declared as JSON.
     MediaType,
     /// The body did not arrive in time.
@@ -121,7 +123,7 @@ impl Refusal {
     pub(super) fn verdict(&self) -> Verdict {
         match self {
             Self::Method | Self::MediaType | Self::Invalid(_) => Verdict::Invalid,
-            Self::TooMany(_) => Verdict::Limited,
+            Self::TooMany(_) | Self::OverBudget(_) => Verdict::Limited,
             Self::Slow => Verdict::Slow,
             Self::Broken => Verdict::Broken,
             Self::TooLong => Verdict::TooLarge,
@@ -140,9 +142,14 @@ impl Refusal {
             Self::TooMany(seconds) => (
                 StatusCode::TOO_MANY_REQUESTS,
                 Some((RETRY_AFTER, HeaderValue::from(seconds))),
+                format!("Too many requests. Try again in {seconds} second{}.", plural(seconds)),
+            ),
+            Self::OverBudget(seconds) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                Some((RETRY_AFTER, HeaderValue::from(seconds))),
                 format!(
-                    "Too many requests. Try again in {seconds} second{}.",
-                    if seconds == 1 { "" } else { "s" }
+                    "Too much was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
+                    plural(seconds)
                 ),
             ),
             Self::MediaType => (
@@ -178,4 +185,8 @@ impl Refusal {
         answer.headers_mut().extend(header);
         answer
     }
+}
+
+fn plural(seconds: u64) -> &'static str {
+    if seconds == 1 { "" } else { "s" }
 }

@@ -43,13 +43,15 @@ pub(super) async fn answer(
             Admission::Allowed { over_form_limit } => {
                 let sender =
                     Sender { peer, source, rate: rate(decision.standings.as_ref()), over_form_limit };
-                submit(desk, live, form, &sender, head, body).await
+                let result = submit(desk, live, form, &sender, head, body).await;
+                if let Err(Refusal::OverBudget(_)) = &result {
+                    note_pressure(desk, source, form);
+                }
+                result
             }
             Admission::Refused { retry_after, .. } => {
                 note_pressure(desk, source, form);
-                // Rounded up, so that who waits as long as told is let in.
-                let seconds = retry_after.as_nanos().div_ceil(1_000_000_000);
-                Err(Refusal::TooMany(seconds.try_into().unwrap_or(u64::MAX)))
+                Err(Refusal::TooMany(whole_seconds(retry_after)))
             }
         };
         desk.metrics.submission(form, result.as_ref().map_or_else(Refusal::verdict, |verdict| *verdict));
@@ -65,6 +67,11 @@ pub(super) async fn answer(
         describe_limits(standings, answer.headers_mut());
     }
     answer
+}
+
+/// Rounded up, so that a client that waits as long as told is let in.
+fn whole_seconds(retry_after: Duration) -> u64 {
+    retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
 /// Who submits, as the limiter sees it.
@@ -97,6 +104,10 @@ async fn submit(
     let bytes = body::read(&head.headers, body, live.options.body_timeout).await?;
     let Parsed { entry, extras } =
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
+    // What writes nothing costs nothing: the budget is charged once nothing but the store can refuse the submission.
+    live.byte_limiter
+        .charge(sender.source, bytes.len(), Instant::now())
+        .map_err(|over| Refusal::OverBudget(whole_seconds(over.retry_after)))?;
     let received_at = Timestamp::now();
     let standing = live.agents.verify(head, received_at).await;
     let evidence = Evidence::Facts(Facts {

@@ -144,6 +144,14 @@ fn limits(out: &mut Exposition, live: &Live) {
     family.sample(&[("layer", "source")], tally.refused_by_source);
     family.sample(&[("layer", "network")], tally.refused_by_network);
     family.sample(&[("layer", "form")], tally.over_form_limit);
+    let tally = live.byte_limiter.tally();
+    let mut family = out.family(
+        "frontdesk_byte_limited_total",
+        Counter,
+        "Forms that were refused because they did not fit into the byte budget of their source or network.",
+    );
+    family.sample(&[("layer", "source")], tally.refused_by_source);
+    family.sample(&[("layer", "network")], tally.refused_by_network);
     if let Some(figures) = live.limiter.figures() {
         shared_limits(out, &figures);
     }
