@@ -252,6 +252,7 @@ impl Config {
         let housekeeping = Housekeeping {
             retention: r.get("store.retention", "off", retention()),
             retention_held: r.get("store.retention_held", "off", retention()),
+            min_free: r.get("store.min_free", "auto", value::min_free),
             digest_at: r.get("digest.at", "07:00", value::optional_time),
             recipient: store.recipient.clone(),
         };

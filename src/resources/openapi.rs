@@ -102,7 +102,12 @@ fn operation(form: &Form, options: &Options) -> Value {
         "Error",
         &["Retry-After"],
     );
-    add("500", "The request could not be delivered. Nothing of it was kept.", "Error", &[]);
+    add(
+        "500",
+        "The request could not be delivered. Nothing of it was kept. `Retry-After` is present if the request is too large for the space that is left.",
+        "Error",
+        &["Retry-After"],
+    );
     json!({
         "operationId": form.operation_id,
         "summary": form.summary,

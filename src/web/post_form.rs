@@ -17,6 +17,7 @@ use super::metrics::Verdict;
 use super::request_id::{RequestId, names};
 use super::socket::Peer;
 use super::{Desk, Live, body};
+use crate::inbox::disk::SMALL_BODY_BYTES;
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Admission, Source, Standings};
 use crate::inbox::parse::{Parsed, parse_with_extras};
@@ -104,6 +105,12 @@ async fn submit(
     let bytes = body::read(&head.headers, body, live.options.body_timeout).await?;
     let Parsed { entry, extras } =
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
+    let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
+    if bytes.len() > SMALL_BODY_BYTES && desk.disk.is_low() {
+        let request = request();
+        tracing::warn!(%request, form = form.name, bytes = bytes.len(), "a large submission was refused: little space is free");
+        return Err(Refusal::LowDisk(request));
+    }
     // What writes nothing costs nothing: the budget is charged once nothing but the store can refuse the submission.
     live.byte_limiter
         .charge(sender.source, bytes.len(), Instant::now())
@@ -118,7 +125,6 @@ async fn submit(
     });
     let agent = standing.agent().map(str::to_owned);
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, evidence, agent };
-    let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
     let id = desk.store.accept(arrival).await.map_err(|error| {
         let request = request();
         tracing::error!(%request, form = form.name, %error, "a submission could not be kept");

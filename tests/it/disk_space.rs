@@ -1,9 +1,11 @@
-//! What a sender can write: byte budgets by source and network.
+//! What a sender can write: byte budgets by source and network, and the reserve of free space that only small submissions use.
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::ops::Figures;
-use crate::support::{Answer, Desk, small_site};
+use crate::support::office::until;
+use crate::support::{Answer, Desk, frontdesk, small_site, store_of};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -80,4 +82,55 @@ fn without_limits_there_is_no_byte_budget() {
         assert_eq!(send(&desk, "192.0.2.1", 20_000, number).status, 200);
     }
     desk.expect(6);
+}
+
+#[test]
+fn below_the_reserve_only_small_submissions_are_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let setting = folder.path().join("min_free");
+    std::fs::write(&setting, "1000TiB").expect("a file");
+    let desk = Desk::with(
+        &small_site(),
+        &[
+            ("FRONTDESK_LIMITS__ENABLED", "false"),
+            ("FRONTDESK_STORE__MIN_FREE_FILE", setting.to_str().expect("a name")),
+        ],
+    );
+    if store_of(&desk.data_dir()).is_some() {
+        // No submission is written to the local disk.
+        assert_eq!(send(&desk, "192.0.2.1", 20_000, 0).status, 200);
+        desk.expect(1);
+        return;
+    }
+    let refused = send(&desk, "192.0.2.1", 4_097, 0);
+    assert_eq!((refused.status, retry_after(&refused)), (500, 600));
+    assert!(refused.text().contains("4 KiB") && refused.header("x-request-id").is_some(), "{refused:?}");
+    assert_eq!(send(&desk, "192.0.2.1", 4_096, 1).status, 200);
+    assert_eq!(desk.get("/", &[]).status, 200);
+    assert_eq!(desk.ops("/readyz").status, 200);
+    let figures = || Figures::of(desk.ops("/metrics").text());
+    let low = figures();
+    assert_eq!((low.get("frontdesk_disk_low"), low.get("frontdesk_disk_reserve_bytes")), (1, 1000 << 40));
+    assert!(low.get("frontdesk_disk_free_bytes") <= low.get("frontdesk_disk_size_bytes"));
+    assert_eq!(low.get("frontdesk_submissions_total{form=\"contact\",verdict=\"low_disk\"}"), 1);
+    assert_eq!(digest(&desk, "1000TiB").matches("is free where the inbox is").count(), 1);
+    assert_eq!(digest(&desk, "off"), "Nothing needs your attention.\n");
+
+    std::fs::write(&setting, "1B").expect("a file");
+    desk.signal(Signal::HUP);
+    until(|| (figures().get("frontdesk_disk_low") == 0).then_some(())).expect("there is room");
+    assert_eq!(send(&desk, "192.0.2.1", 20_000, 2).status, 200);
+    let said = |words: &str| desk.log().matches(words).count();
+    until(|| (said("free space is above `store.min_free` again") == 1).then_some(())).expect("it says so");
+    assert_eq!(said("free space is below `store.min_free`"), 1, "once, and not with each request");
+    desk.expect(2);
+}
+
+/// What `frontdesk inbox digest` says with that reserve.
+fn digest(desk: &Desk, min_free: &str) -> String {
+    let mut command = frontdesk();
+    command.args(["inbox", "digest", "--site"]).arg(desk.site()).arg("--data-dir").arg(desk.data_dir());
+    let output = command.env("FRONTDESK_STORE__MIN_FREE", min_free).output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("it is text")
 }

@@ -232,6 +232,7 @@ impl Reloader {
         });
         // First new submissions are queued for the new channels, then the worker delivers to these.
         self.desk.store.reconfigure(&config.store);
+        self.desk.disk.reconfigure(super::reserve(&config));
         if !config.delivers_like(&self.config) {
             self.worker.reconfigure(deliveries(&config));
         }
