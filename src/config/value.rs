@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::LogFormat;
+use crate::inbox::disk::MinFree;
 use crate::inbox::gate;
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Place, Server};
@@ -213,6 +214,53 @@ pub(super) fn optional_duration(
     }
 }
 
+/// The units of sizes and how many bytes they stand for.
+const UNITS: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1_000),
+    ("B", 1),
+];
+
+/// A number of bytes with its unit, such as `512MB` or `1GiB`.
+fn size(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit())?;
+    let number: u64 = text[..split].parse().ok()?;
+    let (_, unit) = UNITS.into_iter().find(|(name, _)| text[split..].trim_start() == *name)?;
+    number.checked_mul(unit)
+}
+
+/// A number of bytes in a range.
+pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<u64> {
+    move |raw| {
+        let bytes = raw.as_text().and_then(size).filter(|bytes| range.contains(bytes));
+        bytes.ok_or_else(|| {
+            let in_units = |bytes: u64| {
+                let unit = UNITS.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+                unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
+            };
+            let (from, to) = (in_units(*range.start()), in_units(*range.end()));
+            format!("a size from {from} to {to} with its unit, such as \"10MB\" or \"8MiB\"")
+        })
+    }
+}
+
+/// How much space is to be free: a size, "auto" or "off".
+pub(super) fn min_free(raw: &Raw) -> Parsed<MinFree> {
+    match raw.as_text() {
+        Some("auto") => Ok(MinFree::Auto),
+        Some("off") => Ok(MinFree::Off),
+        _ => bytes(1..=1 << 60)(raw).map(MinFree::Bytes).map_err(|_| {
+            "\"auto\", \"off\", or a size with its unit such as \"500MB\" or \"2GiB\"".to_owned()
+        }),
+    }
+}
+
 /// A time of the day, or "off".
 pub(super) fn optional_time(raw: &Raw) -> Parsed<Option<jiff::civil::Time>> {
     let text = raw.as_text().unwrap_or_default();
@@ -386,6 +434,45 @@ pub(super) fn language(raw: &Raw) -> Parsed<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_has_a_number_and_a_unit() {
+        for (text, bytes) in [
+            ("65536B", Some(65_536)),
+            ("512MB", Some(512_000_000)),
+            ("1GiB", Some(1 << 30)),
+            ("2 TiB", Some(2 << 40)),
+            ("100kB", Some(100_000)),
+            ("64KiB", Some(65_536)),
+            ("3GB", Some(3_000_000_000)),
+            ("1TB", Some(1_000_000_000_000)),
+            ("8MiB", Some(8 << 20)),
+            ("8", None),
+            ("MiB", None),
+            ("-1MiB", None),
+            ("1.5GiB", None),
+            ("8mib", None),
+            ("99999999999TiB", None),
+            ("", None),
+        ] {
+            assert_eq!(size(text), bytes, "{text}");
+        }
+        let read = |raw: Raw| bytes(64 << 10..=1 << 40)(&raw);
+        assert_eq!(read(Raw::Text("1TiB".to_owned())), Ok(1 << 40));
+        let expected = "a size from 64KiB to 1TiB with its unit, such as \"10MB\" or \"8MiB\"".to_owned();
+        for raw in [Raw::Number(1 << 20), Raw::Text("2TiB".to_owned()), Raw::Text("64kB".to_owned())] {
+            assert_eq!(read(raw), Err(expected.clone()));
+        }
+    }
+
+    #[test]
+    fn the_reserve_is_a_size_automatic_or_switched_off() {
+        let read = |text: &str| min_free(&Raw::Text(text.to_owned()));
+        assert_eq!(read("auto"), Ok(MinFree::Auto));
+        assert_eq!(read("off"), Ok(MinFree::Off));
+        assert_eq!(read("500MB"), Ok(MinFree::Bytes(500_000_000)));
+        assert!(read("5%").is_err() && read("0B").is_err());
+    }
 
     #[test]
     fn addresses_have_a_host_and_perhaps_a_port() {

@@ -7,6 +7,7 @@
 //! Each quota is kept by the generic cell rate algorithm (`gcra.rs`): a rested source may send its whole quota at once, after that
 //! one request each `window / quota`. Sources and networks are kept in sketches of fixed size (`sketch.rs`), whatever their number.
 
+mod bytes;
 mod gcra;
 pub mod ledger;
 mod sketch;
@@ -16,6 +17,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use bytes::{ByteLimiter, ByteOptions, ByteTally, MAX_BYTES, OverBudget};
 pub use gcra::MAX_QUOTA;
 use gcra::Pace;
 use ledger::Rule;

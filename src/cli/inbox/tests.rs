@@ -305,6 +305,7 @@ impl Inbox {
         let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
         let mut console = Console {
             now: "2026-11-20T16:03:05.12Z".parse().unwrap(),
+            min_free: MinFree::Off,
             width: 200,
             is_terminal,
             has_colours: false,

@@ -12,6 +12,7 @@ use super::channel::Channel;
 use super::digest::{self, Digest, last_due};
 use super::outcome::{LONGEST_ATTEMPT, Outcome};
 use crate::inbox::delivery::State;
+use crate::inbox::disk::MinFree;
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Place, Reader, Store, StoreError};
 use crate::inbox::submission::Submission;
@@ -42,6 +43,8 @@ pub struct Housekeeping {
     pub retention_held: Option<Duration>,
     /// At which time of the day, in UTC, the team is told what needs attention; never, if there is nothing here.
     pub digest_at: Option<Time>,
+    /// How much space is to be free where the inbox is; the digest tells if that is not so, or nearly not.
+    pub min_free: MinFree,
     /// Who alone is to be able to read submissions with which nothing is to be done any more.
     pub recipient: Option<Recipient>,
 }
@@ -252,7 +255,8 @@ async fn tell_digest(
         None => return store.remember(DIGEST, due).await,
         Some(_) => {}
     }
-    let digest = read(place, move |inbox| Digest::read(inbox, now)).await?;
+    let (at, min_free) = (place.clone(), housekeeping.min_free);
+    let digest = read(place, move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
     if digest.is_empty() || channels.is_empty() {
         return store.remember(DIGEST, due).await;
     }
