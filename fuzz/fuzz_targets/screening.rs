@@ -46,7 +46,10 @@ fuzz_target!(|input: &str| {
 
 fn check(verdict: &Verdict) {
     assert_eq!(verdict.score, verdict.reasons.iter().map(|reason| reason.points).sum::<u32>());
-    assert_eq!(verdict.hold, verdict.score >= verdict.threshold);
+    let of_rate = verdict.reasons.iter().find(|reason| reason.signal == Signal::Rate);
+    let without_rate = verdict.score - of_rate.map_or(0, |reason| reason.points);
+    assert_eq!(verdict.hold, without_rate >= verdict.threshold);
+    assert!(!(verdict.hold && verdict.suspicious));
     assert!(verdict.reasons.is_sorted_by(|a, b| a.points >= b.points));
     assert!(!verdict.because().contains(char::is_control), "one line");
     for reason in &verdict.reasons {

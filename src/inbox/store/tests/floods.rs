@@ -53,7 +53,7 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     // What the operator decides meanwhile, the end of the flood does not change.
     let now = Timestamp::now();
     assert!(desk.editor().release(held[0], now).unwrap());
-    desk.editor().hold(held[1], "by hand", now).unwrap();
+    assert!(desk.editor().hold(held[1], "by hand", now).unwrap());
     assert_eq!(end_floods(&desk, now), 0, "it lasts for a minute more");
     let later = now + Duration::from_mins(2);
     assert_eq!([3, 1, 0].map(|_| end_floods(&desk, later)), [3, 1, 0]);
