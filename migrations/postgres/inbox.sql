@@ -1,4 +1,4 @@
--- The tables of a new inbox on PostgreSQL: layout 3. What the columns mean is said in migrations/sqlite/inbox.sql.
+-- The tables of a new inbox on PostgreSQL: layout 4. What the columns mean is said in migrations/sqlite/inbox.sql.
 
 -- What belongs to this inbox as a whole: `secret` keys every hash in it.
 CREATE TABLE meta (
@@ -45,9 +45,10 @@ CREATE TABLE submission (
 );
 
 CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
+CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
 CREATE INDEX submission_sender ON submission (sender);
-CREATE INDEX submission_content ON submission (content) WHERE content IS NOT NULL;
-CREATE INDEX submission_key ON submission (idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
+CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;
 
 CREATE TABLE repeat (
     id         uuid PRIMARY KEY,

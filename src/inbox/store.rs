@@ -18,6 +18,8 @@ mod ids;
 pub mod lock;
 mod postgres;
 mod processor;
+#[cfg(test)]
+mod recorder;
 mod sql;
 mod sqlite;
 mod write_queue;
@@ -44,7 +46,7 @@ use super::submission::Status;
 pub use postgres::Server;
 pub use sql::abuse::{Abuse, Agent, Held, Presser};
 pub use sql::carry::{Carried, CarryError, carry, migrate};
-pub use sql::discard::{HeldFilter, HeldSummary, SourcePrefix};
+pub use sql::discard::{Expired, HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::editor::Editor;
 pub use sql::queue::{ChannelQueue, Queue};
 pub use sql::read::{Found, Listing, Reader};
@@ -535,14 +537,16 @@ impl Store {
         self.writer.changes.empty_log().await
     }
 
-    /// Removes up to `most` submissions that were received before that time. What waits to be delivered, is held or is parked stays.
-    pub async fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| queries::expire(tx.sql, before, most)).await
+    /// Removes submissions that were received before that time. What waits to be delivered, is held or is parked stays. A step looks at
+    /// a few, so that visitors do not wait for it, and says where the next one begins; the first one begins with [`Uuid::nil`].
+    pub async fn expire(&self, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
+        self.writer.change(move |tx| discard::expire(tx.sql, before, after)).await
     }
 
-    /// Removes up to `most` submissions that have been held since a time before that one, and returns how many those are.
-    pub async fn expire_held(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| discard::expire_held(tx.sql, before, most)).await
+    /// Removes submissions that have been held since a time before that one: a few, so that visitors do not wait for it. Returns how
+    /// many; none are left where there are none.
+    pub async fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| discard::expire_held(tx.sql, before)).await
     }
 
     /// Writes down who was refused, under the day of `now` in UTC. Of 10,000 pairs of source and form a day each has a row; who

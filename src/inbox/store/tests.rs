@@ -20,7 +20,9 @@ pub(crate) mod fresh;
 mod held;
 mod intake;
 mod interleavings;
+mod plans;
 mod screening;
+mod steps;
 mod upgrades;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -317,7 +319,7 @@ fn a_later_layout_is_not_touched() {
     let Desk { store, options, fresh, .. } = desk;
     drop(store);
     let error = Store::open(&options).unwrap_err();
-    assert!(matches!(error, StoreError::TooNew { found: 99, known: 5, .. }), "{error}");
+    assert!(matches!(error, StoreError::TooNew { found: 99, known: 6, .. }), "{error}");
     assert!(matches!(Reader::open(&options.place), Err(StoreError::TooNew { .. })));
     drop(fresh);
 }

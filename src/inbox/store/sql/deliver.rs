@@ -61,16 +61,26 @@ pub(in crate::inbox::store) fn retake(
 /// a clock that is set while nobody runs, and with only [`mend_times`] a day's delay could follow from a day's correction.
 pub(in crate::inbox::store) fn mend_waits(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
     let mut far = Vec::new();
-    // In two parts, for each of which there is an index that knows nothing of what is delivered.
-    for part in ["failures = 0", "failures > 0 AND blame IS DISTINCT FROM 'asked'"] {
-        let waiting = format!(
-            "SELECT submission, channel, failures, due_at FROM delivery
-             WHERE state = 'waiting' AND due_at > ?1 AND {part}"
+    // In two parts, for each of which there is an index that has nothing of what is delivered.
+    for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
+        // The channels of the index, each of which is looked up, as its rows are.
+        let next = format!(
+            "SELECT channel FROM delivery WHERE channel > ?1 AND due_at IS NOT NULL AND {} ORDER BY channel LIMIT 1",
+            condition(again)
         );
-        for row in tx.query(&waiting, values![now.as_millisecond()])? {
-            let latest = now.as_millisecond().saturating_add(millis(schedule::longest_wait(row.get(2)?)));
-            if row.get::<i64>(3)? > latest {
-                far.push((row.get::<[u8; 16]>(0)?, row.get::<String>(1)?));
+        let waiting = format!(
+            "SELECT submission, failures, due_at FROM delivery
+             WHERE channel = ?1 AND due_at > ?2 AND state = 'waiting' AND {}{and}",
+            condition(again)
+        );
+        let mut channel = String::new();
+        while let Some(row) = tx.row(&next, values![channel])? {
+            channel = row.get(0)?;
+            for row in tx.query(&waiting, values![channel, now.as_millisecond()])? {
+                let wait = schedule::longest_wait(row.get(1)?);
+                if row.get::<i64>(2)? > now.as_millisecond().saturating_add(millis(wait)) {
+                    far.push((row.get::<[u8; 16]>(0)?, channel.clone()));
+                }
             }
         }
     }
@@ -496,25 +506,6 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
 fn threshold(because: &str) -> u32 {
     let number = because.strip_suffix(" points").and_then(|rest| rest.rsplit(' ').next());
     number.and_then(|number| number.parse().ok()).unwrap_or_default()
-}
-
-/// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What
-/// waits, is being sent, is held or is parked stays.
-pub(in crate::inbox::store) fn expire(
-    tx: &dyn Sql,
-    before: Timestamp,
-    most: usize,
-) -> Result<usize, StoreError> {
-    // Ids begin with the time of arrival, so that the oldest come first without another index.
-    let oldest_kept = before.as_millisecond();
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    tx.execute(
-        "DELETE FROM submission WHERE id IN (
-             SELECT id FROM submission s WHERE id < ?1 AND received_at < ?2 AND held_at IS NULL
-             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')
-             ORDER BY id LIMIT ?3)",
-        values![rows::id_before(oldest_kept), oldest_kept, most],
-    )
 }
 
 /// When something of that name was last done.
