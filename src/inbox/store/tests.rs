@@ -18,6 +18,7 @@ mod deliveries;
 mod discard;
 pub(crate) mod fresh;
 mod held;
+mod held_bench;
 mod intake;
 mod interleavings;
 mod plans;
