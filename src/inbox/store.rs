@@ -506,14 +506,26 @@ impl Store {
         self.writer.change(move |tx| queries::pause(tx.sql, &channel, &answer, tx.theirs(now))).await
     }
 
-    /// Notes that a channel works again. After an outage, what waits because of it is due at once; returns how many those are.
+    /// Notes that a channel works again. After an outage, what waits because of it is due at once, in steps between which submissions are
+    /// accepted; returns how many deliveries those are.
     pub async fn resume(
         &self,
         channel: String,
         after_outage: bool,
         now: Timestamp,
     ) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| queries::resume(tx.sql, &channel, after_outage, tx.theirs(now))).await
+        let name = channel.clone();
+        self.writer.change(move |tx| queries::resume(tx.sql, &name)).await?;
+        let (mut count, mut from) = (0, after_outage.then_some(Timestamp::MIN));
+        while let Some(later) = from {
+            let name = channel.clone();
+            let step =
+                self.writer.change(move |tx| queries::bring_forward(tx.sql, &name, later, tx.theirs(now)));
+            let step = step.await?;
+            count += step.count;
+            from = step.from;
+        }
+        Ok(count)
     }
 
     /// Switches a channel off, until it leads elsewhere or the operator retries something of it.

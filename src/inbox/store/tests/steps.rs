@@ -162,6 +162,24 @@ fn what_is_attempted_while_a_retry_runs_is_not_retried_again() {
 }
 
 #[test]
+fn all_that_waits_for_a_channel_is_due_once_it_works_again() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    desk.keep_many(500);
+    desk.sql("UPDATE delivery SET due_at = 9000000, failures = 1, blame = 'channel'");
+    // All of the others are due at the same time, or one after the other.
+    desk.sql(
+        "UPDATE delivery SET due_at = 9000000 + (SELECT received_at % 1000 FROM submission WHERE id = submission)
+         WHERE submission IN (SELECT id FROM submission ORDER BY id LIMIT 250)",
+    );
+    desk.sql(
+        "UPDATE delivery SET blame = 'notice' WHERE submission IN (SELECT id FROM submission ORDER BY id LIMIT 10)",
+    );
+    let resume = || desk.runtime.block_on(desk.store.resume("crm".to_owned(), true, now(1))).unwrap();
+    assert_eq!((resume(), resume()), (490, 0));
+    assert_eq!(desk.reader().overdue(now(2)).unwrap(), [("crm".to_owned(), 490)]);
+}
+
+#[test]
 fn what_is_too_old_is_removed_in_steps_of_a_bounded_size() {
     let desk = Desk::with_channels(&["crm"], &[]);
     desk.keep_many(300);
