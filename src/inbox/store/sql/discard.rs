@@ -156,29 +156,56 @@ pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<
     held.iter().map(|row| row.get(0)).collect()
 }
 
-/// How many submissions one step of an expiry looks at, and how many bytes of fields it removes. The writer of a file takes a step between
-/// two batches of submissions, and visitors wait for it; on a server they do not.
-fn expiry_step(dialect: Dialect) -> (usize, i64) {
-    match dialect {
-        Dialect::Sqlite => (ROWS_AT_A_TIME[0], 256 * 1024),
-        Dialect::Postgres => (steps::ROWS, i64::MAX),
+/// How much one step of an expiry does.
+struct ExpiryStep {
+    /// How many submissions it looks at, at most.
+    rows: usize,
+    /// How many bytes of fields it removes, at most, unless they are those of one submission.
+    bytes: i64,
+    /// How many submissions' sizes one statement reads. Each may be a page that is not in memory.
+    sizes: usize,
+}
+
+impl ExpiryStep {
+    /// The writer of a file takes a step between two batches of submissions, and visitors wait for it; on a server they do not.
+    fn of(dialect: Dialect) -> ExpiryStep {
+        match dialect {
+            Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },
+            Dialect::Postgres => ExpiryStep { rows: steps::ROWS, bytes: i64::MAX, sizes: steps::ROWS },
+        }
+    }
+
+    /// Whether more submissions are to be looked at.
+    fn has_room(&self, found: &[Removable]) -> bool {
+        found.len() < self.rows && steps::fitting(found, self.bytes) == found.len()
     }
 }
 
 /// Removes the submissions that have been held since a time before `before`, the longest held first: a few of them, so that visitors
 /// do not wait. Returns how many; none are left if there are none.
 pub(in crate::inbox::store) fn expire_held(tx: &dyn Sql, before: Timestamp) -> Result<usize, StoreError> {
-    let (held, lock) = (held_table(tx.dialect()), tx.dialect().lock_free_rows());
-    let (most, most_bytes) = expiry_step(tx.dialect());
+    let (held, lock, step) =
+        (held_table(tx.dialect()), tx.dialect().lock_free_rows(), ExpiryStep::of(tx.dialect()));
     let oldest = format!(
-        "SELECT s.id, {} FROM {held} WHERE s.held_at IS NOT NULL AND s.held_at < ?1
-         ORDER BY s.held_at LIMIT {most} {lock}",
-        steps::size_of(tx.dialect(), "s")
+        "SELECT s.held_at, s.id, {} FROM {held}
+         WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3)
+         ORDER BY s.held_at, s.id LIMIT {} {lock}",
+        steps::size_of(tx.dialect(), "s"),
+        step.sizes,
     );
-    let rows = tx.query(&oldest, values![before.as_millisecond()])?;
-    let rows = rows.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
-    let mut ids: Vec<_> =
-        rows[..steps::fitting(&rows, most_bytes)].iter().map(|removable| removable.id).collect();
+    let (mut found, mut after) = (Vec::new(), START);
+    while step.has_room(&found) {
+        let rows = tx.query(&oldest, values![before.as_millisecond(), after.0, after.1])?;
+        for row in &rows {
+            found.push(Removable::read(row, 1, 2)?);
+            after = (row.get(0)?, row.get(1)?);
+        }
+        if rows.len() < step.sizes {
+            break;
+        }
+    }
+    let fitting = steps::fitting(&found, step.bytes);
+    let mut ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
     ids.sort_unstable();
     Ok(edit::remove(tx, &ids)?.submissions)
 }
@@ -200,14 +227,15 @@ pub(in crate::inbox::store) fn expire(
     after: Uuid,
 ) -> Result<Expired, StoreError> {
     let before = before.as_millisecond();
-    let (most, most_bytes) = expiry_step(tx.dialect());
+    let step = ExpiryStep::of(tx.dialect());
     // Ids begin with the time of arrival, so that the oldest come first.
     let oldest = format!(
-        "SELECT s.id FROM {} WHERE s.held_at IS NULL AND s.id > ?1 AND s.id < ?2 ORDER BY s.id LIMIT {most}",
+        "SELECT s.id FROM {} WHERE s.held_at IS NULL AND s.id > ?1 AND s.id < ?2 ORDER BY s.id LIMIT {}",
         match tx.dialect() {
             Dialect::Sqlite => "submission AS s INDEXED BY submission_not_held",
             Dialect::Postgres => "submission AS s",
-        }
+        },
+        step.rows,
     );
     let rows = tx.query(&oldest, values![after.as_bytes(), id_before(before)])?;
     let looked_at = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
@@ -219,22 +247,30 @@ pub(in crate::inbox::store) fn expire(
         "SELECT s.received_at, {}, s.id FROM submission s WHERE s.held_at IS NULL AND s.id",
         steps::size_of(tx.dialect(), "s")
     );
-    // One that another replica is just changing is left to the next time.
-    let rows = tx.query_in(&sizes, &settled, tx.dialect().lock_free_rows())?;
-    let mut settled = Vec::with_capacity(rows.len());
-    for row in &rows {
-        if row.get::<i64>(0)? < before {
-            settled.push(Removable::read(row, 2, 1)?);
+    let mut found = Vec::with_capacity(settled.len());
+    let mut last = looked_at.last();
+    for ids in settled.chunks(step.sizes) {
+        if !step.has_room(&found) {
+            break;
+        }
+        // One that another replica is just changing is left to the next time.
+        for row in tx.query_in(&sizes, ids, tx.dialect().lock_free_rows())? {
+            if row.get::<i64>(0)? < before {
+                found.push(Removable::read(&row, 2, 1)?);
+            }
         }
     }
-    let fitting = steps::fitting(&settled, most_bytes);
-    let ids: Vec<_> = settled[..fitting].iter().map(|removable| removable.id).collect();
+    let fitting = steps::fitting(&found, step.bytes);
+    let ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
     let removed = tx.execute_in(
         "DELETE FROM submission WHERE held_at IS NULL
          AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.submission = submission.id AND d.state <> 'delivered')
          AND id",
         &ids,
     )?;
-    let last = if fitting < settled.len() { ids.last() } else { looked_at.last() };
+    // Where there was no room for all, the next step goes on after the last one that is removed.
+    if !step.has_room(&found) {
+        last = ids.last();
+    }
     Ok(Expired { removed, after: last.copied().map(Uuid::from_bytes) })
 }
