@@ -47,11 +47,12 @@ CREATE TABLE submission (
     flood           integer NOT NULL DEFAULT 0 CHECK (flood IN (0, 1))
 );
 
+CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
 CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
 CREATE INDEX submission_sender ON submission (sender);
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
-CREATE INDEX submission_content ON submission (content) WHERE content IS NOT NULL;
-CREATE INDEX submission_key ON submission (idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
+CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;
 
 CREATE TABLE repeat (
     id         uuid PRIMARY KEY,

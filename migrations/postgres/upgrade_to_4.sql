@@ -1,4 +1,5 @@
--- From layout 3: floods of a form, marks of suspicious submissions, and a fair order of deliveries.
+-- From layout 3: floods of a form, marks of suspicious submissions, and a fair order of deliveries. Submissions that retention may remove are
+-- found without looking at held ones, and of submissions with the same content or idempotency key the newest without reading the others.
 
 ALTER TABLE intake ADD COLUMN network bytea CHECK (octet_length(network) = 16);
 ALTER TABLE submission ADD COLUMN suspicious integer NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)),
@@ -7,6 +8,11 @@ ALTER TABLE delivery ADD COLUMN form text NOT NULL DEFAULT '', ADD COLUMN rank i
 
 UPDATE delivery SET form = submission.form FROM submission WHERE submission.id = delivery.submission AND state <> 'delivered';
 
+CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
+DROP INDEX submission_content;
+DROP INDEX submission_key;
+CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
+CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX delivery_turn ON delivery (channel, form, rank, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 

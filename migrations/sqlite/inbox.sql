@@ -7,53 +7,56 @@ CREATE TABLE meta (
 ) STRICT, WITHOUT ROWID;
 
 -- The intake: what was accepted and is not processed yet. Acceptance appends here; processing moves each row on.
+--
+-- This table and `submission` have rowids, because their rows can be large: to find a row in a table WITHOUT ROWID, SQLite compares keys
+-- by reading whole rows, each with all of its pages. `fields` and `sealed` are last, so that the other columns are read without them.
 CREATE TABLE intake (
-    id              BLOB    PRIMARY KEY CHECK (length(id) = 16),   -- as in `submission`, whose row it becomes unless it repeats another
+    id              BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),   -- as in `submission`, whose row it becomes unless it repeats another
     form            TEXT    NOT NULL,
     received_at     INTEGER NOT NULL,
-    fields          TEXT    NOT NULL,
-    sealed          BLOB,
     source          BLOB    NOT NULL CHECK (length(source) = 16),
     sender          BLOB,
-    evidence        TEXT    NOT NULL,                              -- what it is screened by: facts of the request, or a verdict; JSON
-    agent           TEXT,
     channels        INTEGER NOT NULL,                              -- how many took its form when it arrived
     content         BLOB    NOT NULL CHECK (length(content) = 16), -- keyed hash of what a repeat has in common with it
     idempotency_key BLOB,                                          -- keyed hash, with source and form
     error           TEXT,                                          -- why it could not be processed: it is set aside
-    network         BLOB    CHECK (length(network) = 16)           -- keyed hash of the network that the source is in
-) STRICT, WITHOUT ROWID;
+    network         BLOB    CHECK (length(network) = 16),          -- keyed hash of the network that the source is in
+    agent           TEXT,
+    evidence        TEXT    NOT NULL,                              -- what it is screened by: facts of the request, or a verdict; JSON
+    fields          TEXT    NOT NULL,
+    sealed          BLOB
+) STRICT;
 
 CREATE INDEX intake_set_aside ON intake (id) WHERE error IS NOT NULL;
 
 -- One row for each submission that was processed and repeats no other.
 CREATE TABLE submission (
-    id              BLOB    PRIMARY KEY CHECK (length(id) = 16),   -- UUID version 7: in order of arrival
+    id              BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),   -- UUID version 7: in order of arrival
     form            TEXT    NOT NULL,
     received_at     INTEGER NOT NULL,
     source          BLOB    NOT NULL CHECK (length(source) = 16),  -- keyed hash of the sender's IP address
     sender          BLOB,                                          -- keyed hash of the sender's e-mail address in lower case
-    agent           TEXT,                                          -- the host whose key had signed the request, if the signature was valid
     repeats         INTEGER NOT NULL DEFAULT 0,                    -- how often it was sent again
     content         BLOB    CHECK (length(content) = 16),          -- as in `intake`; begins with the day of `received_at` unless it lasts
     idempotency_key BLOB,
     score           INTEGER,                                       -- the points that screening gave it
-    reasons         TEXT,                                          -- what for: JSON, objects with `signal`, `points`, `detail`
     withheld        INTEGER NOT NULL DEFAULT 0 CHECK (withheld IN (0, 1)), -- whether screening held it
     suspicious      INTEGER NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)), -- whether it is delivered with a mark
     flood           INTEGER NOT NULL DEFAULT 0 CHECK (flood IN (0, 1)), -- whether it is held only until a flood ends
     held_at         INTEGER,                                       -- set while it waits for the operator's release
-    held_because    TEXT,
     released_at     INTEGER,                                       -- when it was last released, whoever had held it
-    -- Last, so that the other columns are read without what does not fit in the row's page.
+    agent           TEXT,                                          -- the host whose key had signed the request, if the signature was valid
+    held_because    TEXT,
+    reasons         TEXT,                                          -- what for: JSON, objects with `signal`, `points`, `detail`
     fields          TEXT    NOT NULL,                              -- a JSON object, members in the form's order
     sealed          BLOB                                           -- the fields, encrypted to the operator's key; `fields` is `{}` then
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
-CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
+CREATE INDEX submission_held ON submission (held_at, id) WHERE held_at IS NOT NULL;
+CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
-CREATE INDEX submission_content ON submission (content) WHERE content IS NOT NULL;
-CREATE INDEX submission_key ON submission (idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
+CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;
 
 -- Which submission a request repeated, by the request's id. Kept for a day.
 CREATE TABLE repeat (

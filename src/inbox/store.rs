@@ -19,6 +19,8 @@ mod ids;
 pub mod lock;
 mod postgres;
 mod processor;
+#[cfg(test)]
+mod recorder;
 mod sql;
 mod sqlite;
 mod write_queue;
@@ -45,7 +47,7 @@ use super::submission::Status;
 pub use postgres::Server;
 pub use sql::abuse::{Abuse, Agent, Held, Presser};
 pub use sql::carry::{Carried, CarryError, carry, migrate};
-pub use sql::discard::{HeldFilter, HeldSummary, SourcePrefix};
+pub use sql::discard::{Expired, HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::editor::Editor;
 pub use sql::flood::Flood;
 pub use sql::queue::{ChannelQueue, Queue};
@@ -520,14 +522,26 @@ impl Store {
         self.writer.change(move |tx| queries::pause(tx.sql, &channel, &answer, tx.theirs(now))).await
     }
 
-    /// Notes that a channel works again. After an outage, what waits because of it is due at once; returns how many those are.
+    /// Notes that a channel works again. After an outage, what waits because of it is due at once, in steps between which submissions are
+    /// accepted; returns how many deliveries those are.
     pub async fn resume(
         &self,
         channel: String,
         after_outage: bool,
         now: Timestamp,
     ) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| queries::resume(tx.sql, &channel, after_outage, tx.theirs(now))).await
+        let name = channel.clone();
+        self.writer.change(move |tx| queries::resume(tx.sql, &name)).await?;
+        let (mut count, mut from) = (0, after_outage.then_some(Timestamp::MIN));
+        while let Some(later) = from {
+            let name = channel.clone();
+            let step =
+                self.writer.change(move |tx| queries::bring_forward(tx.sql, &name, later, tx.theirs(now)));
+            let step = step.await?;
+            count += step.count;
+            from = step.from;
+        }
+        Ok(count)
     }
 
     /// Switches a channel off, until it leads elsewhere or the operator retries something of it.
@@ -551,14 +565,16 @@ impl Store {
         self.writer.changes.empty_log().await
     }
 
-    /// Removes up to `most` submissions that were received before that time. What waits to be delivered, is held or is parked stays.
-    pub async fn expire(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| queries::expire(tx.sql, before, most)).await
+    /// Removes submissions that were received before that time. What waits to be delivered, is held or is parked stays. A step looks at
+    /// a few, so that visitors do not wait for it, and says where the next one begins; the first one begins with [`Uuid::nil`].
+    pub async fn expire(&self, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
+        self.writer.change(move |tx| discard::expire(tx.sql, before, after)).await
     }
 
-    /// Removes up to `most` submissions that have been held since a time before that one, and returns how many those are.
-    pub async fn expire_held(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        self.writer.change(move |tx| discard::expire_held(tx.sql, before, most)).await
+    /// Removes submissions that have been held since a time before that one: a few, so that visitors do not wait for it. Returns how
+    /// many; none are left where there are none.
+    pub async fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.writer.change(move |tx| discard::expire_held(tx.sql, before)).await
     }
 
     /// Writes down who was refused, under the day of `now` in UTC. Of 10,000 pairs of source and form a day each has a row; who

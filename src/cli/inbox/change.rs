@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
+
 use super::filter::{Again, submissions};
 use super::{Console, find};
 use crate::inbox::delivery::State;
@@ -34,7 +36,9 @@ pub(super) fn retry(
         for which in &filters {
             let retry =
                 Retry { which: which.clone(), channel: again.channel.clone(), parked_only: again.parked };
-            count += editor.retry(&retry, console.now)?;
+            count += editor
+                .retry(&retry, console.now)
+                .context("not all deliveries are queued; the same command goes on")?;
         }
         match count {
             0 => tell_why_none(reader, again, &filters, console)?,

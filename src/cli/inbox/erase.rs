@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
+
 use super::filter::submissions;
 use super::{Console, removal};
 use crate::inbox::store::{Editor, Place};
@@ -28,6 +30,6 @@ pub(super) fn run(
     if !yes && count > 0 && !removal::is_confirmed(&question, console)? {
         return Ok(ExitCode::FAILURE);
     }
-    let erased = editor.erase(email)?;
+    let erased = editor.erase(email).context("not all of it is removed; the same command goes on")?;
     Ok(removal::tell(&erased, place, console)?)
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use jiff::civil::Time;
 use tokio::sync::Notify;
+use uuid::Uuid;
 
 use super::channel::Channel;
 use super::digest::{self, Digest, last_due};
@@ -21,7 +22,7 @@ use crate::inbox::submission::Submission;
 const EVERY: Duration = Duration::from_mins(15);
 /// After something was sealed, how long until the log is cut off, in which it still stands.
 const SOON: Duration = Duration::from_secs(2);
-/// How many submissions one transaction removes at most, so that it holds up nobody.
+/// How many submissions are read to be sealed, and how many rows about refused sources one transaction removes, at most.
 const AT_A_TIME: usize = 200;
 /// For how long it is known who was refused, today included.
 const PRESSURE_DAYS: u32 = 30;
@@ -152,23 +153,16 @@ async fn remove_expired(
     let Some(before) = housekeeping.retention.and_then(|retention| now.checked_sub(retention).ok()) else {
         return Ok(0);
     };
-    let removed = in_parts(async || store.expire(before, AT_A_TIME).await).await?;
+    let (mut removed, mut after) = (0, Some(Uuid::nil()));
+    while let Some(last) = after {
+        let expired = store.expire(before, last).await?;
+        removed += expired.removed;
+        after = expired.after;
+    }
     if removed > 0 {
         tracing::info!(removed, "submissions that are older than `store.retention` are removed");
     }
     Ok(removed)
-}
-
-/// Repeats what removes up to [`AT_A_TIME`] submissions, until there are fewer, and returns how many there were.
-async fn in_parts(remove: impl AsyncFn() -> Result<usize, StoreError>) -> Result<usize, StoreError> {
-    let mut removed = 0;
-    loop {
-        let more = remove().await?;
-        removed += more;
-        if more < AT_A_TIME {
-            return Ok(removed);
-        }
-    }
 }
 
 /// Removes what has been held for too long, and returns how many submissions those are.
@@ -181,7 +175,14 @@ async fn remove_held(
     else {
         return Ok(0);
     };
-    let removed = in_parts(async || store.expire_held(before, AT_A_TIME).await).await?;
+    let mut removed = 0;
+    loop {
+        let more = store.expire_held(before).await?;
+        if more == 0 {
+            break;
+        }
+        removed += more;
+    }
     if removed > 0 {
         tracing::info!(
             removed,

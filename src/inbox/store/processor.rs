@@ -20,7 +20,7 @@ use super::write_queue::WriteQueue;
 use super::{Options, Place, StoreError, bell};
 use crate::inbox::screen::Repeats;
 
-/// How many rows one transaction processes: visitors may have to wait for it.
+/// How many rows one transaction processes at most: visitors may have to wait for it.
 const BATCH: usize = 128;
 /// The longest pause while submissions are being accepted.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -178,7 +178,7 @@ impl Work {
             if processed.is_none() {
                 thread::sleep(TURN);
             }
-            let is_done = processed.is_some_and(|processed| processed.rows < BATCH);
+            let is_done = processed.is_some_and(|processed| !processed.has_more);
             if is_done || (self.stopping.load(Relaxed) && began.elapsed() > PATIENCE) {
                 return Ok(());
             }
@@ -230,7 +230,7 @@ impl Work {
         // There may be more; but while somebody else has this row locked, nothing goes on.
         Ok(processed
             .filter(|processed| processed.rows > 0)
-            .map(|processed| Processed { rows: BATCH, ..processed }))
+            .map(|processed| Processed { has_more: true, ..processed }))
     }
 
     fn process_up_to(

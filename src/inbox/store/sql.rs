@@ -17,6 +17,7 @@ pub(super) mod queue;
 pub(super) mod read;
 pub(super) mod rows;
 pub(super) mod stats;
+mod steps;
 
 use std::fmt::Write as _;
 
@@ -94,7 +95,7 @@ impl dyn Sql + '_ {
     ) -> Result<Vec<Row>, StoreError> {
         let column = select.rsplit(' ').next().unwrap_or_default();
         let mut found = Vec::new();
-        for (list, values) in lists(keys) {
+        for (list, values) in lists(keys, &[]) {
             found.extend(self.query(&format!("{select} IN {list} ORDER BY {column} {lock}"), &values)?);
         }
         Ok(found)
@@ -103,8 +104,18 @@ impl dyn Sql + '_ {
     /// Does something to the rows in which a column has one of these values, and returns how many rows that concerned. `statement` ends
     /// with the column's name.
     pub(super) fn execute_in(&self, statement: &str, keys: &[[u8; 16]]) -> Result<usize, StoreError> {
+        self.execute_with_in(statement, &[], keys)
+    }
+
+    /// The same, with the values of the statement's own parameters, which are numbered from 1.
+    pub(super) fn execute_with_in(
+        &self,
+        statement: &str,
+        values: &[Value<'_>],
+        keys: &[[u8; 16]],
+    ) -> Result<usize, StoreError> {
         let mut count = 0;
-        for (list, values) in lists(keys) {
+        for (list, values) in lists(keys, values) {
             count += self.execute(&format!("{statement} IN {list}"), &values)?;
         }
         Ok(count)
@@ -146,14 +157,29 @@ impl dyn Sql + '_ {
 /// How many rows one statement takes: a few sizes, so that the statements stay prepared.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
-/// Keys as lists of parameters with their values. Lists are filled up with their last key, so that few statements are prepared.
-fn lists(keys: &[[u8; 16]]) -> impl Iterator<Item = (String, Vec<Value<'_>>)> {
+/// Keys as lists of parameters, numbered after those of `values`, with all values. Lists are filled up with their last key, so that few
+/// statements are prepared.
+fn lists<'a>(
+    keys: &'a [[u8; 16]],
+    values: &'a [Value<'a>],
+) -> impl Iterator<Item = (String, Vec<Value<'a>>)> {
     let most = ROWS_AT_A_TIME[0];
     keys.chunks(most).map(move |keys| {
-        let size = ROWS_AT_A_TIME.into_iter().rfind(|size| *size >= keys.len()).unwrap_or(most);
-        let missing = keys.last().into_iter().cycle().take(size - keys.len());
-        (placeholders(1, size), keys.iter().chain(missing).map(Bind::bind).collect())
+        let keys = filled(keys);
+        let numbers = values.len() + 1..=values.len() + keys.len();
+        let list: Vec<String> = numbers.map(|number| format!("?{number}")).collect();
+        (
+            format!("({})", list.join(", ")),
+            values.iter().copied().chain(keys.into_iter().map(Bind::bind)).collect(),
+        )
     })
+}
+
+/// Up to 64 keys, filled up with the last one to one of a few sizes.
+fn filled(keys: &[[u8; 16]]) -> Vec<&[u8; 16]> {
+    let size = ROWS_AT_A_TIME.into_iter().rfind(|size| *size >= keys.len()).unwrap_or(keys.len());
+    let missing = keys.last().into_iter().cycle().take(size - keys.len());
+    keys.iter().chain(missing).collect()
 }
 
 /// `(?1, ?2), (?3, ?4)` for two rows of two columns.

@@ -21,6 +21,8 @@ use uuid::Uuid;
 use self::files::Files;
 use super::fingerprint::Secret;
 use super::ids::Ids;
+#[cfg(test)]
+use super::recorder;
 use super::sql::change::{self, Change, Changing};
 use super::sql::intake;
 use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, placeholders};
@@ -43,6 +45,8 @@ const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many statements stay prepared: more than there are.
 pub(super) const STATEMENTS: usize = 64;
+/// How many bytes of texts and blobs one statement inserts at most, unless they are those of one row.
+const STATEMENT_BYTES: usize = 256 * 1024;
 /// How large the log grows before the writer copies it into the database himself, in pages of 4 KiB: `copier.rs` should be earlier.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// How much of the log's file is kept between checkpoints after it once had to grow.
@@ -91,7 +95,7 @@ impl Database {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         intake::take_back(&*transaction, doubtful)?;
         if jobs.is_empty() && changes.is_empty() {
-            transaction.execute("UPDATE meta SET value = value WHERE name = 'secret'", [])?;
+            Sql::execute(&*transaction, "UPDATE meta SET value = value WHERE name = 'secret'", &[])?;
         }
         let accepted = jobs.iter().map(|job| ids.next(job.arrival.received_at)).collect::<Vec<_>>();
         intake::append(&*transaction, &self.secret, jobs, &accepted)?;
@@ -170,21 +174,31 @@ impl Sql for Connection {
     }
 
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
-        Ok(self.prepare_cached(sql)?.execute(params_from_iter(values))?)
+        let mut statement = self.prepare_cached(sql)?;
+        #[cfg(test)]
+        let began = Instant::now();
+        let count = statement.execute(params_from_iter(values))?;
+        #[cfg(test)]
+        recorder::record(self.path(), sql, values, began, || {
+            statement.reset_status(rusqlite::StatementStatus::VmStep)
+        });
+        Ok(count)
     }
 
     fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
         let mut rest = values;
-        for rows in ROWS_AT_A_TIME {
-            if rest.len() < rows * columns {
-                continue;
-            }
+        while !rest.is_empty() {
+            let fits = |rows: &usize| {
+                let chunk = rest.get(..rows * columns);
+                chunk.is_some_and(|chunk| {
+                    *rows == 1 || chunk.iter().map(size).sum::<usize>() <= STATEMENT_BYTES
+                })
+            };
+            let rows = ROWS_AT_A_TIME.into_iter().find(fits).unwrap_or(1);
+            let (chunk, after) = rest.split_at(rest.len().min(rows * columns));
             let sql = format!("INSERT INTO {into} VALUES {}", placeholders(rows, columns));
-            let mut chunks = rest.chunks_exact(rows * columns);
-            for chunk in &mut chunks {
-                Sql::execute(self, &sql, chunk)?;
-            }
-            rest = chunks.remainder();
+            Sql::execute(self, &sql, chunk)?;
+            rest = after;
         }
         Ok(())
     }
@@ -192,13 +206,29 @@ impl Sql for Connection {
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         let mut statement = self.prepare_cached(sql)?;
         let columns = statement.column_count();
+        #[cfg(test)]
+        let began = Instant::now();
         let mut rows = statement.query(params_from_iter(values))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let cell = |column| Ok(Cell::from(row.get_ref(column)?));
             found.push(Row((0..columns).map(cell).collect::<rusqlite::Result<_>>()?));
         }
+        drop(rows);
+        #[cfg(test)]
+        recorder::record(self.path(), sql, values, began, || {
+            statement.reset_status(rusqlite::StatementStatus::VmStep)
+        });
         Ok(found)
+    }
+}
+
+/// How many bytes a text or blob has.
+fn size(value: &Value<'_>) -> usize {
+    match value {
+        Value::Null | Value::Integer(_) => 0,
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
     }
 }
 
@@ -361,6 +391,14 @@ fn log_ahead(connection: &Connection) -> rusqlite::Result<String> {
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    // Where an upgrade replaces a table, the rows that refer to it stay.
+    connection.pragma_update(None, "foreign_keys", "off")?;
+    let migrated = migrate_in_transaction(connection);
+    connection.pragma_update(None, "foreign_keys", "on")?;
+    migrated
+}
+
+fn migrate_in_transaction(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster, between our look and our lock.
     let layout: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;

@@ -19,9 +19,12 @@ mod discard;
 mod floods;
 pub(crate) mod fresh;
 mod held;
+mod held_bench;
 mod intake;
 mod interleavings;
+mod plans;
 mod screening;
+mod steps;
 mod upgrades;
 
 const DAY: Duration = Duration::from_hours(24);

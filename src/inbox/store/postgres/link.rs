@@ -28,6 +28,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::Server;
 use crate::inbox::store::StoreError;
+#[cfg(test)]
+use crate::inbox::store::recorder;
 use crate::inbox::store::sql::{Cell, Dialect, Row, Sql, Value};
 
 /// How long after the server should have given up on a statement we give up on the server.
@@ -348,7 +350,11 @@ impl Sql for Link {
             }
         }
         let statement = self.prepare(sql)?;
+        #[cfg(test)]
+        let began = Instant::now();
         let changed = self.wait(self.client.execute_raw(&statement, parameters(values)))?;
+        #[cfg(test)]
+        recorder::record(self.server.config().get_application_name(), sql, values, began, || 0);
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
@@ -366,7 +372,11 @@ impl Sql for Link {
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         let statement = self.prepare(sql)?;
         let parameters: Vec<&(dyn ToSql + Sync)> = parameters(values).collect();
+        #[cfg(test)]
+        let began = Instant::now();
         let rows = self.wait(self.client.query(&statement, &parameters))?;
+        #[cfg(test)]
+        recorder::record(self.server.config().get_application_name(), sql, values, began, || 0);
         let damaged = |_| StoreError::Damaged("a row has the wrong shape");
         let row = |row: &tokio_postgres::Row| {
             let cells = (0..row.len()).map(|column| row.try_get::<_, Cell>(column));

@@ -95,7 +95,7 @@ impl Server {
     }
 
     /// How to connect, TLS aside.
-    pub(super) fn config(&self) -> &Config {
+    pub(in crate::inbox::store) fn config(&self) -> &Config {
         &self.0.config
     }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::rows::{self, SUBMISSION};
-use super::{Cell, Dialect, Row, Sql, bound, values};
+use super::{Cell, Dialect, Row, Sql, bound, steps, values};
 use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::deliver::schedule::{self, Verdict};
 use crate::inbox::delivery::{Claimed, Claims, Lease, Next, Target, Want};
@@ -30,7 +30,12 @@ pub(in crate::inbox::store) fn recover(tx: &dyn Sql, now: Timestamp) -> Result<u
     let count = retake(tx, &[], now)?;
     // Whoever starts anew believes in every channel that was failing: perhaps that is why it was stopped.
     for channel in tx.query("SELECT name FROM channel WHERE paused_at IS NOT NULL", &[])? {
-        resume(tx, &channel.get::<String>(0)?, true, now)?;
+        let channel = channel.get::<String>(0)?;
+        resume(tx, &channel)?;
+        let mut from = Some(now);
+        while let Some(later) = from {
+            from = bring_forward(tx, &channel, later, now)?.from;
+        }
     }
     mend_waits(tx, now)?;
     Ok(count)
@@ -62,16 +67,26 @@ pub(in crate::inbox::store) fn retake(
 /// a clock that is set while nobody runs, and with only [`mend_times`] a day's delay could follow from a day's correction.
 pub(in crate::inbox::store) fn mend_waits(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
     let mut far = Vec::new();
-    // In two parts, for each of which there is an index that knows nothing of what is delivered.
-    for part in ["failures = 0", "failures > 0 AND blame IS DISTINCT FROM 'asked'"] {
-        let waiting = format!(
-            "SELECT submission, channel, failures, due_at FROM delivery
-             WHERE state = 'waiting' AND due_at > ?1 AND {part}"
+    // In two parts, for each of which there is an index that has nothing of what is delivered.
+    for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
+        // The channels of the index, each of which is looked up, as its rows are.
+        let next = format!(
+            "SELECT channel FROM delivery WHERE channel > ?1 AND due_at IS NOT NULL AND {} ORDER BY channel LIMIT 1",
+            condition(again)
         );
-        for row in tx.query(&waiting, values![now.as_millisecond()])? {
-            let latest = now.as_millisecond().saturating_add(millis(schedule::longest_wait(row.get(2)?)));
-            if row.get::<i64>(3)? > latest {
-                far.push((row.get::<[u8; 16]>(0)?, row.get::<String>(1)?));
+        let waiting = format!(
+            "SELECT submission, failures, due_at FROM delivery
+             WHERE channel = ?1 AND due_at > ?2 AND state = 'waiting' AND {}{and}",
+            condition(again)
+        );
+        let mut channel = String::new();
+        while let Some(row) = tx.row(&next, values![channel])? {
+            channel = row.get(0)?;
+            for row in tx.query(&waiting, values![channel, now.as_millisecond()])? {
+                let wait = schedule::longest_wait(row.get(1)?);
+                if row.get::<i64>(2)? > now.as_millisecond().saturating_add(millis(wait)) {
+                    far.push((row.get::<[u8; 16]>(0)?, channel.clone()));
+                }
             }
         }
     }
@@ -399,24 +414,48 @@ pub(in crate::inbox::store) fn is_confirmed(tx: &dyn Sql, id: Uuid) -> Result<bo
     tx.exists("SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'", values![id.as_bytes()])
 }
 
-/// A channel works again. After an outage, what waits because of it needs to wait no longer. Its failures stay counted: what the
-/// other side never takes comes to its end all the same.
-pub(in crate::inbox::store) fn resume(
+/// Notes that a channel works again.
+pub(in crate::inbox::store) fn resume(tx: &dyn Sql, channel: &str) -> Result<(), StoreError> {
+    // What it said may quote a visitor, and says nothing of it any more.
+    tx.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
+}
+
+/// What one step of [`bring_forward`] has done.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::inbox::store) struct BroughtForward {
+    /// How many deliveries are due now.
+    pub count: usize,
+    /// From when on the next step looks for deliveries that are due later. Nothing if there are none.
+    pub from: Option<Timestamp>,
+}
+
+/// What waits because of a channel's outage needs to wait no longer: a step makes up to 200 deliveries due that are due at `from` or later.
+/// Their failures stay counted: what the other side never takes comes to its end all the same.
+pub(in crate::inbox::store) fn bring_forward(
     tx: &dyn Sql,
     channel: &str,
-    after_outage: bool,
+    from: Timestamp,
     now: Timestamp,
-) -> Result<usize, StoreError> {
-    // What it said may quote a visitor, and says nothing of it any more.
-    tx.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel])?;
-    if !after_outage {
-        return Ok(0);
-    }
-    tx.execute(
-        "UPDATE delivery SET due_at = ?2
-         WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND failures > 0 AND blame = 'channel'",
-        values![channel, now.as_millisecond()],
-    )
+) -> Result<BroughtForward, StoreError> {
+    let later = format!(
+        "SELECT submission, due_at FROM delivery
+         WHERE channel = ?1 AND due_at >= ?2 AND due_at > ?3 AND state = 'waiting' AND blame = 'channel' AND {}
+         ORDER BY due_at LIMIT {}",
+        condition(true),
+        steps::ROWS
+    );
+    let rows = tx.query(&later, values![channel, from.as_millisecond(), now.as_millisecond()])?;
+    let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+    ids.sort_unstable();
+    let count = tx.execute_with_in(
+        "UPDATE delivery SET due_at = ?1
+         WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame = 'channel' AND submission",
+        values![now.as_millisecond(), channel],
+        &ids,
+    )?;
+    let last = rows.last().filter(|_| rows.len() == steps::ROWS);
+    let from = last.map(|row| rows::time(row.get(1)?)).transpose()?;
+    Ok(BroughtForward { count, from })
 }
 
 /// Notes that a channel fails so often that it is only probed.
@@ -547,25 +586,6 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
 /// The threshold at the end of what [`screen::Verdict::because`] makes: it is kept nowhere else. None for a text without details.
 fn threshold(because: &str) -> Option<u32> {
     because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
-}
-
-/// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What
-/// waits, is being sent, is held or is parked stays.
-pub(in crate::inbox::store) fn expire(
-    tx: &dyn Sql,
-    before: Timestamp,
-    most: usize,
-) -> Result<usize, StoreError> {
-    // Ids begin with the time of arrival, so that the oldest come first without another index.
-    let oldest_kept = before.as_millisecond();
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    tx.execute(
-        "DELETE FROM submission WHERE id IN (
-             SELECT id FROM submission s WHERE id < ?1 AND received_at < ?2 AND held_at IS NULL
-             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')
-             ORDER BY id LIMIT ?3)",
-        values![rows::id_before(oldest_kept), oldest_kept, most],
-    )
 }
 
 /// When something of that name was last done.

@@ -1,18 +1,17 @@
-//! Removes held submissions: those that the operator discards, and those that were held for too long.
+//! Removes held submissions that the operator discards, and submissions that are older or were held for longer than the operator wants.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::read::{Reader, range};
-use super::rows::time;
-use super::{Cell, Dialect, Sql, bound, edit, values};
+use super::rows::{id_before, time};
+use super::steps::{self, Removable};
+use super::{Cell, Dialect, ROWS_AT_A_TIME, Sql, bound, edit, values};
 use crate::inbox::screen::Signal;
-use crate::inbox::store::{Erased, StoreError};
-
-/// How many submissions one transaction removes at most, so that other writers do not wait long for it.
-pub(super) const AT_A_TIME: usize = 200;
+use crate::inbox::store::StoreError;
 
 /// Selects held submissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,25 +125,29 @@ pub(in crate::inbox::store) fn page_statement(
     let (held, condition, mut values) = selection(dialect, filter);
     values.extend([Cell::Integer(after.0), Cell::Blob(after.1.to_vec())]);
     let sql = format!(
-        "SELECT s.held_at, s.id FROM {held} WHERE {condition} AND (s.held_at, s.id) > (?{}, ?{})
-         ORDER BY s.held_at, s.id LIMIT {AT_A_TIME}",
+        "SELECT s.held_at, s.id, {} FROM {held} WHERE {condition} AND (s.held_at, s.id) > (?{}, ?{})
+         ORDER BY s.held_at, s.id LIMIT {}",
+        steps::size_of(dialect, "s"),
         values.len() - 1,
-        values.len()
+        values.len(),
+        steps::ROWS,
     );
     (sql, values)
 }
 
-/// The next held submissions that a filter selects after a position, in the order of the index.
-pub(super) fn page(sql: &dyn Sql, filter: &HeldFilter, after: Position) -> Result<Vec<Position>, StoreError> {
+/// The next held submissions that a filter selects after a position, in the order of the index, and the position after them. Nothing
+/// if there are none.
+pub(super) fn page(
+    sql: &dyn Sql,
+    filter: &HeldFilter,
+    after: Position,
+) -> Result<Option<(Vec<Removable>, Position)>, StoreError> {
     let (statement, values) = page_statement(sql.dialect(), filter, after);
-    sql.query(&statement, &bound(&values))?.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
-}
-
-/// Removes those of these submissions that are held. One that another transaction has locked stays: waiting for it could end
-/// in a deadlock with the replica that processes the intake. The ids must be sorted.
-pub(super) fn remove_held(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
-    let held = held_among(tx, ids, tx.dialect().lock_free_rows())?;
-    edit::remove(tx, &held)
+    let rows = sql.query(&statement, &bound(&values))?;
+    let Some(last) = rows.last() else { return Ok(None) };
+    let position = (last.get(0)?, last.get(1)?);
+    let page = rows.iter().map(|row| Removable::read(row, 1, 2)).collect::<Result<_, _>>()?;
+    Ok(Some((page, position)))
 }
 
 /// Those of these submissions that are held, sorted as they must be. `lock` ends the query.
@@ -153,19 +156,121 @@ pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<
     held.iter().map(|row| row.get(0)).collect()
 }
 
-/// Removes up to `most` submissions that have been held since a time before `before`.
-pub(in crate::inbox::store) fn expire_held(
-    tx: &dyn Sql,
-    before: Timestamp,
-    most: usize,
-) -> Result<usize, StoreError> {
-    let (held, lock) = (held_table(tx.dialect()), tx.dialect().lock_free_rows());
+/// How much one step of an expiry does.
+struct ExpiryStep {
+    /// How many submissions it looks at, at most.
+    rows: usize,
+    /// How many bytes of fields it removes, at most, unless they are those of one submission.
+    bytes: i64,
+    /// How many submissions' sizes one statement reads. Each may be a page that is not in memory.
+    sizes: usize,
+}
+
+impl ExpiryStep {
+    /// The writer of a file takes a step between two batches of submissions, and visitors wait for it; on a server they do not.
+    fn of(dialect: Dialect) -> ExpiryStep {
+        match dialect {
+            Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },
+            Dialect::Postgres => ExpiryStep { rows: steps::ROWS, bytes: i64::MAX, sizes: steps::ROWS },
+        }
+    }
+
+    /// Whether more submissions are to be looked at.
+    fn has_room(&self, found: &[Removable]) -> bool {
+        found.len() < self.rows && steps::fitting(found, self.bytes) == found.len()
+    }
+}
+
+/// Removes the submissions that have been held since a time before `before`, the longest held first: a few of them, so that visitors
+/// do not wait. Returns how many; none are left if there are none.
+pub(in crate::inbox::store) fn expire_held(tx: &dyn Sql, before: Timestamp) -> Result<usize, StoreError> {
+    let (held, lock, step) =
+        (held_table(tx.dialect()), tx.dialect().lock_free_rows(), ExpiryStep::of(tx.dialect()));
     let oldest = format!(
-        "SELECT s.id FROM {held} WHERE s.held_at IS NOT NULL AND s.held_at < ?1 ORDER BY s.held_at LIMIT ?2 {lock}"
+        "SELECT s.held_at, s.id, {} FROM {held}
+         WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3)
+         ORDER BY s.held_at, s.id LIMIT {} {lock}",
+        steps::size_of(tx.dialect(), "s"),
+        step.sizes,
     );
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let rows = tx.query(&oldest, values![before.as_millisecond(), most])?;
-    let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+    let (mut found, mut after) = (Vec::new(), START);
+    while step.has_room(&found) {
+        let rows = tx.query(&oldest, values![before.as_millisecond(), after.0, after.1])?;
+        for row in &rows {
+            found.push(Removable::read(row, 1, 2)?);
+            after = (row.get(0)?, row.get(1)?);
+        }
+        if rows.len() < step.sizes {
+            break;
+        }
+    }
+    let fitting = steps::fitting(&found, step.bytes);
+    let mut ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
     ids.sort_unstable();
     Ok(edit::remove(tx, &ids)?.submissions)
+}
+
+/// What one step of an expiry has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expired {
+    /// How many submissions were removed.
+    pub removed: usize,
+    /// After which submission the next step begins. Nothing if this was the last one.
+    pub after: Option<Uuid>,
+}
+
+/// Removes submissions that were received before `before` and with which nothing is to be done any more. What waits, is being sent, is
+/// held or is parked stays. Looks at a few that are not held, from the first one after `after` on: the index knows no others.
+pub(in crate::inbox::store) fn expire(
+    tx: &dyn Sql,
+    before: Timestamp,
+    after: Uuid,
+) -> Result<Expired, StoreError> {
+    let before = before.as_millisecond();
+    let step = ExpiryStep::of(tx.dialect());
+    // Ids begin with the time of arrival, so that the oldest come first.
+    let oldest = format!(
+        "SELECT s.id FROM {} WHERE s.held_at IS NULL AND s.id > ?1 AND s.id < ?2 ORDER BY s.id LIMIT {}",
+        match tx.dialect() {
+            Dialect::Sqlite => "submission AS s INDEXED BY submission_not_held",
+            Dialect::Postgres => "submission AS s",
+        },
+        step.rows,
+    );
+    let rows = tx.query(&oldest, values![after.as_bytes(), id_before(before)])?;
+    let looked_at = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+    let unfinished = "SELECT submission FROM delivery WHERE state <> 'delivered' AND submission";
+    let unfinished = tx.query_in(unfinished, &looked_at, "")?;
+    let unfinished = unfinished.iter().map(|row| row.get(0)).collect::<Result<BTreeSet<[u8; 16]>, _>>()?;
+    let settled: Vec<_> = looked_at.iter().filter(|id| !unfinished.contains(*id)).copied().collect();
+    let sizes = format!(
+        "SELECT s.received_at, {}, s.id FROM submission s WHERE s.held_at IS NULL AND s.id",
+        steps::size_of(tx.dialect(), "s")
+    );
+    let mut found = Vec::with_capacity(settled.len());
+    let mut last = looked_at.last();
+    for ids in settled.chunks(step.sizes) {
+        if !step.has_room(&found) {
+            break;
+        }
+        // One that another replica is just changing is left to the next time.
+        for row in tx.query_in(&sizes, ids, tx.dialect().lock_free_rows())? {
+            if row.get::<i64>(0)? < before {
+                found.push(Removable::read(&row, 2, 1)?);
+            }
+        }
+    }
+    let fitting = steps::fitting(&found, step.bytes);
+    let ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
+    let removed = tx.execute_in(
+        "DELETE FROM submission WHERE held_at IS NULL
+         AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.submission = submission.id AND d.state <> 'delivered')
+         AND id",
+        &ids,
+    )?;
+    // Where there was no room for all, the next step goes on after the last one that is removed.
+    if !step.has_room(&found) {
+        last = ids.last();
+    }
+    Ok(Expired { removed, after: last.copied().map(Uuid::from_bytes) })
 }

@@ -2,59 +2,134 @@
 //!
 //! Each function belongs into a transaction of the caller's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::rows::condition;
+use super::steps::{self, Removable};
 use super::{Cell, Sql, bound, values};
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::{Erased, Retry, StoreError};
 
-/// Queues parked and waiting deliveries, so that they are tried at once and begin their schedule anew. Channels that were
-/// switched off or paused are believed in again where they have one of them, or where `retry` names them. Returns how many there are.
-pub(super) fn retry(tx: &dyn Sql, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
-    let (chosen, mut values) = condition(&retry.which);
-    let mut sql = format!(
-        "state IN ({}) AND submission IN (SELECT s.id FROM accepted s WHERE s.held_at IS NULL AND {chosen})",
-        if retry.parked_only { "'parked'" } else { "'parked', 'waiting'" },
-    );
-    if let Some(channel) = &retry.channel {
-        values.push(Cell::Text(channel.clone()));
-        sql.push_str(&format!(" AND channel = ?{}", values.len()));
-        tx.execute(
-            "UPDATE channel SET off_at = NULL, paused_at = NULL, answer = NULL WHERE name = ?1",
-            values![channel],
-        )?;
+/// What a retry concerns, as it is when the retry begins.
+#[derive(Debug, Default)]
+pub(in crate::inbox::store) struct Retried {
+    /// The deliveries of each channel, by submission.
+    deliveries: BTreeMap<String, Vec<Untried>>,
+    /// What could not be processed.
+    set_aside: Vec<[u8; 16]>,
+    /// Channels that are tried again though they are switched off or paused.
+    channels: Vec<String>,
+}
+
+/// A delivery that is to be tried again, unless an attempt was begun since.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::inbox::store) struct Untried {
+    submission: [u8; 16],
+    attempts: u32,
+}
+
+/// A part of a retry that is small enough for one transaction.
+#[derive(Debug)]
+pub(in crate::inbox::store) enum Part<'a> {
+    Channels(&'a [String]),
+    SetAside(&'a [[u8; 16]]),
+    Deliveries(&'a str, &'a [Untried]),
+}
+
+impl Retried {
+    /// Finds out what a retry concerns: deliveries that are parked or wait, what could not be processed, and the channels that have one of
+    /// the deliveries or that `retry` names. Visitors need not wait meanwhile.
+    pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Retried, StoreError> {
+        let (chosen, mut values) = condition(&retry.which);
+        let mut found = Retried::default();
+        if retry.channel.is_none() {
+            let set_aside =
+                format!("SELECT s.id FROM accepted s WHERE s.error IS NOT NULL AND {chosen} ORDER BY s.id");
+            let rows = sql.query(&set_aside, &bound(&values))?;
+            found.set_aside = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
+        }
+        let mut deliveries = format!(
+            "SELECT submission, channel, attempts FROM delivery
+             WHERE state IN ({}) AND submission IN (SELECT s.id FROM accepted s WHERE s.held_at IS NULL AND {chosen})",
+            if retry.parked_only { "'parked'" } else { RETRIED },
+        );
+        if let Some(channel) = &retry.channel {
+            values.push(Cell::Text(channel.clone()));
+            deliveries.push_str(&format!(" AND channel = ?{}", values.len()));
+        }
+        for row in sql.query(&deliveries, &bound(&values))? {
+            let untried = Untried { submission: row.get(0)?, attempts: row.get(2)? };
+            match found.deliveries.get_mut(row.text(1)?) {
+                Some(others) => others.push(untried),
+                None => drop(found.deliveries.insert(row.get(1)?, vec![untried])),
+            }
+        }
+        for deliveries in found.deliveries.values_mut() {
+            deliveries.sort_unstable_by_key(|untried| untried.submission);
+        }
+        found.channels = found.deliveries.keys().chain(&retry.channel).cloned().collect();
+        Ok(found)
     }
-    tx.execute(
-        &format!(
-            "UPDATE channel SET off_at = NULL, paused_at = NULL, answer = NULL
-             WHERE name IN (SELECT channel FROM delivery WHERE {sql})"
-        ),
-        &bound(&values),
-    )?;
-    // What could not be processed is tried again as well.
-    let set_aside = if retry.channel.is_none() {
-        tx.execute(
-            &format!(
-                "UPDATE intake SET error = NULL WHERE id IN (SELECT s.id FROM accepted s WHERE s.error IS NOT NULL AND {chosen})"
-            ),
-            &bound(&values),
-        )?
-    } else {
-        0
-    };
-    values.push(Cell::Integer(now.as_millisecond()));
-    let deliveries = tx.execute(
-        &format!(
-            "UPDATE delivery SET state = 'waiting', due_at = ?{}, failures = 0, interrupted = 0 WHERE {sql}",
-            values.len()
-        ),
-        &bound(&values),
-    )?;
-    Ok(deliveries + set_aside)
+
+    /// What is to be done in one transaction each, in this order.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let channels = self.channels.chunks(steps::ROWS).map(Part::Channels);
+        let set_aside = self.set_aside.chunks(steps::ROWS).map(Part::SetAside);
+        let deliveries = self.deliveries.iter().flat_map(|(channel, deliveries)| {
+            deliveries.chunks(steps::ROWS).map(move |deliveries| Part::Deliveries(channel, deliveries))
+        });
+        channels.chain(set_aside).chain(deliveries)
+    }
+}
+
+/// Which deliveries can be retried.
+const RETRIED: &str = "'parked', 'waiting'";
+
+/// Does a part of a retry: deliveries are tried at once and begin their schedule anew, what was set aside is processed again, and channels
+/// are no longer switched off or paused. Returns how many deliveries and submissions it tries again. A delivery that has been attempted, or
+/// has arrived, since the retry began is left as it is.
+pub(in crate::inbox::store) fn retry(
+    tx: &dyn Sql,
+    part: &Part<'_>,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    match part {
+        Part::Channels(names) => {
+            for name in *names {
+                tx.execute(
+                    "UPDATE channel SET off_at = NULL, paused_at = NULL, answer = NULL WHERE name = ?1",
+                    values![name],
+                )?;
+            }
+            Ok(0)
+        }
+        Part::SetAside(ids) => {
+            tx.execute_in("UPDATE intake SET error = NULL WHERE error IS NOT NULL AND id", ids)
+        }
+        Part::Deliveries(channel, deliveries) => {
+            let ids: Vec<_> = deliveries.iter().map(|untried| untried.submission).collect();
+            let select = format!(
+                "SELECT channel, attempts, submission FROM delivery WHERE state IN ({RETRIED}) AND submission"
+            );
+            let mut unchanged = Vec::with_capacity(ids.len());
+            for row in tx.query_in(&select, &ids, tx.dialect().lock())? {
+                let (attempts, submission): (u32, [u8; 16]) = (row.get(1)?, row.get(2)?);
+                let found = deliveries.binary_search_by_key(&submission, |untried| untried.submission).ok();
+                if row.text(0)? == *channel && found.is_some_and(|at| deliveries[at].attempts == attempts) {
+                    unchanged.push(submission);
+                }
+            }
+            tx.execute_with_in(
+                "UPDATE delivery SET state = 'waiting', due_at = ?1, failures = 0, interrupted = 0
+                 WHERE channel = ?2 AND submission",
+                values![now.as_millisecond(), channel],
+                &unchanged,
+            )
+        }
+    }
 }
 
 /// Keeps back what is not delivered yet. Returns whether it was not held before, or only because of a flood, and not delivered by
@@ -104,17 +179,60 @@ pub(super) fn count_from(sql: &dyn Sql, secret: &Secret, email: &str) -> Result<
     sql.one("SELECT count(*) FROM accepted WHERE sender = ?1", values![secret.sender(email)])?.count(0)
 }
 
-/// Removes everything that came from an e-mail address, in whatever case it was written.
-pub(super) fn erase(tx: &dyn Sql, secret: &Secret, email: &str) -> Result<Erased, StoreError> {
-    let found =
-        tx.query("SELECT id, source FROM accepted WHERE sender = ?1", values![secret.sender(email)])?;
-    let mut ids = Vec::with_capacity(found.len());
-    for row in &found {
-        ids.push(row.get(0)?);
-        tx.execute("DELETE FROM pressure WHERE source = ?1", values![row.get::<[u8; 16]>(1)?])?;
-    }
+/// The submission that was accepted last.
+pub(super) fn newest(sql: &dyn Sql) -> Result<Option<[u8; 16]>, StoreError> {
+    let row = sql.row("SELECT id FROM accepted ORDER BY id DESC LIMIT 1", &[])?;
+    row.map(|row| row.get(0)).transpose()
+}
+
+/// The next submissions from an e-mail address, in whatever case it was written, after one and up to another, and the sources that
+/// sent them.
+pub(super) fn page_from(
+    sql: &dyn Sql,
+    secret: &Secret,
+    email: &str,
+    after: [u8; 16],
+    last: [u8; 16],
+) -> Result<(Vec<Removable>, BTreeSet<[u8; 16]>), StoreError> {
+    let page = format!(
+        "SELECT s.id, {}, s.source FROM accepted s WHERE s.sender = ?1 AND s.id > ?2 AND s.id <= ?3
+         ORDER BY s.id LIMIT {}",
+        steps::size_of(sql.dialect(), "s"),
+        steps::ROWS,
+    );
+    let rows = sql.query(&page, values![secret.sender(email), after, last])?;
+    let page = rows.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<_, _>>()?;
+    let sources = rows.iter().map(|row| row.get(2)).collect::<Result<_, _>>()?;
+    Ok((page, sources))
+}
+
+/// Those of these submissions that are there, sorted as they must be. `lock` ends the queries.
+pub(super) fn accepted_among(
+    sql: &dyn Sql,
+    ids: &[[u8; 16]],
+    lock: &str,
+) -> Result<Vec<[u8; 16]>, StoreError> {
+    // The intake comes first: a row that is processed between the two queries is found by the second one.
+    let mut found = sql.query_in("SELECT id FROM intake WHERE id", ids, lock)?;
+    found.extend(sql.query_in("SELECT id FROM submission WHERE id", ids, lock)?);
+    let mut ids = found.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();
-    remove(tx, &ids)
+    Ok(ids)
+}
+
+/// Some of the requests, after one, whose submission is not there any more though they are noted as repeats of it.
+pub(super) fn orphaned_repeats(sql: &dyn Sql, after: [u8; 16]) -> Result<Vec<[u8; 16]>, StoreError> {
+    let orphaned = format!(
+        "SELECT r.id FROM repeat r WHERE r.id > ?1 AND NOT EXISTS (SELECT 1 FROM submission s WHERE s.id = r.submission)
+         ORDER BY r.id LIMIT {}",
+        steps::ROWS
+    );
+    sql.query(&orphaned, values![after])?.iter().map(|row| row.get(0)).collect()
+}
+
+/// Removes what was noted about these requests.
+pub(super) fn remove_repeats(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<(), StoreError> {
+    tx.execute_in("DELETE FROM repeat WHERE id", ids).map(drop)
 }
 
 /// Removes these submissions with their deliveries and attempts, and what channels last answered where one of them was sent. The ids

@@ -1,6 +1,7 @@
 //! What the operator changes in the inbox, from a process of his own, while a server writes to it or after it has stopped.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::discard::{self, HeldFilter};
-use super::{Sql, change, edit, values};
+use super::{Sql, change, edit, pressure, steps, values};
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::{Erased, Place, Retry, StoreError, bell, postgres, sqlite};
 
@@ -47,9 +48,21 @@ impl Editor {
         Ok(Editor { sql, secret, place })
     }
 
-    /// Queues deliveries to be tried at once, and returns how many.
+    /// Queues deliveries to be tried at once, in transactions of a bounded number of rows, and returns how many. What is parked or waits
+    /// when this is called is tried again, unless an attempt at it is begun meanwhile. After an error those of earlier transactions
+    /// are queued.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
-        self.change(|tx, _| edit::retry(tx, retry, theirs(tx, now)?))
+        let found = edit::Retried::find(&*self.sql, retry)?;
+        let mut count = 0;
+        for part in found.parts() {
+            count += self.step(|tx| {
+                let count = edit::retry(tx, &part, theirs(tx, now)?)?;
+                bell::announce(tx)?;
+                Ok(count)
+            })?;
+            self.ring();
+        }
+        Ok(count)
     }
 
     /// Keeps back what is not delivered yet of a submission. Returns whether it was not held before, and not
@@ -77,23 +90,51 @@ impl Editor {
     /// Removes everything that came from an e-mail address, in whatever case it was written, from the tables, and in a SQLite file
     /// from pages that are free now and from the log. Where a reader keeps the log from being emptied for long,
     /// [`Erased::is_wiped`] is false; so it is with PostgreSQL, which overwrites what was removed when it needs the room.
+    ///
+    /// It does so in transactions of a bounded size. What is accepted after it was called stays, unless it was counted as a repeat of a
+    /// submission that is removed. After an error those of earlier transactions are gone, and the next call removes the rest.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
-        let erased = self.change(|tx, secret| edit::erase(tx, secret, email))?;
+        let mut erased = Erased::default();
+        let days = pressure::days(&*self.sql)?;
+        let mut forgotten = BTreeSet::new();
+        let (mut after, last) = ([0; 16], edit::newest(&*self.sql)?.unwrap_or_default());
+        loop {
+            // Looked up outside of the transactions: in a file nobody could write while submissions are looked through.
+            let (page, sources) = edit::page_from(&*self.sql, &self.secret, email, after, last)?;
+            let Some(removable) = page.last() else { break };
+            after = removable.id;
+            let sources: Vec<_> = sources.difference(&forgotten).copied().collect();
+            self.step(|tx| pressure::forget_sources(tx, &days, &sources))?;
+            forgotten.extend(sources);
+            for ids in steps::groups(&page) {
+                self.remove(ids, edit::accepted_among, &mut erased)?;
+            }
+        }
+        self.remove_orphaned_repeats()?;
         self.wipe(erased)
     }
 
-    /// Removes the held submissions that a filter selects, in transactions of a bounded number of rows, and wipes them as
+    fn remove_orphaned_repeats(&self) -> Result<(), StoreError> {
+        let mut after = [0; 16];
+        loop {
+            let ids = edit::orphaned_repeats(&*self.sql, after)?;
+            let Some(last) = ids.last() else { return Ok(()) };
+            after = *last;
+            self.step(|tx| edit::remove_repeats(tx, &ids))?;
+        }
+    }
+
+    /// Removes the held submissions that a filter selects, in transactions of a bounded size, and wipes them as
     /// [`Editor::erase`] does. What is held meanwhile may be removed with them, unless the filter's `before` excludes it. After an
     /// error those of earlier transactions are gone.
     pub fn discard_held(&mut self, filter: &HeldFilter) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
-        let mut position = discard::START;
-        loop {
-            // Looked up outside of the transactions: in a file nobody could write while submissions are looked through.
-            let page = discard::page(&*self.sql, filter, position)?;
-            let Some(last) = page.last() else { break };
-            position = *last;
-            self.remove_held(page.iter().map(|(_, id)| *id).collect(), &mut erased)?;
+        let mut after = discard::START;
+        while let Some((page, last)) = discard::page(&*self.sql, filter, after)? {
+            after = last;
+            for ids in steps::groups(&page) {
+                self.remove(ids, discard::held_among, &mut erased)?;
+            }
         }
         self.wipe(erased)
     }
@@ -101,29 +142,28 @@ impl Editor {
     /// Removes those of these submissions that are held, in the same way.
     pub fn discard(&mut self, ids: &[Uuid]) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
-        for ids in ids.chunks(discard::AT_A_TIME) {
-            self.remove_held(ids.iter().map(|id| id.into_bytes()).collect(), &mut erased)?;
+        for ids in ids.chunks(steps::ROWS) {
+            let mut ids: Vec<_> = ids.iter().map(|id| id.into_bytes()).collect();
+            ids.sort_unstable();
+            self.remove(ids, discard::held_among, &mut erased)?;
         }
         self.wipe(erased)
     }
 
-    /// Removes those of these submissions that are held, in one transaction unless others have some of them locked.
-    fn remove_held(&self, mut ids: Vec<[u8; 16]>, erased: &mut Erased) -> Result<(), StoreError> {
-        ids.sort_unstable();
+    /// Removes those of these submissions that `among` finds, in one transaction unless others have some of them locked: waiting for those
+    /// could end in a deadlock with the replica that processes the intake. The ids must be sorted.
+    fn remove(
+        &self,
+        mut ids: Vec<[u8; 16]>,
+        among: impl Fn(&dyn Sql, &[[u8; 16]], &str) -> Result<Vec<[u8; 16]>, StoreError>,
+        erased: &mut Erased,
+    ) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
-            let has_lock_since = Cell::new(Instant::now());
-            let removed = self.transact(|tx| {
-                has_lock_since.set(Instant::now());
-                discard::remove_held(tx, &ids)
-            })?;
+            let removed =
+                self.step(|tx| edit::remove(tx, &among(tx, &ids, tx.dialect().lock_free_rows())?))?;
             erased.add(&removed);
-            if let Place::Sqlite(_) = self.place {
-                // The server asks for the file's lock again and again, after pauses of up to 100 ms, and gives up after two seconds. It gets its
-                // turn if we leave the lock alone for longer than we have had it.
-                std::thread::sleep(has_lock_since.get().elapsed() * 2);
-            }
-            ids = discard::held_among(&*self.sql, &ids, "")?;
+            ids = among(&*self.sql, &ids, "")?;
             if ids.is_empty() {
                 return Ok(());
             }
@@ -132,6 +172,21 @@ impl Editor {
             }
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Commits one of many changes, and gives others time for theirs.
+    fn step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let has_lock_since = Cell::new(Instant::now());
+        let done = self.transact(|tx| {
+            has_lock_since.set(Instant::now());
+            change(tx)
+        })?;
+        if let Place::Sqlite(_) = self.place {
+            // The server asks for the file's lock again and again, after pauses of up to 100 ms, and gives up after two seconds. It gets its
+            // turn if we leave the lock alone for longer than we have had it.
+            std::thread::sleep(has_lock_since.get().elapsed() * 2);
+        }
+        Ok(done)
     }
 
     /// Sees to it that what was removed is in no file any more, and notes whether that is so.
@@ -172,10 +227,15 @@ impl Editor {
             bell::announce(tx)?;
             Ok(found)
         })?;
+        self.ring();
+        Ok(found)
+    }
+
+    /// Tells the server of a file that something was committed. One with PostgreSQL is told by the transaction.
+    fn ring(&self) {
         if let Place::Sqlite(path) = &self.place {
             bell::ring(path);
         }
-        Ok(found)
     }
 
     /// Commits a change, and tries again for a while where that needs locks that others have.

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::millis;
-use super::{Bind, Dialect, Row, Sql, Value, change, edit, flood, rows, values};
+use super::steps::{self, Removable};
+use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, change, edit, filled, flood, rows, values};
 use crate::inbox::form::{Form, Sameness};
 use crate::inbox::parse::Entry;
 use crate::inbox::screen::{Evidence, Repeats, Verdict};
@@ -88,6 +89,8 @@ pub(in crate::inbox::store) struct Processed {
     pub in_flood: usize,
     /// Whether something is to be delivered.
     pub has_deliveries: bool,
+    /// Whether there may be more rows to be processed.
+    pub has_more: bool,
 }
 
 /// Moves up to `most` rows on, in order of arrival: each is screened and becomes a submission with its deliveries, or is counted as a
@@ -105,9 +108,10 @@ pub(in crate::inbox::store) fn process(
     if !tx.dialect().try_turn().map_or(Ok(true), |turn| tx.one(turn, &[])?.get(0))? {
         return Ok(None);
     }
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let most = size_of_batch(tx, most, &ids)?;
+    let limit = i64::try_from(most).unwrap_or(i64::MAX);
     let rows =
-        tx.query(&oldest_rows(tx.dialect()), values![most, ids.start().as_bytes(), ids.end().as_bytes()])?;
+        tx.query(&oldest_rows(tx.dialect()), values![limit, ids.start().as_bytes(), ids.end().as_bytes()])?;
     if rows.is_empty() {
         return Ok(Some(Processed::default()));
     }
@@ -171,6 +175,7 @@ pub(in crate::inbox::store) fn process(
         held: new.len() - holds(Hold::None),
         in_flood: holds(Hold::Flood),
         has_deliveries: !deliveries.is_empty() || !decision.eased.is_empty(),
+        has_more: candidates.len() == most,
     }))
 }
 
@@ -188,6 +193,25 @@ const TAKEN: usize = 9;
 
 /// The columns that processing decides, as [`New::columns`] writes them.
 const NEW: &str = "content, held_at, held_because, score, reasons, withheld, suspicious, flood";
+
+/// How many bytes of fields one transaction processes at most, unless they are those of one row: visitors wait for it.
+const BATCH_BYTES: i64 = 512 * 1024;
+
+/// How many of the oldest rows one transaction processes, `most` at most. On a server visitors do not wait for it.
+fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Result<usize, StoreError> {
+    if tx.dialect() == Dialect::Postgres {
+        return Ok(most);
+    }
+    let sizes = format!(
+        "SELECT i.id, {} FROM intake i WHERE i.error IS NULL AND i.id >= ?2 AND i.id <= ?3 ORDER BY i.id LIMIT ?1",
+        steps::size_of(tx.dialect(), "i")
+    );
+    let limit = i64::try_from(most).unwrap_or(i64::MAX);
+    let rows = tx.query(&sizes, values![limit, ids.start().as_bytes(), ids.end().as_bytes()])?;
+    let sizes = rows.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
+    let fitting = steps::fitting(&sizes, BATCH_BYTES);
+    Ok(if fitting == sizes.len() { most } else { fitting })
+}
 
 /// The oldest rows that are not set aside and that nobody is just removing, as [`Screened::read`] reads them.
 fn oldest_rows(dialect: Dialect) -> String {
@@ -342,8 +366,8 @@ fn known(tx: &dyn Sql, candidates: &[Candidate], window: i64) -> Result<Known, S
     }
     let stored: Vec<Hash> = contents.keys().copied().collect();
     let mut known = Known::default();
-    let select = "SELECT id, received_at, held_at, withheld, released_at, suspicious, flood, content FROM submission WHERE content";
-    for row in tx.query_in(select, &stored, tx.dialect().lock())? {
+    let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood";
+    for row in newest_in(tx, columns, "content", &stored, tx.dialect().lock())? {
         let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);
         let hold = match held_at {
             None => Hold::None,
@@ -366,12 +390,40 @@ fn known(tx: &dyn Sql, candidates: &[Candidate], window: i64) -> Result<Known, S
     let mut keys: Vec<Hash> = candidates.iter().filter_map(|candidate| candidate.key).collect();
     keys.sort_unstable();
     keys.dedup();
-    let select = "SELECT received_at, idempotency_key FROM submission WHERE idempotency_key";
-    for row in tx.query_in(select, &keys, "")? {
-        let newest = known.keys.entry(row.get(1)?).or_insert(i64::MIN);
-        *newest = row.get::<i64>(0)?.max(*newest);
+    for row in newest_in(tx, "received_at", "idempotency_key", &keys, "")? {
+        known.keys.insert(row.get(1)?, row.get(0)?);
     }
     Ok(known)
+}
+
+/// The newest submission of each that has one of these hashes in a column: `columns` and the hash. There may be any number with the same
+/// hash, and only the newest is read. The hashes must be sorted; on a server rows are locked in their order, if `lock` says so.
+fn newest_in(
+    tx: &dyn Sql,
+    columns: &str,
+    column: &str,
+    hashes: &[Hash],
+    lock: &str,
+) -> Result<Vec<Row>, StoreError> {
+    let (bytes, order) = match tx.dialect() {
+        Dialect::Sqlite => ("blob", String::new()),
+        Dialect::Postgres => ("bytea", format!("ORDER BY {column} {lock}")),
+    };
+    let mut found = Vec::new();
+    for hashes in hashes.chunks(ROWS_AT_A_TIME[0]) {
+        let hashes = filled(hashes);
+        let wanted: Vec<String> =
+            (1..=hashes.len()).map(|number| format!("(CAST(?{number} AS {bytes}))")).collect();
+        let newest = format!(
+            "SELECT {columns}, {column} FROM submission WHERE id IN (
+                 SELECT (SELECT s.id FROM submission s WHERE s.{column} = wanted.column1 ORDER BY s.id DESC LIMIT 1)
+                 FROM (VALUES {}) AS wanted) {order}",
+            wanted.join(", ")
+        );
+        let hashes: Vec<Value<'_>> = hashes.into_iter().map(Bind::bind).collect();
+        found.extend(tx.query(&newest, &hashes)?);
+    }
+    Ok(found)
 }
 
 /// Writes what was decided about earlier submissions.

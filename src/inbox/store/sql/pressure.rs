@@ -56,6 +56,19 @@ pub(in crate::inbox::store) fn forget_pressure(
     )
 }
 
+/// The days of which there are rows.
+pub(super) fn days(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> {
+    sql.query("SELECT DISTINCT day FROM pressure", &[])?.iter().map(|row| row.get(0)).collect()
+}
+
+/// Removes what is known of these sources on these days. Each day is looked up: the key begins with it.
+pub(super) fn forget_sources(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
+    for day in days {
+        tx.execute_with_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;
+    }
+    Ok(())
+}
+
 pub(in crate::inbox::store) fn day(time: Timestamp) -> i64 {
     time.as_millisecond().div_euclid(DAY_IN_MILLISECONDS)
 }

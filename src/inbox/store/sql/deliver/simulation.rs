@@ -580,7 +580,11 @@ impl World {
                 pause(&self.database, &target.name, "away", clock).unwrap();
             }
             Turn::Resumed { after_outage } => {
-                resume(&self.database, &target.name, after_outage, clock).unwrap();
+                resume(&self.database, &target.name).unwrap();
+                let mut from = after_outage.then_some(clock);
+                while let Some(later) = from {
+                    from = bring_forward(&self.database, &target.name, later, clock).unwrap().from;
+                }
             }
             Turn::Off => switch_off(&self.database, &self.secret, &target, "410", clock).unwrap(),
         }

@@ -1,0 +1,76 @@
+//! Records the statements that writer threads execute, for tests of what visitors wait for.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Place;
+use super::sql::{Cell, Value};
+
+/// What was recorded of each statement.
+pub(super) type Recorded = BTreeMap<String, Executions>;
+
+/// The executions of a statement.
+#[derive(Debug, Default)]
+pub(super) struct Executions {
+    /// The most steps of SQLite's virtual machine that one of them took.
+    pub steps: i32,
+    /// How long each of them took.
+    pub times: Vec<Duration>,
+    /// The parameters of the last one.
+    pub values: Vec<Cell>,
+}
+
+/// By the names of the databases whose statements are recorded.
+static RECORDED: Mutex<BTreeMap<String, Recorded>> = Mutex::new(BTreeMap::new());
+
+/// The name of the threads for which visitors wait.
+pub(super) const WRITER: &str = "inbox-writer";
+
+/// A file's path, or the name of a server's clients: each test has one of its own.
+fn name(place: &Place) -> String {
+    match place {
+        Place::Sqlite(path) => std::path::absolute(path).unwrap().to_str().unwrap().to_owned(),
+        Place::Postgres(server) => server.config().get_application_name().unwrap().to_owned(),
+    }
+}
+
+/// Begins to record the statements of a database. To be called before it is opened.
+pub(super) fn start(place: &Place) {
+    RECORDED.lock().unwrap_or_else(PoisonError::into_inner).insert(name(place), Recorded::new());
+}
+
+/// Ends it, and returns what was recorded.
+pub(super) fn stop(place: &Place) -> Recorded {
+    RECORDED.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(place)).unwrap()
+}
+
+/// Records that a statement was executed. `steps` counts, and begins anew.
+pub(super) fn record(
+    name: Option<&str>,
+    sql: &str,
+    values: &[Value<'_>],
+    began: Instant,
+    steps: impl FnOnce() -> i32,
+) {
+    let time = began.elapsed();
+    if std::thread::current().name() != Some(WRITER) {
+        return;
+    }
+    let mut databases = RECORDED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(recorded) = name.and_then(|name| databases.get_mut(name)) {
+        let executions = recorded.entry(sql.to_owned()).or_default();
+        executions.steps = executions.steps.max(steps());
+        executions.times.push(time);
+        executions.values = values.iter().map(cell).collect();
+    }
+}
+
+fn cell(value: &Value<'_>) -> Cell {
+    match *value {
+        Value::Null => Cell::Null,
+        Value::Integer(number) => Cell::Integer(number),
+        Value::Text(text) => Cell::Text(text.to_owned()),
+        Value::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+    }
+}
