@@ -10,7 +10,7 @@ use super::LogFormat;
 use crate::inbox::gate;
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Place, Server};
-use crate::web::{Address, ForwardedHeader, Network};
+use crate::web::{Address, ForwardedHeader, Network, default_memory_limit};
 
 /// A value from the file, or a text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]
@@ -213,6 +213,51 @@ pub(super) fn optional_duration(
     }
 }
 
+/// Units of sizes, the largest first.
+const UNITS: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("TB", 1_000_000_000_000),
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("kB", 1_000),
+    ("B", 1),
+];
+
+/// In the largest unit in which it is a whole number.
+fn size_in_words(bytes: u64) -> String {
+    let whole = UNITS.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+/// `512MB`, `1GiB` and so on, in bytes.
+pub(super) fn size(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<u64> {
+    move |raw| {
+        let expected = || {
+            let (from, to) = (size_in_words(*range.start()), size_in_words(*range.end()));
+            format!("a size from {from} to {to}, in `MB`, `MiB`, `GB`, `GiB` and the like such as \"512MB\"")
+        };
+        let text = raw.as_text().ok_or_else(expected)?;
+        let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
+        let number: u64 = text[..split].parse().map_err(|_| expected())?;
+        let unit = UNITS.into_iter().find(|(name, _)| *name == &text[split..]);
+        let bytes = unit.and_then(|(_, unit)| number.checked_mul(unit));
+        bytes.filter(|bytes| range.contains(bytes)).ok_or_else(expected)
+    }
+}
+
+/// A limit of memory in bytes; "auto", which the machine decides; or "off".
+pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<Option<u64>> {
+    let size = size(range);
+    move |raw| match raw.as_text() {
+        Some("auto") => Ok(default_memory_limit()),
+        Some("off") => Ok(None),
+        _ => size(raw).map(Some).map_err(|expected| format!("\"auto\", \"off\", or {expected}")),
+    }
+}
+
 /// A time of the day, or "off".
 pub(super) fn optional_time(raw: &Raw) -> Parsed<Option<jiff::civil::Time>> {
     let text = raw.as_text().unwrap_or_default();
@@ -386,6 +431,29 @@ pub(super) fn language(raw: &Raw) -> Parsed<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read_in_decimal_and_binary_units() {
+        let check = |text: &str, expected: Option<u64>| {
+            assert_eq!(size(1000..=1 << 50)(&Raw::Text(text.to_owned())).ok(), expected, "{text}");
+        };
+        check("512MB", Some(512_000_000));
+        check("1GiB", Some(1 << 30));
+        check("2000B", Some(2000));
+        check("1024TiB", Some(1 << 50));
+        check("1025TiB", None);
+        check("999B", None);
+        for text in
+            ["", "512", "MB", "1.5GB", "-1GB", "1 GB", "1gb", "99999999999999999999GB", "99999999999TiB"]
+        {
+            check(text, None);
+        }
+        for (bytes, text) in [(1 << 30, "1GiB"), (64_000_000, "64MB"), (1001, "1001B"), (3 << 20, "3MiB")] {
+            assert_eq!(size_in_words(bytes), text);
+        }
+        assert_eq!(memory_limit(1..=10)(&Raw::Text("off".to_owned())), Ok(None));
+        assert!(memory_limit(1..=10)(&Raw::Number(5)).is_err());
+    }
 
     #[test]
     fn addresses_have_a_host_and_perhaps_a_port() {

@@ -258,7 +258,7 @@ impl Drop for Tool {
 }
 
 /// One figure of `/metrics`.
-fn metric(desk: &Desk, name: &str) -> usize {
+pub fn metric(desk: &Desk, name: &str) -> usize {
     let metrics = desk.ops("/metrics");
     let figure = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     figure.unwrap_or_else(|| panic!("there is no {name}"))
@@ -272,7 +272,7 @@ fn more_descriptors() {
 }
 
 /// A connection from another address of this machine.
-fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
+pub fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     bind(&socket, &SocketAddr::from((source, 0))).expect("all of 127.0.0.0/8 is this machine");
