@@ -2,7 +2,7 @@
 //! most while memory is short.
 //!
 //! Each connection has an account (`Slot`). Whatever allocates memory for a client charges it there and drops the charge with the memory
-//! ([`Charge`]). Plain requests over HTTP/1.1 charge nothing. A thread compares the resident memory with the limit ten times a second.
+//! ([`Charge`]). Plain requests over HTTP/1.1 charge nothing. A thread compares the resident memory with the limit ten to fifty times a second.
 //! Above it, connections are closed: first those of the network that holds the most, of that network those of the source that holds the
 //! most. What is not charged to connections (the site, the limiter's tables, a reload) takes part of the limit as well. Because closing connections
 //! does not free that part, connections may always hold an eighth of the limit.
@@ -91,11 +91,17 @@ pub(super) struct Holding {
 /// What a process needs beside its site, without connections, in bytes: program and database (about 40 MB), the limiter's tables (40 MiB).
 pub const NEEDED: u64 = 80 << 20;
 
-/// How often memory is looked at.
+/// How often memory is looked at while less than half of the limit is used.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// This part of the limit is kept free, because memory grows between two looks.
+/// And while more is.
+const SHORT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// This part of the limit is kept free, because memory grows between two looks and connections take a moment to close.
 const RESERVE: u64 = 8;
+
+/// At least so many bytes are, or a quarter of a small limit. How fast memory grows does not depend on the limit.
+const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold this part of the limit.
 const ALLOWANCE: u64 = 8;
@@ -123,18 +129,29 @@ enum Step {
 
 /// Decides by the resident memory, by what connections hold, by what those of them hold that are being closed, and by the limit.
 fn decide(resident: u64, held: u64, closing: u64, limit: u64) -> Step {
-    let excess = resident.saturating_sub(mark(limit));
+    let expected = resident.saturating_sub(closing);
+    let excess = if expected > mark(limit) { expected - target(limit) } else { 0 };
     let surplus = (held - closing).saturating_sub(limit / ALLOWANCE);
-    match excess.saturating_sub(closing).min(surplus) {
+    match excess.min(surplus) {
         0 if resident > limit && closing == 0 => Step::Warn,
         0 => Step::Nothing,
         bytes => Step::Shed(bytes),
     }
 }
 
-/// Connections are closed while more than this is resident.
+/// This much of the limit is kept free.
+fn reserve(limit: u64) -> u64 {
+    (limit / RESERVE).max(LEAST_RESERVE.min(limit / 4))
+}
+
+/// Connections are closed when more than this is resident.
 fn mark(limit: u64) -> u64 {
-    limit - limit / RESERVE
+    limit - reserve(limit)
+}
+
+/// And until no more than this is: those that are left open go on to grow.
+fn target(limit: u64) -> u64 {
+    limit - 2 * reserve(limit)
 }
 
 /// The connections of one network.
@@ -197,11 +214,15 @@ fn most_expensive(holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
 /// Looks at the memory until `stop` has no sender any more.
 pub(super) fn watch(desk: &Desk, connections: &Connections, stop: &Receiver<()>) {
     let mut log = Log::default();
-    while stop.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+    let mut interval = INTERVAL;
+    while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         let now = Instant::now();
         connections.unbar(now);
         let Some(limit) = desk.live.load().options.max_memory else { continue };
-        if resident_memory().is_some_and(|resident| resident <= mark(limit)) {
+        let resident = resident_memory();
+        interval =
+            if resident.is_some_and(|resident| resident < limit / 2) { INTERVAL } else { SHORT_INTERVAL };
+        if resident.is_some_and(|resident| resident <= mark(limit)) {
             log.is_below(now);
             continue;
         }
@@ -288,13 +309,19 @@ impl Log {
     }
 }
 
-/// The limit where none is configured: half of what the process may use, be that limited by its control group (version 2) or by the
-/// machine. None where the system does not say. The other half is for a reload, for the kernel's buffers and for other programs.
+/// The limit where none is configured: a share of what the process may use, be that limited by its control group (version 2) or by the
+/// machine. None where the system does not say.
 pub fn default_limit() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let group = fs::read_to_string("/proc/self/cgroup").ok();
     let group = group.and_then(|text| limit_of(Path::new("/sys/fs/cgroup"), group_of(&text)?));
-    machine.into_iter().chain(group).min().map(|bytes| bytes / 2)
+    machine.into_iter().chain(group).min().map(share_of)
+}
+
+/// Half of the memory: the other half is for a reload, for the kernel's buffers and for other programs. Where that is too little for a
+/// small site, as much as that needs, but an eighth stays free.
+fn share_of(memory: u64) -> u64 {
+    (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
 }
 
 /// `MemTotal` of `/proc/meminfo`, in bytes.
@@ -360,18 +387,22 @@ mod tests {
             assert_eq!(step, expected, "{resident} {held} {closing}");
         };
         check(100, 90, 0, Step::Nothing);
-        check(140, 90, 0, Step::Nothing);
-        check(145, 90, 0, Step::Shed(5 * MB));
+        check(128, 90, 0, Step::Nothing);
+        check(129, 90, 0, Step::Shed(33 * MB));
         check(400, 90, 0, Step::Shed(70 * MB));
         // What is being closed counts as free.
-        check(145, 90, 5, Step::Nothing);
-        check(150, 90, 5, Step::Shed(5 * MB));
+        check(133, 90, 5, Step::Nothing);
+        check(138, 90, 5, Step::Shed(37 * MB));
         check(400, 90, 80, Step::Nothing);
         // An eighth of the limit is always theirs.
         check(400, 21, 0, Step::Shed(MB));
         check(400, 20, 0, Step::Warn);
         check(160, 20, 0, Step::Nothing);
         check(161, 0, 0, Step::Warn);
+        for (limit, least) in [(64, 48), (128, 96), (160, 128), (256, 224), (1024, 896)] {
+            assert_eq!(mark(limit * MB), least * MB, "{limit}");
+            assert_eq!(limit * MB - target(limit * MB), 2 * (limit - least) * MB, "{limit}");
+        }
     }
 
     #[test]
@@ -421,65 +452,25 @@ mod tests {
 
     #[test]
     fn the_limit_is_that_of_the_control_group_or_the_machine() {
-        assert_eq!(
-            total(
-                "MemTotal:        2048 kB
-MemFree: 1 kB
-"
-            ),
-            Some(2 * MB)
-        );
-        assert_eq!(
-            total(
-                "MemFree: 1 kB
-"
-            ),
-            None
-        );
-        assert_eq!(
-            group_of(
-                "0::/system.slice/frontdesk.service
-"
-            ),
-            Some("system.slice/frontdesk.service")
-        );
-        assert_eq!(
-            group_of(
-                "4:memory:/x
-0::/
-"
-            ),
-            Some("")
-        );
-        assert_eq!(
-            group_of(
-                "4:memory:/x
-"
-            ),
-            None
-        );
+        assert_eq!(total("MemTotal:        2048 kB\nMemFree: 1 kB\n"), Some(2 * MB));
+        assert_eq!(total("MemFree: 1 kB\n"), None);
+        for (memory, share) in [(4096, 2048), (512, 256), (160, 120), (128, 112)] {
+            assert_eq!(share_of(memory * MB), share * MB, "{memory}");
+        }
+        assert_eq!(group_of("0::/system.slice/frontdesk.service\n"), Some("system.slice/frontdesk.service"));
+        assert_eq!(group_of("4:memory:/x\n0::/\n"), Some(""));
+        assert_eq!(group_of("4:memory:/x\n"), None);
         let root = tempfile::tempdir().expect("a folder");
         let group = root.path().join("system.slice/frontdesk.service");
         std::fs::create_dir_all(&group).expect("a folder");
-        let write =
-            |folder: &Path, text: &str| std::fs::write(folder.join("memory.max"), text).expect("written");
+        let write = |folder: &Path, text: &str| std::fs::write(folder.join("memory.max"), text);
         let limit = || limit_of(root.path(), "system.slice/frontdesk.service");
         assert_eq!(limit(), None);
-        write(
-            &group, "max
-",
-        );
+        write(&group, "max\n").expect("written");
         assert_eq!(limit(), None);
-        write(
-            &root.path().join("system.slice"),
-            "1048576
-",
-        );
+        write(&root.path().join("system.slice"), "1048576\n").expect("written");
         assert_eq!(limit(), Some(MB));
-        write(
-            &group, "4096
-",
-        );
+        write(&group, "4096\n").expect("written");
         assert_eq!(limit(), Some(4096));
     }
 }
