@@ -32,7 +32,7 @@ use reader::Reader;
 use value::Raw;
 
 /// The least that `server.max_memory` may be, in bytes.
-const LEAST_MEMORY: u64 = 64_000_000;
+const LEAST_MEMORY: u64 = 64 << 20;
 
 /// The configuration file's name in the site's folder.
 pub const FILE_NAME: &str = "frontdesk.toml";
@@ -821,7 +821,7 @@ mod tests {
             assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{text}");
         };
         let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: 88MB, and as much again as connections may take";
-        check("[server]\nmax_memory = \"64MB\"\n", 4_000_000, &[warning]);
+        check("[server]\nmax_memory = \"64MiB\"\n", 4_000_000, &[warning]);
         check("[server]\nmax_memory = \"128MB\"\n", 4_000_000, &[]);
         check("[server]\nmax_memory = \"off\"\n", usize::MAX / 2, &[]);
         check("", usize::MAX / 2, &[]);
@@ -830,7 +830,7 @@ mod tests {
             "[server]\nmax_memory = \"63MB\"\n",
             &[],
             &[
-                "frontdesk.toml:2: `server.max_memory` must be \"auto\", \"off\", or a size from 64MB to 1024TiB",
+                "frontdesk.toml:2: `server.max_memory` must be \"auto\", \"off\", or a size from 64MiB to 1024TiB",
             ],
         );
     }

@@ -213,48 +213,39 @@ pub(super) fn optional_duration(
     }
 }
 
-/// Units of sizes, the largest first.
+/// The units of sizes and how many bytes they stand for.
 const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
-    ("TB", 1_000_000_000_000),
     ("GiB", 1 << 30),
-    ("GB", 1_000_000_000),
     ("MiB", 1 << 20),
-    ("MB", 1_000_000),
     ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
     ("kB", 1_000),
     ("B", 1),
 ];
 
-/// In the largest unit in which it is a whole number.
-fn size_in_words(bytes: u64) -> String {
-    let whole = UNITS.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
-    whole.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
+/// A number of bytes with its unit, such as `512MB` or `1GiB`.
+fn size(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit())?;
+    let number: u64 = text[..split].parse().ok()?;
+    let (_, unit) = UNITS.into_iter().find(|(name, _)| text[split..].trim_start() == *name)?;
+    number.checked_mul(unit)
 }
 
-/// `512MB`, `1GiB` and so on, in bytes.
-pub(super) fn size(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<u64> {
+/// A number of bytes in a range.
+pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<u64> {
     move |raw| {
-        let expected = || {
-            let (from, to) = (size_in_words(*range.start()), size_in_words(*range.end()));
-            format!("a size from {from} to {to}, in `MB`, `MiB`, `GB`, `GiB` and the like such as \"512MB\"")
-        };
-        let text = raw.as_text().ok_or_else(expected)?;
-        let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
-        let number: u64 = text[..split].parse().map_err(|_| expected())?;
-        let unit = UNITS.into_iter().find(|(name, _)| *name == &text[split..]);
-        let bytes = unit.and_then(|(_, unit)| number.checked_mul(unit));
-        bytes.filter(|bytes| range.contains(bytes)).ok_or_else(expected)
-    }
-}
-
-/// A limit of memory in bytes; "auto", which the machine decides; or "off".
-pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<Option<u64>> {
-    let size = size(range);
-    move |raw| match raw.as_text() {
-        Some("auto") => Ok(default_memory_limit()),
-        Some("off") => Ok(None),
-        _ => size(raw).map(Some).map_err(|expected| format!("\"auto\", \"off\", or {expected}")),
+        let bytes = raw.as_text().and_then(size).filter(|bytes| range.contains(bytes));
+        bytes.ok_or_else(|| {
+            let in_units = |bytes: u64| {
+                let unit = UNITS.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+                unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
+            };
+            let (from, to) = (in_units(*range.start()), in_units(*range.end()));
+            format!("a size from {from} to {to} with its unit, such as \"10MB\" or \"8MiB\"")
+        })
     }
 }
 
@@ -267,6 +258,16 @@ pub(super) fn optional_time(raw: &Raw) -> Parsed<Option<jiff::civil::Time>> {
     let expected = || "a time of the day in UTC such as \"07:00\", or \"off\"".to_owned();
     let is_short = text.len() == 5;
     text.parse().ok().filter(|_| is_short).map(Some).ok_or_else(expected)
+}
+
+/// A limit of memory in bytes; "auto", which depends on the machine; or "off".
+pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<Option<u64>> {
+    let bytes = bytes(range);
+    move |raw| match raw.as_text() {
+        Some("auto") => Ok(default_memory_limit()),
+        Some("off") => Ok(None),
+        _ => bytes(raw).map(Some).map_err(|expected| format!("\"auto\", \"off\", or {expected}")),
+    }
 }
 
 /// Whether a form's 200 waits until a channel has confirmed.
@@ -433,26 +434,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_in_decimal_and_binary_units() {
-        let check = |text: &str, expected: Option<u64>| {
-            assert_eq!(size(1000..=1 << 50)(&Raw::Text(text.to_owned())).ok(), expected, "{text}");
-        };
-        check("512MB", Some(512_000_000));
-        check("1GiB", Some(1 << 30));
-        check("2000B", Some(2000));
-        check("1024TiB", Some(1 << 50));
-        check("1025TiB", None);
-        check("999B", None);
-        for text in
-            ["", "512", "MB", "1.5GB", "-1GB", "1 GB", "1gb", "99999999999999999999GB", "99999999999TiB"]
-        {
-            check(text, None);
+    fn a_size_has_a_number_and_a_unit() {
+        for (text, bytes) in [
+            ("65536B", Some(65_536)),
+            ("512MB", Some(512_000_000)),
+            ("1GiB", Some(1 << 30)),
+            ("2 TiB", Some(2 << 40)),
+            ("100kB", Some(100_000)),
+            ("64KiB", Some(65_536)),
+            ("3GB", Some(3_000_000_000)),
+            ("1TB", Some(1_000_000_000_000)),
+            ("8MiB", Some(8 << 20)),
+            ("8", None),
+            ("MiB", None),
+            ("-1MiB", None),
+            ("1.5GiB", None),
+            ("8mib", None),
+            ("99999999999TiB", None),
+            ("", None),
+        ] {
+            assert_eq!(size(text), bytes, "{text}");
         }
-        for (bytes, text) in [(1 << 30, "1GiB"), (64_000_000, "64MB"), (1001, "1001B"), (3 << 20, "3MiB")] {
-            assert_eq!(size_in_words(bytes), text);
+        let read = |raw: Raw| bytes(64 << 10..=1 << 40)(&raw);
+        assert_eq!(read(Raw::Text("1TiB".to_owned())), Ok(1 << 40));
+        let expected = "a size from 64KiB to 1TiB with its unit, such as \"10MB\" or \"8MiB\"".to_owned();
+        for raw in [Raw::Number(1 << 20), Raw::Text("2TiB".to_owned()), Raw::Text("64kB".to_owned())] {
+            assert_eq!(read(raw), Err(expected.clone()));
         }
-        assert_eq!(memory_limit(1..=10)(&Raw::Text("off".to_owned())), Ok(None));
-        assert!(memory_limit(1..=10)(&Raw::Number(5)).is_err());
+    }
+
+    #[test]
+    fn a_memory_limit_is_a_size_automatic_or_switched_off() {
+        let read = |text: &str| memory_limit(1..=1 << 30)(&Raw::Text(text.to_owned()));
+        assert_eq!(read("auto"), Ok(default_memory_limit()));
+        assert_eq!(read("off"), Ok(None));
+        assert_eq!(read("512MB"), Ok(Some(512_000_000)));
+        assert!(read("2GiB").is_err() && read("half").is_err());
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn connections_are_not_closed_where_the_site_takes_the_memory() {
     assert!(crate::support::frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
     std::fs::create_dir_all(site.join("static")).expect("a folder");
     std::fs::write(site.join("static/large.bin"), vec![b'x'; 80 * MEBIBYTE]).expect("it can be written");
-    let options = [&NO_DEADLINES[..], &[("FRONTDESK_SERVER__MAX_MEMORY", "64MB")]].concat();
+    let options = [&NO_DEADLINES[..], &[("FRONTDESK_SERVER__MAX_MEMORY", "64MiB")]].concat();
     let desk = Desk::with(&site, &options);
     let mut visitors: Vec<Connection> = (0..20).map(|_| desk.connect()).collect();
     let mut get = || {
