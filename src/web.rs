@@ -286,9 +286,9 @@ pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stage: &watch::Receiver<Sta
         std::thread::Builder::new().name("ops".into()).spawn(run)
     });
     let ops = ops.transpose()?;
-    let (_watched, stop) = mpsc::channel();
-    let watched = desk.clone();
-    let watch_memory = move || memory::watch(&watched, &connections, &stop);
+    let (_serving, stop) = mpsc::channel();
+    let desk_to_watch = desk.clone();
+    let watch_memory = move || memory::watch(&desk_to_watch, &connections, &stop);
     std::thread::Builder::new().name("memory".into()).spawn(watch_memory)?;
     for thread in threads {
         join(thread)?;

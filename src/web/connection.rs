@@ -119,8 +119,8 @@ pub(super) trait Observer {
     /// So many bytes have left.
     fn bytes_left(&self, count: usize);
 
-    /// Nothing can leave before the client has read more.
-    fn write_waits(&self) {}
+    /// A write waits for the client to read.
+    fn write_pending(&self) {}
 }
 
 /// A stream whose observer is told what arrives and leaves.
@@ -145,7 +145,7 @@ impl<S, O: Observer> Observed<S, O> {
         match written {
             Poll::Ready(Ok(count)) => self.observer.bytes_left(count),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.observer.write_waits(),
+            Poll::Pending => self.observer.write_pending(),
         }
         written
     }

@@ -217,13 +217,13 @@ impl Observer for Session {
     }
 
     fn bytes_left(&self, count: usize) {
-        self.0.account.borrow_mut().is_blocked(false);
+        self.0.account.borrow_mut().set_write_pending(false);
         self.0.guard.borrow_mut().sent(count);
         self.0.deadlines.borrow_mut().written(count, Instant::now());
     }
 
-    fn write_waits(&self) {
-        self.0.account.borrow_mut().is_blocked(true);
+    fn write_pending(&self) {
+        self.0.account.borrow_mut().set_write_pending(true);
     }
 }
 

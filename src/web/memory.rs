@@ -1,11 +1,11 @@
 //! Keeps the process's memory below `server.max_memory`: estimates what each connection holds, and closes the connections that hold the
 //! most while memory is short.
 //!
-//! Each connection has an account (`Slot`). Whatever allocates memory for a client charges it there and drops the charge with the memory
-//! ([`Charge`]). Plain requests over HTTP/1.1 charge nothing. A thread compares the resident memory with the limit ten to fifty times a second.
-//! Above it, connections are closed: first those of the network that holds the most, of that network those of the source that holds the
-//! most. What is not charged to connections (the site, the limiter's tables, a reload) takes part of the limit as well. Because closing connections
-//! does not free that part, connections may always hold an eighth of the limit.
+//! Code that keeps memory for a client charges it to the connection's slot ([`Slot::charge`]) and drops the charge with the memory. Plain
+//! requests over HTTP/1.1 charge nothing. A thread compares the process's resident memory with the limit. Near the limit it closes
+//! connections: first those of the network that holds the most, and of that network those of the source that holds the most. The site, the
+//! limiter's tables and a reload count towards the limit as well. Because closing connections does not free their memory, connections may
+//! always hold an eighth of the limit.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -23,7 +23,7 @@ use super::metrics::resident_memory;
 use super::source::{Closing, Connections, Slot};
 use crate::inbox::limit::{Neighbourhood, Source};
 
-/// What parts of a connection are charged, in bytes. Measured, and rounded up.
+/// The memory of a connection's parts, in bytes. Measured, and rounded up.
 pub(super) mod cost {
     /// Any connection: its task, its socket and its slot.
     pub(in crate::web) const CONNECTION: usize = 6 * 1024;
@@ -45,12 +45,12 @@ pub(super) mod cost {
     pub(in crate::web) const FIELD: usize = 112;
 }
 
-/// What is allocated for the fields of a header, in bytes.
+/// The memory of a header's fields, in bytes.
 pub(super) fn of_fields(headers: &HeaderMap) -> usize {
     cost::FIELD * headers.capacity().max(headers.len())
 }
 
-/// Memory that is held for a connection's client; dropping it ends that.
+/// Memory that a connection holds. Dropping the charge returns it.
 #[derive(Debug)]
 pub(super) struct Charge {
     slot: Arc<Slot>,
@@ -63,7 +63,7 @@ impl Charge {
         Self { slot, bytes }
     }
 
-    /// Changes it to so many bytes.
+    /// Charges so many bytes instead.
     pub(super) fn resize(&mut self, bytes: usize) {
         match bytes.cmp(&self.bytes) {
             Ordering::Greater => self.slot.held().fetch_add(bytes - self.bytes, Relaxed),
@@ -80,7 +80,7 @@ impl Drop for Charge {
     }
 }
 
-/// A connection, whose it is, and what it holds.
+/// How many bytes a connection holds, and its source.
 #[derive(Debug)]
 pub(super) struct Holding {
     pub(super) source: Source,
@@ -88,58 +88,59 @@ pub(super) struct Holding {
     pub(super) slot: Arc<Slot>,
 }
 
-/// What a process needs beside its site, without connections, in bytes: program and database (about 40 MB), the limiter's tables (40 MiB).
+/// The memory of a process without its site and without connections, in bytes: program and database (about 40 MB), and the limiter's
+/// tables (40 MiB).
 pub const NEEDED: u64 = 80 << 20;
 
-/// How often memory is looked at while less than half of the limit is used.
+/// The time between two measurements while less than half of the limit is used.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// And while more is.
+/// The time between two measurements while more than half of the limit is used.
 const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// This part of the limit is kept free, because memory grows between two looks and connections take a moment to close.
+/// This part of the limit is kept free, because memory grows between two measurements and connections take a moment to close.
 const RESERVE: u64 = 8;
 
-/// At least so many bytes are, or a quarter of a small limit. How fast memory grows does not depend on the limit.
+/// At least so many bytes are kept free, or a quarter of a small limit: memory does not grow more slowly where the limit is low.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold this part of the limit.
 const ALLOWANCE: u64 = 8;
 
-/// A source whose connections were closed may not open others for so long.
-const BARRED_FOR: Duration = Duration::from_secs(10);
+/// A source whose connections were closed is refused for so long.
+const BLOCKED_FOR: Duration = Duration::from_secs(10);
 
-/// Memory is above the limit for so long before the log says that connections are not the reason, because a reload takes more for a
-/// moment; and below it for so long before the log says that it is again.
+/// The log says that memory is above the limit because of something else than connections only after so long, because a reload takes
+/// more for a moment. It says that memory is below the limit again after the same time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The log repeats so often that memory is above the limit.
+/// A warning that still holds is repeated after this time.
 const WARN_EVERY: Duration = Duration::from_mins(10);
 
-/// What is to be done about the memory that is used.
+/// What the measured memory requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// There is enough.
+enum Action {
+    /// There is enough memory, or enough connections are being closed.
     Nothing,
     /// Connections that hold so many bytes together are to be closed.
     Shed(u64),
-    /// There is too little, and closing connections would not help.
+    /// There is too little memory, and connections are not the reason.
     Warn,
 }
 
-/// Decides by the resident memory, by what connections hold, by what those of them hold that are being closed, and by the limit.
-fn decide(resident: u64, held: u64, closing: u64, limit: u64) -> Step {
+/// Decides by the resident memory, by what all connections hold, by what those hold that are being closed, and by the limit; in bytes.
+fn decide(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let expected = resident.saturating_sub(closing);
     let excess = if expected > mark(limit) { expected - target(limit) } else { 0 };
-    let surplus = (held - closing).saturating_sub(limit / ALLOWANCE);
+    let surplus = held.saturating_sub(closing).saturating_sub(limit / ALLOWANCE);
     match excess.min(surplus) {
-        0 if resident > limit && closing == 0 => Step::Warn,
-        0 => Step::Nothing,
-        bytes => Step::Shed(bytes),
+        0 if resident > limit && closing == 0 => Action::Warn,
+        0 => Action::Nothing,
+        bytes => Action::Shed(bytes),
     }
 }
 
-/// This much of the limit is kept free.
+/// How much of the limit is kept free.
 fn reserve(limit: u64) -> u64 {
     (limit / RESERVE).max(LEAST_RESERVE.min(limit / 4))
 }
@@ -149,33 +150,33 @@ fn mark(limit: u64) -> u64 {
     limit - reserve(limit)
 }
 
-/// And until no more than this is: those that are left open go on to grow.
+/// Connections are closed until no more than this is resident, because those that stay open go on to grow.
 fn target(limit: u64) -> u64 {
     limit - 2 * reserve(limit)
 }
 
 /// The connections of one network.
-struct Load {
+struct NetworkLoad {
     bytes: usize,
-    /// The next to be closed is the last.
+    /// The last is the next to be closed.
     holdings: Vec<Holding>,
 }
 
-impl PartialEq for Load {
+impl PartialEq for NetworkLoad {
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes
     }
 }
 
-impl Eq for Load {}
+impl Eq for NetworkLoad {}
 
-impl PartialOrd for Load {
+impl PartialOrd for NetworkLoad {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Load {
+impl Ord for NetworkLoad {
     fn cmp(&self, other: &Self) -> Ordering {
         self.bytes.cmp(&other.bytes)
     }
@@ -185,18 +186,18 @@ impl Ord for Load {
 /// expensive one of its most expensive source.
 fn most_expensive(holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     let mut of_source: HashMap<Source, usize> = HashMap::new();
-    let mut networks: HashMap<Neighbourhood, Load> = HashMap::new();
+    let mut networks: HashMap<Neighbourhood, NetworkLoad> = HashMap::new();
     for holding in holdings {
         *of_source.entry(holding.source).or_default() += holding.bytes;
         let load = networks.entry(holding.source.neighbourhood());
-        let load = load.or_insert_with(|| Load { bytes: 0, holdings: Vec::new() });
+        let load = load.or_insert_with(|| NetworkLoad { bytes: 0, holdings: Vec::new() });
         load.bytes += holding.bytes;
         load.holdings.push(holding);
     }
     for load in networks.values_mut() {
         load.holdings.sort_by_key(|holding| (of_source[&holding.source], holding.source, holding.bytes));
     }
-    let mut networks: BinaryHeap<Load> = networks.into_values().collect();
+    let mut networks: BinaryHeap<NetworkLoad> = networks.into_values().collect();
     let mut chosen = Vec::new();
     let mut freed = 0;
     while freed < bytes
@@ -211,13 +212,13 @@ fn most_expensive(holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     chosen
 }
 
-/// Looks at the memory until `stop` has no sender any more.
+/// Measures memory and closes connections, until `stop` has no sender any more.
 pub(super) fn watch(desk: &Desk, connections: &Connections, stop: &Receiver<()>) {
     let mut log = Log::default();
     let mut interval = INTERVAL;
     while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         let now = Instant::now();
-        connections.unbar(now);
+        connections.unblock(now);
         let Some(limit) = desk.live.load().options.max_memory else { continue };
         let resident = resident_memory();
         interval =
@@ -231,9 +232,9 @@ pub(super) fn watch(desk: &Desk, connections: &Connections, stop: &Receiver<()>)
         let closing = sum(&holdings, |slot| slot.closing() == Some(Closing::Now));
         let decision = || decide(resident_memory().unwrap_or(held), held, closing, limit);
         let is_due = match decision() {
-            Step::Nothing => false,
-            Step::Shed(_) => true,
-            Step::Warn => log.is_due(now),
+            Action::Nothing => false,
+            Action::Shed(_) => true,
+            Action::Warn => log.is_due(now),
         };
         if !is_due {
             continue;
@@ -241,15 +242,15 @@ pub(super) fn watch(desk: &Desk, connections: &Connections, stop: &Receiver<()>)
         // Memory that was freed may still be resident.
         (desk.release_memory)();
         match decision() {
-            Step::Nothing => {}
-            Step::Shed(bytes) => {
+            Action::Nothing => {}
+            Action::Shed(bytes) => {
                 let open =
                     holdings.into_iter().filter(|holding| holding.slot.closing() != Some(Closing::Now));
                 let chosen = most_expensive(open.collect(), bytes);
-                connections.shed(&chosen, now + BARRED_FOR);
+                connections.shed(&chosen, now + BLOCKED_FOR);
                 log.shed(chosen.len(), held, limit, now);
             }
-            Step::Warn => log.warn(held, limit, now),
+            Action::Warn => log.warn(held, limit, now),
         }
     }
 }
@@ -259,24 +260,26 @@ fn sum(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
     holdings.iter().filter(|holding| which(&holding.slot)).map(|holding| holding.bytes as u64).sum()
 }
 
-/// What the log has said, so that it says each thing once.
+/// Logs what happens to memory, each event once, and what lasts every ten minutes.
 #[derive(Debug, Default)]
 struct Log {
-    /// Connections that were closed since memory was last said to be below the limit, and when the last of them was.
+    /// How many connections were closed since memory was last said to be below the limit, and when the last one was.
     closed: Option<(usize, Instant)>,
+    closing_warned_at: Option<Instant>,
     /// Since when memory is above the limit and connections are not the reason.
     above_since: Option<Instant>,
-    warned_at: Option<Instant>,
+    above_warned_at: Option<Instant>,
 }
 
 impl Log {
     fn shed(&mut self, count: usize, held: u64, limit: u64, now: Instant) {
-        if self.closed.is_none() {
+        if self.closed.is_none() || is_over(self.closing_warned_at, now) {
+            self.closing_warned_at = Some(now);
             tracing::warn!(
                 connections_bytes = held,
                 max_memory_bytes = limit,
-                "memory has reached `server.max_memory`: closing the connections that hold the most of it, and refusing others of their sources for {} seconds; if that closes visitors' connections, raise it",
-                BARRED_FOR.as_secs()
+                "memory has nearly reached `server.max_memory`: closing the connections that hold the most, and refusing their sources for {} seconds; if this repeats without an attack, raise it",
+                BLOCKED_FOR.as_secs()
             );
         }
         self.closed = Some((self.closed.map_or(0, |(before, _)| before) + count, now));
@@ -295,18 +298,22 @@ impl Log {
     /// Whether the log should say now that connections are not the reason.
     fn is_due(&mut self, now: Instant) -> bool {
         let since = *self.above_since.get_or_insert(now);
-        now.saturating_duration_since(since) >= PATIENCE
-            && self.warned_at.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY)
+        now.saturating_duration_since(since) >= PATIENCE && is_over(self.above_warned_at, now)
     }
 
     fn warn(&mut self, held: u64, limit: u64, now: Instant) {
-        self.warned_at = Some(now);
+        self.above_warned_at = Some(now);
         tracing::warn!(
             connections_bytes = held,
             max_memory_bytes = limit,
             "memory is above `server.max_memory`, and connections hold little of it, so none is closed: raise it"
         );
     }
+}
+
+/// Whether a warning of that time may be repeated.
+fn is_over(warned_at: Option<Instant>, now: Instant) -> bool {
+    warned_at.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY)
 }
 
 /// The limit where none is configured: a share of what the process may use, be that limited by its control group (version 2) or by the
@@ -382,23 +389,23 @@ mod tests {
 
     #[test]
     fn connections_are_closed_only_if_they_are_the_reason() {
-        let check = |resident: u64, held: u64, closing: u64, expected: Step| {
-            let step = decide(resident * MB, held * MB, closing * MB, 160 * MB);
-            assert_eq!(step, expected, "{resident} {held} {closing}");
+        let check = |resident: u64, held: u64, closing: u64, expected: Action| {
+            let action = decide(resident * MB, held * MB, closing * MB, 160 * MB);
+            assert_eq!(action, expected, "{resident} {held} {closing}");
         };
-        check(100, 90, 0, Step::Nothing);
-        check(128, 90, 0, Step::Nothing);
-        check(129, 90, 0, Step::Shed(33 * MB));
-        check(400, 90, 0, Step::Shed(70 * MB));
+        check(100, 90, 0, Action::Nothing);
+        check(128, 90, 0, Action::Nothing);
+        check(129, 90, 0, Action::Shed(33 * MB));
+        check(400, 90, 0, Action::Shed(70 * MB));
         // What is being closed counts as free.
-        check(133, 90, 5, Step::Nothing);
-        check(138, 90, 5, Step::Shed(37 * MB));
-        check(400, 90, 80, Step::Nothing);
+        check(133, 90, 5, Action::Nothing);
+        check(138, 90, 5, Action::Shed(37 * MB));
+        check(400, 90, 80, Action::Nothing);
         // An eighth of the limit is always theirs.
-        check(400, 21, 0, Step::Shed(MB));
-        check(400, 20, 0, Step::Warn);
-        check(160, 20, 0, Step::Nothing);
-        check(161, 0, 0, Step::Warn);
+        check(400, 21, 0, Action::Shed(MB));
+        check(400, 20, 0, Action::Warn);
+        check(160, 20, 0, Action::Nothing);
+        check(161, 0, 0, Action::Warn);
         for (limit, least) in [(64, 48), (128, 96), (160, 128), (256, 224), (1024, 896)] {
             assert_eq!(mark(limit * MB), least * MB, "{limit}");
             assert_eq!(limit * MB - target(limit * MB), 2 * (limit - least) * MB, "{limit}");
@@ -444,10 +451,16 @@ mod tests {
         log.shed(2, 0, 0, after(630));
         log.shed(3, 0, 0, after(631));
         assert_eq!(log.closed, Some((5, after(631))));
+        assert_eq!(log.closing_warned_at, Some(after(630)));
         log.is_below(after(640));
         assert!(log.closed.is_some());
         log.is_below(after(641));
         assert!(log.closed.is_none());
+        log.shed(1, 0, 0, after(650));
+        log.shed(1, 0, 0, after(1249));
+        assert_eq!(log.closing_warned_at, Some(after(650)));
+        log.shed(1, 0, 0, after(1250));
+        assert_eq!(log.closing_warned_at, Some(after(1250)));
     }
 
     #[test]

@@ -88,8 +88,8 @@ struct Open {
     by_network: HashMap<Neighbourhood, usize>,
     /// When idle connections were last evicted.
     evicted_at: Option<Instant>,
-    /// Sources whose connections were closed because they held the most memory, and until when further ones are refused.
-    barred: HashMap<Source, Instant>,
+    /// Sources that are refused because their connections held the most memory, and until when.
+    blocked: HashMap<Source, Instant>,
 }
 
 /// Idle connections are evicted while fewer than this part of all places is free; as many are evicted at a time.
@@ -115,7 +115,7 @@ impl Open {
     fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &Options) -> Result<(), Shed> {
         let network = source.neighbourhood();
         let of_network = options.max_connections_per_network.max(options.max_connections_per_source);
-        if self.barred.get(&source).is_some_and(|until| Instant::now() < *until) {
+        if self.blocked.get(&source).is_some_and(|until| Instant::now() < *until) {
             return Err(Shed::Memory);
         }
         if self.by_source.get(&source).is_some_and(|held| held.len() >= options.max_connections_per_source) {
@@ -202,17 +202,17 @@ impl Slot {
         std::future::poll_fn(poll).await
     }
 
-    /// Adds to the memory that the connection is said to hold, until the charge is dropped.
+    /// Counts so many bytes as held by the connection, until the charge is dropped.
     pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
         Charge::new(self.clone(), bytes)
     }
 
-    /// The account of [`Charge`]s.
+    /// The sum of the connection's charges, for [`Charge`] to change.
     pub(super) fn held(&self) -> &AtomicUsize {
         &self.held
     }
 
-    /// What the connection holds: its charges, and what each connection takes.
+    /// What the connection holds, in bytes.
     fn cost(&self) -> usize {
         cost::CONNECTION + self.held.load(Relaxed)
     }
@@ -238,7 +238,7 @@ impl Connections {
         Ok(Place { connections: self.clone(), source, slot })
     }
 
-    /// What each connection holds, trusted proxies' excepted.
+    /// What each connection holds, connections of trusted proxies excepted.
     pub(super) fn holdings(&self) -> Vec<Holding> {
         let open = self.lock();
         let slots =
@@ -246,7 +246,7 @@ impl Connections {
         slots.map(|(source, slot)| Holding { source, bytes: slot.cost(), slot: slot.clone() }).collect()
     }
 
-    /// What all of them hold together, in bytes.
+    /// What these connections hold together, in bytes.
     pub(super) fn held(&self) -> usize {
         self.lock().by_source.values().flatten().map(|slot| slot.cost()).sum()
     }
@@ -254,16 +254,16 @@ impl Connections {
     /// Closes these connections at once, and refuses further ones of their sources until `until`.
     pub(super) fn shed(&self, holdings: &[Holding], until: Instant) {
         let mut open = self.lock();
-        open.barred.extend(holdings.iter().map(|holding| (holding.source, until)));
+        open.blocked.extend(holdings.iter().map(|holding| (holding.source, until)));
         drop(open);
         for holding in holdings {
             holding.slot.close(Closing::Now);
         }
     }
 
-    /// Forgets the sources whose time is over.
-    pub(super) fn unbar(&self, now: Instant) {
-        self.lock().barred.retain(|_, until| now < *until);
+    /// Forgets the sources that are refused no longer.
+    pub(super) fn unblock(&self, now: Instant) {
+        self.lock().blocked.retain(|_, until| now < *until);
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!((first.slot().closing(), other.slot().closing()), (Some(Closing::Now), None));
         assert_eq!(admit("192.0.2.1").err(), Some(Shed::Memory as usize));
         assert!(admit("192.0.2.2").is_ok(), "its neighbour is not affected");
-        connections.unbar(until);
+        connections.unblock(until);
         assert!(admit("192.0.2.1").is_ok());
         drop((charge, first, other, holdings));
         assert_eq!(connections.held(), 0);

@@ -25,18 +25,18 @@ pub(super) struct Account {
     /// Requests that are under way, now and at most.
     open: usize,
     most_open: usize,
-    /// Whether the client does not read what is sent.
-    is_blocked: bool,
+    /// Whether a write waits for the client to read.
+    is_write_pending: bool,
 }
 
 impl Account {
     pub(super) fn new(slot: &Arc<Slot>, scheme: Scheme) -> Self {
         let charge = slot.charge(cost::HTTP2);
-        Self { charge, scheme, received: 0, begun: 0, open: 0, most_open: 0, is_blocked: false }
+        Self { charge, scheme, received: 0, begun: 0, open: 0, most_open: 0, is_write_pending: false }
     }
 
-    /// So many bytes have arrived. They may stay in memory for as long as the connection lasts; compressed ones (RFC 7541 §5.2) take
-    /// up to a quarter more.
+    /// Counts bytes that have arrived. They may stay in memory for as long as the connection lasts; Huffman-coded strings (RFC 7541
+    /// §5.2) take more, measured up to a quarter.
     pub(super) fn received(&mut self, count: usize) {
         if self.received < MOST_RECEIVED {
             self.received = (self.received + count + count / 4).min(MOST_RECEIVED);
@@ -56,19 +56,19 @@ impl Account {
         self.settle();
     }
 
-    /// Whether the last write had to wait for the client to read.
-    pub(super) fn is_blocked(&mut self, is_blocked: bool) {
-        if self.is_blocked != is_blocked {
-            self.is_blocked = is_blocked;
+    /// Whether a write waits for the client to read, or has just succeeded.
+    pub(super) fn set_write_pending(&mut self, is_write_pending: bool) {
+        if self.is_write_pending != is_write_pending {
+            self.is_write_pending = is_write_pending;
             self.settle();
         }
     }
 
     fn settle(&mut self) {
-        // Responses that wait belong to requests that have ended, and the HTTP library does not say how many wait: all that may.
-        let waiting = if self.is_blocked { self.begun.min(super::CONCURRENT as usize) } else { 0 };
+        // Responses can wait in the HTTP library after their requests have ended, and it does not say how many: assume as many as can.
+        let waiting = if self.is_write_pending { self.begun.min(super::CONCURRENT as usize) } else { 0 };
         let requests = self.open.max(waiting) * cost::STREAM + self.most_open * cost::STREAM_PLACE;
-        let unread = if self.is_blocked && self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
+        let unread = if self.is_write_pending && self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
         self.charge.resize(cost::HTTP2 + self.received + requests + unread);
     }
 }
@@ -98,15 +98,15 @@ mod tests {
         }
         check(base + cost::STREAM);
         // Any of the responses may wait.
-        account.is_blocked(true);
-        account.is_blocked(true);
+        account.set_write_pending(true);
+        account.set_write_pending(true);
         check(base + 80 * cost::STREAM + cost::UNREAD_TLS);
         for _ in 0..50 {
             account.request_began();
             account.request_ended();
         }
         check(base + 100 * cost::STREAM + cost::UNREAD_TLS);
-        account.is_blocked(false);
+        account.set_write_pending(false);
         account.request_ended();
         check(base);
         account.received(1 << 30);

@@ -81,7 +81,7 @@ fn the_source_that_holds_the_most_memory_is_shed_and_others_are_served() {
     assert!(answers_ping(&mut browser), "another source's connection goes on");
     let closed = metric(&desk, SHED);
     assert!(closed <= attacks, "{closed} connections were closed, and the attacker had {attacks}");
-    let warnings = desk.log().matches("memory has reached `server.max_memory`").count();
+    let warnings = desk.log().matches("memory has nearly reached `server.max_memory`").count();
     assert_eq!(warnings, 1, "{}", desk.log());
     drop(crowd);
     until(|| (metric(&desk, HELD) < MEBIBYTE).then_some(())).expect("what was charged is returned");
