@@ -127,7 +127,7 @@ pub fn limiter(quota: u32, sources: u32) -> Run {
         now += Duration::from_millis(1);
         // Scattered, so that hardly any two are neighbours.
         let source = Source::V4(turn.wrapping_mul(0x9e37_79b1).to_be_bytes());
-        black_box(limiter.take(source, &CONTACT, now));
+        black_box(limiter.take(source, now));
     };
     (0..sources).for_each(|_| check());
     Box::new(check)

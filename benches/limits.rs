@@ -11,7 +11,6 @@
 
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::form::CONTACT;
 use frontdesk::inbox::limit::{Admission, Limiter, MAX_QUOTA, Options, Quota, Source};
 
 const PER_MINUTE: u32 = 30;
@@ -89,7 +88,7 @@ fn requests(keys: u32) -> u32 {
 }
 
 fn allows(limiter: &Limiter, source: Source, now: Instant) -> bool {
-    matches!(limiter.take(source, &CONTACT, now).admission, Admission::Allowed { .. })
+    matches!(limiter.take(source, now).admission, Admission::Allowed)
 }
 
 /// The rule, for one source.

@@ -14,7 +14,6 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::CONTACT;
 use frontdesk::inbox::gate::{self, Gate, SCRIPT};
 use frontdesk::inbox::limit::{Limiter, Options, Quota, Source};
 use redis::aio::MultiplexedConnection;
@@ -59,7 +58,7 @@ fn main() {
                     let (near, far) = (near.clone(), far.clone());
                     async move {
                         match way {
-                            0 => drop(black_box(gate.take(source(number), &CONTACT, Instant::now()).await)),
+                            0 => drop(black_box(gate.take(source(number), Instant::now()).await)),
                             1 => call(near, hash, number).await,
                             2 => call(far, hash, number).await,
                             _ => call(near, empty, number).await,
@@ -97,13 +96,13 @@ fn alone(runtime: &Runtime, limits: &Options) {
     for _ in 0..ROUNDS {
         let began = Instant::now();
         for number in 0..CHECKS {
-            black_box(limiter.take(source(number), &CONTACT, now));
+            black_box(limiter.take(source(number), now));
         }
         rounds[0].push(each(began));
         let began = Instant::now();
         runtime.block_on(async {
             for number in 0..CHECKS {
-                black_box(gate.take(source(number), &CONTACT, now).await);
+                black_box(gate.take(source(number), now).await);
             }
         });
         rounds[1].push(each(began));
@@ -122,7 +121,7 @@ fn failover(runtime: &Runtime, redis: &Redis, limits: &Options) {
     let mut waits: Vec<f64> = (0..1000)
         .map(|number| {
             let began = Instant::now();
-            black_box(runtime.block_on(gate.take(source(number), &CONTACT, began)));
+            black_box(runtime.block_on(gate.take(source(number), began)));
             began.elapsed().as_secs_f64() * 1e3
         })
         .collect();

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
-use crate::config::Flag;
+use crate::config::{Config, Flag};
 use crate::inbox::store::Place as Inbox;
 use crate::web::Address;
 
@@ -178,10 +178,15 @@ struct Place {
 }
 
 impl Place {
+    /// The configuration that says so.
+    fn configuration(self) -> anyhow::Result<Config> {
+        let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir: self.data_dir };
+        site::configuration(&self.site, &overrides.flags())
+    }
+
     /// The database.
     fn database(self) -> anyhow::Result<Inbox> {
-        let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir: self.data_dir };
-        Ok(site::configuration(&self.site, &overrides.flags())?.store.place)
+        Ok(self.configuration()?.store.place)
     }
 }
 
@@ -233,7 +238,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check { site, json } => check::run(&site, json),
         Command::Export(wanted) => export::run(&wanted),
         Command::Inbox { command, site, data_dir } => {
-            inbox::run(&command, &Place { site, data_dir }.database()?)
+            let config = Place { site, data_dir }.configuration()?;
+            inbox::run(&command, &config.store.place, config.housekeeping.min_free)
         }
         Command::Backup { file, force, place } => backup::run(&place.database()?, &file, force),
         Command::Restore { file, force, place } => restore::run(&file, &place.database()?, force),

@@ -20,7 +20,7 @@ use crate::fault::Fault;
 use crate::inbox::deliver::Kind;
 use crate::inbox::deliver::chores::Housekeeping;
 use crate::inbox::email::Mailbox;
-use crate::inbox::form::FORMS;
+use crate::inbox::form::{FORMS, MAX_BODY_BYTES};
 use crate::inbox::gate::{self, HashSecret};
 use crate::inbox::limit::{self, Quota};
 use crate::inbox::screen::{self, Signal};
@@ -63,6 +63,8 @@ pub struct Config {
     pub housekeeping: Housekeeping,
     /// How often one may submit.
     pub limits: limit::Options,
+    /// How many bytes one may submit in a day.
+    pub byte_limits: limit::ByteOptions,
     /// Where that is counted together with other servers; none if this one counts alone.
     pub shared_limits: Option<gate::Options>,
     /// Whose agents are recognised; where the site is, is filled in once it is known.
@@ -250,14 +252,18 @@ impl Config {
             channels: Vec::new(),
             recipient: r.get("store.recipient", "", value::recipient),
             screening: screen::Options::default(),
+            form_quota: None,
         };
         let housekeeping = Housekeeping {
             retention: r.get("store.retention", "off", retention()),
             retention_held: r.get("store.retention_held", "off", retention()),
+            min_free: r.get("store.min_free", "auto", value::min_free),
             digest_at: r.get("digest.at", "07:00", value::optional_time),
             recipient: store.recipient.clone(),
         };
         let quota = || value::count(1..=i64::from(limit::MAX_QUOTA));
+        // The longest body fits into the smallest budget.
+        let budget = || value::bytes(MAX_BODY_BYTES as u64..=limit::MAX_BYTES);
         let limits = limit::Options {
             enabled: r.get("limits.enabled", "true", value::flag),
             source: Quota {
@@ -273,8 +279,14 @@ impl Config {
                 per_hour: r.get("limits.form_per_hour", "6000", quota()),
             },
         };
+        let byte_limits = limit::ByteOptions {
+            enabled: limits.enabled,
+            source: r.get("limits.bytes_per_day", "8MiB", budget()),
+            network: r.get("limits.network_bytes_per_day", "80MiB", budget()),
+        };
         let shared_limits = shared_limits(r, folder);
         store.screening = screening(r, folder);
+        store.form_quota = limits.form_quota();
         let signals = resources::Signals {
             search: r.get("content_signals.search", "", value::maybe),
             ai_input: r.get("content_signals.ai_input", "", value::maybe),
@@ -379,6 +391,7 @@ impl Config {
             store,
             housekeeping,
             limits,
+            byte_limits,
             shared_limits,
             agents,
             log,
@@ -497,7 +510,8 @@ fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
 fn screening(r: &mut Reader<'_>, folder: &Path) -> screen::Options {
     let mut options = screen::Options {
         enabled: r.get("screening.enabled", "true", value::flag),
-        threshold: r.get("screening.threshold", "50", value::count(1..=1000)),
+        suspicious_threshold: r.get("screening.suspicious_threshold", "50", value::count(1..=1000)),
+        threshold: r.get("screening.threshold", "100", value::count(1..=1000)),
         points: screen::Points::default(),
         disposable: domains(r, folder, "screening.disposable_domains"),
         blocked: domains(r, folder, "screening.blocked_domains"),

@@ -8,6 +8,7 @@
 
 pub mod deliver;
 pub mod delivery;
+pub mod disk;
 pub mod email;
 pub mod form;
 pub mod gate;

@@ -46,8 +46,9 @@ use self::agent::{Agents, Origin};
 use self::visit::Visit;
 use crate::inbox::Pressure;
 use crate::inbox::deliver::worker::Confirmations;
+use crate::inbox::disk::DiskMonitor;
 use crate::inbox::gate::Gate;
-use crate::inbox::limit;
+use crate::inbox::limit::{self, ByteLimiter, ByteOptions};
 use crate::inbox::store::{Place, Store};
 use crate::pages::Site;
 
@@ -161,6 +162,8 @@ pub struct Desk {
     pub store: Store,
     /// Whose requests were refused lately.
     pub pressure: Arc<Pressure>,
+    /// How much space is free where submissions are kept.
+    pub disk: Arc<DiskMonitor>,
     /// What a reload replaces, all of it at once. A request sees one state of it from beginning to end.
     pub live: Arc<ArcSwap<Live>>,
     /// What is needed for connections over TLS; none where nobody listens for them.
@@ -190,6 +193,10 @@ impl Desk {
                 &limit::Options { enabled: false, ..limit::Options::default() },
                 None,
             )),
+            byte_limiter: Arc::new(ByteLimiter::new(&ByteOptions {
+                enabled: false,
+                ..ByteOptions::default()
+            })),
             agents: Arc::new(Agents::new(&agents)),
             options: Arc::new(options),
             generation: 1,
@@ -197,6 +204,7 @@ impl Desk {
         Self {
             store,
             pressure: Arc::default(),
+            disk: Arc::new(DiskMonitor::idle()),
             live: Arc::new(ArcSwap::from_pointee(live)),
             tls: None,
             metrics: Metrics::new(Arc::default()),
@@ -209,6 +217,7 @@ impl Desk {
         Self {
             store: self.store.clone(),
             pressure: self.pressure.clone(),
+            disk: self.disk.clone(),
             live: self.live.clone(),
             tls: self.tls.clone(),
             metrics: self.metrics.of_worker(),
@@ -255,6 +264,8 @@ pub struct Live {
     pub confirmations: Confirmations,
     /// How often one source may submit. Stays the same over a reload that leaves its options alone.
     pub limiter: Arc<Gate>,
+    /// How many bytes one source may submit. Stays the same likewise.
+    pub byte_limiter: Arc<ByteLimiter>,
     /// Which agents are recognised. Stays the same likewise, with the keys that it has fetched.
     pub agents: Arc<Agents>,
     /// How this server is run.

@@ -1,4 +1,4 @@
--- The tables of a new inbox on PostgreSQL: layout 3. What the columns mean is said in migrations/sqlite/inbox.sql.
+-- The tables of a new inbox on PostgreSQL: layout 4. What the columns mean is said in migrations/sqlite/inbox.sql.
 
 -- What belongs to this inbox as a whole: `secret` keys every hash in it.
 CREATE TABLE meta (
@@ -19,7 +19,8 @@ CREATE TABLE intake (
     channels        integer NOT NULL,
     content         bytea   NOT NULL CHECK (octet_length(content) = 16),
     idempotency_key bytea,
-    error           text
+    error           text,
+    network         bytea   CHECK (octet_length(network) = 16)
 );
 
 CREATE INDEX intake_set_aside ON intake (id) WHERE error IS NOT NULL;
@@ -41,11 +42,14 @@ CREATE TABLE submission (
     withheld        integer NOT NULL DEFAULT 0 CHECK (withheld IN (0, 1)),
     held_at         bigint,
     held_because    text,
-    released_at     bigint
+    released_at     bigint,
+    suspicious      integer NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)),
+    flood           integer NOT NULL DEFAULT 0 CHECK (flood IN (0, 1))
 );
 
 CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
 CREATE INDEX submission_sender ON submission (sender);
+CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content) WHERE content IS NOT NULL;
 CREATE INDEX submission_key ON submission (idempotency_key) WHERE idempotency_key IS NOT NULL;
 
@@ -63,11 +67,14 @@ CREATE TABLE delivery (
     failures    integer NOT NULL DEFAULT 0,
     interrupted integer NOT NULL DEFAULT 0,
     blame       text,
+    form        text    NOT NULL DEFAULT '',
+    rank        integer NOT NULL DEFAULT 0,
     PRIMARY KEY (submission, channel),
     CHECK ((due_at IS NOT NULL) = (state IN ('waiting', 'sending')))
 );
 
 CREATE INDEX delivery_first ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures = 0;
+CREATE INDEX delivery_turn ON delivery (channel, form, rank, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 CREATE INDEX delivery_again ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures > 0;
 CREATE INDEX delivery_parked ON delivery (channel) WHERE state = 'parked';
 CREATE INDEX delivery_sending ON delivery (channel) WHERE state = 'sending';
@@ -101,11 +108,27 @@ CREATE TABLE pressure (
     PRIMARY KEY (day, source, form)
 );
 
+CREATE TABLE form_rate (
+    form    text   PRIMARY KEY,
+    minute  bigint NOT NULL,
+    hour    bigint NOT NULL,
+    over_at bigint
+);
+
+CREATE TABLE network_rate (
+    form    text   NOT NULL,
+    network bytea  NOT NULL CHECK (octet_length(network) = 16),
+    rested  bigint NOT NULL,
+    PRIMARY KEY (network, form)
+);
+
+CREATE INDEX network_rate_rested ON network_rate (rested);
+
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
-           score, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error
+           score, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS bigint), sealed, CAST(NULL AS bigint), CAST(NULL AS text), sender,
-           CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error
+           CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error, 0
     FROM intake;

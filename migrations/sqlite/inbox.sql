@@ -1,4 +1,4 @@
--- The tables of a new inbox in a SQLite file: layout 5. Times are Unix time in milliseconds.
+-- The tables of a new inbox in a SQLite file: layout 6. Times are Unix time in milliseconds.
 
 -- What belongs to this database as a whole: `secret` keys every hash in it.
 CREATE TABLE meta (
@@ -20,7 +20,8 @@ CREATE TABLE intake (
     channels        INTEGER NOT NULL,                              -- how many took its form when it arrived
     content         BLOB    NOT NULL CHECK (length(content) = 16), -- keyed hash of what a repeat has in common with it
     idempotency_key BLOB,                                          -- keyed hash, with source and form
-    error           TEXT                                           -- why it could not be processed: it is set aside
+    error           TEXT,                                          -- why it could not be processed: it is set aside
+    network         BLOB    CHECK (length(network) = 16)           -- keyed hash of the network that the source is in
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX intake_set_aside ON intake (id) WHERE error IS NOT NULL;
@@ -39,6 +40,8 @@ CREATE TABLE submission (
     score           INTEGER,                                       -- the points that screening gave it
     reasons         TEXT,                                          -- what for: JSON, objects with `signal`, `points`, `detail`
     withheld        INTEGER NOT NULL DEFAULT 0 CHECK (withheld IN (0, 1)), -- whether screening held it
+    suspicious      INTEGER NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)), -- whether it is delivered with a mark
+    flood           INTEGER NOT NULL DEFAULT 0 CHECK (flood IN (0, 1)), -- whether it is held only until a flood ends
     held_at         INTEGER,                                       -- set while it waits for the operator's release
     held_because    TEXT,
     released_at     INTEGER,                                       -- when it was last released, whoever had held it
@@ -48,6 +51,7 @@ CREATE TABLE submission (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
+CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content) WHERE content IS NOT NULL;
 CREATE INDEX submission_key ON submission (idempotency_key) WHERE idempotency_key IS NOT NULL;
 
@@ -67,12 +71,15 @@ CREATE TABLE delivery (
     failures    INTEGER NOT NULL DEFAULT 0, -- since it was last queued: how far it is in the schedule
     interrupted INTEGER NOT NULL DEFAULT 0, -- attempts in a row of which nobody heard the end
     blame       TEXT,                       -- of the last failure: 'channel', 'notice', or 'asked' where the other side said when to come back
+    form        TEXT    NOT NULL DEFAULT '', -- the submission's
+    rank        INTEGER NOT NULL DEFAULT 0, -- the order of due deliveries of one form: the lowest first
     PRIMARY KEY (submission, channel),
     CHECK ((due_at IS NOT NULL) = (state IN ('waiting', 'sending')))
 ) STRICT, WITHOUT ROWID;
 
 -- First attempts and repeated ones are looked for separately, so that neither can crowd out the other.
 CREATE INDEX delivery_first ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures = 0;
+CREATE INDEX delivery_turn ON delivery (channel, form, rank, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 CREATE INDEX delivery_again ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures > 0;
 CREATE INDEX delivery_parked ON delivery (channel) WHERE state = 'parked';
 CREATE INDEX delivery_sending ON delivery (channel) WHERE state = 'sending';
@@ -110,12 +117,30 @@ CREATE TABLE pressure (
     PRIMARY KEY (day, source, form)
 ) STRICT, WITHOUT ROWID;
 
+-- How much of its quota each form has used up.
+CREATE TABLE form_rate (
+    form    TEXT    PRIMARY KEY,
+    minute  INTEGER NOT NULL,               -- when the quotas of a minute and an hour are restored, in microseconds
+    hour    INTEGER NOT NULL,
+    over_at INTEGER                         -- during a flood: when a submission last exceeded the quota
+) STRICT, WITHOUT ROWID;
+
+-- How much each network has sent lately.
+CREATE TABLE network_rate (
+    form    TEXT    NOT NULL,
+    network BLOB    NOT NULL CHECK (length(network) = 16),
+    rested  INTEGER NOT NULL,               -- when nothing of it counts any more, in microseconds
+    PRIMARY KEY (network, form)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX network_rate_rested ON network_rate (rested);
+
 -- Everything that was accepted and not removed, processed or not. Both parts have the same types, so that SQLite looks up either by its key.
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
-           score, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error
+           score, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS INTEGER), sealed, CAST(NULL AS INTEGER), CAST(NULL AS TEXT), sender,
-           CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error
+           CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error, CAST(0 AS INTEGER)
     FROM intake;

@@ -99,6 +99,7 @@ pub(super) fn run(config: &Config, wanted: &Wanted) -> anyhow::Result<ExitCode> 
 async fn canary(channel: &Options) -> Outcome {
     let now = Timestamp::now();
     let notice = Notice {
+        is_suspicious: false,
         id: Uuid::now_v7(),
         about: About::Canary,
         created_at: now,
@@ -138,7 +139,9 @@ fn hash_secret(shared: &gate::Options) -> Finding {
 /// What waits for the operator in the inbox.
 fn attention<W: Write>(report: &mut Report<W>, config: &Config) -> anyhow::Result<()> {
     let digest = match Reader::open(&config.store.place) {
-        Ok(inbox) => Digest::read(&inbox, Timestamp::now())?,
+        Ok(inbox) => {
+            Digest::read(&inbox, &config.store.place, config.housekeeping.min_free, Timestamp::now())?
+        }
         Err(StoreError::Missing(_)) => return report.note("inbox", "nothing has been received yet"),
         Err(error) => return report.finding("inbox", &Finding::Bad(error.to_string())),
     };

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::inbox::disk::MinFree;
 use crate::inbox::store::Place;
 use crate::inbox::{FORMS, Reader, StoreError};
 pub use discard::Discarded;
@@ -154,6 +155,8 @@ pub enum InboxCommand {
 /// Where a command's words go, and what it knows of the world around it.
 struct Console<'a> {
     now: Timestamp,
+    /// How much space is to be free where the inbox is.
+    min_free: MinFree,
     /// How many columns a line of a table may have.
     width: usize,
     /// Whether `out` is a terminal, where somebody reads it.
@@ -169,7 +172,7 @@ struct Console<'a> {
 }
 
 /// Does it, with data on standard output and everything else on standard error.
-pub fn run(command: &InboxCommand, place: &Place) -> anyhow::Result<ExitCode> {
+pub fn run(command: &InboxCommand, place: &Place, min_free: MinFree) -> anyhow::Result<ExitCode> {
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let mut answers = stdin.lock();
     let is_terminal = stdout.is_terminal();
@@ -178,6 +181,7 @@ pub fn run(command: &InboxCommand, place: &Place) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::new(stdout.lock());
     let mut console = Console {
         now: Timestamp::now(),
+        min_free,
         width,
         is_terminal,
         has_colours,
@@ -240,7 +244,7 @@ fn execute(command: &InboxCommand, place: &Place, console: &mut Console<'_>) -> 
         }
         InboxCommand::Stats { abuse: true, days, json } => abuse::run(reader, *days, *json, console),
         InboxCommand::Stats { abuse: false, days, json } => stats::run(reader, *days, *json, console),
-        InboxCommand::Digest => digest::run(reader, console),
+        InboxCommand::Digest => digest::run(reader, place, console),
         InboxCommand::Retry { again } => change::retry(reader, place, again, console),
         InboxCommand::Hold { ids, because } => change::hold(reader, place, ids, because.as_deref(), console),
         InboxCommand::Release { ids, all: _ } => change::release(reader, place, ids, console),

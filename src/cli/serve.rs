@@ -29,7 +29,9 @@ use super::{site, style};
 use crate::config::{Config, Flag};
 use crate::fault::Severity;
 use crate::inbox::deliver::worker::Worker;
+use crate::inbox::disk::{DiskMonitor, MinFree};
 use crate::inbox::gate::Gate;
+use crate::inbox::limit::ByteLimiter;
 use crate::inbox::store::Store;
 use crate::pages::{Encodings, Previous, Site};
 use crate::web::agent::Agents;
@@ -78,14 +80,18 @@ fn serve(
         site: Arc::new(site),
         confirmations: worker.confirmations(),
         limiter: Arc::new(Gate::new(&config.limits, config.shared_limits.as_ref())),
+        byte_limiter: Arc::new(ByteLimiter::new(&config.byte_limits)),
         agents: Arc::new(Agents::new(&config.agents)),
         options: Arc::new(config.web.clone()),
         generation: 1,
     };
+    let (data, min_free) = (data_folder(&config).to_owned(), reserve(&config));
+    let monitor = DiskMonitor::start(data, min_free).context("cannot watch the free space")?;
     let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot speak TLS")?;
     let desk = Arc::new(Desk {
         store,
         pressure: Arc::default(),
+        disk: monitor,
         live: Arc::new(ArcSwap::from_pointee(live)),
         tls,
         metrics: Metrics::new(log.lost()),
@@ -123,6 +129,19 @@ fn serve(
     desk.store.clone().close();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The folder whose file system is watched: that of the database, or the data folder if the inbox is on a PostgreSQL server.
+fn data_folder(config: &Config) -> &Path {
+    config.store.place.file().and_then(Path::parent).unwrap_or(&config.data_dir)
+}
+
+/// How much space is to stay free there. No submission is written there if the inbox is on a PostgreSQL server.
+fn reserve(config: &Config) -> MinFree {
+    match config.store.place.file() {
+        Some(_) => config.housekeeping.min_free,
+        None => MinFree::Off,
+    }
 }
 
 /// Creates the data folder where the inbox is on a PostgreSQL server; otherwise the store has. A running server never creates it: if it

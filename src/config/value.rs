@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::LogFormat;
+use crate::inbox::disk::MinFree;
 use crate::inbox::gate;
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Place, Server};
@@ -249,6 +250,17 @@ pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<u64> 
     }
 }
 
+/// How much space is to be free: a size, "auto" or "off".
+pub(super) fn min_free(raw: &Raw) -> Parsed<MinFree> {
+    match raw.as_text() {
+        Some("auto") => Ok(MinFree::Auto),
+        Some("off") => Ok(MinFree::Off),
+        _ => bytes(1..=1 << 60)(raw).map(MinFree::Bytes).map_err(|_| {
+            "\"auto\", \"off\", or a size with its unit such as \"500MB\" or \"2GiB\"".to_owned()
+        }),
+    }
+}
+
 /// A time of the day, or "off".
 pub(super) fn optional_time(raw: &Raw) -> Parsed<Option<jiff::civil::Time>> {
     let text = raw.as_text().unwrap_or_default();
@@ -470,6 +482,15 @@ mod tests {
         assert_eq!(read("off"), Ok(None));
         assert_eq!(read("512MB"), Ok(Some(512_000_000)));
         assert!(read("2GiB").is_err() && read("half").is_err());
+    }
+
+    #[test]
+    fn the_reserve_is_a_size_automatic_or_switched_off() {
+        let read = |text: &str| min_free(&Raw::Text(text.to_owned()));
+        assert_eq!(read("auto"), Ok(MinFree::Auto));
+        assert_eq!(read("off"), Ok(MinFree::Off));
+        assert_eq!(read("500MB"), Ok(MinFree::Bytes(500_000_000)));
+        assert!(read("5%").is_err() && read("0B").is_err());
     }
 
     #[test]

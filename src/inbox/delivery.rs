@@ -135,6 +135,8 @@ pub struct Want {
     pub target: Target,
     /// How many.
     pub room: Room,
+    /// Which form comes first, as a number that grows with each attempt: forms take turns.
+    pub turn: usize,
 }
 
 /// What is to be sent down a channel, and when there will be more.

@@ -11,7 +11,6 @@ mod script;
 
 use std::time::{Duration, Instant};
 
-use super::form::Form;
 use super::limit::ledger::Rule;
 use super::limit::{self, Decision, Limiter, Source, Standings, Tally};
 pub use address::{HashSecret, Options, PATIENCE};
@@ -49,24 +48,24 @@ impl Gate {
         Gate { own: Limiter::new(limits), shared: shared.filter(|_| limits.enabled).map(share) }
     }
 
-    /// Counts a request of `source` to `form` at `now` and says whether it may go on. Waits for Redis no longer than
+    /// Counts a request of `source` at `now` and says whether it may go on. Waits for Redis no longer than
     /// [`Options::patience`], and not at all while that is known not to answer, or where limits are not shared.
-    pub async fn take(&self, source: Source, form: &Form, now: Instant) -> Decision {
+    pub async fn take(&self, source: Source, now: Instant) -> Decision {
         match &self.shared {
-            None => self.own.take(source, form, now),
+            None => self.own.take(source, now),
             // Apart, so that a request takes no room for this where nothing is shared.
-            Some(shared) => Box::pin(self.take_shared(shared, source, form, now)).await,
+            Some(shared) => Box::pin(self.take_shared(shared, source, now)).await,
         }
     }
 
-    async fn take_shared(&self, shared: &Shared, source: Source, form: &Form, now: Instant) -> Decision {
-        let request = shared.keys.request(Wanted::Charge, source, form.name, &shared.rule);
+    async fn take_shared(&self, shared: &Shared, source: Source, now: Instant) -> Decision {
+        let request = shared.keys.request(Wanted::Charge, source, &shared.rule);
         match shared.link.ask(&request, |entry| shared.rule.decide(entry)).await {
             Some(decision) => {
-                self.own.adopt(source, form, decision.admission, now);
+                self.own.adopt(source, decision.admission, now);
                 decision
             }
-            None => self.own.take(source, form, now),
+            None => self.own.take(source, now),
         }
     }
 
@@ -79,8 +78,7 @@ impl Gate {
     }
 
     async fn look_shared(&self, shared: &Shared, source: Source, now: Instant) -> Option<Standings> {
-        // The form is not looked at.
-        let request = shared.keys.request(Wanted::Look, source, "", &shared.rule);
+        let request = shared.keys.request(Wanted::Look, source, &shared.rule);
         let standings = shared.link.ask(&request, |entry| shared.rule.standings(entry.debts)).await;
         standings.or_else(|| self.own.look(source, now))
     }

@@ -1,12 +1,13 @@
-//! How often one may send: three layers of quotas over a minute and an hour, in bounded memory, pure but for its lock.
+//! How often one may send: two layers of quotas over a minute and an hour, in bounded memory, pure but for its lock.
 //!
-//! The layers are the *source* (one sender), its *network* (what a sender can easily have several addresses in) and the *form* (all
-//! senders together). Source and network refuse; past a form's own quota submissions go on to be held, so that nobody can
-//! close a form for everybody else. A refused request costs nothing in any layer.
+//! The layers are the *source* (one sender) and its *network* (what a sender can easily have several addresses in). A refused request
+//! costs nothing in either. A form as a whole refuses nobody; its quota decides what a flood is when submissions are processed
+//! (`store/flood.rs`).
 //!
 //! Each quota is kept by the generic cell rate algorithm (`gcra.rs`): a rested source may send its whole quota at once, after that
 //! one request each `window / quota`. Sources and networks are kept in sketches of fixed size (`sketch.rs`), whatever their number.
 
+mod bytes;
 mod gcra;
 pub mod ledger;
 mod sketch;
@@ -16,7 +17,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::form::Form;
+pub use bytes::{ByteLimiter, ByteOptions, ByteTally, MAX_BYTES, OverBudget};
 pub use gcra::MAX_QUOTA;
 use gcra::Pace;
 use ledger::Rule;
@@ -64,8 +65,15 @@ pub struct Options {
     pub source: Quota,
     /// For one IPv4 /24 or IPv6 /48; at least what one source may.
     pub network: Quota,
-    /// For one form, by all; at least what one network may.
+    /// New submissions to one form, by all; at least what one network may. See [`Options::form_quota`].
     pub form: Quota,
+}
+
+impl Options {
+    /// The quota of a form: no less than that of a network or a source. None where nothing is limited.
+    pub fn form_quota(&self) -> Option<Quota> {
+        self.enabled.then(|| self.form.at_least(self.network).at_least(self.source))
+    }
 }
 
 impl Default for Options {
@@ -86,8 +94,6 @@ pub enum Layer {
     Source,
     /// An IPv4 /24 or an IPv6 /48.
     Network,
-    /// Everybody who sends one form.
-    Form,
 }
 
 impl Layer {
@@ -96,7 +102,6 @@ impl Layer {
         match self {
             Layer::Source => ["minute", "hour"],
             Layer::Network => ["network-minute", "network-hour"],
-            Layer::Form => ["form-minute", "form-hour"],
         }
     }
 }
@@ -105,10 +110,7 @@ impl Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It goes on, and was counted.
-    Allowed {
-        /// The form as a whole gets more than its quota: what is sent is to be kept, and held.
-        over_form_limit: bool,
-    },
+    Allowed,
     /// It does not, and has cost nothing.
     Refused {
         /// The layer that makes it wait the longest.
@@ -151,10 +153,8 @@ pub struct Standing {
 /// What has been decided since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests that went on, those past their form's limit among them.
+    /// Requests that went on.
     pub allowed: u64,
-    /// Requests that went on past their form's limit.
-    pub over_form_limit: u64,
     /// Requests refused because of their source.
     pub refused_by_source: u64,
     /// Requests refused because of their network.
@@ -164,13 +164,9 @@ pub struct Tally {
 impl Tally {
     fn count(&mut self, admission: Admission) {
         match admission {
-            Admission::Allowed { over_form_limit } => {
-                self.allowed += 1;
-                self.over_form_limit += u64::from(over_form_limit);
-            }
+            Admission::Allowed => self.allowed += 1,
             Admission::Refused { by: Layer::Source, .. } => self.refused_by_source += 1,
-            // A form refuses nobody.
-            Admission::Refused { .. } => self.refused_by_network += 1,
+            Admission::Refused { by: Layer::Network, .. } => self.refused_by_network += 1,
         }
     }
 }
@@ -201,25 +197,24 @@ impl Limiter {
             elapsed: Duration::ZERO,
             sources: Sketch::new(rule.source, source_bits),
             networks: Sketch::new(rule.network, network_bits),
-            forms: Forms { paces: rule.form, arrivals: Vec::new() },
             tally: Tally::default(),
         };
         Limiter { state: options.enabled.then(|| Mutex::new(state())) }
     }
 
-    /// Counts a request of `source` to `form` at `now` and says whether it may go on.
-    pub fn take(&self, source: Source, form: &Form, now: Instant) -> Decision {
+    /// Counts a request of `source` at `now` and says whether it may go on.
+    pub fn take(&self, source: Source, now: Instant) -> Decision {
         let Some(mut state) = self.lock() else {
-            return Decision { admission: Admission::Allowed { over_form_limit: false }, standings: None };
+            return Decision { admission: Admission::Allowed, standings: None };
         };
-        state.take(source, form, now)
+        state.take(source, now)
     }
 
-    /// Takes over what was decided elsewhere about a request of `source` to `form` at `now`: whoever decides here from now on knows of
+    /// Takes over what was decided elsewhere about a request of `source` at `now`: whoever decides here from now on knows of
     /// it. What was allowed is charged wherever there is room for it here.
-    pub fn adopt(&self, source: Source, form: &Form, admission: Admission, now: Instant) {
+    pub fn adopt(&self, source: Source, admission: Admission, now: Instant) {
         if let Some(mut state) = self.lock() {
-            state.adopt(source, form, admission, now);
+            state.adopt(source, admission, now);
         }
     }
 
@@ -269,7 +264,6 @@ struct State {
     elapsed: Duration,
     sources: Sketch,
     networks: Sketch,
-    forms: Forms,
     tally: Tally,
 }
 
@@ -282,7 +276,7 @@ impl State {
         self.networks.advance(self.elapsed);
     }
 
-    fn take(&mut self, source: Source, form: &Form, now: Instant) -> Decision {
+    fn take(&mut self, source: Source, now: Instant) -> Decision {
         self.advance(now);
         let mut account = self.sources.account(source);
         let mut network = self.networks.account(source.neighbourhood());
@@ -290,15 +284,15 @@ impl State {
         let admission = ledger::refusal(waits).unwrap_or_else(|| {
             self.sources.charge(&mut account);
             self.networks.charge(&mut network);
-            Admission::Allowed { over_form_limit: !self.forms.charge(form, self.elapsed) }
+            Admission::Allowed
         });
         self.tally.count(admission);
         Decision { admission, standings: Some(self.standings(&account, &network)) }
     }
 
-    fn adopt(&mut self, source: Source, form: &Form, admission: Admission, now: Instant) {
+    fn adopt(&mut self, source: Source, admission: Admission, now: Instant) {
         self.tally.count(admission);
-        let Admission::Allowed { .. } = admission else { return };
+        let Admission::Allowed = admission else { return };
         self.advance(now);
         let mut account = self.sources.account(source);
         if self.sources.wait(&account).is_zero() {
@@ -308,40 +302,11 @@ impl State {
         if self.networks.wait(&network).is_zero() {
             self.networks.charge(&mut network);
         }
-        self.forms.charge(form, self.elapsed);
     }
 
     fn standings(&self, account: &sketch::Account, network: &sketch::Account) -> Standings {
         let ([a, b], [c, d]) = (self.sources.standings(account), self.networks.standings(network));
         [a, b, c, d]
-    }
-}
-
-/// What each form as a whole has got: a handful, kept exactly.
-struct Forms {
-    paces: [Pace; 2],
-    /// By the form's name, the theoretical arrival times in ticks.
-    arrivals: Vec<(&'static str, [u64; 2])>,
-}
-
-impl Forms {
-    /// Counts one more submission if it is within the form's quota, and says whether it is.
-    fn charge(&mut self, form: &Form, elapsed: Duration) -> bool {
-        let place = self.arrivals.iter().position(|(name, _)| *name == form.name).unwrap_or_else(|| {
-            self.arrivals.push((form.name, [0; 2]));
-            self.arrivals.len() - 1
-        });
-        let arrivals = &mut self.arrivals[place].1;
-        let now = self.paces.map(|pace| pace.tick(elapsed));
-        let debt = |at: usize| u32::try_from(arrivals[at].saturating_sub(now[at])).unwrap_or(u32::MAX);
-        let debts = [debt(0), debt(1)];
-        let fits = self.paces.iter().zip(debts).all(|(pace, debt)| pace.wait(debt) == 0);
-        if fits {
-            for at in 0..2 {
-                arrivals[at] = now[at] + u64::from(self.paces[at].charged(debts[at]));
-            }
-        }
-        fits
     }
 }
 

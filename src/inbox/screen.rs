@@ -1,8 +1,9 @@
-//! Whether a submission is delivered or held for the operator to look at: a score, with its reasons.
+//! Scores submissions, with reasons: a submission is delivered, delivered with a mark, or held for the operator to look at.
 //!
-//! [`screen()`] is a pure function of what was sent, of what the request showed beside it and of the operator's
-//! options. Each [`Signal`] that speaks adds points, never more than the operator gives it, and a submission with
-//! [`Options::threshold`] points or more is held. Nothing is dropped: what is held is kept, and released by hand.
+//! [`screen()`] is a pure function of what was sent, of what the request showed beside it and of the operator's options. Each
+//! [`Signal`] adds points, never more than the operator gives it. A submission with [`Options::suspicious_threshold`] points or more is
+//! marked as suspicious and delivered, and one with [`Options::threshold`] or more is held. Nothing is dropped: held submissions are
+//! kept until the operator releases or discards them.
 //!
 //! No signal is a proof, and most need company to hold anything. What
 //! a browser would show (`Origin`, the time that filling in took) is looked at only where it is there, because programs are welcome,
@@ -36,10 +37,12 @@ use super::parse::{Entry, Extras};
 /// What the operator decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether submissions are scored. If not, only [`Signal::FormRate`] holds any: that is the limits' business.
+    /// Whether submissions are scored.
     pub enabled: bool,
-    /// From how many points on a submission is held; 0 counts as 1.
+    /// From how many points on a submission is held; 0 counts as 1. Points of [`Signal::Rate`] do not count.
     pub threshold: u32,
+    /// From how many points on a submission that is not held is marked as suspicious; 0 counts as 1.
+    pub suspicious_threshold: u32,
     /// How much each signal weighs.
     pub points: Points,
     /// What the operator adds to the built-in list of disposable domains, and takes out of it.
@@ -52,7 +55,8 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             enabled: true,
-            threshold: 50,
+            threshold: 100,
+            suspicious_threshold: 50,
             points: Points::default(),
             disposable: Domains::default(),
             blocked: Domains::default(),
@@ -88,7 +92,8 @@ impl Points {
 pub enum Signal {
     /// The source has used up most of its quota.
     Rate,
-    /// The form as a whole has had more than its limit. This alone holds.
+    /// The form has had more submissions than its quota, and this one's network is part of that flood. It is held until the flood ends.
+    /// Screening never adds this signal; processing does.
     FormRate,
     /// Others have sent the same lately.
     Repeated,
@@ -180,8 +185,9 @@ impl Signal {
             Signal::Origin | Signal::Lure => Some(35),
             Signal::Repeated | Signal::Disguise => Some(40),
             Signal::Markup => Some(50),
-            Signal::Honeypot | Signal::Links => Some(60),
+            Signal::Links => Some(60),
             Signal::Offer => Some(80),
+            Signal::Honeypot => Some(100),
         }
     }
 }
@@ -191,8 +197,6 @@ impl Signal {
 pub struct Signals<'a> {
     /// How much of its quota the source has used.
     pub rate: Rate,
-    /// Whether the form as a whole is over its limit.
-    pub form_over_limit: bool,
     /// From how many other sources the same content came lately; see [`Repeats::observe`].
     pub repeats: u32,
     /// Where a browser says that it was sent from.
@@ -230,9 +234,6 @@ impl Rate {
 pub struct Facts {
     /// How much of its quota the source has used.
     pub rate: Rate,
-    /// Whether the form as a whole is over its limit.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub form_over_limit: bool,
     /// Where a browser says that it was sent from.
     pub origin: Origin,
     /// What was sent beside the form's fields.
@@ -267,7 +268,6 @@ impl Evidence {
         let reading = Reading::of(entry);
         let signals = Signals {
             rate: facts.rate,
-            form_over_limit: facts.form_over_limit,
             repeats: repeats.observe(&reading, source, Instant::now()),
             origin: facts.origin,
             agent,
@@ -285,6 +285,9 @@ pub struct Verdict {
     pub reasons: Vec<Reason>,
     /// Whether it is to be held.
     pub hold: bool,
+    /// Whether it is to be marked as suspicious; never with `hold`.
+    #[serde(default)]
+    pub suspicious: bool,
     /// How many points would hold it.
     pub threshold: u32,
 }
@@ -314,6 +317,15 @@ impl Verdict {
     #[must_use]
     pub fn without_details(self) -> Verdict {
         Verdict { reasons: self.reasons.into_iter().map(Reason::without_detail).collect(), ..self }
+    }
+
+    /// The same submission, held until a flood of its form ends.
+    #[must_use]
+    pub fn in_flood(mut self) -> Verdict {
+        let detail = "the form has had more than its quota".to_owned();
+        self.reasons.insert(0, Reason { signal: Signal::FormRate, points: self.threshold, detail });
+        self.score = self.score.saturating_add(self.threshold);
+        self
     }
 
     /// Everything on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. A signal without a detail is named. Empty if
@@ -351,7 +363,6 @@ impl Finding {
 pub fn screen(reading: &Reading<'_>, extras: &Extras, signals: &Signals<'_>, options: &Options) -> Verdict {
     let entry = reading.entry();
     let mut findings: Vec<Finding> = Vec::new();
-    findings.extend(form_rate(signals));
     if options.enabled {
         findings.extend(rate(signals.rate));
         findings.extend(repeated(signals.repeats));
@@ -381,16 +392,15 @@ fn verdict(findings: Vec<Finding>, options: &Options) -> Verdict {
     // Stable, so that those with as many points stay in the order of the documentation.
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.points));
     let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
-    Verdict { score, reasons, hold: score >= threshold, threshold }
+    let of_rate =
+        reasons.iter().find(|reason| reason.signal == Signal::Rate).map_or(0, |reason| reason.points);
+    let hold = score - of_rate >= threshold;
+    let suspicious = !hold && score >= options.suspicious_threshold.max(1);
+    Verdict { score, reasons, hold, suspicious, threshold }
 }
 
 fn share(points: u32, percent: u32) -> u32 {
     u32::try_from(u64::from(points) * u64::from(percent) / 100).unwrap_or(points)
-}
-
-fn form_rate(signals: &Signals<'_>) -> Option<Finding> {
-    let percent = if signals.form_over_limit { 100 } else { 0 };
-    Finding::new(Signal::FormRate, percent, || "the form is over its limit".to_owned())
 }
 
 /// From half of the quota on, growing to all of it.

@@ -14,6 +14,7 @@
 pub mod bell;
 mod duplicates;
 mod fingerprint;
+mod flood;
 mod ids;
 pub mod lock;
 mod postgres;
@@ -35,7 +36,7 @@ use uuid::Uuid;
 
 use super::deliver::{self, outcome::Outcome, schedule::Verdict};
 use super::delivery::{Claims, Lease, Obstacle, State, Target, Want};
-use super::limit::Source;
+use super::limit::{Quota, Source};
 use super::parse::Entry;
 use super::pressure::Refused;
 use super::screen::{self, Evidence, Repeats};
@@ -46,6 +47,7 @@ pub use sql::abuse::{Abuse, Agent, Held, Presser};
 pub use sql::carry::{Carried, CarryError, carry, migrate};
 pub use sql::discard::{HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::editor::Editor;
+pub use sql::flood::Flood;
 pub use sql::queue::{ChannelQueue, Queue};
 pub use sql::read::{Found, Listing, Reader};
 pub use sql::stats::Tally;
@@ -64,8 +66,11 @@ pub struct Options {
     pub channels: Vec<deliver::Options>,
     /// Who alone is to be able to read submissions with which nothing is to be done any more.
     pub recipient: Option<Recipient>,
-    /// What is held back from delivery.
+    /// Which submissions are held or marked as suspicious.
     pub screening: screen::Options,
+    /// How many new submissions each form may get. Beyond that, submissions of networks that have sent many are held until the flood
+    /// ends. None where nothing is limited.
+    pub form_quota: Option<Quota>,
 }
 
 impl Options {
@@ -82,6 +87,7 @@ impl Options {
             channels: Vec::new(),
             recipient: None,
             screening: screen::Options::default(),
+            form_quota: None,
         }
     }
 }
@@ -425,9 +431,19 @@ impl Store {
         self.writer.processor.counts.repeats.load(Relaxed)
     }
 
-    /// How many accepted submissions this process has found to be held by screening.
+    /// How many accepted submissions this process has held.
     pub fn held(&self) -> u64 {
         self.writer.processor.counts.held.load(Relaxed)
+    }
+
+    /// How many of them it has held because of a flood.
+    pub fn held_in_floods(&self) -> u64 {
+        self.writer.processor.counts.in_flood.load(Relaxed)
+    }
+
+    /// Returns once this process has held submissions because of a flood since it last returned.
+    pub async fn flooded(&self) {
+        self.writer.processor.flooded.notified().await;
     }
 
     /// From now on, what arrives is sealed, and what is processed is screened and queued, by these options. The path cannot change.

@@ -107,6 +107,8 @@ pub struct Screening {
     pub reasons: Vec<Reason>,
     /// Whether it was held for that. What the operator holds by hand is not.
     pub withheld: bool,
+    /// Whether it is marked as suspicious.
+    pub suspicious: bool,
 }
 
 impl Screening {

@@ -36,7 +36,7 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
          | 405 | Only `POST` is accepted | `{\"error\": \"…\"}` |\n\
          | 408 | The body did not arrive in time | `{\"error\": \"…\"}` |\n\
          | 413 | The body is too long | `{\"error\": \"…\"}` |\n\
-         | 429 | Too many requests; `Retry-After` says after how many seconds to try again | `{\"error\": \"…\"}` |\n\
+         | 429 | Too many requests or bytes; `Retry-After` says after how many seconds to try again | `{\"error\": \"…\"}` |\n\
          | 500 | Nothing was kept; try again | `{\"error\": \"…\"}` |\n\n",
     );
     if let Some((minute, hour)) = options.quotas {

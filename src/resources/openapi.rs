@@ -96,8 +96,18 @@ fn operation(form: &Form, options: &Options) -> Value {
     add("405", "Only POST is accepted.", "Error", &["Allow"]);
     add("408", "The body did not arrive in time.", "Error", &[]);
     add("413", &format!("The body is longer than {} KiB.", MAX_BODY_BYTES / 1024), "Error", &[]);
-    add("429", "Too many requests from this source or its network.", "Error", &["Retry-After"]);
-    add("500", "The request could not be delivered. Nothing of it was kept.", "Error", &[]);
+    add(
+        "429",
+        "Too many requests, or too many bytes, from this source or its network.",
+        "Error",
+        &["Retry-After"],
+    );
+    add(
+        "500",
+        "The request could not be delivered. Nothing of it was kept. `Retry-After` is present if the request is too large for the space that is left.",
+        "Error",
+        &["Retry-After"],
+    );
     json!({
         "operationId": form.operation_id,
         "summary": form.summary,

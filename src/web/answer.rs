@@ -9,6 +9,7 @@ use http_body_util::Full;
 
 use super::metrics::Verdict;
 use super::request_id::{RequestId, X_REQUEST_ID};
+use crate::inbox::disk::SMALL_BODY_BYTES;
 use crate::inbox::form::{FORMS, MAX_BODY_BYTES};
 
 /// Every body is in memory.
@@ -93,6 +94,9 @@ fn error(status: StatusCode, sentence: &str) -> Answer {
     json(status, serde_json::json!({ "error": sentence }).to_string())
 }
 
+/// When a large submission may be sent again after it was refused for lack of space: nobody knows when the operator will make room.
+const LOW_DISK_RETRY_SECONDS: u64 = 600;
+
 /// Why a submission got no 200.
 #[derive(Debug)]
 pub(super) enum Refusal {
@@ -100,6 +104,8 @@ pub(super) enum Refusal {
     Method,
     /// Over the limit; the seconds after which it would be accepted.
     TooMany(u64),
+    /// Over the byte budget; the seconds after which it would be accepted.
+    OverBudget(u64),
     /// The body is not declared as JSON.
     MediaType,
     /// The body did not arrive in time.
@@ -112,6 +118,8 @@ pub(super) enum Refusal {
     Invalid(String),
     /// It could not be kept. The log says why, under this name.
     NotKept(RequestId),
+    /// It is large, and little space is free. Likewise.
+    LowDisk(RequestId),
     /// It is kept, and no channel has taken it over in time, which is what this form's 200 would mean. Likewise.
     NotConfirmed(RequestId),
 }
@@ -121,16 +129,18 @@ impl Refusal {
     pub(super) fn verdict(&self) -> Verdict {
         match self {
             Self::Method | Self::MediaType | Self::Invalid(_) => Verdict::Invalid,
-            Self::TooMany(_) => Verdict::Limited,
+            Self::TooMany(_) | Self::OverBudget(_) => Verdict::Limited,
             Self::Slow => Verdict::Slow,
             Self::Broken => Verdict::Broken,
             Self::TooLong => Verdict::TooLarge,
             Self::NotKept(_) => Verdict::NotKept,
+            Self::LowDisk(_) => Verdict::LowDisk,
             Self::NotConfirmed(_) => Verdict::NotConfirmed,
         }
     }
 
     pub(super) fn into_answer(self) -> Answer {
+        let is_low_on_disk = matches!(self, Self::LowDisk(_));
         let (status, header, sentence) = match self {
             Self::Method => (
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -140,9 +150,14 @@ impl Refusal {
             Self::TooMany(seconds) => (
                 StatusCode::TOO_MANY_REQUESTS,
                 Some((RETRY_AFTER, HeaderValue::from(seconds))),
+                format!("Too many requests. Try again in {seconds} second{}.", plural(seconds)),
+            ),
+            Self::OverBudget(seconds) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                Some((RETRY_AFTER, HeaderValue::from(seconds))),
                 format!(
-                    "Too many requests. Try again in {seconds} second{}.",
-                    if seconds == 1 { "" } else { "s" }
+                    "Too much was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
+                    plural(seconds)
                 ),
             ),
             Self::MediaType => (
@@ -167,6 +182,15 @@ impl Refusal {
                 "The request could not be delivered and was not kept. Please try again in a moment."
                     .to_owned(),
             ),
+            Self::LowDisk(id) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                Some((X_REQUEST_ID, id.into_value())),
+                format!(
+                    "There is too little space to keep a request of more than {} KiB, and nothing of it was kept. Send a shorter one, or \
+                     try again later.",
+                    SMALL_BODY_BYTES / 1024
+                ),
+            ),
             Self::NotConfirmed(id) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 Some((X_REQUEST_ID, id.into_value())),
@@ -176,6 +200,13 @@ impl Refusal {
         };
         let mut answer = error(status, &sentence);
         answer.headers_mut().extend(header);
+        if is_low_on_disk {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(LOW_DISK_RETRY_SECONDS));
+        }
         answer
     }
+}
+
+fn plural(seconds: u64) -> &'static str {
+    if seconds == 1 { "" } else { "s" }
 }

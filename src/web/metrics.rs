@@ -91,6 +91,8 @@ label! {
         Broken = "broken",
         /// It could not be kept: 500.
         NotKept = "not_kept",
+        /// It is large, and little space is free: 500.
+        LowDisk = "low_disk",
         /// It is kept, and no channel has confirmed it in time: 500.
         NotConfirmed = "not_confirmed",
     }

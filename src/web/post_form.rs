@@ -17,6 +17,7 @@ use super::metrics::Verdict;
 use super::request_id::{RequestId, names};
 use super::socket::Peer;
 use super::{Desk, Live};
+use crate::inbox::disk::SMALL_BODY_BYTES;
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Admission, Source, Standings};
 use crate::inbox::parse::{Parsed, parse_with_extras};
@@ -38,18 +39,19 @@ pub(super) async fn answer(
     let now = Instant::now();
     let source = Source::from(client_of(peer, &head.headers, &live.options));
     let (result, standings) = if head.method == Method::POST {
-        let decision = live.limiter.take(source, form, now).await;
+        let decision = live.limiter.take(source, now).await;
         let result = match decision.admission {
-            Admission::Allowed { over_form_limit } => {
-                let sender =
-                    Sender { peer, source, rate: rate(decision.standings.as_ref()), over_form_limit };
-                submit(desk, live, form, &sender, head, body).await
+            Admission::Allowed => {
+                let sender = Sender { peer, source, rate: rate(decision.standings.as_ref()) };
+                let result = submit(desk, live, form, &sender, head, body).await;
+                if let Err(Refusal::OverBudget(_)) = &result {
+                    note_pressure(desk, source, form);
+                }
+                result
             }
             Admission::Refused { retry_after, .. } => {
                 note_pressure(desk, source, form);
-                // Rounded up, so that who waits as long as told is let in.
-                let seconds = retry_after.as_nanos().div_ceil(1_000_000_000);
-                Err(Refusal::TooMany(seconds.try_into().unwrap_or(u64::MAX)))
+                Err(Refusal::TooMany(whole_seconds(retry_after)))
             }
         };
         desk.metrics.submission(form, result.as_ref().map_or_else(Refusal::verdict, |verdict| *verdict));
@@ -67,12 +69,16 @@ pub(super) async fn answer(
     answer
 }
 
+/// Rounded up, so that a client that waits as long as told is let in.
+fn whole_seconds(retry_after: Duration) -> u64 {
+    retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
+}
+
 /// Who submits, as the limiter sees it.
 struct Sender {
     peer: Peer,
     source: Source,
     rate: Rate,
-    over_form_limit: bool,
 }
 
 /// How much of its own quota a source has used; the network's is shared with others.
@@ -98,18 +104,23 @@ async fn submit(
     let (bytes, _charge) = body.read(&head.headers, live.options.body_timeout).await?;
     let Parsed { entry, extras } =
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
+    let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
+    if bytes.len() > SMALL_BODY_BYTES && desk.disk.is_low() {
+        let request = request();
+        tracing::warn!(%request, form = form.name, bytes = bytes.len(), "a large submission was refused: little space is free");
+        return Err(Refusal::LowDisk(request));
+    }
+    // What writes nothing costs nothing: the budget is charged once nothing but the store can refuse the submission.
+    live.byte_limiter
+        .charge(sender.source, bytes.len(), Instant::now())
+        .map_err(|over| Refusal::OverBudget(whole_seconds(over.retry_after)))?;
     drop(bytes);
     let received_at = Timestamp::now();
     let standing = live.agents.verify(head, received_at).await;
-    let evidence = Evidence::Facts(Facts {
-        rate: sender.rate,
-        form_over_limit: sender.over_form_limit,
-        origin: origin(head, live.site.base_url()),
-        extras,
-    });
+    let evidence =
+        Evidence::Facts(Facts { rate: sender.rate, origin: origin(head, live.site.base_url()), extras });
     let agent = standing.agent().map(str::to_owned);
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, evidence, agent };
-    let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
     let id = desk.store.accept(arrival).await.map_err(|error| {
         let request = request();
         tracing::error!(%request, form = form.name, %error, "a submission could not be kept");
@@ -229,13 +240,12 @@ mod tests {
     use sfv::{BareItem, ListEntry, Parser};
 
     use super::*;
-    use crate::inbox::form::WAITLIST;
     use crate::inbox::limit::{Limiter, Options};
 
     #[test]
     fn limits_are_told_as_lists_of_strings_with_parameters() {
         let source = Source::V4([192, 0, 2, 1]);
-        let decision = Limiter::new(&Options::default()).take(source, &WAITLIST, Instant::now());
+        let decision = Limiter::new(&Options::default()).take(source, Instant::now());
         let mut headers = HeaderMap::new();
         describe_limits(&decision.standings.expect("it is switched on"), &mut headers);
         let read = |name: &str, parameters: [&str; 2]| -> Vec<(String, i64, i64)> {

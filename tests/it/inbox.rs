@@ -159,7 +159,7 @@ fn what_is_erased_is_in_no_file_of_the_database_any_more() {
 
 #[test]
 fn held_submissions_are_discarded_beside_a_running_server() {
-    let desk = Desk::with(&small_site(), &NO_LIMITS);
+    let desk = Desk::with(&small_site(), &[NO_LIMITS[0], ("FRONTDESK_SCREENING__THRESHOLD", "50")]);
     let post = |number: usize, message: &str| {
         let email = format!("ada{number}@example.com");
         desk.post("/api/contact", &json!({ "name": "Ada Lovelace", "email": email, "message": message }))

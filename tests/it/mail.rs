@@ -68,6 +68,7 @@ fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
 
 fn notice(payload: &str) -> Notice {
     Notice {
+        is_suspicious: false,
         may_be_there: false,
         id: uuid::Uuid::now_v7(),
         about: About::Submission,

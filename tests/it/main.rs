@@ -10,6 +10,7 @@ mod cli;
 mod connections;
 mod corpus;
 mod dependencies;
+mod disk_space;
 mod durability;
 mod export;
 mod faults;

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use frontdesk::inbox::gate::{self, Fallback, Gate, SCRIPT};
 use frontdesk::inbox::limit::ledger::{Entry, Rule};
 use frontdesk::inbox::limit::{Admission, Decision, Layer, Limiter, Options, Quota, Source, Standings};
-use frontdesk::inbox::{CONTACT, Form, WAITLIST};
 use serde_json::json;
 
 use crate::support::office::until;
@@ -21,9 +20,9 @@ use crate::support::{Desk, PATIENCE, frontdesk, small_site};
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
 fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
-    check(&limits(quota(4, 8), quota(40, 80), quota(400, 800)), |take, look| {
-        let first = take(source("192.0.2.1"), &CONTACT);
-        assert_eq!(first.admission, Admission::Allowed { over_form_limit: false });
+    check(&limits(quota(4, 8), quota(40, 80)), |take, look| {
+        let first = take(source("192.0.2.1"));
+        assert_eq!(first.admission, Admission::Allowed);
         let standings = first.standings.expect("it is limited");
         let said = standings.map(|s| (s.layer, s.name, s.quota, s.window_seconds, s.remaining));
         assert_eq!(
@@ -39,10 +38,10 @@ fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
         assert!((5..=15).contains(&standings[0].reset_seconds), "{standings:?}");
         assert!((400..=450).contains(&standings[1].reset_seconds), "{standings:?}");
         for _ in 0..3 {
-            assert!(is_allowed(take(source("192.0.2.1"), &CONTACT)));
+            assert!(is_allowed(take(source("192.0.2.1"))));
         }
         for _ in 0..3 {
-            let refused = take(source("192.0.2.1"), &CONTACT);
+            let refused = take(source("192.0.2.1"));
             assert_refused(refused, Layer::Source, 15);
             // What is refused costs nothing.
             assert_eq!(remaining(refused.standings), [0, 4, 36, 76]);
@@ -54,56 +53,41 @@ fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
 fn the_hour_holds_where_the_minute_would_let_pass() {
-    check(&limits(quota(12, 4), quota(40, 80), quota(400, 800)), |take, _| {
+    check(&limits(quota(12, 4), quota(40, 80)), |take, _| {
         for _ in 0..4 {
-            assert!(is_allowed(take(source("192.0.2.1"), &CONTACT)));
+            assert!(is_allowed(take(source("192.0.2.1"))));
         }
-        assert_refused(take(source("192.0.2.1"), &CONTACT), Layer::Source, 900);
+        assert_refused(take(source("192.0.2.1")), Layer::Source, 900);
     });
 }
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
 fn neighbours_share_their_networks_quota_and_what_that_refuses_costs_the_source_nothing() {
-    check(&limits(quota(2, 4), quota(3, 30), quota(400, 800)), |take, look| {
+    check(&limits(quota(2, 4), quota(3, 30)), |take, look| {
         for neighbours in [
             ["192.0.2.1", "192.0.2.2", "198.51.100.1"],
             ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:2:1::1"],
         ] {
             let [first, second, stranger] = neighbours.map(source);
-            assert!(is_allowed(take(first, &CONTACT)) && is_allowed(take(first, &WAITLIST)));
-            assert!(is_allowed(take(second, &CONTACT)));
-            assert_refused(take(second, &CONTACT), Layer::Network, 20);
+            assert!(is_allowed(take(first)) && is_allowed(take(first)));
+            assert!(is_allowed(take(second)));
+            assert_refused(take(second), Layer::Network, 20);
             assert_eq!(remaining(look(second)), [1, 3, 0, 27]);
-            assert_refused(take(first, &CONTACT), Layer::Source, 30);
-            assert!(is_allowed(take(stranger, &CONTACT)));
+            assert_refused(take(first), Layer::Source, 30);
+            assert!(is_allowed(take(stranger)));
         }
-    });
-}
-
-#[test]
-#[ignore = "needs redis-server: scripts/test limits"]
-fn past_a_forms_quota_requests_go_on_and_are_told_apart() {
-    check(&limits(quota(2, 20), quota(2, 20), quota(3, 30)), |take, _| {
-        let over = |address: &str, form| match take(source(address), form).admission {
-            Admission::Allowed { over_form_limit } => over_form_limit,
-            Admission::Refused { .. } => panic!("{address} has sent nothing yet"),
-        };
-        let addresses = ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8:1::1", "2001:db8:2::1"];
-        assert_eq!(addresses.map(|address| over(address, &CONTACT)), [false, false, false, true, true]);
-        // The other form has a quota of its own.
-        assert!(!over("2001:db8:3::1", &WAITLIST));
     });
 }
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
 fn to_look_costs_nothing() {
-    check(&limits(quota(4, 8), quota(40, 80), quota(400, 800)), |take, look| {
+    check(&limits(quota(4, 8), quota(40, 80)), |take, look| {
         for _ in 0..20 {
             assert_eq!(remaining(look(source("192.0.2.1"))), [4, 8, 40, 80]);
         }
-        let taken = take(source("192.0.2.1"), &CONTACT).standings;
+        let taken = take(source("192.0.2.1")).standings;
         assert_eq!(remaining(taken), remaining(look(source("192.0.2.1"))));
     });
 }
@@ -119,26 +103,19 @@ fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
         (random >> 33) % below
     };
     let mut refused = [0; 2];
-    for (number, (a, b, c, d, e, f)) in [
-        (3, 20, 5, 40, 7, 60),
-        (30, 300, 300, 3000, 600, 6000),
-        (7, 99_991, 1_000_000, 1_000_000, 1_000_000, 1_000_000),
-    ]
-    .into_iter()
-    .enumerate()
+    for (number, (a, b, c, d)) in
+        [(3, 20, 5, 40), (30, 300, 300, 3000), (7, 99_991, 1_000_000, 1_000_000)].into_iter().enumerate()
     {
-        let options = limits(quota(a, b), quota(c, d), quota(e, f));
+        let options = limits(quota(a, b), quota(c, d));
         let (limiter, start, rule) = (Limiter::new(&options), Instant::now(), Rule::new(&options));
         let mut now = Duration::ZERO;
         for _ in 0..4_000 {
             now += Duration::from_micros(draw(4_000_000));
-            let (host, form) = (draw(3), [&CONTACT, &WAITLIST][usize::from(draw(4) == 0)]);
-            let keys =
-                [format!("{number}:{host}"), format!("{number}:all"), format!("{number}:{}", form.name)];
+            let host = draw(3);
+            let keys = [format!("{number}:{host}"), format!("{number}:all")];
             let entry = script.at(Duration::from_secs(1_800_000_123) + now, &keys, &rule);
             let theirs = rule.decide(entry).expect("the rule leads there");
-            let ours =
-                limiter.take(Source::V4([192, 0, 2, u8::try_from(host).expect("small")]), form, start + now);
+            let ours = limiter.take(Source::V4([192, 0, 2, u8::try_from(host).expect("small")]), start + now);
             assert_alike(ours, theirs);
             if let Admission::Refused { by, .. } = ours.admission {
                 refused[usize::from(by == Layer::Network)] += 1;
@@ -153,8 +130,8 @@ fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
 fn a_clock_that_is_put_back_neither_gives_a_quota_away_nor_locks_anybody_out() {
     let redis = Redis::start();
     let mut script = Script::of(&redis);
-    let rule = Rule::new(&limits(quota(4, 8), quota(40, 80), quota(400, 800)));
-    let keys = ["a", "b", "c"].map(str::to_owned);
+    let rule = Rule::new(&limits(quota(4, 8), quota(40, 80)));
+    let keys = ["a", "b"].map(str::to_owned);
     let noon = Duration::from_hours(500_000);
     let before = |seconds| noon.saturating_sub(Duration::from_secs(seconds));
     let mut is_allowed = |at| script.at(at, &keys, &rule).is_allowed;
@@ -171,7 +148,7 @@ fn a_clock_that_is_put_back_neither_gives_a_quota_away_nor_locks_anybody_out() {
 fn three_servers_let_through_the_quota_of_one() {
     let redis = Redis::start();
     // One each ninety seconds.
-    let options = limits(quota(1000, 40), quota(1000, 80), quota(10_000, 10_000));
+    let options = limits(quota(1000, 40), quota(1000, 80));
     let allowed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..3 {
@@ -196,7 +173,7 @@ fn three_servers_let_through_the_quota_of_one() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn without_redis_a_server_goes_on_with_what_it_knows_and_comes_back_by_itself() {
     let mut redis = Redis::start();
-    let options = limits(quota(1000, 20), quota(1000, 80), quota(10_000, 10_000));
+    let options = limits(quota(1000, 20), quota(1000, 80));
     let gate = shared(&redis, &options);
     assert_eq!((0..12).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 12);
     redis.kill();
@@ -220,7 +197,7 @@ fn without_redis_a_server_goes_on_with_what_it_knows_and_comes_back_by_itself() 
 #[ignore = "needs redis-server: scripts/test limits"]
 fn a_redis_that_does_not_answer_holds_up_three_requests_and_no_more() {
     let redis = Redis::start();
-    let options = limits(quota(1000, 400), quota(1000, 800), quota(10_000, 10_000));
+    let options = limits(quota(1000, 400), quota(1000, 800));
     let gate = shared_for(&redis, &options, Duration::from_secs(2));
     assert!(is_allowed(take(&gate, source("192.0.2.1"))));
     redis.pause();
@@ -246,7 +223,7 @@ fn a_redis_that_does_not_answer_holds_up_three_requests_and_no_more() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn a_connection_that_nobody_uses_is_missed_too() {
     let mut redis = Redis::start();
-    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80)));
     redis.kill();
     until(|| gate.figures().filter(|figures| !figures.is_connected)).expect("it is found out");
     assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
@@ -256,13 +233,12 @@ fn a_connection_that_nobody_uses_is_missed_too() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn who_asks_often_has_a_connection_of_his_own_and_misses_none_that_breaks() {
     let redis = Redis::start();
-    let options =
-        limits(quota(1_000_000, 1_000_000), quota(1_000_000, 1_000_000), quota(1_000_000, 1_000_000));
+    let options = limits(quota(1_000_000, 1_000_000), quota(1_000_000, 1_000_000));
     let (gate, runtime) = (shared(&redis, &options), runtime());
     let ask = || {
         runtime.block_on(async {
             for _ in 0..20 {
-                gate.take(source("192.0.2.1"), &CONTACT, Instant::now()).await;
+                gate.take(source("192.0.2.1"), Instant::now()).await;
             }
         });
     };
@@ -297,7 +273,7 @@ fn who_asks_often_has_a_connection_of_his_own_and_misses_none_that_breaks() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn a_script_that_was_thrown_away_is_loaded_again() {
     let redis = Redis::start();
-    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80)));
     for left in (0..3).rev() {
         let _: () = redis.ask(&["SCRIPT", "FLUSH"]);
         assert_eq!(remaining(take(&gate, source("192.0.2.1")).standings)[0], left + 1);
@@ -309,7 +285,7 @@ fn a_script_that_was_thrown_away_is_loaded_again() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn a_redis_that_takes_nothing_is_as_good_as_gone_until_it_does() {
     let redis = Redis::start();
-    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80)));
     let _: () = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
     assert!(is_allowed(take(&gate, source("192.0.2.1"))));
     until(|| gate.figures().filter(|figures| !figures.is_connected)).expect("it is not used");
@@ -384,7 +360,7 @@ fn limits_are_shared_over_tls_with_an_authority_that_is_trusted() {
     let ca = std::fs::read(authority.file()).expect("it is there");
     let trusting = options.trusting(Some(ca)).waiting(PATIENCE);
     until(|| gate::try_out(&trusting).ok()).expect("it is trusted");
-    let gate = Gate::new(&limits(quota(4, 8), quota(40, 80), quota(400, 800)), Some(&trusting));
+    let gate = Gate::new(&limits(quota(4, 8), quota(40, 80)), Some(&trusting));
     until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it is there");
     assert_eq!((0..6).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 4);
     assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
@@ -394,13 +370,13 @@ fn limits_are_shared_over_tls_with_an_authority_that_is_trusted() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn redis_knows_no_address_and_forgets_whoever_has_recovered() {
     let redis = Redis::start();
-    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80), quota(400, 800)));
+    let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80)));
     take(&gate, source("192.0.2.1"));
     take(&gate, source("2001:db8:1:2::1"));
     let keys: Vec<String> = redis.ask(&["KEYS", "*"]);
     let of = |layer: &str| keys.iter().filter(|key| key.starts_with(&format!("frontdesk:{layer}:"))).count();
     // What was tried at first is gone within milliseconds, or not quite yet.
-    assert_eq!((of("source"), of("network"), of("form"), keys.len() - of("probe")), (2, 2, 1, 5), "{keys:?}");
+    assert_eq!((of("source"), of("network"), keys.len() - of("probe")), (2, 2, 4), "{keys:?}");
     for key in keys.iter().filter(|key| !key.starts_with("frontdesk:probe:")) {
         assert!(!key.contains("192") && !key.contains("2001") && !key.contains("c0000201"), "{key}");
         let rest: i64 = redis.ask(&["PTTL", key]);
@@ -419,7 +395,7 @@ fn redis_knows_no_address_and_forgets_whoever_has_recovered() {
 fn without_a_password_a_shared_secret_hides_addresses() {
     let redis = Redis::with(&[]);
     let url = format!("redis://127.0.0.1:{}", redis.port());
-    let limits = limits(quota(4, 8), quota(40, 80), quota(400, 800));
+    let limits = limits(quota(4, 8), quota(40, 80));
     let gate = |secret: Option<&str>| {
         let options = gate::Options::parse(&url).expect("an address");
         let options = options.waiting(PATIENCE).hashing_with(secret.map(str::to_owned));
@@ -487,7 +463,7 @@ fn sources_that_are_hashed_without_a_secret_are_a_warning_and_a_finding() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn limits_that_are_switched_off_ask_nobody() {
     let redis = Redis::start();
-    let options = Options { enabled: false, ..limits(quota(1, 1), quota(1, 1), quota(1, 1)) };
+    let options = Options { enabled: false, ..limits(quota(1, 1), quota(1, 1)) };
     let gate = shared(&redis, &options);
     assert_eq!(gate.figures(), None);
     assert_eq!(take(&gate, source("192.0.2.1")).standings, None);
@@ -588,37 +564,35 @@ impl Script {
     }
 
     /// Charges a request.
-    fn at(&mut self, now: Duration, keys: &[String; 3], rule: &Rule) -> Entry {
+    fn at(&mut self, now: Duration, keys: &[String; 2], rule: &Rule) -> Entry {
         let mut call = redis::cmd("EVAL");
-        call.arg(&self.text).arg(3).arg(keys).arg(1);
+        call.arg(&self.text).arg(2).arg(keys).arg(1);
         for quota in rule.quotas().as_flattened() {
             call.arg(quota);
         }
         call.arg(now.as_secs()).arg(now.subsec_micros());
-        let answer: [u32; 6] = call.query(&mut self.connection).expect("it counts");
+        let answer: [u32; 5] = call.query(&mut self.connection).expect("it counts");
         for key in keys {
             // It would end by the server's own clock.
             let _: () = redis::cmd("PERSIST").arg(key).query(&mut self.connection).expect("it keeps it");
         }
-        let [allowed, over, debts @ ..] = answer;
-        let entry = Entry { is_allowed: allowed == 1, over_form_limit: over == 1, debts };
+        let [allowed, debts @ ..] = answer;
+        let entry = Entry { is_allowed: allowed == 1, debts };
         assert!(rule.decide(entry).is_some(), "the rule leads there: {entry:?}");
         entry
     }
 }
 
-type Take<'a> = &'a dyn Fn(Source, &Form) -> Decision;
+type Take<'a> = &'a dyn Fn(Source) -> Decision;
 type Look<'a> = &'a dyn Fn(Source) -> Option<Standings>;
 
 /// The same must hold of a server alone and of one that shares its limits.
 fn check(options: &Options, promise: impl Fn(Take<'_>, Look<'_>)) {
     let alone = Limiter::new(options);
-    promise(&|source, form| alone.take(source, form, Instant::now()), &|source| {
-        alone.look(source, Instant::now())
-    });
+    promise(&|source| alone.take(source, Instant::now()), &|source| alone.look(source, Instant::now()));
     let redis = Redis::start();
     let (gate, runtime) = (shared(&redis, options), runtime());
-    promise(&|source, form| runtime.block_on(gate.take(source, form, Instant::now())), &|source| {
+    promise(&|source| runtime.block_on(gate.take(source, Instant::now())), &|source| {
         runtime.block_on(gate.look(source, Instant::now()))
     });
     let figures = gate.figures().expect("it is shared");
@@ -641,7 +615,7 @@ fn shared_for(redis: &Redis, limits: &Options, patience: Duration) -> Gate {
 }
 
 fn take(gate: &Gate, source: Source) -> Decision {
-    runtime().block_on(gate.take(source, &CONTACT, Instant::now()))
+    runtime().block_on(gate.take(source, Instant::now()))
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -649,7 +623,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn is_allowed(decision: Decision) -> bool {
-    matches!(decision.admission, Admission::Allowed { .. })
+    matches!(decision.admission, Admission::Allowed)
 }
 
 fn assert_refused(decision: Decision, by: Layer, interval: u64) {
@@ -686,8 +660,8 @@ fn remaining(standings: Option<Standings>) -> [u32; 4] {
     standings.expect("it is limited").map(|standing| standing.remaining)
 }
 
-fn limits(source: Quota, network: Quota, form: Quota) -> Options {
-    Options { enabled: true, source, network, form }
+fn limits(source: Quota, network: Quota) -> Options {
+    Options { source, network, ..Options::default() }
 }
 
 fn quota(per_minute: u32, per_hour: u32) -> Quota {

@@ -5,11 +5,17 @@ use std::process::ExitCode;
 use super::Console;
 use crate::inbox::Reader;
 use crate::inbox::deliver::digest::Digest;
+use crate::inbox::store::Place;
 use crate::inbox::text::visible;
 
 /// A line for each thing that needs attention.
-pub(super) fn run(reader: Option<&Reader>, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let lines = reader.map(|inbox| Digest::read(inbox, console.now)).transpose()?.unwrap_or_default().lines();
+pub(super) fn run(
+    reader: Option<&Reader>,
+    place: &Place,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let digest = reader.map(|inbox| Digest::read(inbox, place, console.min_free, console.now));
+    let lines = digest.transpose()?.unwrap_or_default().lines();
     if lines.is_empty() {
         writeln!(console.out, "Nothing needs your attention.")?;
     }

@@ -60,6 +60,7 @@ pub(super) fn object(submission: &Submission) -> Map<String, Value> {
     object.insert("_score".to_owned(), screening.map(|screening| screening.score).into());
     let reasons = screening.map(|screening| reasons_json(&screening.reasons));
     object.insert("_reasons".to_owned(), reasons.unwrap_or_else(|| json!([])));
+    object.insert("_suspicious".to_owned(), screening.is_some_and(|screening| screening.suspicious).into());
     object.insert("_agent".to_owned(), submission.agent.as_deref().into());
     if let Some(released_at) = submission.released_at {
         object.insert("_released_at".to_owned(), moment::text(released_at).into());

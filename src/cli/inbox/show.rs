@@ -72,7 +72,8 @@ fn write(
         about.push(("released at", moment_and_distance(released_at, now)));
     }
     if let Some(screening) = &submission.screening {
-        about.push(("score", screening.score.to_string()));
+        let mark = if screening.suspicious { " (suspicious)" } else { "" };
+        about.push(("score", format!("{}{mark}", screening.score)));
         // The name of the first stands for all.
         let lines = screening.reasons.iter().map(tell_reason);
         about.extend(lines.enumerate().map(|(i, line)| (if i == 0 { "reasons" } else { "" }, line)));
@@ -215,6 +216,7 @@ mod tests {
             score: 90,
             reasons: vec![reason(Signal::Honeypot, 60, "filled in\u{1b}"), reason(Signal::Links, 30, "")],
             withheld: true,
+            suspicious: false,
         });
         check(
             &submission,

@@ -291,6 +291,7 @@ mod tests {
         let (tallies, channels) = sample();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console {
+            min_free: crate::inbox::disk::MinFree::Off,
             now: "2026-11-20T14:03:05Z".parse().unwrap(),
             width,
             is_terminal,

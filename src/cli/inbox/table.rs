@@ -111,6 +111,9 @@ fn details(submission: &Submission, width: usize) -> String {
         let because = withheld.map_or_else(|| held.because.clone(), Screening::signals);
         details.push(format!("[{}]", visible(&because)));
     }
+    if submission.screening.as_ref().is_some_and(|screening| screening.suspicious) {
+        details.push("[suspicious]".to_owned());
+    }
     details.extend(submission.agent.as_deref().map(|agent| format!("via {}", visible(agent))));
     if submission.sealed.is_some() {
         details.push(SEALED.to_owned());
@@ -241,7 +244,8 @@ mod tests {
         held.held =
             Some(Hold { since: held.received_at, because: "4 links (60); 60 of 50 points".to_owned() });
         let reason = Reason { signal: Signal::Links, points: 60, detail: "4 links".to_owned() };
-        held.screening = Some(Screening { score: 60, reasons: vec![reason], withheld: true });
+        held.screening =
+            Some(Screening { score: 60, reasons: vec![reason], withheld: true, suspicious: false });
         held.agent = Some("agent.example.com".to_owned());
         assert_eq!(details(&held, 80), "[links] · via agent.example.com · Ada");
         // Whoever holds it again by hand says why himself.

@@ -47,6 +47,7 @@ fn a_listing_in_json_is_one_object_a_line_newest_first() {
             "_source",
             "_score",
             "_reasons",
+            "_suspicious",
             "_agent"
         ]
     );
@@ -304,6 +305,7 @@ impl Inbox {
         let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
         let mut console = Console {
             now: "2026-11-20T16:03:05.12Z".parse().unwrap(),
+            min_free: MinFree::Off,
             width: 200,
             is_terminal,
             has_colours: false,

@@ -17,6 +17,7 @@ use crate::config::{Config, Flag};
 use crate::fault::{Fault, Severity};
 use crate::inbox::deliver::worker::{self, Worker};
 use crate::inbox::gate::Gate;
+use crate::inbox::limit::ByteLimiter;
 use crate::pages::{Encodings, Previous};
 use crate::web::agent::Agents;
 use crate::web::{Desk, Live};
@@ -141,6 +142,7 @@ impl Reloader {
             site,
             confirmations: live.confirmations.clone(),
             limiter: live.limiter.clone(),
+            byte_limiter: live.byte_limiter.clone(),
             agents: live.agents.clone(),
             options: live.options.clone(),
             generation: live.generation,
@@ -208,6 +210,11 @@ impl Reloader {
             } else {
                 Arc::new(Gate::new(&config.limits, config.shared_limits.as_ref()))
             };
+        let byte_limiter = if config.byte_limits == self.config.byte_limits {
+            before.byte_limiter.clone()
+        } else {
+            Arc::new(ByteLimiter::new(&config.byte_limits))
+        };
         let agents = if config.has_the_same("agents.", &self.config)
             && config.agents.origin == self.config.agents.origin
         {
@@ -219,12 +226,14 @@ impl Reloader {
             site: Arc::new(site),
             confirmations: before.confirmations.clone(),
             limiter,
+            byte_limiter,
             agents,
             options: Arc::new(config.web.clone()),
             generation: before.generation + 1,
         });
         // First new submissions are queued for the new channels, then the worker delivers to these.
         self.desk.store.reconfigure(&config.store);
+        self.desk.disk.reconfigure(super::reserve(&config));
         if !config.delivers_like(&self.config) {
             self.worker.reconfigure(deliveries(&config));
         }

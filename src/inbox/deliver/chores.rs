@@ -1,5 +1,5 @@
-//! What is to be done in an inbox beside deliveries: what is too old is removed, what is delivered is sealed, and once a day
-//! the team is told what needs attention.
+//! What is to be done in an inbox beside deliveries: what is too old is removed, what is delivered is sealed, once a day the team is
+//! told what needs attention, and of a flood at once.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -9,9 +9,10 @@ use jiff::civil::Time;
 use tokio::sync::Notify;
 
 use super::channel::Channel;
-use super::digest::{Digest, last_due};
+use super::digest::{self, Digest, last_due};
 use super::outcome::{LONGEST_ATTEMPT, Outcome};
 use crate::inbox::delivery::State;
+use crate::inbox::disk::MinFree;
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Place, Reader, Store, StoreError};
 use crate::inbox::submission::Submission;
@@ -26,6 +27,12 @@ const AT_A_TIME: usize = 200;
 const PRESSURE_DAYS: u32 = 30;
 /// Under which the inbox remembers when the last digest was due.
 const DIGEST: &str = "digest";
+/// Under which the inbox remembers when the team was last told of a flood.
+const FLOOD: &str = "flood";
+/// The shortest time between two notices of floods.
+const FLOOD_EVERY: Duration = Duration::from_hours(1);
+/// Where no channel takes the notice of a flood, how long until it is tried again.
+const FLOOD_AGAIN: Duration = Duration::from_mins(1);
 
 /// What is to be done.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +43,8 @@ pub struct Housekeeping {
     pub retention_held: Option<Duration>,
     /// At which time of the day, in UTC, the team is told what needs attention; never, if there is nothing here.
     pub digest_at: Option<Time>,
+    /// How much space is to be free where the inbox is; the digest tells if that is not so, or nearly not.
+    pub min_free: MinFree,
     /// Who alone is to be able to read submissions with which nothing is to be done any more.
     pub recipient: Option<Recipient>,
 }
@@ -56,6 +65,7 @@ pub(super) async fn run(
     name_orphans(&place, &channels).await;
     // Looking through the inbox takes its time: what is sealed meanwhile only has the log cut off.
     let mut look_at = Instant::now();
+    let mut flood_at = Some(Instant::now());
     loop {
         let now = Timestamp::now();
         let is_time = Instant::now() >= look_at;
@@ -77,12 +87,22 @@ pub(super) async fn run(
         if let Err(error) = done.await {
             tracing::warn!(%error, "the inbox could not be looked after; it is tried again");
         }
+        if flood_at.is_some_and(|at| Instant::now() >= at) {
+            let told = tell_flood(&place, &store, &channels, now).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "the team could not be told of a flood; it is tried again");
+                Some(FLOOD_AGAIN)
+            });
+            flood_at = told.map(|wait| Instant::now() + wait);
+        }
         if is_time {
             look_at = Instant::now() + pause(&housekeeping, Timestamp::now());
         }
         let wake_at = if log_is_stale { look_at.min(Instant::now() + SOON) } else { look_at };
+        let wake_at = flood_at.map_or(wake_at, |at| wake_at.min(at));
         tokio::select! {
             () = tokio::time::sleep_until(wake_at.into()) => {}
+            // Unless it is to be tried later anyway.
+            () = store.flooded(), if flood_at.is_none() => flood_at = Some(Instant::now()),
             () = sealed.notified() => {
                 log_is_stale = true;
                 // Others will follow.
@@ -235,7 +255,8 @@ async fn tell_digest(
         None => return store.remember(DIGEST, due).await,
         Some(_) => {}
     }
-    let digest = read(place, move |inbox| Digest::read(inbox, now)).await?;
+    let (at, min_free) = (place.clone(), housekeeping.min_free);
+    let digest = read(place, move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
     if digest.is_empty() || channels.is_empty() {
         return store.remember(DIGEST, due).await;
     }
@@ -257,6 +278,53 @@ async fn tell_digest(
     }
     tracing::warn!("no channel takes the word that something needs attention; it is tried again");
     Ok(())
+}
+
+/// Tells the team that submissions are held because of a flood, at most once an hour. Returns how long until there may be more to tell;
+/// none if that is only after more submissions are held.
+async fn tell_flood(
+    place: &Place,
+    store: &Store,
+    channels: &[(String, Rc<Channel>)],
+    now: Timestamp,
+) -> Result<Option<Duration>, StoreError> {
+    let floods = match read(place, Reader::floods).await {
+        Ok(floods) => floods,
+        Err(StoreError::Missing(_)) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    // One of the future is from before a clock was set back.
+    let last = store.remembered(FLOOD).await?.filter(|last| *last <= now);
+    if !floods.iter().any(|flood| last.is_none_or(|last| flood.newest > last)) {
+        return Ok(None);
+    }
+    let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
+    if let Some(wait) = since.and_then(|since| FLOOD_EVERY.checked_sub(since)).filter(|wait| !wait.is_zero())
+    {
+        return Ok(Some(wait));
+    }
+    let forms: Vec<&str> = floods.iter().map(|flood| flood.form.as_str()).collect();
+    let held: usize = floods.iter().map(|flood| flood.held).sum();
+    tracing::warn!(
+        forms = forms.join(", "),
+        held,
+        "a form gets more than its quota: submissions are held until that ends"
+    );
+    let notice = digest::flood_notice(&floods, now);
+    for (name, channel) in channels {
+        let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;
+        if matches!(sent, Ok(Outcome::Delivered(_))) {
+            tracing::info!(channel = name, "the team is told of a flood");
+            store.remember(FLOOD, now).await?;
+            return Ok(Some(FLOOD_EVERY));
+        }
+    }
+    if channels.is_empty() {
+        store.remember(FLOOD, now).await?;
+        return Ok(Some(FLOOD_EVERY));
+    }
+    tracing::warn!("no channel takes the notice of a flood; it is tried again");
+    Ok(Some(FLOOD_AGAIN))
 }
 
 #[cfg(test)]

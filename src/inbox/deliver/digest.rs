@@ -8,12 +8,15 @@ use jiff::tz::TimeZone;
 
 use super::notice::{About, Notice};
 use crate::inbox::delivery::State;
-use crate::inbox::store::{ChannelState, Filter, Reader, StoreError};
+use crate::inbox::disk::{MinFree, Shortage};
+use crate::inbox::store::{ChannelState, Filter, Flood, Place, Reader, StoreError};
 use crate::inbox::submission::Status;
 
 /// What needs somebody to look at it. It holds counts and names of channels, and nothing that a visitor sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
+    /// That the file system of the inbox is nearly full.
+    pub shortage: Option<Shortage>,
     /// Submissions that are held.
     pub held: usize,
     /// The channels, with what keeps them from delivering and how many deliveries they have in which state.
@@ -31,11 +34,23 @@ const LONG_DUE: Duration = Duration::from_hours(1);
 const MANY_FAILURES: u32 = 4;
 
 impl Digest {
-    /// Reads the counts, as they are at `now`.
-    pub fn read(inbox: &Reader, now: Timestamp) -> Result<Digest, StoreError> {
+    /// Reads the counts, as they are at `now`, and looks at the file system of `place`, which is where `inbox` is.
+    pub fn read(
+        inbox: &Reader,
+        place: &Place,
+        min_free: MinFree,
+        now: Timestamp,
+    ) -> Result<Digest, StoreError> {
+        let shortage = Shortage::at(place, min_free);
         let held = inbox.count(&Filter { status: Some(Status::Held), ..Filter::default() })?;
         let overdue = inbox.overdue(now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN))?;
-        Ok(Digest { held, channels: inbox.channels()?, overdue, failing: inbox.failing(MANY_FAILURES)? })
+        Ok(Digest {
+            shortage,
+            held,
+            channels: inbox.channels()?,
+            overdue,
+            failing: inbox.failing(MANY_FAILURES)?,
+        })
     }
 
     /// Whether there is nothing to say.
@@ -45,7 +60,7 @@ impl Digest {
 
     /// A sentence for each thing that needs attention, with what to do about it.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut lines: Vec<String> = self.shortage.iter().map(Shortage::to_string).collect();
         match self.held {
             0 => {}
             1 => lines.push(
@@ -110,6 +125,7 @@ impl Digest {
             about: About::Digest,
             created_at: now,
             form: None,
+            is_suspicious: false,
             title: "The inbox needs your attention".to_owned(),
             words: self.lines(),
             fields: Vec::new(),
@@ -134,6 +150,38 @@ impl Digest {
     }
 }
 
+/// The notice that submissions are held because of floods. Its id is the hour's, so that replicas which tell of the same flood send one.
+pub(super) fn flood_notice(floods: &[Flood], now: Timestamp) -> Notice {
+    let line = |flood: &Flood| {
+        format!(
+            "{}: {} held. Its quota (limits.form_per_minute, limits.form_per_hour) is exceeded, and the networks that sent them have sent \
+             many. Other submissions are delivered. When the flood ends, these are delivered as well; to look at them now: \
+             frontdesk inbox list --status held --form {}",
+            flood.form,
+            if flood.held == 1 {
+                "1 submission is".to_owned()
+            } else {
+                format!("{} submissions are", flood.held)
+            },
+            flood.form
+        )
+    };
+    let mut id = [0; 16];
+    let hash = blake3::hash(format!("flood {}", now.as_second().div_euclid(3600)).as_bytes());
+    id.copy_from_slice(&hash.as_bytes()[..16]);
+    Notice {
+        id: uuid::Builder::from_random_bytes(id).into_uuid(),
+        about: About::Flood,
+        created_at: now,
+        form: None,
+        is_suspicious: false,
+        title: "A form is being flooded".to_owned(),
+        words: floods.iter().map(line).collect(),
+        fields: Vec::new(),
+        may_be_there: true,
+    }
+}
+
 /// The last moment at or before `now` at which a digest was due, where it is due each day at that time in UTC.
 pub fn last_due(now: Timestamp, at: Time) -> Timestamp {
     let today = now.to_zoned(TimeZone::UTC).date();
@@ -151,6 +199,7 @@ mod tests {
     use uuid::Uuid;
 
     use crate::inbox::delivery::Obstacle;
+    use crate::inbox::disk::Space;
 
     #[test]
     fn where_all_is_well_there_is_nothing_to_say() {
@@ -160,7 +209,9 @@ mod tests {
 
     #[test]
     fn everything_that_needs_attention_has_its_sentence() {
+        let space = Space { free: 1 << 20, size: 1 << 40 };
         let digest = Digest {
+            shortage: Some(Shortage { space, reserve: 1 << 30 }),
             held: 2,
             channels: vec![
                 channel("crm", Some(false), 0),
@@ -174,6 +225,7 @@ mod tests {
         };
         let lines = digest.lines();
         let begin = [
+            "Only 1.0 MiB of 1.0 TiB is free where the inbox is",
             "2 submissions are held",
             "Channel \"crm\" has been failing since 2026-11-20T06:00:00Z",
             "3 deliveries for channel \"mail\" failed again and again and are still tried",
@@ -192,6 +244,7 @@ mod tests {
     #[test]
     fn it_is_told_over_a_channel_that_is_well_where_there_is_one() {
         let digest = Digest {
+            shortage: None,
             held: 0,
             channels: vec![
                 channel("crm", Some(false), 0),

@@ -82,8 +82,11 @@ impl Roster {
 
     /// What to ask the store for, a channel each.
     pub fn wants(&self, elapsed: Duration) -> Vec<Want> {
-        let want =
-            |(target, lane): &(Target, Lane)| Want { target: target.clone(), room: lane.room(elapsed) };
+        let want = |(target, lane): &(Target, Lane)| Want {
+            target: target.clone(),
+            room: lane.room(elapsed),
+            turn: lane.begun,
+        };
         self.posts.iter().map(want).collect()
     }
 
@@ -152,6 +155,8 @@ pub struct Lane {
     places: usize,
     first: usize,
     again: usize,
+    /// How many first attempts have ever begun.
+    begun: usize,
     /// Failures in a row that were the channel's own.
     failures: u32,
     health: Health,
@@ -178,6 +183,7 @@ impl Lane {
             places: places.max(1),
             first: 0,
             again: 0,
+            begun: 0,
             failures: 0,
             health: Health::Well,
             is_paused_elsewhere: false,
@@ -233,6 +239,7 @@ impl Lane {
     /// A delivery is under way from now on: its first attempt since it was queued, or a repeated one.
     pub fn begin(&mut self, again: bool) {
         *(if again { &mut self.again } else { &mut self.first }) += 1;
+        self.begun = self.begun.wrapping_add(usize::from(!again));
     }
 
     /// A delivery that had begun is under way no longer, with this outcome.

@@ -109,6 +109,7 @@ pub fn kind(about: About) -> &'static str {
     match about {
         About::Submission => "submission",
         About::Digest => "digest",
+        About::Flood => "flood",
         About::Canary => "canary",
     }
 }

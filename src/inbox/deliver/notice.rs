@@ -12,6 +12,8 @@ pub enum About {
     Submission,
     /// What waits for the operator's attention.
     Digest,
+    /// Submissions that are held because of a flood.
+    Flood,
     /// Whether the channel works.
     Canary,
 }
@@ -22,6 +24,7 @@ impl About {
         match self {
             About::Submission => "submission.created",
             About::Digest => "digest.created",
+            About::Flood => "flood.created",
             About::Canary => "canary.created",
         }
     }
@@ -38,6 +41,8 @@ pub struct Notice {
     pub created_at: Timestamp,
     /// The form's name, of a submission.
     pub form: Option<String>,
+    /// Whether it is a submission that screening marks as suspicious.
+    pub is_suspicious: bool,
     /// One line that says it all: a subject. It may hold what a visitor sent.
     pub title: String,
     /// Sentences of ours, each on a line. Frontdesk's own webhook has them of digests only.
@@ -59,12 +64,15 @@ impl Notice {
             (None, first, last) => first.or(last).map(str::to_owned),
         };
         let sender = name.or_else(|| get("email").map(str::to_owned)).unwrap_or_default();
+        let is_suspicious = submission.screening.as_ref().is_some_and(|screening| screening.suspicious);
+        let mark = if is_suspicious { "[suspicious] " } else { "" };
         Notice {
             id: submission.id,
             about: About::Submission,
             created_at: submission.received_at,
             form: Some(form.clone()),
-            title: format!("{}: {sender}", capitalised(form)),
+            is_suspicious,
+            title: format!("{mark}{}: {sender}", capitalised(form)),
             words: words(submission),
             fields: submission.fields.clone(),
             may_be_there: false,
@@ -77,7 +85,7 @@ impl Notice {
     }
 }
 
-/// What the team should know beside what was sent: which agent sent it, and that it is late because screening held it.
+/// What the team should know beside what was sent: which agent sent it, why it is suspicious, and that it is late because it was held.
 fn words(submission: &Submission) -> Vec<String> {
     let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
     let withheld = submission.screening.as_ref().filter(|screening| screening.withheld);
@@ -85,7 +93,10 @@ fn words(submission: &Submission) -> Vec<String> {
         signals if signals.is_empty() => "Screening had held it until it was released.".to_owned(),
         signals => format!("Screening had held it ({signals}) until it was released."),
     });
-    agent.into_iter().chain(withheld).collect()
+    let suspicious = submission.screening.as_ref().filter(|screening| screening.suspicious);
+    let suspicious =
+        suspicious.map(|screening| format!("Screening finds it suspicious ({}).", screening.signals()));
+    agent.into_iter().chain(suspicious).chain(withheld).collect()
 }
 
 /// Without the values: they are the visitor's, and no log may hold them.
@@ -110,7 +121,9 @@ mod tests {
     #[test]
     fn the_team_is_told_of_the_agent_and_of_what_was_held() {
         let reason = Reason { signal: Signal::Links, points: 60, detail: "4 links".to_owned() };
-        let screening = |withheld| Some(Screening { score: 60, reasons: vec![reason.clone()], withheld });
+        let screening = |withheld| {
+            Some(Screening { score: 60, reasons: vec![reason.clone()], withheld, suspicious: false })
+        };
         check(None, None, &[]);
         check(screening(false), None, &[]);
         check(screening(true), None, &["Screening had held it (links) until it was released."]);

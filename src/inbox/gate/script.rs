@@ -39,9 +39,9 @@ impl std::fmt::Debug for Keys {
 /// What the script is to be called with.
 #[derive(Debug)]
 pub(super) struct Request {
-    keys: [String; 3],
+    keys: [String; 2],
     wanted: Wanted,
-    quotas: [[u32; 2]; 3],
+    quotas: [[u32; 2]; 2],
 }
 
 impl Keys {
@@ -49,13 +49,12 @@ impl Keys {
         Keys { secret: blake3::derive_key(CONTEXT, secret.as_bytes()) }
     }
 
-    pub(super) fn request(&self, wanted: Wanted, source: Source, form: &str, rule: &Rule) -> Request {
+    pub(super) fn request(&self, wanted: Wanted, source: Source, rule: &Rule) -> Request {
         let quotas = rule.quotas();
-        let [of_source, of_network, [minute, hour]] = quotas;
+        let [of_source, of_network] = quotas;
         let keys = [
             self.hashed("source", source.as_bytes(), of_source),
             self.hashed("network", source.network_as_bytes(), of_network),
-            format!("{PREFIX}form:{form}:{minute}:{hour}"),
         ];
         Request { keys, wanted, quotas }
     }
@@ -76,8 +75,8 @@ impl Keys {
 impl Request {
     /// One that counts nothing that anybody needs, and is forgotten within milliseconds: whether keys may be read and written.
     pub(super) fn probe() -> Request {
-        let keys = ["source", "network", "form"].map(|layer| format!("{PREFIX}probe:{layer}"));
-        Request { keys, wanted: Wanted::Charge, quotas: [[MAX_QUOTA; 2]; 3] }
+        let keys = ["source", "network"].map(|layer| format!("{PREFIX}probe:{layer}"));
+        Request { keys, wanted: Wanted::Charge, quotas: [[MAX_QUOTA; 2]; 2] }
     }
 
     /// By the hash of a script that was loaded.
@@ -91,7 +90,7 @@ impl Request {
     }
 
     fn call(&self, command: &str, script: &str) -> Cmd {
-        let mut call = Cmd::with_capacity(13, 320);
+        let mut call = Cmd::with_capacity(10, 256);
         call.arg(command).arg(script).arg(self.keys.len());
         for key in &self.keys {
             call.arg(key);
@@ -112,9 +111,9 @@ pub(super) fn entry(answer: &Value) -> RedisResult<Entry> {
             Value::Int(number) => u32::try_from(*number).ok(),
             _ => None,
         };
-        let [allowed, over, a, b, c, d] = items.as_slice() else { return None };
+        let [allowed, a, b, c, d] = items.as_slice() else { return None };
         let debts = [number(a)?, number(b)?, number(c)?, number(d)?];
-        Some(Entry { is_allowed: number(allowed)? == 1, over_form_limit: number(over)? == 1, debts })
+        Some(Entry { is_allowed: number(allowed)? == 1, debts })
     };
     read().ok_or_else(|| (ErrorKind::UnexpectedReturnType, "no answer of the script").into())
 }
@@ -133,24 +132,22 @@ mod tests {
             Rule::new(&Options { source, ..Options::default() })
         };
         let keys = |secret: &str, source, per_minute| {
-            Keys::new(secret).request(Wanted::Charge, source, "contact", &rule(per_minute)).keys
+            Keys::new(secret).request(Wanted::Charge, source, &rule(per_minute)).keys
         };
         let base = keys("secret", SOURCE, 30);
         assert_eq!(base, keys("secret", SOURCE, 30));
-        let check = |other: [String; 3], same: [bool; 3]| {
+        let check = |other: [String; 2], same: [bool; 2]| {
             assert_eq!(std::array::from_fn(|at| base[at] == other[at]), same, "{other:?}");
         };
-        check(keys("secret", Source::V4([192, 0, 2, 2]), 30), [false, true, true]);
-        check(keys("secret", Source::V4([192, 0, 3, 1]), 30), [false, false, true]);
-        check(keys("other", SOURCE, 30), [false, false, true]);
-        check(keys("secret", SOURCE, 31), [false, true, true]);
-        assert_eq!(base[2], "frontdesk:form:contact:600:6000");
+        check(keys("secret", Source::V4([192, 0, 2, 2]), 30), [false, true]);
+        check(keys("secret", Source::V4([192, 0, 3, 1]), 30), [false, false]);
+        check(keys("other", SOURCE, 30), [false, false]);
+        check(keys("secret", SOURCE, 31), [false, true]);
     }
 
     #[test]
     fn nothing_of_an_address_is_in_a_request() {
-        let request =
-            Keys::new("secret").request(Wanted::Look, SOURCE, "contact", &Rule::new(&Options::default()));
+        let request = Keys::new("secret").request(Wanted::Look, SOURCE, &Rule::new(&Options::default()));
         let packed = request.by_hash("0123").get_packed_command();
         let text = String::from_utf8(packed).expect("it is all text");
         assert!(
@@ -160,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_six_numbers() {
+    fn an_answer_has_five_numbers() {
         let answer = |numbers: &[i64]| Value::Array(numbers.iter().map(|n| Value::Int(*n)).collect());
-        let expected = Entry { is_allowed: true, over_form_limit: true, debts: [5, 6, 7, 8] };
-        assert_eq!(entry(&answer(&[1, 1, 5, 6, 7, 8])).unwrap(), expected);
-        for wrong in [answer(&[1, 1, 5, 6, 7]), answer(&[1, 1, 5, 6, 7, -8]), Value::Nil, Value::Okay] {
+        let expected = Entry { is_allowed: true, debts: [5, 6, 7, 8] };
+        assert_eq!(entry(&answer(&[1, 5, 6, 7, 8])).unwrap(), expected);
+        for wrong in [answer(&[1, 5, 6, 7]), answer(&[1, 5, 6, 7, -8]), Value::Nil, Value::Okay] {
             assert!(entry(&wrong).is_err(), "{wrong:?}");
         }
     }

@@ -1,8 +1,8 @@
 -- Counts a request, as `inbox/limit/gcra.rs` does it, by this server's clock. All of it or nothing.
 --
--- KEYS: the source, its network, the form.
+-- KEYS: the source and its network.
 -- ARGV: whether to charge ("1") or only to look ("0"); then the quotas of each key in turn, over a minute and over an hour.
--- Answers with whether it is allowed, whether the form is past its quota, and four debts in ticks: the source's and the network's.
+-- Answers with whether it is allowed, and four debts in ticks: the source's and the network's.
 local TICKS = 16777216
 local floor, ceil, max = math.floor, math.ceil, math.max
 local unpack, pack, call = struct.unpack, struct.pack, redis.call
@@ -44,10 +44,9 @@ local function keep(key, most, now, debt, most2, now2, debt2)
     call('SET', key, pack('<dd', now + debt, now2 + debt2), 'PX', ceil(rest) + 1)
 end
 
-local value = call('MGET', KEYS[1], KEYS[2], KEYS[3])
+local value = call('MGET', KEYS[1], KEYS[2])
 local s_step, s_most, s_now, s_debt, s_step2, s_most2, s_now2, s_debt2, s_fits = account(value[1], ARGV[2], ARGV[3])
 local n_step, n_most, n_now, n_debt, n_step2, n_most2, n_now2, n_debt2, n_fits = account(value[2], ARGV[4], ARGV[5])
-local f_step, f_most, f_now, f_debt, f_step2, f_most2, f_now2, f_debt2, f_fits = account(value[3], ARGV[6], ARGV[7])
 
 local allowed = s_fits and n_fits
 if allowed and ARGV[1] == '1' then
@@ -55,8 +54,5 @@ if allowed and ARGV[1] == '1' then
     n_debt, n_debt2 = n_debt + n_step, n_debt2 + n_step2
     keep(KEYS[1], s_most, s_now, s_debt, s_most2, s_now2, s_debt2)
     keep(KEYS[2], n_most, n_now, n_debt, n_most2, n_now2, n_debt2)
-    if f_fits then
-        keep(KEYS[3], f_most, f_now, f_debt + f_step, f_most2, f_now2, f_debt2 + f_step2)
-    end
 end
-return { allowed and 1 or 0, f_fits and 0 or 1, s_debt, s_debt2, n_debt, n_debt2 }
+return { allowed and 1 or 0, s_debt, s_debt2, n_debt, n_debt2 }

@@ -11,7 +11,6 @@ use super::{Admission, Decision, Layer, Options, Standings};
 pub struct Rule {
     pub(super) source: [Pace; 2],
     pub(super) network: [Pace; 2],
-    pub(super) form: [Pace; 2],
 }
 
 /// What a ledger has to say of a request.
@@ -19,26 +18,20 @@ pub struct Rule {
 pub struct Entry {
     /// Whether it goes on, and was charged.
     pub is_allowed: bool,
-    /// Whether the form as a whole is past its quota.
-    pub over_form_limit: bool,
     /// In ticks, after this request: the source's over a minute and an hour, then its network's.
     pub debts: [u32; 4],
 }
 
 impl Rule {
-    /// What the operator decides; a network never gets less than a source, nor a form less than a network.
+    /// What the operator decides; a network never gets less than a source.
     pub fn new(options: &Options) -> Rule {
         let network = options.network.at_least(options.source);
-        Rule {
-            source: options.source.paces(Layer::Source),
-            network: network.paces(Layer::Network),
-            form: options.form.at_least(network).paces(Layer::Form),
-        }
+        Rule { source: options.source.paces(Layer::Source), network: network.paces(Layer::Network) }
     }
 
-    /// How many requests fit into a minute and an hour: of the source, of the network and of the form.
-    pub fn quotas(&self) -> [[u32; 2]; 3] {
-        [self.source, self.network, self.form].map(|paces| paces.map(Pace::quota))
+    /// How many requests fit into a minute and an hour: of the source and of the network.
+    pub fn quotas(&self) -> [[u32; 2]; 2] {
+        [self.source, self.network].map(|paces| paces.map(Pace::quota))
     }
 
     /// What becomes of a request; none if this rule cannot have led there.
@@ -46,11 +39,7 @@ impl Rule {
         let standings = self.standings(entry.debts)?;
         let (source, network) = halves(entry.debts);
         let waits = [gcra::wait(&self.source, source), gcra::wait(&self.network, network)];
-        let admission = if entry.is_allowed {
-            Admission::Allowed { over_form_limit: entry.over_form_limit }
-        } else {
-            refusal(waits)?
-        };
+        let admission = if entry.is_allowed { Admission::Allowed } else { refusal(waits)? };
         Some(Decision { admission, standings: Some(standings) })
     }
 
@@ -91,18 +80,17 @@ mod tests {
         let options = Options {
             source: Quota { per_minute: 8, per_hour: 16 },
             network: Quota { per_minute: 4, per_hour: 32 },
-            form: Quota { per_minute: 64, per_hour: 2 },
             ..Options::default()
         };
         // Nobody has less than those whom he consists of.
-        assert_eq!(Rule::new(&options).quotas(), [[8, 16], [8, 32], [64, 32]]);
+        assert_eq!(Rule::new(&options).quotas(), [[8, 16], [8, 32]]);
     }
 
     #[test]
     fn who_must_wait_the_longest_is_told() {
         let refused = |debts| match rule().decide(entry(false, debts)).unwrap().admission {
             Admission::Refused { by, retry_after } => (by, retry_after.as_secs_f64().round()),
-            Admission::Allowed { .. } => panic!("{debts:?}"),
+            Admission::Allowed => panic!("{debts:?}"),
         };
         // A request of the source costs a quarter of its minute, one of the network an eighth.
         assert_eq!(refused([WINDOW, 0, 0, 0]), (Layer::Source, 15.0));
@@ -115,7 +103,7 @@ mod tests {
     #[test]
     fn an_allowed_request_is_told_where_it_stands() {
         let decision = rule().decide(entry(true, [WINDOW / 4, WINDOW / 2, WINDOW / 8, 1])).unwrap();
-        assert_eq!(decision.admission, Admission::Allowed { over_form_limit: true });
+        assert_eq!(decision.admission, Admission::Allowed);
         let said = decision.standings.unwrap().map(|standing| (standing.remaining, standing.reset_seconds));
         assert_eq!(said, [(3, 15), (2, 1800), (7, 8), (7, 1)]);
     }
@@ -135,10 +123,10 @@ mod tests {
 
     fn rule() -> Rule {
         let quota = |count| Quota { per_minute: count, per_hour: count };
-        Rule::new(&Options { source: quota(4), network: quota(8), form: quota(16), ..Options::default() })
+        Rule::new(&Options { source: quota(4), network: quota(8), ..Options::default() })
     }
 
     fn entry(is_allowed: bool, debts: [u32; 4]) -> Entry {
-        Entry { is_allowed, over_form_limit: true, debts }
+        Entry { is_allowed, debts }
     }
 }

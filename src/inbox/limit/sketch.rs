@@ -83,7 +83,7 @@ impl Sketch {
 
     /// Where a key stands.
     pub(super) fn account(&self, key: impl Hash) -> Account {
-        let places = self.places(self.hasher.hash_one(key));
+        let places = places(self.hasher.hash_one(key), self.bits);
         let now = self.ticks();
         let debts = places.map(|place| unpack(self.cells[place], &self.paces, now));
         let debts = debts.into_iter().fold([u32::MAX; 2], |[a, b], [c, d]| [a.min(c), b.min(d)]);
@@ -128,18 +128,18 @@ impl Sketch {
     fn ticks(&self) -> [u64; 2] {
         self.paces.map(|pace| pace.tick(self.used))
     }
+}
 
-    /// One cell in each row, from one hash: the steps and the finalizer of SplitMix64, but for its last line, which leaves the high
-    /// bits as they are.
-    fn places(&self, hash: u64) -> [usize; ROWS] {
-        std::array::from_fn(|row| {
-            let z = hash.wrapping_add((row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let column = z >> (64 - self.bits);
-            (row << self.bits) + usize::try_from(column).unwrap_or_default()
-        })
-    }
+/// One cell in each row of `2^bits` cells, from one hash: the steps and the finalizer of SplitMix64, but for its last line, which leaves
+/// the high bits as they are.
+pub(super) fn places(hash: u64, bits: u32) -> [usize; ROWS] {
+    std::array::from_fn(|row| {
+        let z = hash.wrapping_add((row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let column = z >> (64 - bits);
+        (row << bits) + usize::try_from(column).unwrap_or_default()
+    })
 }
 
 /// The debts that a cell holds.
@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn a_keys_places_are_the_first_numbers_of_splitmix64() {
         // Of the seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec.
-        assert_eq!(sketch(16).places(0), [0xe220, 0x1_6e78, 0x2_06c4, 0x3_f88b]);
-        assert_eq!(sketch(4).places(0), [0xe, 0x16, 0x20, 0x3f]);
+        assert_eq!(places(0, 16), [0xe220, 0x1_6e78, 0x2_06c4, 0x3_f88b]);
+        assert_eq!(places(0, 4), [0xe, 0x16, 0x20, 0x3f]);
     }
 
     #[test]

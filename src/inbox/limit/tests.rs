@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::inbox::form::{CONTACT, WAITLIST};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -30,7 +29,7 @@ fn the_hour_holds_where_the_minute_would_let_pass() {
     // One each two seconds is what the minute allows for ever.
     let allowed = (0..1800).filter(|i| allows(&limiter, source(1), start + 2 * *i * SECOND)).count();
     assert!((590..=600).contains(&allowed), "{allowed}");
-    let refused = limiter.take(source(1), &CONTACT, start + HOUR).standings.unwrap();
+    let refused = limiter.take(source(1), start + HOUR).standings.unwrap();
     assert_eq!((refused[0].remaining > 0, refused[1].remaining), (true, 0));
 }
 
@@ -45,7 +44,7 @@ fn a_decision_says_what_the_header_fields_need() {
         assert_eq!(said, expected);
     };
     check(
-        limiter.take(source(1), &CONTACT, start),
+        limiter.take(source(1), start),
         [
             ("minute", 30, 60, 29, 2),
             ("hour", 300, 3600, 299, 12),
@@ -55,12 +54,12 @@ fn a_decision_says_what_the_header_fields_need() {
     );
     let later = start + SECOND + TICK_OF_AN_HOUR;
     for _ in 0..29 {
-        limiter.take(source(1), &CONTACT, later);
+        limiter.take(source(1), later);
     }
     // A refused request is told where it stands, and has not made that worse.
     for _ in 0..3 {
         check(
-            limiter.take(source(1), &CONTACT, later),
+            limiter.take(source(1), later),
             [
                 ("minute", 30, 60, 0, 59),
                 ("hour", 300, 3600, 270, 359),
@@ -77,7 +76,7 @@ fn to_look_costs_nothing() {
     for _ in 0..100 {
         assert_eq!(limiter.look(source(1), start).unwrap().map(|s| s.remaining), [30, 300, 300, 3000]);
     }
-    let taken = limiter.take(source(1), &CONTACT, start).standings;
+    let taken = limiter.take(source(1), start).standings;
     assert_eq!(limiter.look(source(1), start), taken);
     assert_eq!(limiter.tally(), Tally { allowed: 1, ..Tally::default() });
 }
@@ -96,8 +95,7 @@ fn sources_do_not_share_a_quota_but_those_of_one_network_share_its() {
             assert!(allows(&limiter, *source, start));
             assert!(!allows(&limiter, *source, start));
         }
-        let Admission::Refused { by, retry_after } = limiter.take(neighbours[3], &CONTACT, start).admission
-        else {
+        let Admission::Refused { by, retry_after } = limiter.take(neighbours[3], start).admission else {
             panic!("the network has sent three");
         };
         assert_eq!(by, Layer::Network);
@@ -119,15 +117,14 @@ fn what_was_decided_elsewhere_is_known_here() {
     let options = Options {
         source: Quota { per_minute: 3, per_hour: 30 },
         network: Quota { per_minute: 4, per_hour: 40 },
-        form: Quota { per_minute: 5, per_hour: 50 },
         ..Options::default()
     };
     let (limiter, start) = (Limiter::sized(&options, 12, 12), Instant::now());
     let [first, second] = ["192.0.2.1", "192.0.2.2"].map(address);
     let refused = |by| Admission::Refused { by, retry_after: SECOND };
-    let adopt = |source, admission| limiter.adopt(source, &CONTACT, admission, start);
-    adopt(first, Admission::Allowed { over_form_limit: false });
-    adopt(first, Admission::Allowed { over_form_limit: true });
+    let adopt = |source, admission| limiter.adopt(source, admission, start);
+    adopt(first, Admission::Allowed);
+    adopt(first, Admission::Allowed);
     let remaining = |source| limiter.look(source, start).unwrap().map(|standing| standing.remaining);
     assert_eq!(remaining(first), [1, 28, 2, 38]);
     adopt(first, refused(Layer::Source));
@@ -135,15 +132,12 @@ fn what_was_decided_elsewhere_is_known_here() {
     assert_eq!(remaining(first), [1, 28, 2, 38], "what was refused has cost nothing");
     // There is no room for more than this rule allows, and each layer takes what it has room for.
     for _ in 0..5 {
-        adopt(first, Admission::Allowed { over_form_limit: false });
+        adopt(first, Admission::Allowed);
     }
     assert_eq!(remaining(first), [0, 27, 0, 36]);
     assert_eq!(remaining(second), [3, 30, 0, 36]);
-    let elsewhere = address("198.51.100.1");
-    let over = limiter.take(elsewhere, &CONTACT, start).admission;
-    assert_eq!(over, Admission::Allowed { over_form_limit: true }, "the form has had its five");
     let tally = limiter.tally();
-    assert_eq!((tally.allowed, tally.over_form_limit), (8, 2));
+    assert_eq!(tally.allowed, 7);
     assert_eq!((tally.refused_by_source, tally.refused_by_network), (1, 1));
 }
 
@@ -151,38 +145,25 @@ const V6_NEIGHBOURS: [&str; 4] =
     ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:1:3::1", "2001:db8:1:ffff::1"];
 
 #[test]
-fn past_its_own_limit_a_form_is_never_refused_and_the_other_form_goes_on() {
-    let (limiter, start) = (Limiter::new(&Options::default()), Instant::now());
-    let over = |source: Source, form: &Form, now| match limiter.take(source, form, now).admission {
-        Admission::Allowed { over_form_limit } => over_form_limit,
-        Admission::Refused { .. } => panic!("nobody here has sent before"),
-    };
-    let strangers = |from: u32| (from..).map(|n| source(n << 8));
-    assert_eq!(strangers(0).take(2000).filter(|source| over(*source, &CONTACT, start)).count(), 1400);
-    assert!(!over(source(3000 << 8), &WAITLIST, start));
-    // What went over has cost the form nothing: it recovers as if it had never come.
-    let later = start + SECOND + TICK_OF_AN_HOUR;
-    assert_eq!(strangers(4000).take(20).filter(|source| over(*source, &CONTACT, later)).count(), 10);
-    assert_eq!(limiter.tally().over_form_limit, 1410);
-}
-
-#[test]
 fn a_wider_layer_never_allows_less_than_a_narrower_one() {
     let high = Quota { per_minute: 10_000, per_hour: 20_000 };
     let (limiter, start) = (Limiter::new(&Options { source: high, ..Options::default() }), Instant::now());
     for _ in 0..10_000 {
-        let admission = limiter.take(source(1), &CONTACT, start).admission;
-        assert_eq!(admission, Admission::Allowed { over_form_limit: false });
+        let admission = limiter.take(source(1), start).admission;
+        assert_eq!(admission, Admission::Allowed);
     }
     assert!(!allows(&limiter, source(1), start));
+    let options = Options { source: high, ..Options::default() };
+    assert_eq!(options.form_quota(), Some(high));
+    assert_eq!(Options { enabled: false, ..options }.form_quota(), None);
 }
 
 #[test]
 fn switched_off_it_counts_nothing() {
     let limiter = Limiter::new(&Options { enabled: false, ..tiny(1) });
     for _ in 0..10_000 {
-        let decision = limiter.take(source(1), &CONTACT, Instant::now());
-        let admission = Admission::Allowed { over_form_limit: false };
+        let decision = limiter.take(source(1), Instant::now());
+        let admission = Admission::Allowed;
         assert_eq!(decision, Decision { admission, standings: None });
     }
     assert_eq!((limiter.look(source(1), Instant::now()), limiter.sources()), (None, 0));
@@ -201,10 +182,10 @@ fn who_was_here_is_not_shown() {
 fn the_number_of_sources_is_estimated_until_they_have_recovered() {
     let (limiter, start) = (Limiter::sized(&tiny(10), 16, 12), Instant::now());
     assert_eq!(limiter.sources(), 0);
-    limiter.take(source(0), &CONTACT, start);
+    limiter.take(source(0), start);
     assert_eq!(limiter.sources(), 1);
     for n in 1..50_000 {
-        limiter.take(source(n << 4), &CONTACT, start);
+        limiter.take(source(n << 4), start);
     }
     let estimate = limiter.sources();
     assert!((47_500..=52_500).contains(&estimate), "{estimate}");
@@ -215,7 +196,7 @@ fn the_number_of_sources_is_estimated_until_they_have_recovered() {
 #[test]
 fn a_clock_that_was_read_before_another_changes_nothing() {
     let (limiter, start) = (Limiter::new(&tiny(2)), Instant::now());
-    limiter.take(source(9), &CONTACT, start);
+    limiter.take(source(9), start);
     let now = start + 10 * SECOND;
     assert!(allows(&limiter, source(1), now) && allows(&limiter, source(1), now));
     for early in [Duration::ZERO, TICK, SECOND, 10 * SECOND, 3 * HOUR] {
@@ -334,8 +315,8 @@ fn address(text: &str) -> Source {
 }
 
 fn waits(limiter: &Limiter, source: Source, now: Instant) -> Option<Duration> {
-    match limiter.take(source, &CONTACT, now).admission {
-        Admission::Allowed { .. } => None,
+    match limiter.take(source, now).admission {
+        Admission::Allowed => None,
         Admission::Refused { retry_after, .. } => Some(retry_after),
     }
 }
@@ -421,7 +402,7 @@ proptest! {
         let mut remaining = per_minute;
         for gap in gaps {
             now += Duration::from_millis(gap);
-            remaining = limiter.take(source(1), &CONTACT, now).standings.unwrap()[0].remaining;
+            remaining = limiter.take(source(1), now).standings.unwrap()[0].remaining;
         }
         for _ in 0..remaining {
             prop_assert!(allows(&limiter, source(1), now));

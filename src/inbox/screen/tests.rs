@@ -45,17 +45,27 @@ fn the_rate_counts_from_half_of_the_quota_on() {
     }
     assert_eq!(Rate::of([]), Rate::default());
     let verdict = with_signals(&Signals { rate: Rate::of([(3, 30), (290, 300)]), ..Signals::default() });
-    assert_eq!(verdict.because(), "27 of the 30 requests that the source may send (16); 16 of 50 points");
+    assert_eq!(verdict.because(), "27 of the 30 requests that the source may send (16); 16 of 100 points");
 }
 
 #[test]
-fn a_form_over_its_limit_is_held_even_without_screening() {
-    let signals = Signals { form_over_limit: true, ..Signals::default() };
-    for (enabled, threshold) in [(true, 50), (false, 50), (true, 999), (true, 0)] {
-        let options = Options { enabled, threshold, ..Options::default() };
-        let verdict = screen(&Reading::of(&plain().entry), &Extras::default(), &signals, &options);
-        assert!(verdict.hold && verdict.reasons[0].signal == Signal::FormRate, "{verdict:?}");
-    }
+fn the_rate_never_holds() {
+    let rate = Rate::of([(0, 30)]);
+    let message = "We sell backlinks and guest posts on a casino blog.";
+    let body = json!({"name": "Ada", "email": "a@example.com", "message": message}).to_string();
+    let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
+    let signals = Signals { rate, ..Signals::default() };
+    let verdict = screen(&Reading::of(&entry), &Extras::default(), &signals, &Options::default());
+    assert_eq!((verdict.score, verdict.hold, verdict.suspicious), (100, false, true), "80 and 20");
+}
+
+#[test]
+fn a_submission_in_a_flood_has_that_as_its_first_reason() {
+    let verdict = with_message("WHERE IS MY ORDER AND WHO ANSWERS ME?").in_flood();
+    assert_eq!(
+        verdict.because(),
+        "the form has had more than its quota (100), written in capitals (10); 110 of 100 points"
+    );
 }
 
 #[test]
@@ -85,7 +95,7 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
     let score = |extras: &Extras| {
         screen(&Reading::of(&plain().entry), extras, &Signals::default(), &Options::default()).score
     };
-    assert_eq!(score(&extras(true, None)), 60);
+    assert_eq!(score(&extras(true, None)), 100);
     for (milliseconds, points) in [(0, 30), (1499, 30), (1500, 15), (2999, 15), (3000, 0), (u64::MAX, 0)] {
         assert_eq!(score(&extras(false, Some(milliseconds))), points, "{milliseconds}");
     }
@@ -97,7 +107,7 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
     }
     let agent = Signals { agent: Some("agent.example.com"), ..Signals::default() };
     let verdict = screen(&Reading::of(&plain().entry), &extras(true, Some(1)), &agent, &Options::default());
-    assert_eq!(verdict.because(), "hidden field filled in (60); 60 of 50 points");
+    assert_eq!(verdict.because(), "hidden field filled in (100); 100 of 100 points");
 }
 
 #[test]
@@ -111,13 +121,13 @@ fn throw_away_addresses_add_points_and_blocked_domains_hold() {
     let text = "Which plan allows two teams?";
     assert_eq!(
         from("a@x.Mailinator.com", text, &options).because(),
-        "throw-away address at x.mailinator.com (25); 25 of 50 points"
+        "throw-away address at x.mailinator.com (25); 25 of 100 points"
     );
     assert_eq!(from("a@gmail.com", text, &options).score, 0);
     options.blocked = Domains::parse("bad.example.com").unwrap();
     assert_eq!(
         from("a@bad.example.com", text, &options).because(),
-        "address at bad.example.com, which is blocked (50); 50 of 50 points"
+        "address at bad.example.com, which is blocked (100); 100 of 100 points"
     );
     let linked =
         "Which plan of those at https://www.bad.example.com/plans would be right for two teams of ours?";
@@ -232,18 +242,20 @@ fn capitals_count_in_longer_texts_only() {
 }
 
 #[test]
-fn a_weight_of_nothing_switches_a_signal_off_and_the_threshold_decides() {
+fn a_weight_of_nothing_switches_a_signal_off_and_thresholds_decide() {
     let mut options = Options::default();
     let message = "We sell backlinks and guest posts on a casino blog.";
     let body = json!({"name": "Ada", "email": "a@example.com", "message": message}).to_string();
     let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
     let verdict =
         |options: &Options| screen(&Reading::of(&entry), &Extras::default(), &Signals::default(), options);
-    assert!(verdict(&options).hold);
+    assert!(verdict(&options).suspicious && !verdict(&options).hold);
+    options.suspicious_threshold = 81;
+    assert!(!verdict(&options).suspicious);
     options.threshold = 81;
     assert!(!verdict(&options).hold);
     options.threshold = 80;
-    assert!(verdict(&options).hold);
+    assert!(verdict(&options).hold && !verdict(&options).suspicious);
     options.points.set(Signal::Offer, 0);
     assert_eq!(verdict(&options).reasons, []);
     let disabled = Options { enabled: false, ..Options::default() };
@@ -254,7 +266,7 @@ fn a_weight_of_nothing_switches_a_signal_off_and_the_threshold_decides() {
 fn reasons_come_by_their_points_and_quote_nobody() {
     let body = json!({"name": "Sesame sesame", "email": "sesame@mailinator.com", "message": "Sesame backlinks, sesame cas1no [url=https://bit.ly/sesame]sesame[/url] sesame on WhatsApp"});
     let parsed = parse_with_extras(&CONTACT, body.to_string().as_bytes()).unwrap();
-    let signals = Signals { form_over_limit: true, repeats: 9, ..Signals::default() };
+    let signals = Signals { repeats: 9, ..Signals::default() };
     let verdict = screen(&Reading::of(&parsed.entry), &parsed.extras, &signals, &Options::default());
     assert!(verdict.reasons.is_sorted_by(|a, b| a.points >= b.points), "{verdict:?}");
     assert!(verdict.reasons.len() > 5 && verdict.hold, "{verdict:?}");
@@ -262,36 +274,48 @@ fn reasons_come_by_their_points_and_quote_nobody() {
     assert!(!verdict.because().to_lowercase().contains("sesame"), "{}", verdict.because());
 }
 
-/// Whatever is changed, every enquiry that was set aside must pass, and most of the spam be held by its content alone.
+/// Whatever is changed, hardly any enquiry may be marked or held, and most of the spam must be marked by its content alone. The output
+/// has the counts for both thresholds (docs/screening.md).
 #[test]
-fn no_enquiry_is_held_and_most_spam_is() {
-    let parts = [("tuned", 90, 190), ("held-out", 80, 190), ("other-hand", 90, 80), ("unseen", 40, 79)];
-    for (part, least, texts) in parts {
+fn hardly_any_enquiry_is_marked_and_most_spam_is() {
+    // How many texts there are at least, the least percentage of the spam, and the most enquiries: marked or held, and held.
+    let parts = [
+        ("tuned", 190, 90, [0, 0]),
+        ("held-out", 190, 80, [0, 0]),
+        ("other-hand", 80, 90, [0, 0]),
+        ("unseen", 79, 40, [0, 0]),
+        ("fresh", 160, 50, [6, 1]),
+    ];
+    for (part, texts, least, most_wrong) in parts {
         let ham = corpus(&format!("{part}-ham"));
         let spam = corpus(&format!("{part}-spam"));
         assert!(ham.len() >= texts && spam.len() >= texts, "{part}");
-        let wrong: Vec<String> = ham
-            .iter()
-            .filter(|row| row.1.hold)
-            .map(|(row, verdict)| format!("{}: {}\n", row["message"], verdict.because()))
-            .collect();
-        let missed: Vec<String> = spam
-            .iter()
-            .filter(|row| !row.1.hold)
-            .map(|(row, verdict)| format!("{}: {}\n", row["message"], verdict.because()))
-            .collect();
-        let held = spam.len() - missed.len();
-        let pointless = ham.iter().filter(|row| row.1.score == 0).count();
-        println!(
-            "{part}: {held} of {} spam held, {} of {} enquiries held, {pointless} without any point\nmissed:\n{}",
-            spam.len(),
-            wrong.len(),
-            ham.len(),
-            missed.concat()
-        );
-        assert!(wrong.is_empty(), "enquiries of {part} that are held:\n{}", wrong.concat());
-        assert!(held * 100 >= least * spam.len(), "{held} of {} in {part}", spam.len());
+        for ((what, is_caught), most_wrong) in CAUGHT.into_iter().zip(most_wrong) {
+            let (wrong, caught) = (caught(&ham, is_caught), caught(&spam, is_caught));
+            let counts = format!(
+                "{} of {} spam, {} of {} enquiries",
+                caught.len(),
+                spam.len(),
+                wrong.len(),
+                ham.len()
+            );
+            println!("{part}, {what}: {counts}");
+            assert!(wrong.len() <= most_wrong, "enquiries of {part} that are {what}:\n{}", wrong.concat());
+        }
+        let marked = caught(&spam, CAUGHT[0].1).len();
+        assert!(marked * 100 >= least * spam.len(), "{marked} of {} in {part}", spam.len());
     }
+}
+
+type IsCaught = fn(&Verdict) -> bool;
+
+/// What each threshold does to a submission.
+const CAUGHT: [(&str, IsCaught); 2] =
+    [("marked or held", |verdict| verdict.suspicious || verdict.hold), ("held", |verdict| verdict.hold)];
+
+fn caught(corpus: &[(Value, Verdict)], is_caught: IsCaught) -> Vec<String> {
+    let caught = corpus.iter().filter(|(_, verdict)| is_caught(verdict));
+    caught.map(|(row, verdict)| format!("{}: {}\n", row["message"], verdict.because())).collect()
 }
 
 fn corpus(name: &str) -> Vec<(Value, Verdict)> {
@@ -352,7 +376,8 @@ proptest! {
         let message = format!("x {text}");
         let verdict = with_message(&message);
         prop_assert_eq!(&verdict, &with_message(&message));
-        prop_assert_eq!(verdict.hold, verdict.score >= 50);
+        prop_assert_eq!(verdict.hold, verdict.score >= 100);
+        prop_assert_eq!(verdict.suspicious, (50..100).contains(&verdict.score));
         let spaces: Vec<usize> = message.match_indices(' ').map(|(at, _)| at).collect();
         let at = spaces[at.index(spaces.len())];
         let linked = format!("{} https://www.example.com/a {}", &message[..at], &message[at..]);

@@ -1,16 +1,20 @@
-//! Decides which submissions of a batch are new and which repeat an earlier one. Pure.
+//! Decides which submissions of a batch are new, which repeat an earlier one, and which are held because of a flood. Pure.
 //!
 //! Submissions are decided in order of arrival. The outcome is the same as if each had been kept before the next one was looked at,
 //! so it does not depend on how arrivals are grouped into batches.
 //!
 //! Two submissions are the same if their content hashes are equal (see [`Secret::content`](super::fingerprint::Secret::content)).
 //! An idempotency key never makes different content a repeat: it only marks a submission whose key was used before.
+//!
+//! A submission is never absorbed by one that is treated worse than it would be by itself: a held one is released or replaced, and
+//! beside one that is marked as suspicious an unsuspicious one is kept.
 
 use std::collections::{BTreeMap, HashMap};
 
 use uuid::Uuid;
 
 use super::fingerprint::Hash;
+use super::flood::{self, Rates};
 
 /// A submission to be decided.
 #[derive(Clone, Debug)]
@@ -25,15 +29,26 @@ pub(super) struct Candidate {
     pub is_lasting: bool,
     /// Hash of the sender's idempotency key.
     pub key: Option<Hash>,
+    /// The form's name.
+    pub form: String,
+    /// Hash of the network that it came from.
+    pub network: Hash,
     /// Whether screening holds it.
     pub is_held: bool,
+    /// Whether screening marks it as suspicious.
+    pub is_suspicious: bool,
 }
 
-/// Who holds a submission back from delivery, if anybody does.
+/// Why a submission is held back from delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
+    /// It is not held.
     None,
+    /// It came in a flood, and is released when that ends.
+    Flood,
+    /// Screening holds it.
     Screening,
+    /// The operator holds it.
     Operator,
 }
 
@@ -44,6 +59,8 @@ pub(super) struct Original {
     /// Unix time in milliseconds.
     pub received_at: i64,
     pub hold: Hold,
+    /// Whether it is marked as suspicious.
+    pub is_suspicious: bool,
 }
 
 /// What is stored already, as far as it concerns a batch.
@@ -62,9 +79,26 @@ pub(super) enum Fate {
     New {
         /// Whether its idempotency key was used before, for other content.
         reuses_key: bool,
+        /// Whether it is held: never by the operator.
+        hold: Hold,
+        /// The rank of its deliveries.
+        rank: i64,
     },
     /// It repeats this submission.
     Repeat(Uuid),
+}
+
+/// What a repeat changes about the hold of the submission that it repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Eased {
+    /// When the repeat was received: Unix time in milliseconds.
+    pub at: i64,
+    /// Whether it is still held until a flood ends. Otherwise it is released.
+    pub is_flood: bool,
+    /// Whether it is marked as suspicious.
+    pub is_suspicious: bool,
+    /// The rank of its deliveries.
+    pub rank: i64,
 }
 
 /// What a batch changes.
@@ -74,43 +108,78 @@ pub(super) struct Decision {
     pub fates: Vec<Fate>,
     /// How often each submission was repeated, new ones included.
     pub repeats: BTreeMap<Uuid, i64>,
-    /// Submissions that screening held and that are delivered now, because a repeat was not held; with the time of that repeat.
-    pub released: BTreeMap<Uuid, i64>,
+    /// Submissions that were held, and are so no longer or only because of a flood, because of a repeat that screening did not hold.
+    pub eased: BTreeMap<Uuid, Eased>,
 }
 
-/// Decides a batch, in order of arrival. `window` says in milliseconds for how long content and keys are remembered.
-pub(super) fn decide(candidates: &[Candidate], mut known: Known, window: i64) -> Decision {
+/// Decides a batch, in order of arrival. `window` says in milliseconds for how long content and keys are remembered. Submissions that
+/// are to be delivered are counted in `rates`.
+pub(super) fn decide(candidates: &[Candidate], mut known: Known, window: i64, rates: &mut Rates) -> Decision {
     let mut decision = Decision::default();
     for candidate in candidates {
-        let fate = decide_one(candidate, &mut known, window, &mut decision);
+        let fate = decide_one(candidate, &mut known, window, rates, &mut decision);
         decision.fates.push(fate);
     }
     decision
 }
 
-/// Updates `known` by what this candidate changes.
-fn decide_one(candidate: &Candidate, known: &mut Known, window: i64, decision: &mut Decision) -> Fate {
+/// Updates `known` and `rates` by what this candidate changes.
+fn decide_one(
+    candidate: &Candidate,
+    known: &mut Known,
+    window: i64,
+    rates: &mut Rates,
+    decision: &mut Decision,
+) -> Fate {
     let is_recent = |earlier: i64| candidate.received_at.saturating_sub(earlier) < window;
     let original = known
         .contents
         .get_mut(&candidate.content)
         .filter(|original| candidate.is_lasting || is_recent(original.received_at));
     let has_original = original.is_some();
-    // A held submission is not delivered, so it must not absorb a repeat that would be. If screening holds it, the repeat releases it.
-    // If the operator does, it stays held and the repeat becomes a submission of its own.
-    if let Some(original) = original.filter(|original| candidate.is_held || original.hold != Hold::Operator) {
-        if original.hold == Hold::Screening && !candidate.is_held {
-            original.hold = Hold::None;
-            decision.released.insert(original.id, candidate.received_at);
+    if let Some(original) = original.filter(|original| is_repeat(candidate, original)) {
+        if matches!(original.hold, Hold::Flood | Hold::Screening) && !candidate.is_held {
+            let load = rates.count(&candidate.form, candidate.network, candidate.received_at);
+            // What came in a flood must not be marked because a suspicious copy of it follows.
+            let was_clean = original.hold == Hold::Flood && !original.is_suspicious;
+            original.is_suspicious = candidate.is_suspicious && !was_clean;
+            original.hold = if load.is_flood { Hold::Flood } else { Hold::None };
+            let eased = Eased {
+                at: candidate.received_at,
+                is_flood: load.is_flood,
+                is_suspicious: original.is_suspicious,
+                rank: flood::rank(load.before, original.is_suspicious),
+            };
+            decision.eased.insert(original.id, eased);
         }
         *decision.repeats.entry(original.id).or_default() += 1;
         return Fate::Repeat(original.id);
     }
     let key_used_at = candidate.key.and_then(|key| known.keys.insert(key, candidate.received_at));
-    let hold = if candidate.is_held { Hold::Screening } else { Hold::None };
-    let original = Original { id: candidate.id, received_at: candidate.received_at, hold };
-    known.contents.insert(candidate.content, original);
-    Fate::New { reuses_key: !has_original && key_used_at.is_some_and(is_recent) }
+    let (hold, before) = if candidate.is_held {
+        (Hold::Screening, 0)
+    } else {
+        let load = rates.count(&candidate.form, candidate.network, candidate.received_at);
+        (if load.is_flood { Hold::Flood } else { Hold::None }, load.before)
+    };
+    let Candidate { id, received_at, is_suspicious, .. } = *candidate;
+    known.contents.insert(candidate.content, Original { id, received_at, hold, is_suspicious });
+    Fate::New {
+        reuses_key: !has_original && key_used_at.is_some_and(is_recent),
+        hold,
+        rank: flood::rank(before, is_suspicious || candidate.is_held),
+    }
+}
+
+/// Whether a submission with the same content counts as a repeat. A held one always does: nothing is delivered instead of it.
+fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
+    candidate.is_held
+        || match original.hold {
+            Hold::None => candidate.is_suspicious || !original.is_suspicious,
+            // The repeat takes part in how the first one is treated.
+            Hold::Flood | Hold::Screening => true,
+            Hold::Operator => false,
+        }
 }
 
 #[cfg(test)]

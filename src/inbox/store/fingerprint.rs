@@ -48,6 +48,13 @@ impl Secret {
         hasher.finish()
     }
 
+    /// The network that a submission came from: an IPv4 /24 or an IPv6 /48.
+    pub(super) fn network(&self, source: Source) -> Hash {
+        let mut hasher = self.hasher("network");
+        hasher.part(source.network_as_bytes());
+        hasher.finish()
+    }
+
     /// Who sent a submission: an e-mail address, in whatever case.
     pub(super) fn sender(&self, email: &str) -> Hash {
         let mut hasher = self.hasher("sender");

@@ -24,12 +24,13 @@ use super::{Place, StoreError};
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../../migrations/postgres/inbox.sql");
 /// Each brings an inbox from the layout before it to its own; the first begins with layout 1.
-const UPGRADES: [&str; 2] = [
+const UPGRADES: [&str; 3] = [
     include_str!("../../../migrations/postgres/upgrade_to_2.sql"),
     include_str!("../../../migrations/postgres/upgrade_to_3.sql"),
+    include_str!("../../../migrations/postgres/upgrade_to_4.sql"),
 ];
 /// The layout that this program reads and writes.
-const LAYOUT: i64 = 3;
+const LAYOUT: i64 = 4;
 /// The oldest layout whose program can work with this one: while a new version replaces an old one, both are at work.
 const READABLE_FROM: i64 = 3;
 

@@ -10,9 +10,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use jiff::Timestamp;
+use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
+use super::sql::flood;
 use super::sql::intake::{self, Processed, Screener};
 use super::write_queue::WriteQueue;
 use super::{Options, Place, StoreError, bell};
@@ -34,6 +36,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 const LOOK_IN_FILE_EVERY: Duration = Duration::from_secs(30);
 /// While another replica processes a batch, how long until it tries again.
 const TURN: Duration = Duration::from_millis(20);
+/// How often it looks whether a flood has ended.
+const FLOODS_EVERY: Duration = Duration::from_secs(5);
 /// The shortest time between two notifications of other replicas: PostgreSQL commits transactions with a NOTIFY one at a time.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
@@ -64,14 +68,18 @@ impl WakeUp {
 pub(super) struct Counts {
     /// Submissions that repeated an earlier one.
     pub repeats: AtomicU64,
-    /// Submissions that screening held.
+    /// Submissions that are held.
     pub held: AtomicU64,
+    /// Those of them that are held because of a flood.
+    pub in_flood: AtomicU64,
 }
 
 pub(super) struct Processor {
     submissions: Arc<WriteQueue>,
     /// Told after each batch.
     pub processed: watch::Sender<()>,
+    /// Told after each batch in which submissions are held because of a flood.
+    pub flooded: Arc<Notify>,
     pub counts: Arc<Counts>,
     stopping: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -88,19 +96,22 @@ impl Processor {
         let (processed, counts) = (watch::Sender::new(()), Arc::new(Counts::default()));
         submissions.arrived.ring();
         let stopping = Arc::new(AtomicBool::new(false));
+        let flooded = Arc::new(Notify::new());
         let work = Work {
             stopping: stopping.clone(),
             options,
             submissions: submissions.clone(),
             changes,
             processed: processed.clone(),
+            flooded: flooded.clone(),
+            is_flooded: true,
             screener: Arc::new(Screener::new(messages)),
             counts: counts.clone(),
             told: None,
         };
         let thread = thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run());
         let thread = thread.map_err(|error| StoreError::io("inbox-intake".as_ref(), error))?;
-        Ok(Processor { submissions, processed, counts, stopping, thread: Mutex::new(Some(thread)) })
+        Ok(Processor { submissions, processed, flooded, counts, stopping, thread: Mutex::new(Some(thread)) })
     }
 
     /// Processes what was accepted, for [`PATIENCE`] at most, and ends. What is left stays in the intake for the next start.
@@ -120,6 +131,9 @@ struct Work {
     submissions: Arc<WriteQueue>,
     changes: Arc<WriteQueue>,
     processed: watch::Sender<()>,
+    flooded: Arc<Notify>,
+    /// Whether submissions may be held because of a flood.
+    is_flooded: bool,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
     /// When other replicas were last told that something is queued.
@@ -133,13 +147,14 @@ impl Work {
             Place::Postgres(_) => LOOK_EVERY,
         };
         loop {
-            self.submissions.arrived.wait(look_every);
+            let pause = if self.is_flooded { look_every.min(FLOODS_EVERY) } else { look_every };
+            self.submissions.arrived.wait(pause);
             if !self.stopping.load(Relaxed) {
                 thread::sleep(GATHER);
             }
             // Read before: what was accepted before the stop is processed by this pass.
             let is_last = self.stopping.load(Relaxed);
-            match self.drain() {
+            match self.drain().and_then(|()| self.end_floods()) {
                 _ if is_last => return,
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,
@@ -168,6 +183,31 @@ impl Work {
                 return Ok(());
             }
         }
+    }
+
+    /// Releases submissions that were held because of a flood that has ended.
+    fn end_floods(&mut self) -> Result<(), StoreError> {
+        while self.is_flooded && !self.stopping.load(Relaxed) {
+            let (released, is_flooded) = self.wait(|tx| {
+                let now = tx.theirs(Timestamp::now());
+                let released = flood::release_ended(tx.sql, now, BATCH)?;
+                if released > 0 {
+                    bell::announce(tx.sql)?;
+                }
+                Ok((released, flood::is_any_held(tx.sql)?))
+            })?;
+            // Another replica may hold some, and end before its flood does.
+            self.is_flooded = is_flooded || self.options.load().place.file().is_none();
+            if released == 0 {
+                return Ok(());
+            }
+            tracing::info!(
+                released,
+                "a flood has ended: submissions that were held because of it are released"
+            );
+            self.submissions.queued.notify_one();
+        }
+        Ok(())
     }
 
     /// Processes a batch. `None` if that has to wait for somebody else.
@@ -223,6 +263,11 @@ impl Work {
         }
         self.counts.repeats.fetch_add(processed.repeats as u64, Relaxed);
         self.counts.held.fetch_add(processed.held as u64, Relaxed);
+        self.counts.in_flood.fetch_add(processed.in_flood as u64, Relaxed);
+        if processed.in_flood > 0 {
+            self.is_flooded = true;
+            self.flooded.notify_one();
+        }
         Ok(Some(processed))
     }
 

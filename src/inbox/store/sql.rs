@@ -10,6 +10,7 @@ pub(super) mod deliver;
 pub(super) mod discard;
 pub(super) mod edit;
 pub(super) mod editor;
+pub(super) mod flood;
 pub(super) mod intake;
 pub(super) mod pressure;
 pub(super) mod queue;

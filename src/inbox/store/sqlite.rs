@@ -29,12 +29,13 @@ use super::{Doubt, Job, Place, StoreError, bell};
 /// The tables of a new inbox.
 pub(super) const TABLES: &str = include_str!("../../../migrations/sqlite/inbox.sql");
 /// Each brings an inbox from the layout before it to its own; the first begins with [`OLDEST_LAYOUT`].
-const UPGRADES: [&str; 2] = [
+const UPGRADES: [&str; 3] = [
     include_str!("../../../migrations/sqlite/upgrade_to_4.sql"),
     include_str!("../../../migrations/sqlite/upgrade_to_5.sql"),
+    include_str!("../../../migrations/sqlite/upgrade_to_6.sql"),
 ];
 /// The layout that this program reads and writes, kept in `user_version`.
-const LAYOUT: i64 = 5;
+const LAYOUT: i64 = 6;
 const OLDEST_LAYOUT: i64 = 3;
 /// "FDSK", kept in `application_id`: which program the file belongs to.
 const APPLICATION_ID: i64 = 0x4644_534b;

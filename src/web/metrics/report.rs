@@ -30,7 +30,7 @@ pub(in crate::web) async fn report(
     submissions(&mut out, &desk.metrics);
     connections(&mut out, &desk.metrics);
     memory(&mut out, open, &live);
-    limits(&mut out, &live);
+    limits(&mut out, desk, &live);
     out.single(
         "frontdesk_repeats_total",
         Counter,
@@ -40,10 +40,11 @@ pub(in crate::web) async fn report(
     out.single(
         "frontdesk_held_total",
         Counter,
-        "Accepted forms that became a submission which screening holds, as this server has found when it processed them.",
+        "Accepted forms that became a submission which is held, as this server has found when it processed them.",
         desk.store.held(),
     );
     inbox(&mut out, desk, &live, count.as_ref(), now);
+    disk(&mut out, desk);
     site(&mut out, desk, &live);
     let lost = desk.metrics.shared.lost_lines.load(Relaxed);
     out.single(
@@ -147,7 +148,7 @@ fn memory(out: &mut Exposition, open: &Connections, live: &Live) {
     }
 }
 
-fn limits(out: &mut Exposition, live: &Live) {
+fn limits(out: &mut Exposition, desk: &Desk, live: &Live) {
     let sources = live.limiter.sources();
     out.single(
         "frontdesk_limiter_sources",
@@ -163,7 +164,15 @@ fn limits(out: &mut Exposition, live: &Live) {
     );
     family.sample(&[("layer", "source")], tally.refused_by_source);
     family.sample(&[("layer", "network")], tally.refused_by_network);
-    family.sample(&[("layer", "form")], tally.over_form_limit);
+    family.sample(&[("layer", "form")], desk.store.held_in_floods());
+    let tally = live.byte_limiter.tally();
+    let mut family = out.family(
+        "frontdesk_byte_limited_total",
+        Counter,
+        "Forms that were refused because they did not fit into the byte budget of their source or network.",
+    );
+    family.sample(&[("layer", "source")], tally.refused_by_source);
+    family.sample(&[("layer", "network")], tally.refused_by_network);
     if let Some(figures) = live.limiter.figures() {
         shared_limits(out, &figures);
     }
@@ -282,6 +291,29 @@ fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, 
         family.sample(&[("channel", name), ("obstacle", "paused")], u8::from(channel.is_paused));
         family.sample(&[("channel", name), ("obstacle", "off")], u8::from(channel.is_off));
     }
+}
+
+fn disk(out: &mut Exposition, desk: &Desk) {
+    out.single(
+        "frontdesk_disk_low",
+        Gauge,
+        "Whether large submissions are refused because less than the reserve is free (1).",
+        u8::from(desk.disk.is_low()),
+    );
+    let Some((space, reserve)) = desk.disk.last() else { return };
+    out.single(
+        "frontdesk_disk_free_bytes",
+        Gauge,
+        "Free space on the file system of the data folder, as far as this user may use it.",
+        space.free,
+    );
+    out.single("frontdesk_disk_size_bytes", Gauge, "Size of the file system of the data folder.", space.size);
+    out.single(
+        "frontdesk_disk_reserve_bytes",
+        Gauge,
+        "Free space below which large submissions are refused; 0 if none are.",
+        reserve,
+    );
 }
 
 fn site(out: &mut Exposition, desk: &Desk, live: &Live) {

@@ -258,21 +258,21 @@ impl Drop for Tool {
 }
 
 /// One figure of `/metrics`.
-pub fn metric(desk: &Desk, name: &str) -> usize {
+pub(super) fn metric(desk: &Desk, name: &str) -> usize {
     let metrics = desk.ops("/metrics");
     let figure = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     figure.unwrap_or_else(|| panic!("there is no {name}"))
 }
 
 /// Lets this process, and the servers that it starts, open as many files as they may.
-fn more_descriptors() {
+pub(super) fn more_descriptors() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).expect("it may be raised so far");
 }
 
 /// A connection from another address of this machine.
-pub fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
+pub(super) fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     bind(&socket, &SocketAddr::from((source, 0))).expect("all of 127.0.0.0/8 is this machine");

@@ -11,6 +11,7 @@ pub(super) fn check_standard(request: &Request, sent: &Sent) {
     data.insert("id".to_owned(), sent.id.as_str().into());
     data.insert("form".to_owned(), "contact".into());
     data.insert("received_at".to_owned(), sent.received_at.as_str().into());
+    data.insert("suspicious".to_owned(), false.into());
     for (name, value) in &sent.fields {
         data.insert((*name).to_owned(), value.as_str().into());
     }

@@ -195,7 +195,7 @@ fn parked(count: usize) -> Inbox {
             keep(store, runtime, &[(&WAITLIST, &format!(r#"{{"email":"{n}@example.com"}}"#))]);
         }
         let target = Target { name: "box".to_owned(), leads_to: "there".to_owned() };
-        let want = Want { target, room: Room { any: count, again: count } };
+        let want = Want { target, room: Room { any: count, again: count }, turn: 0 };
         let began = "2026-11-20T15:00:00Z".parse().unwrap();
         let claims = store.claim(vec![want], Vec::new(), began, Duration::from_mins(3));
         for claimed in runtime.block_on(claims).unwrap().remove(0).claimed {

@@ -142,6 +142,7 @@ async fn send(path: &Path, notice: &Notice) -> Outcome {
 
 fn notice() -> Notice {
     Notice {
+        is_suspicious: false,
         may_be_there: true,
         id: "01940000-0000-7000-8000-000000000001".parse().expect("an id"),
         about: About::Submission,

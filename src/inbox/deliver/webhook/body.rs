@@ -211,6 +211,7 @@ fn standard(notice: &Notice) -> Value {
     if notice.about == About::Submission {
         data.insert("form".to_owned(), notice.form.clone().into());
         data.insert("received_at".to_owned(), time(notice).into());
+        data.insert("suspicious".to_owned(), notice.is_suspicious.into());
         // No field is called as the members before it are.
         for (name, value) in &notice.fields {
             data.entry(name.as_str()).or_insert_with(|| value.as_str().into());
@@ -223,7 +224,7 @@ fn standard(notice: &Notice) -> Value {
 }
 
 /// What a template sees. The fields are exact; title, text and lines are for reading, with nothing hidden in them.
-fn context(notice: &Notice) -> [(&'static str, Seen); 9] {
+fn context(notice: &Notice) -> [(&'static str, Seen); 10] {
     let lines: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
     [
         ("type", notice.about.event().into()),
@@ -235,6 +236,7 @@ fn context(notice: &Notice) -> [(&'static str, Seen); 9] {
         ("text", text(notice).into()),
         ("fields", Seen::from_object(Fields(notice.fields.clone()))),
         ("lines", lines.into()),
+        ("suspicious", notice.is_suspicious.into()),
     ]
 }
 
@@ -303,8 +305,8 @@ fn compact(value: &Value) -> String {
 }
 
 /// One notice of each kind, with what a template is most likely to stumble over.
-fn samples() -> [Notice; 3] {
-    [About::Submission, About::Digest, About::Canary].map(sample)
+fn samples() -> [Notice; 4] {
+    [About::Submission, About::Digest, About::Flood, About::Canary].map(sample)
 }
 
 fn sample(about: About) -> Notice {
@@ -317,6 +319,7 @@ fn sample(about: About) -> Notice {
         about,
         created_at: Timestamp::UNIX_EPOCH,
         form: is_submission.then(|| "contact".to_owned()),
+        is_suspicious: false,
         title: "Contact: Ada \"Countess\" Lovelace".to_owned(),
         words: if is_submission { Vec::new() } else { vec!["A \"line\" of ours".to_owned()] },
         fields: fields

@@ -337,6 +337,7 @@ fn webhook(url: &str, secrets: &[&str]) -> Webhook {
 
 fn notice() -> Notice {
     Notice {
+        is_suspicious: false,
         may_be_there: true,
         id: Uuid::from_u128(0x0193_4a5b_6c7d_7e8f_9a0b_1c2d_3e4f_5a6b),
         about: About::Submission,

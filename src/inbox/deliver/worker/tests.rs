@@ -30,7 +30,7 @@ fn what_was_queued_while_nobody_delivered_is_delivered_later() {
     let id = desk.accept("Hello");
     // As if the process had ended in the middle of an attempt.
     let target = Target { name: "box".to_owned(), leads_to: String::new() };
-    let want = Want { target, room: Room { any: 1, again: 1 } };
+    let want = Want { target, room: Room { any: 1, again: 1 }, turn: 0 };
     let claims = desk.store.claim(vec![want], Vec::new(), Timestamp::now(), LEASE);
     assert_eq!(desk.runtime.block_on(claims).unwrap()[0].claimed.len(), 1);
     let _worker = desk.start();

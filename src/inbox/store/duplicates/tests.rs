@@ -5,6 +5,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::*;
+use crate::inbox::limit::Quota;
 
 const WINDOW: i64 = 1000;
 
@@ -16,7 +17,10 @@ fn arrival(number: u128, received_at: i64, content: u8, key: Option<u8>) -> Cand
         content: [content; 16],
         is_lasting: false,
         key: key.map(|key| [key; 16]),
+        form: "contact".to_owned(),
+        network: [0; 16],
         is_held: false,
+        is_suspicious: false,
     }
 }
 
@@ -24,31 +28,59 @@ fn held(candidate: &Candidate) -> Candidate {
     Candidate { is_held: true, ..candidate.clone() }
 }
 
+fn suspicious(candidate: &Candidate) -> Candidate {
+    Candidate { is_suspicious: true, ..candidate.clone() }
+}
+
 /// A stored submission with content 1.
 fn stored(hold: Hold) -> Known {
-    let original = Original { id: Uuid::from_u128(1), received_at: 0, hold };
+    let original = Original { id: Uuid::from_u128(1), received_at: 0, hold, is_suspicious: false };
     Known { contents: HashMap::from([([1; 16], original)]), ..Known::default() }
 }
 
 fn decide(candidates: &[Candidate], known: Known) -> Decision {
-    super::decide(candidates, known, WINDOW)
+    super::decide(candidates, known, WINDOW, &mut Rates::default())
 }
 
-const NEW: Fate = Fate::New { reuses_key: false };
+/// The fates without the ranks of deliveries.
+fn fates(candidates: &[Candidate], known: Known) -> Vec<Fate> {
+    unranked(decide(candidates, known).fates)
+}
+
+fn unranked(fates: Vec<Fate>) -> Vec<Fate> {
+    let without_rank = |fate| match fate {
+        Fate::New { reuses_key, hold, .. } => Fate::New { reuses_key, hold, rank: 0 },
+        repeat @ Fate::Repeat(_) => repeat,
+    };
+    fates.into_iter().map(without_rank).collect()
+}
+
+/// When which submissions are released.
+fn released(decision: &Decision) -> Vec<(u128, i64)> {
+    decision
+        .eased
+        .iter()
+        .filter(|(_, eased)| !eased.is_flood)
+        .map(|(id, eased)| (id.as_u128(), eased.at))
+        .collect()
+}
+
+const NEW: Fate = Fate::New { reuses_key: false, hold: Hold::None, rank: 0 };
+const MARKED: Fate = Fate::New { reuses_key: false, hold: Hold::None, rank: flood::SUSPICIOUS };
 const FIRST: Fate = Fate::Repeat(Uuid::from_u128(1));
 
 #[test]
 fn the_same_content_is_a_repeat_until_its_time_is_over() {
     let batch = [arrival(1, 0, 1, None), arrival(2, 999, 1, None), arrival(3, 1000, 1, None)];
     let decision = decide(&batch, Known::default());
-    assert_eq!(decision.fates, [NEW, FIRST, NEW]);
+    assert_eq!(unranked(decision.fates), [NEW, FIRST, NEW]);
     assert_eq!(decision.repeats, BTreeMap::from([(Uuid::from_u128(1), 1)]));
 }
 
 #[test]
 fn content_that_lasts_is_a_repeat_however_late_it_comes() {
     let lasting = Candidate { is_lasting: true, ..arrival(2, 1000 * WINDOW, 1, None) };
-    assert_eq!(decide(&[lasting], stored(Hold::None)).fates, [FIRST]);
+    assert_eq!(fates(&[lasting], stored(Hold::None)), [FIRST]);
 }
 
 #[test]
@@ -59,15 +91,15 @@ fn a_key_never_makes_other_content_a_repeat() {
         arrival(3, 2, 1, Some(9)),
         arrival(4, 3, 3, Some(8)),
     ];
-    let reused = Fate::New { reuses_key: true };
-    assert_eq!(decide(&batch, Known::default()).fates, [NEW, reused, FIRST, NEW]);
+    let reused = Fate::New { reuses_key: true, hold: Hold::None, rank: 0 };
+    assert_eq!(fates(&batch, Known::default()), [NEW, reused, FIRST, NEW]);
     // Its time is over; and the operator holds the same content under the same key.
     assert_eq!(
-        decide(&[arrival(1, 0, 1, Some(9)), arrival(2, WINDOW, 2, Some(9))], Known::default()).fates,
+        fates(&[arrival(1, 0, 1, Some(9)), arrival(2, WINDOW, 2, Some(9))], Known::default()),
         [NEW, NEW]
     );
     let known = Known { keys: HashMap::from([([9; 16], 0)]), ..stored(Hold::Operator) };
-    assert_eq!(decide(&[arrival(2, 1, 1, Some(9))], known).fates, [NEW]);
+    assert_eq!(fates(&[arrival(2, 1, 1, Some(9))], known), [NEW]);
 }
 
 #[test]
@@ -78,23 +110,72 @@ fn a_repeat_that_is_not_held_releases_what_screening_holds() {
     ] {
         let decision = decide(&batch, known);
         assert_eq!(decision.fates.last(), Some(&FIRST));
-        assert_eq!(decision.released, BTreeMap::from([(Uuid::from_u128(1), 5)]));
+        assert_eq!(released(&decision), [(1, 5)]);
     }
 }
 
 #[test]
 fn a_repeat_that_is_held_changes_nothing_about_the_first() {
-    for hold in [Hold::None, Hold::Screening, Hold::Operator] {
+    for hold in [Hold::None, Hold::Flood, Hold::Screening, Hold::Operator] {
         let decision = decide(&[held(&arrival(2, 5, 1, None))], stored(hold));
-        assert_eq!((decision.fates, decision.released), (vec![FIRST], BTreeMap::new()), "{hold:?}");
+        assert_eq!((decision.fates, decision.eased), (vec![FIRST], BTreeMap::new()), "{hold:?}");
     }
 }
 
 #[test]
 fn what_the_operator_holds_stays_held_and_the_repeat_is_kept_beside_it() {
     let decision = decide(&[arrival(2, 5, 1, None), arrival(3, 6, 1, None)], stored(Hold::Operator));
-    assert_eq!(decision.fates, [NEW, Fate::Repeat(Uuid::from_u128(2))]);
-    assert_eq!(decision.released, BTreeMap::new());
+    assert_eq!(unranked(decision.fates), [NEW, Fate::Repeat(Uuid::from_u128(2))]);
+    assert_eq!(decision.eased, BTreeMap::new());
+}
+
+#[test]
+fn an_unsuspicious_repeat_of_a_marked_submission_is_kept_beside_it() {
+    let batch = [
+        suspicious(&arrival(1, 0, 1, None)),
+        suspicious(&arrival(2, 1, 1, None)),
+        arrival(3, 2, 1, None),
+        suspicious(&arrival(4, 3, 1, None)),
+    ];
+    let decision = decide(&batch, Known::default());
+    assert_eq!(decision.fates[0], MARKED);
+    assert_eq!(unranked(decision.fates)[1..], [FIRST, NEW, Fate::Repeat(Uuid::from_u128(3))]);
+}
+
+#[test]
+fn a_suspicious_repeat_releases_what_screening_holds_with_its_mark() {
+    let decision = decide(&[suspicious(&arrival(2, 5, 1, None))], stored(Hold::Screening));
+    assert_eq!(decision.fates, [FIRST]);
+    let eased = decision.eased[&Uuid::from_u128(1)];
+    assert!(eased.is_suspicious && !eased.is_flood && eased.rank >= flood::SUSPICIOUS);
+    // A submission that a flood held was not suspicious, and is not marked because of a copy.
+    let decision = decide(&[suspicious(&arrival(2, 5, 1, None))], stored(Hold::Flood));
+    assert!(!decision.eased[&Uuid::from_u128(1)].is_suspicious);
+}
+
+#[test]
+fn in_a_flood_only_the_networks_that_cause_it_are_held() {
+    let mut rates = Rates { quota: Some(Quota { per_minute: 5, per_hour: 100 }), ..Rates::default() };
+    let mut flood: Vec<Candidate> = (1..=9).map(|n| arrival(n, 0, u8::try_from(n).unwrap(), None)).collect();
+    // Screening holds this one, so it does not count.
+    flood.insert(0, held(&arrival(99, 0, 99, None)));
+    let honest = Candidate { network: [1; 16], ..arrival(20, 0, 20, None) };
+    // The same content as one that is held because of the flood, from elsewhere.
+    let copy = Candidate { network: [2; 16], ..arrival(21, 0, 9, None) };
+    let batch = [flood, vec![honest, copy]].concat();
+    let decision = super::decide(&batch, Known::default(), WINDOW, &mut rates);
+    let holds = decision.fates.iter().map(|fate| match fate {
+        Fate::New { hold, .. } => Some(*hold),
+        Fate::Repeat(_) => None,
+    });
+    let expected = [
+        vec![Some(Hold::Screening)],
+        vec![Some(Hold::None); 5],
+        vec![Some(Hold::Flood); 4],
+        vec![Some(Hold::None), None],
+    ];
+    assert_eq!(holds.collect::<Vec<_>>(), expected.concat());
+    assert_eq!(released(&decision), [(9, 0)]);
 }
 
 /// What was decided so far, as a database would keep it.
@@ -102,6 +183,8 @@ fn what_the_operator_holds_stays_held_and_the_repeat_is_kept_beside_it() {
 struct Stored {
     submissions: BTreeMap<Uuid, Kept>,
     fates: Vec<Fate>,
+    forms: BTreeMap<String, flood::FormRate>,
+    networks: BTreeMap<(String, Hash), i64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +192,8 @@ struct Kept {
     content: Hash,
     key: Option<Hash>,
     received_at: i64,
-    is_held: bool,
+    hold: Hold,
+    is_suspicious: bool,
     repeats: i64,
 }
 
@@ -118,36 +202,53 @@ impl Stored {
         let mut known = Known::default();
         // In order of arrival: the newest stays.
         for (id, kept) in &self.submissions {
-            let hold = if kept.is_held { Hold::Screening } else { Hold::None };
-            known.contents.insert(kept.content, Original { id: *id, received_at: kept.received_at, hold });
+            let &Kept { received_at, hold, is_suspicious, .. } = kept;
+            known.contents.insert(kept.content, Original { id: *id, received_at, hold, is_suspicious });
             known.keys.extend(kept.key.map(|key| (key, kept.received_at)));
         }
-        let decision = decide(batch, known);
+        let mut rates = Rates {
+            quota: Some(Quota { per_minute: 4, per_hour: 8 }),
+            forms: self.forms.clone().into_iter().collect(),
+            networks: self.networks.clone().into_iter().collect(),
+            ..Rates::default()
+        };
+        let decision = super::decide(batch, known, WINDOW, &mut rates);
+        self.forms = rates.forms.into_iter().collect();
+        self.networks = rates.networks.into_iter().collect();
         for (candidate, fate) in batch.iter().zip(&decision.fates) {
-            let &Candidate { content, key, received_at, is_held, .. } = candidate;
-            if matches!(fate, Fate::New { .. }) {
-                let kept = Kept { content, key, received_at, is_held, repeats: 0 };
+            let &Candidate { content, key, received_at, is_suspicious, .. } = candidate;
+            if let Fate::New { hold, .. } = *fate {
+                let kept = Kept { content, key, received_at, hold, is_suspicious, repeats: 0 };
                 self.submissions.insert(candidate.id, kept);
             }
         }
         for (id, times) in decision.repeats {
             self.submissions.get_mut(&id).expect("what is repeated is there").repeats += times;
         }
-        for id in decision.released.keys() {
-            self.submissions.get_mut(id).expect("what is released is there").is_held = false;
+        for (id, eased) in decision.eased {
+            let kept = self.submissions.get_mut(&id).expect("what is eased is there");
+            kept.hold = if eased.is_flood { Hold::Flood } else { Hold::None };
+            kept.is_suspicious = eased.is_suspicious;
         }
         self.fates.extend(decision.fates);
     }
 }
 
+/// Submissions of a few contents from a few networks, each delivered, marked or held by screening.
 fn arrivals() -> impl Strategy<Value = Vec<Candidate>> {
-    let one = (0..3u8, proptest::option::of(10..13u8), 0..400i64, any::<bool>());
+    let one = (0..3u8, proptest::option::of(10..13u8), 0..400i64, 0..3u8, 0..3u8);
     proptest::collection::vec(one, 0..40).prop_map(|all| {
         let mut now = 0;
-        let candidate = |(number, (content, key, later, is_held)): (usize, (u8, Option<u8>, i64, bool))| {
-            now += later;
-            Candidate { is_held, ..arrival(number as u128 + 1, now, content, key) }
-        };
+        let candidate =
+            |(number, (content, key, later, network, level)): (usize, (u8, Option<u8>, i64, u8, u8))| {
+                now += later;
+                Candidate {
+                    network: [network; 16],
+                    is_suspicious: level == 1,
+                    is_held: level == 2,
+                    ..arrival(number as u128 + 1, now, content, key)
+                }
+            };
         all.into_iter().enumerate().map(candidate).collect()
     })
 }
@@ -169,17 +270,20 @@ proptest! {
     }
 
     #[test]
-    fn what_is_not_held_is_delivered_itself_or_as_what_it_repeats(all in arrivals(), cut in any::<proptest::sample::Index>()) {
+    fn no_submission_is_treated_worse_than_by_itself(all in arrivals(), cut in any::<proptest::sample::Index>()) {
         let mut stored = Stored::default();
         let first: Range<usize> = 0..cut.index(all.len() + 1);
         stored.keep(&all[first.clone()]);
         stored.keep(&all[first.end..]);
-        for (candidate, fate) in all.iter().zip(&stored.fates) {
+        for (candidate, fate) in all.iter().zip(&stored.fates).filter(|(candidate, _)| !candidate.is_held) {
             let kept = match fate {
                 Fate::New { .. } => candidate.id,
                 Fate::Repeat(original) => *original,
             };
-            prop_assert!(candidate.is_held || !stored.submissions[&kept].is_held);
+            let kept = &stored.submissions[&kept];
+            // The end of the flood releases it.
+            prop_assert!(matches!(kept.hold, Hold::None | Hold::Flood), "{:?}", kept);
+            prop_assert!(candidate.is_suspicious || !kept.is_suspicious, "{:?}", kept);
         }
     }
 }

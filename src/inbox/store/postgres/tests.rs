@@ -470,7 +470,7 @@ impl Desk {
 
 fn want() -> Want {
     let target = Target { name: "box".to_owned(), leads_to: String::new() };
-    Want { target, room: Room { any: 3, again: 2 } }
+    Want { target, room: Room { any: 3, again: 2 }, turn: 0 }
 }
 
 fn claim(store: &Store, now: Timestamp) -> Vec<uuid::Uuid> {

@@ -52,24 +52,24 @@ pub(in crate::inbox::store) struct Table {
     rest: &'static str,
 }
 
-pub(in crate::inbox::store) const TABLES: [Table; 8] = [
+pub(in crate::inbox::store) const TABLES: [Table; 10] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table {
         name: "submission",
         key: "id",
         rest: "form, received_at, fields, sealed, source, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
-               held_at, held_because, released_at",
+               held_at, held_because, released_at, suspicious, flood",
     },
     Table {
         name: "intake",
         key: "id",
-        rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error",
+        rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error, network",
     },
     Table { name: "repeat", key: "id", rest: "submission" },
     Table {
         name: "delivery",
         key: "submission, channel",
-        rest: "state, due_at, attempts, failures, interrupted, blame",
+        rest: "state, due_at, attempts, failures, interrupted, blame, form, rank",
     },
     Table {
         name: "attempt",
@@ -78,6 +78,8 @@ pub(in crate::inbox::store) const TABLES: [Table; 8] = [
     },
     Table { name: "channel", key: "name", rest: "target, off_at, paused_at, answer" },
     Table { name: "pressure", key: "day, source, form", rest: "refused" },
+    Table { name: "form_rate", key: "form", rest: "minute, hour, over_at" },
+    Table { name: "network_rate", key: "network, form", rest: "rested" },
 ];
 
 /// Carries the inbox at `from` over to `to`, where there is none yet or an empty one. The source stays as it is.

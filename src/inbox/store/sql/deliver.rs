@@ -15,6 +15,7 @@ use crate::inbox::delivery::{Claimed, Claims, Lease, Next, Target, Want};
 use crate::inbox::screen::{self, Reason};
 use crate::inbox::store::StoreError;
 use crate::inbox::store::fingerprint::Secret;
+use crate::inbox::store::flood;
 use crate::inbox::submission::reasons_json;
 
 /// Takes over what an earlier process of this inbox had begun and not ended. To be called once nobody else sends; on a server
@@ -121,8 +122,12 @@ fn claim_in(
         // What has failed before may take what first attempts leave, up to its own part.
         let places =
             want.room.any.saturating_sub(claimed.len()).min(if again { want.room.again } else { usize::MAX });
-        let due =
-            if places == 0 { Vec::new() } else { due(tx, channel, again, now, places + under_way.len())? };
+        let most = places + under_way.len();
+        let due = match (places, again) {
+            (0, _) => Vec::new(),
+            (_, false) => due_first(tx, want, now, most)?,
+            (_, true) => due_again(tx, channel, now, most)?,
+        };
         for found in due.into_iter().filter(|found| !found.is_among(under_way)).take(places) {
             if found.is_sending {
                 // Whoever had it has not been heard of for as long as an attempt may take.
@@ -157,7 +162,7 @@ fn mend_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreEr
 /// How far ahead a delivery may lie that has not failed since it was queued: longer than any lease or interruption.
 const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
-const DELIVERY: &str = "submission, channel, state, attempts, failures, interrupted";
+const DELIVERY: &str = "submission, channel, state, attempts, failures, interrupted, rank";
 
 /// A delivery as the worker's side needs it.
 struct Found {
@@ -167,6 +172,8 @@ struct Found {
     attempts: u32,
     failures: u32,
     interrupted: u32,
+    /// See [`flood::rank`].
+    rank: i64,
 }
 
 impl Found {
@@ -178,6 +185,7 @@ impl Found {
             attempts: row.get(3)?,
             failures: row.get(4)?,
             interrupted: row.get(5)?,
+            rank: row.get(6)?,
         })
     }
 
@@ -186,22 +194,65 @@ impl Found {
     }
 }
 
-fn due(
-    tx: &dyn Sql,
-    channel: &str,
-    again: bool,
-    now: Timestamp,
-    most: usize,
-) -> Result<Vec<Found>, StoreError> {
-    // What another replica is just claiming is his.
+/// First attempts that are due: the forms take turns, and of each form the lowest ranks come first, so that neither one form nor one
+/// network keeps others from being delivered. Suspicious submissions come last.
+fn due_first(tx: &dyn Sql, want: &Want, now: Timestamp, most: usize) -> Result<Vec<Found>, StoreError> {
+    let channel = &want.target.name;
+    // SQLite would take the index in which they are by time.
+    let index = match tx.dialect() {
+        Dialect::Sqlite => "INDEXED BY delivery_turn",
+        Dialect::Postgres => "",
+    };
+    let next_form = format!(
+        "SELECT form FROM delivery {index} WHERE channel = ?1 AND form > ?2 AND due_at IS NOT NULL AND failures = 0
+         ORDER BY form LIMIT 1"
+    );
+    // An earlier version, which shares the database, leaves the form out.
+    let mut forms = vec![String::new()];
+    while let Some(row) = tx.row(&next_form, values![channel, forms.last().map_or("", String::as_str)])? {
+        forms.push(row.get(0)?);
+    }
+    // What another replica is just claiming is not waited for.
+    let lock = tx.dialect().lock_free_rows();
+    let due = format!(
+        "SELECT {DELIVERY} FROM delivery {index} WHERE channel = ?1 AND form = ?2 AND due_at <= ?3 AND {}
+         ORDER BY rank, due_at LIMIT ?4 {lock}",
+        condition(false)
+    );
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let mut by_form = Vec::with_capacity(forms.len());
+    for form in &forms {
+        by_form.push(tx.query(&due, values![channel, form, now.as_millisecond(), most])?);
+    }
+    by_form.retain(|rows| !rows.is_empty());
+    let mut found = Vec::new();
+    for (at, rows) in by_form.iter().enumerate() {
+        let turn = (at + want.turn) % by_form.len();
+        for (place, row) in rows.iter().enumerate() {
+            found.push((place, turn, Found::new(row)?));
+        }
+    }
+    found.sort_by_key(|(place, turn, found)| (found.rank >= flood::SUSPICIOUS, *place, *turn));
+    Ok(found.into_iter().map(|(_, _, found)| found).collect())
+}
+
+/// Repeated attempts that are due, of the [`LOOK_AT`] that have been due for longest, the lowest ranks first.
+fn due_again(tx: &dyn Sql, channel: &str, now: Timestamp, most: usize) -> Result<Vec<Found>, StoreError> {
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
         "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at LIMIT ?3 {lock}",
-        condition(again)
+        condition(true)
     );
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(Found::new).collect()
+    let most = i64::try_from(most.max(LOOK_AT)).unwrap_or(i64::MAX);
+    let found = tx.query(&due, values![channel, now.as_millisecond(), most])?;
+    let mut found = found.iter().map(Found::new).collect::<Result<Vec<_>, _>>()?;
+    found.sort_by_key(|found| found.rank);
+    Ok(found)
 }
+
+/// Among how many repeated attempts those of the lowest ranks are looked for: their times are spread by the schedule, so that each
+/// submission is among them again and again.
+const LOOK_AT: usize = 64;
 
 fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp>, StoreError> {
     let next = format!(
@@ -483,8 +534,9 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     // While screening holds it, the line that says why has the details as well. The operator's own words stay.
     let Some(because) = row.get::<Option<String>>(2)? else { return Ok(()) };
     let score: Option<u32> = row.get(1)?;
-    let (score, threshold) = (score.unwrap_or_default(), threshold(&because));
-    let stripped = screen::Verdict { score, reasons, hold: true, threshold };
+    let Some(threshold) = threshold(&because) else { return Ok(()) };
+    let score = score.unwrap_or_default();
+    let stripped = screen::Verdict { score, reasons, hold: true, suspicious: false, threshold };
     tx.execute(
         "UPDATE submission SET held_because = ?2 WHERE id = ?1",
         values![id.as_bytes(), stripped.because()],
@@ -492,10 +544,9 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     .map(drop)
 }
 
-/// The threshold at the end of what [`screen::Verdict::because`] makes: it is kept nowhere else.
-fn threshold(because: &str) -> u32 {
-    let number = because.strip_suffix(" points").and_then(|rest| rest.rsplit(' ').next());
-    number.and_then(|number| number.parse().ok()).unwrap_or_default()
+/// The threshold at the end of what [`screen::Verdict::because`] makes: it is kept nowhere else. None for a text without details.
+fn threshold(because: &str) -> Option<u32> {
+    because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
 }
 
 /// Removes up to `most` submissions that were received before `before` and with which nothing is to be done any more. What

@@ -57,9 +57,17 @@ pub(super) fn retry(tx: &dyn Sql, retry: &Retry, now: Timestamp) -> Result<usize
     Ok(deliveries + set_aside)
 }
 
-/// Keeps back what is not delivered yet. Returns whether it was not held before, and not delivered by
+/// Keeps back what is not delivered yet. Returns whether it was not held before, or only because of a flood, and not delivered by
 /// every channel: then there is nothing to keep back.
 pub(super) fn hold(tx: &dyn Sql, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
+    // The end of a flood does not release what the operator holds.
+    let was_in_flood = tx.execute(
+        "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2 WHERE id = ?1 AND flood = 1",
+        values![id.as_bytes(), because],
+    )? == 1;
+    if was_in_flood {
+        return Ok(true);
+    }
     let held = tx.execute(
         "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1 AND held_at IS NULL
          AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')
@@ -79,7 +87,7 @@ pub(super) fn hold(tx: &dyn Sql, id: Uuid, because: &str, now: Timestamp) -> Res
 /// Delivers what was held. What screening said of it stays, so that one sees what it was wrong about. Returns whether the submission is there and was held.
 pub(super) fn release(tx: &dyn Sql, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
     let released = tx.execute(
-        "UPDATE submission SET held_at = NULL, held_because = NULL, released_at = ?2
+        "UPDATE submission SET held_at = NULL, held_because = NULL, flood = 0, released_at = ?2
          WHERE id = ?1 AND held_at IS NOT NULL",
         values![id.as_bytes(), now.as_millisecond()],
     )?;

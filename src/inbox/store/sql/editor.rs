@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::discard::{self, HeldFilter};
-use super::{Sql, change, edit};
+use super::{Sql, change, edit, values};
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::{Erased, Place, Retry, StoreError, bell, postgres, sqlite};
 
@@ -58,9 +58,15 @@ impl Editor {
         self.change(|tx, _| edit::hold(tx, id, because, theirs(tx, now)?))
     }
 
-    /// Delivers what was held. Returns whether the submission is there and was held.
+    /// Delivers what was held, before what waits. Returns whether the submission is there and was held.
     pub fn release(&mut self, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
-        self.change(|tx, _| edit::release(tx, id, theirs(tx, now)?))
+        self.change(|tx, _| {
+            let is_released = edit::release(tx, id, theirs(tx, now)?)?;
+            if is_released {
+                tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id.as_bytes()])?;
+            }
+            Ok(is_released)
+        })
     }
 
     /// How many submissions came from an e-mail address, in whatever case it was written.

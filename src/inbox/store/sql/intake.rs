@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::millis;
-use super::{Bind, Dialect, Row, Sql, Value, change, edit, rows, values};
+use super::{Bind, Dialect, Row, Sql, Value, change, edit, flood, rows, values};
 use crate::inbox::form::{Form, Sameness};
 use crate::inbox::parse::Entry;
 use crate::inbox::screen::{Evidence, Repeats, Verdict};
@@ -23,7 +23,7 @@ const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 
 /// What acceptance writes.
 pub(in crate::inbox::store) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
-     channels, content, idempotency_key)";
+     channels, content, idempotency_key, network)";
 
 /// Appends submissions with these ids, in one statement where the database is a server.
 pub(in crate::inbox::store) fn append(
@@ -39,6 +39,7 @@ pub(in crate::inbox::store) fn append(
         channels: i64,
         content: Hash,
         key: Option<Hash>,
+        network: Hash,
     }
     let made = |job: &Job| {
         let arrival = &job.arrival;
@@ -48,10 +49,11 @@ pub(in crate::inbox::store) fn append(
             channels: i64::try_from(job.channels().count()).unwrap_or(i64::MAX),
             content: secret.content(&arrival.entry),
             key: secret.idempotency_key(arrival),
+            network: secret.network(arrival.source),
         }
     };
     let made: Vec<Made> = jobs.iter().map(made).collect();
-    let mut all = Vec::with_capacity(jobs.len() * 12);
+    let mut all = Vec::with_capacity(jobs.len() * 13);
     for ((job, made), id) in jobs.iter().zip(&made).zip(ids) {
         let arrival = &job.arrival;
         all.extend([
@@ -67,9 +69,10 @@ pub(in crate::inbox::store) fn append(
             Value::Integer(made.channels),
             made.content.bind(),
             made.key.bind(),
+            made.network.bind(),
         ]);
     }
-    tx.insert(INTAKE, 12, &all)
+    tx.insert(INTAKE, 13, &all)
 }
 
 /// What processing did.
@@ -79,8 +82,10 @@ pub(in crate::inbox::store) struct Processed {
     pub rows: usize,
     /// How many of them were repeats.
     pub repeats: usize,
-    /// How many of them screening held.
+    /// How many of them are held.
     pub held: usize,
+    /// How many of those are held because of a flood.
+    pub in_flood: usize,
     /// Whether something is to be delivered.
     pub has_deliveries: bool,
 }
@@ -110,63 +115,62 @@ pub(in crate::inbox::store) fn process(
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let window = millis(options.duplicate_window);
-    let decision = duplicates::decide(&candidates, known(tx, &candidates, window)?, window);
-    let mut new: Vec<&Screened> = Vec::new();
+    let mut rates = flood::read(tx, options.form_quota, &candidates)?;
+    let decision = duplicates::decide(&candidates, known(tx, &candidates, window)?, window, &mut rates);
+    let mut new: Vec<New<'_>> = Vec::new();
     let mut repeats = Vec::new();
     for (screened, fate) in batch.iter().zip(&decision.fates) {
-        let id = screened.candidate.id;
+        let id = &screened.candidate.id;
         match fate {
-            Fate::New { reuses_key } => {
+            Fate::New { reuses_key, hold, rank } => {
                 if *reuses_key {
                     tracing::info!(%id, "kept a submission whose Idempotency-Key had come with other content before");
                 }
-                new.push(screened);
+                new.push(New::of(screened, *hold, *rank));
             }
             Fate::Repeat(original) => {
-                repeats.extend([
-                    Value::Blob(screened.candidate.id.as_bytes()),
-                    Value::Blob(original.as_bytes()),
-                ]);
+                repeats.extend([Value::Blob(id.as_bytes()), Value::Blob(original.as_bytes())]);
             }
         }
     }
-    let values: Vec<Value<'_>> = new.iter().flat_map(|screened| screened.submission()).collect();
-    tx.insert(
-        &format!("submission ({TAKEN_OVER}, content, held_at, held_because, score, reasons, withheld)"),
-        15,
-        &values,
-    )?;
+    let values: Vec<Value<'_>> = new.iter().flat_map(New::columns).collect();
+    tx.insert(&format!("submission ({TAKEN_OVER}, {NEW})"), 17, &values)?;
     // What is due is due by the database's clock at the latest: otherwise a replica whose own is ahead would delay its visitors' mail.
     let latest = change::clock(tx)?.map_or(i64::MAX, Timestamp::as_millisecond);
     let due_at = |received_at: i64| received_at.min(latest);
     let mut deliveries = Vec::new();
-    for screened in &new {
-        let (candidate, form) = (&screened.candidate, screened.row.text(FORM)?);
-        let (state, due_at) = if candidate.is_held {
-            ("held", Value::Null)
-        } else {
+    for new in &new {
+        let candidate = &new.screened.candidate;
+        let (state, due_at) = if new.hold == Hold::None {
             ("waiting", Value::Integer(due_at(candidate.received_at)))
+        } else {
+            ("held", Value::Null)
         };
-        for channel in options.channels.iter().filter(|channel| channel.takes(form)) {
+        for channel in options.channels.iter().filter(|channel| channel.takes(&candidate.form)) {
             deliveries.extend([
                 Value::Blob(candidate.id.as_bytes()),
                 channel.name.bind(),
                 Value::Text(state),
                 due_at,
+                Value::Text(&candidate.form),
+                Value::Integer(new.rank),
             ]);
         }
     }
-    tx.insert("delivery (submission, channel, state, due_at)", 4, &deliveries)?;
+    tx.insert("delivery (submission, channel, state, due_at, form, rank)", 6, &deliveries)?;
     tx.insert("repeat (id, submission)", 2, &repeats)?;
     apply(tx, &decision, due_at)?;
+    flood::write(tx, &rates)?;
     let all: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &all)?;
     prune(tx, &candidates)?;
+    let holds = |hold: Hold| new.iter().filter(|new| new.hold == hold).count();
     Ok(Some(Processed {
         rows: candidates.len(),
         repeats: candidates.len() - new.len(),
-        held: new.iter().filter(|screened| screened.candidate.is_held).count(),
-        has_deliveries: !deliveries.is_empty() || !decision.released.is_empty(),
+        held: new.len() - holds(Hold::None),
+        in_flood: holds(Hold::Flood),
+        has_deliveries: !deliveries.is_empty() || !decision.eased.is_empty(),
     }))
 }
 
@@ -182,11 +186,14 @@ const KEY: usize = 8;
 /// How many they are.
 const TAKEN: usize = 9;
 
+/// The columns that processing decides, as [`New::columns`] writes them.
+const NEW: &str = "content, held_at, held_because, score, reasons, withheld, suspicious, flood";
+
 /// The oldest rows that are not set aside and that nobody is just removing, as [`Screened::read`] reads them.
 fn oldest_rows(dialect: Dialect) -> String {
     let lock = dialect.lock_free_rows();
     format!(
-        "SELECT {TAKEN_OVER}, content, evidence FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
+        "SELECT {TAKEN_OVER}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
          ORDER BY id LIMIT ?1 {lock}"
     )
 }
@@ -229,8 +236,6 @@ struct Screened {
     /// The content's hash, as it is stored.
     content: Hash,
     verdict: Verdict,
-    reasons: Option<String>,
-    held_because: Option<String>,
 }
 
 impl Screened {
@@ -239,11 +244,12 @@ impl Screened {
         let evidence: Evidence = serde_json::from_str(row.text(TAKEN + 1)?)
             .map_err(|_| StoreError::Damaged("what a submission is screened by is not JSON"))?;
         let form = Form::named(row.text(FORM)?);
+        let source: Hash = row.get(SOURCE)?;
         let verdict = match (evidence, form) {
             (Evidence::Verdict(verdict), _) => verdict,
             (evidence, Some(form)) => {
                 let entry = Entry::restored(form, rows::fields(row.text(FIELDS)?)?);
-                let (source, agent): (Hash, Option<String>) = (row.get(SOURCE)?, row.get(AGENT)?);
+                let agent: Option<String> = row.get(AGENT)?;
                 screener.verdict(id, || {
                     evidence.judge(&entry, source, agent.as_deref(), &screener.messages, &options.screening)
                 })?
@@ -257,30 +263,59 @@ impl Screened {
             content: row.get(TAKEN)?,
             is_lasting: form.is_none_or(|form| form.sameness == Sameness::Address),
             key: row.get(KEY)?,
+            form: row.get(FORM)?,
+            // An earlier version, which shares the database, does not write the network.
+            network: row.get::<Option<Hash>>(TAKEN + 2)?.unwrap_or(source),
             is_held: verdict.hold,
+            is_suspicious: verdict.suspicious,
         };
-        Ok(Screened {
-            content: stored_content(&candidate, day_of(candidate.received_at)),
+        let content = stored_content(&candidate, day_of(candidate.received_at));
+        Ok(Screened { row, candidate, content, verdict })
+    }
+}
+
+/// A submission that repeats no other.
+struct New<'a> {
+    screened: &'a Screened,
+    hold: Hold,
+    rank: i64,
+    score: u32,
+    reasons: Option<String>,
+    held_because: Option<String>,
+}
+
+impl New<'_> {
+    fn of(screened: &Screened, hold: Hold, rank: i64) -> New<'_> {
+        let mut verdict = screened.verdict.clone();
+        if hold == Hold::Flood {
+            verdict = verdict.in_flood();
+        }
+        New {
+            screened,
+            hold,
+            rank,
+            score: verdict.score,
             reasons: (!verdict.reasons.is_empty()).then(|| reasons_json(&verdict.reasons).to_string()),
-            held_because: verdict.hold.then(|| verdict.because()),
-            row,
-            candidate,
-            verdict,
-        })
+            held_because: (hold != Hold::None).then(|| verdict.because()),
+        }
     }
 
-    /// The columns of its row in `submission`.
-    fn submission(&self) -> impl Iterator<Item = Value<'_>> {
-        let held_at = self.verdict.hold.then_some(self.candidate.received_at);
+    /// Its row in `submission`.
+    fn columns(&self) -> impl Iterator<Item = Value<'_>> {
+        let Screened { row, candidate, content, verdict } = self.screened;
+        let is_held = self.hold != Hold::None;
+        let is_flood = self.hold == Hold::Flood;
         let made = [
-            self.content.bind(),
-            held_at.map_or(Value::Null, Value::Integer),
+            content.bind(),
+            if is_held { Value::Integer(candidate.received_at) } else { Value::Null },
             self.held_because.bind(),
-            self.verdict.score.bind(),
+            self.score.bind(),
             self.reasons.bind(),
-            self.verdict.hold.bind(),
+            Value::Integer(is_held.into()),
+            Value::Integer(verdict.suspicious.into()),
+            Value::Integer(is_flood.into()),
         ];
-        self.row.0[..TAKEN].iter().map(Bind::bind).chain(made)
+        row.0[..TAKEN].iter().map(Bind::bind).chain(made)
     }
 }
 
@@ -307,17 +342,22 @@ fn known(tx: &dyn Sql, candidates: &[Candidate], window: i64) -> Result<Known, S
     }
     let stored: Vec<Hash> = contents.keys().copied().collect();
     let mut known = Known::default();
-    let select =
-        "SELECT id, received_at, held_at, withheld, released_at, content FROM submission WHERE content";
+    let select = "SELECT id, received_at, held_at, withheld, released_at, suspicious, flood, content FROM submission WHERE content";
     for row in tx.query_in(select, &stored, tx.dialect().lock())? {
         let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);
         let hold = match held_at {
             None => Hold::None,
+            Some(_) if row.get(6)? => Hold::Flood,
             Some(_) if row.get(3)? && released_at.is_none() => Hold::Screening,
             Some(_) => Hold::Operator,
         };
-        let original = Original { id: Uuid::from_bytes(row.get(0)?), received_at: row.get(1)?, hold };
-        let content = contents.get(&row.get::<Hash>(5)?).copied().unwrap_or_default();
+        let original = Original {
+            id: Uuid::from_bytes(row.get(0)?),
+            received_at: row.get(1)?,
+            hold,
+            is_suspicious: row.get(5)?,
+        };
+        let content = contents.get(&row.get::<Hash>(7)?).copied().unwrap_or_default();
         let newest = known.contents.entry(content).or_insert(original);
         if original.id > newest.id {
             *newest = original;
@@ -342,8 +382,23 @@ fn apply(tx: &dyn Sql, decision: &Decision, due_at: impl Fn(i64) -> i64) -> Resu
             values![id.as_bytes(), times],
         )?;
     }
-    for (id, at) in &decision.released {
-        edit::release(tx, *id, rows::time(due_at(*at))?)?;
+    for (id, eased) in &decision.eased {
+        if eased.is_flood {
+            tx.execute(
+                "UPDATE submission SET flood = 1, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
+                values![id.as_bytes(), "the form has had more than its quota"],
+            )?;
+        } else {
+            edit::release(tx, *id, rows::time(due_at(eased.at))?)?;
+        }
+        tx.execute(
+            "UPDATE submission SET suspicious = ?2 WHERE id = ?1",
+            values![id.as_bytes(), eased.is_suspicious],
+        )?;
+        tx.execute(
+            "UPDATE delivery SET rank = ?2 WHERE submission = ?1 AND rank > ?2",
+            values![id.as_bytes(), eased.rank],
+        )?;
     }
     Ok(())
 }
@@ -357,7 +412,8 @@ fn prune(tx: &dyn Sql, candidates: &[Candidate]) -> Result<(), StoreError> {
     let old = format!(
         "DELETE FROM repeat WHERE id IN (SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock})"
     );
-    tx.execute(&old, values![rows::id_before(now.saturating_sub(REPEATS_ARE_KEPT)), most]).map(drop)
+    tx.execute(&old, values![rows::id_before(now.saturating_sub(REPEATS_ARE_KEPT)), most])?;
+    flood::forget(tx, now, most)
 }
 
 /// Sets a row aside that cannot be processed, unless it is gone.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::has_nothing_to_deliver;
+use super::flood::{self, Flood};
 use super::rows::{SUBMISSION, condition, submission, time};
 use super::{Cell, Row, Sql, bound, values};
 use crate::inbox::delivery::{Attempt, Delivery, End, Obstacle, State};
@@ -160,6 +161,11 @@ impl Reader {
             values![before.as_millisecond()],
         )?;
         rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
+    }
+
+    /// The floods because of which submissions are held, by form.
+    pub fn floods(&self) -> Result<Vec<Flood>, StoreError> {
+        flood::floods(&*self.sql)
     }
 
     /// How many deliveries have failed so often or more since they were queued, and are still tried, by channel.

@@ -28,7 +28,7 @@ pub(super) const STATUS: &str = status!();
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
     status!(),
-    ", s.score, s.reasons, s.withheld, s.released_at, s.agent, s.error"
+    ", s.score, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious"
 );
 
 /// What a filter selects of `accepted s`, limit aside, and the values for its numbered parameters.
@@ -124,7 +124,7 @@ fn screening(row: &Row) -> Result<Option<Screening>, StoreError> {
     let Some(score) = row.get::<Option<u32>>(10)? else { return Ok(None) };
     let text: Option<String> = row.get(11)?;
     let reasons = text.as_deref().map(reasons).transpose()?.unwrap_or_default();
-    Ok(Some(Screening { score, reasons, withheld: row.get(12)? }))
+    Ok(Some(Screening { score, reasons, withheld: row.get(12)?, suspicious: row.get(16)? }))
 }
 
 /// Reads screening's reasons. A signal that another version knew and this one does not is left out.

@@ -47,10 +47,11 @@ fn nothing_is_carried_to_where_something_is_or_from_what_is_in_use() {
 /// An inbox in which every table has rows, more of them than are read at a time.
 fn full(place: &Place) -> Vec<Sum> {
     let options = Options { channels: channels(&["box", "crm"], &[]), ..Options::in_place(place.clone()) };
+    let options = Options { form_quota: Some(Quota { per_minute: 9, per_hour: 9 }), ..options };
     let store = Store::open(&options).unwrap();
     let id = runtime().block_on(async {
         let target = Target { name: "box".to_owned(), leads_to: String::new() };
-        let want = Want { target, room: Room { any: 9, again: 9 } };
+        let want = Want { target, room: Room { any: 9, again: 9 }, turn: 0 };
         for n in 0..450 {
             store.keep(contact(&format!("number {n}"))).await.unwrap();
         }

@@ -443,12 +443,12 @@ fn recipient() -> Recipient {
 
 impl Desk {
     fn claims(&self, channel: &str, now: Timestamp, room: Room) -> Claims {
-        let want = Want { target: target(channel, "a"), room };
+        let want = Want { target: target(channel, "a"), room, turn: 0 };
         self.runtime.block_on(self.store.claim(vec![want], Vec::new(), now, LEASE)).unwrap().remove(0)
     }
 
     fn claim_beside(&self, channel: &str, now: Timestamp, under_way: &[Lease]) -> Vec<Claimed> {
-        let want = Want { target: target(channel, "a"), room: Room { any: 9, again: 9 } };
+        let want = Want { target: target(channel, "a"), room: Room { any: 9, again: 9 }, turn: 0 };
         let claims = self.store.claim(vec![want], under_way.to_vec(), now, LEASE);
         self.runtime.block_on(claims).unwrap().remove(0).claimed
     }

@@ -64,7 +64,8 @@ fn why_a_sealed_submission_is_held_names_no_domain() {
         reason(Signal::Disposable, 25, "throw-away address at sesame.example"),
         reason(Signal::Honeypot, 60, "hidden field filled in"),
     ];
-    arrival.evidence = Evidence::Verdict(Verdict { score: 85, reasons, hold: true, threshold: 50 });
+    arrival.evidence =
+        Evidence::Verdict(Verdict { score: 85, reasons, hold: true, suspicious: false, threshold: 50 });
     let id = desk.keep_new(&arrival);
     let by_hand = desk.keep_new(&waitlist("bob@example.com"));
     assert!(desk.editor().hold(by_hand, "odd; see ticket 7", Timestamp::UNIX_EPOCH).unwrap());

@@ -1,4 +1,5 @@
-//! However acceptance, processing and crashes follow each other, the inbox is as if each submission had been processed at once.
+//! However acceptance, processing and crashes follow each other, the inbox is as if each submission had been processed at once, and
+//! hostile submissions keep no honest one from being delivered.
 //! `FRONTDESK_TEST_HISTORIES` says how many histories are tried.
 
 use std::ops::Range;
@@ -8,8 +9,8 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::inbox::parse::Extras;
-use crate::inbox::screen::Facts;
-use crate::inbox::store::sql::{Cell, Sql, intake};
+use crate::inbox::screen::{Facts, Origin};
+use crate::inbox::store::sql::{Cell, Sql, flood, intake, values};
 
 const WINDOW: Duration = Duration::from_secs(10);
 /// How many replicas process; over a file one at a time has a transaction.
@@ -30,17 +31,25 @@ enum Event {
 
 fn some_arrival() -> impl Strategy<Value = Arrival> {
     let gap = 0..WINDOW.as_secs() / 3;
-    (0..4u8, any::<bool>(), prop::option::of(0..2u8), prop::bool::weighted(0.3), gap).prop_map(
-        |(content, is_contact, key, is_robot, gap)| {
+    // A few networks that send much, and up to a thousand others.
+    let network = prop_oneof![3 => 0..3u16, 1 => 0..1000u16];
+    let who = (network, prop::bool::weighted(0.3), prop::bool::weighted(0.3));
+    (0..8u8, any::<bool>(), prop::option::of(0..2u8), who, gap).prop_map(
+        |(content, is_contact, key, (network, is_robot, is_suspicious), gap)| {
             let arrival = if is_contact {
                 contact(&format!("message {content}"))
             } else {
-                waitlist(&format!("a{content}@example.com"))
+                // The case of an address makes no other of it.
+                waitlist(&format!("{}{}@example.com", if network % 2 == 0 { "a" } else { "A" }, content))
             };
-            let extras = Extras { honeypot: is_robot, time_to_fill: None };
+            let [high, low] = network.to_be_bytes();
+            let time_to_fill = is_suspicious.then_some(Duration::ZERO);
+            let extras = Extras { honeypot: is_robot, time_to_fill };
+            let origin = if is_suspicious { Origin::Foreign } else { Origin::NotABrowser };
             Arrival {
+                source: Source::V4([10, high, low, 1]),
                 idempotency_key: key.map(|key| format!("key {key}")),
-                evidence: Evidence::Facts(Facts { extras, ..Facts::default() }),
+                evidence: Evidence::Facts(Facts { origin, extras, ..Facts::default() }),
                 // Since the one before, until they are all in their order.
                 received_at: Timestamp::UNIX_EPOCH + Duration::from_secs(gap),
                 ..arrival
@@ -70,7 +79,8 @@ impl Inbox {
         let desk = Desk::with_channels(&["crm"], &["contact"]);
         desk.store.close();
         let Desk { options, fresh, .. } = desk;
-        let options = Options { duplicate_window: WINDOW, ..options };
+        let form_quota = Some(Quota { per_minute: 5, per_hour: 20 });
+        let options = Options { duplicate_window: WINDOW, form_quota, ..options };
         Inbox { options, fresh, secret: fingerprint::Secret::from_bytes([7; 32]) }
     }
 
@@ -93,9 +103,11 @@ impl Inbox {
         let mut all = Vec::new();
         for query in [
             "SELECT id, form, received_at, fields, source, sender, repeats, held_at, held_because, score, reasons, withheld, released_at,
-                 content, idempotency_key
+                 content, idempotency_key, suspicious, flood
              FROM submission ORDER BY id",
-            "SELECT submission, channel, state, due_at FROM delivery ORDER BY submission, channel",
+            "SELECT submission, channel, state, due_at, form, rank FROM delivery ORDER BY submission, channel",
+            "SELECT form, minute, hour, over_at FROM form_rate ORDER BY form",
+            "SELECT network, form, rested FROM network_rate ORDER BY network, form",
             "SELECT id, submission FROM repeat ORDER BY id",
             "SELECT id FROM intake",
         ] {
@@ -103,6 +115,26 @@ impl Inbox {
         }
         all
     }
+}
+
+/// What becomes of an honest submission: it is delivered, itself or as the one that it repeats, once every flood has ended, and it is not
+/// marked because of a suspicious one.
+fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival) {
+    let Evidence::Facts(facts) = &arrival.evidence else { panic!("{arrival:?}") };
+    if facts.extras.honeypot {
+        return;
+    }
+    let sql = inbox.fresh.sql();
+    let original = sql.row("SELECT submission FROM repeat WHERE id = ?1", values![id.as_bytes()]).unwrap();
+    let id = original.map_or(id, |row| Uuid::from_bytes(row.get(0).unwrap()));
+    let row = sql
+        .one("SELECT held_at, suspicious, form FROM submission WHERE id = ?1", values![id.as_bytes()])
+        .unwrap();
+    assert_eq!(row.get::<Option<i64>>(0).unwrap(), None, "it is not held");
+    assert!(facts.origin == Origin::Foreign || !row.get::<bool>(1).unwrap(), "it is not marked");
+    let waits = "SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'waiting' AND due_at IS NOT NULL";
+    let is_contact = row.text(2).unwrap() == "contact";
+    assert_eq!(sql.exists(waits, values![id.as_bytes()]).unwrap(), is_contact, "it is delivered");
 }
 
 /// Runs a history, and compares what it leaves with what is left where each submission is processed before the next one comes.
@@ -114,6 +146,7 @@ fn check(history: Vec<Event>) {
     let mut is_open = [false; REPLICAS];
     let mut ids = ids::Ids::new().unwrap();
     let mut now = Timestamp::UNIX_EPOCH;
+    let mut all = Vec::new();
     let end = |replica: usize, how: &str, is_open: &mut [bool; REPLICAS]| {
         if std::mem::take(&mut is_open[replica]) {
             replicas[replica].execute(how, &[]).unwrap();
@@ -132,6 +165,7 @@ fn check(history: Vec<Event>) {
                 };
                 let arrivals: Vec<_> = arrivals.into_iter().map(dated).collect();
                 inbox.accept(&*acceptance, &arrivals);
+                all.extend(arrivals.clone());
                 for arrival in arrivals {
                     reference.accept(&*plain, &[arrival]);
                     assert!(reference.process(&*plain, 1));
@@ -156,6 +190,11 @@ fn check(history: Vec<Event>) {
     }
     assert!(inbox.process(&*acceptance, usize::MAX));
     assert_eq!(inbox.state(), reference.state());
+    let later = now + Duration::from_hours(1);
+    acceptance.transaction(|| flood::release_ended(&*acceptance, later, usize::MAX)).unwrap();
+    for (id, arrival) in &all {
+        survives(&inbox, *id, arrival);
+    }
 }
 
 const EVENTS: Range<usize> = 1..40;

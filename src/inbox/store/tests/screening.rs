@@ -44,7 +44,7 @@ fn what_screening_said_is_kept_whether_or_not_it_was_held() {
 /// Sent by a program that has filled in the field that nobody sees.
 fn by_a_robot(arrival: Arrival) -> Arrival {
     let extras = Extras { honeypot: true, time_to_fill: Some(Duration::from_secs(5)) };
-    let facts = Facts { form_over_limit: true, origin: Origin::Foreign, extras, ..Facts::default() };
+    let facts = Facts { origin: Origin::Foreign, extras, ..Facts::default() };
     Arrival { evidence: Evidence::Facts(facts), ..arrival }
 }
 
@@ -54,10 +54,10 @@ fn what_is_accepted_is_screened_when_it_is_processed() {
     let submission = desk.get(desk.keep_new(&by_a_robot(contact("Hello"))));
     assert_eq!(submission.status, Status::Held);
     let signals = submission.screening.as_ref().map(Screening::signals);
-    assert_eq!(signals.as_deref(), Some("honeypot, form-rate, origin"));
+    assert_eq!(signals.as_deref(), Some("honeypot, origin"));
     let signed = Arrival { agent: Some("agent.example.com".to_owned()), ..by_a_robot(contact("Signed")) };
     let submission = desk.get(desk.keep_new(&signed));
-    assert_eq!(submission.screening.unwrap().signals(), "honeypot, form-rate");
+    assert_eq!(submission.screening.unwrap().signals(), "honeypot");
     let plain = Arrival { evidence: Evidence::Facts(Facts::default()), ..contact("Plain") };
     assert_eq!(desk.get(desk.keep_new(&plain)).status, Status::Waiting);
     assert_eq!(desk.store.held(), 2);
@@ -69,10 +69,7 @@ fn what_is_held_and_goes_nowhere_is_sealed_before_it_is_written() {
     let robot = by_a_robot(contact("Hello sesame"));
     let submission = desk.get(desk.keep_new(&robot));
     assert_eq!((submission.status, submission.fields.len()), (Status::Held, 0));
-    assert_eq!(
-        submission.held.unwrap().because,
-        "honeypot (60), form-rate (50), origin (35); 145 of 50 points"
-    );
+    assert_eq!(submission.held.unwrap().because, "honeypot (100), origin (35); 135 of 100 points");
     desk.keep_again(&Arrival { evidence: Evidence::Facts(Facts::default()), ..robot }, submission.id);
     let released = desk.get(submission.id);
     assert_eq!((released.status, released.sealed.is_some()), (Status::Kept, true));
@@ -259,7 +256,7 @@ fn reason(signal: Signal, points: u32, detail: &str) -> Reason {
 #[expect(clippy::unnecessary_wraps, reason = "it is what a submission has")]
 fn screening(score: u32, reasons: &[(Signal, u32, &str)], withheld: bool) -> Option<Screening> {
     let reasons = reasons.iter().map(|(signal, points, detail)| reason(*signal, *points, detail)).collect();
-    Some(Screening { score, reasons, withheld })
+    Some(Screening { score, reasons, withheld, suspicious: false })
 }
 
 /// With a recipient, whose submissions go down these channels.

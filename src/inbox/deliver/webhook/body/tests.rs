@@ -28,7 +28,7 @@ fn the_standard_body_holds_what_the_inbox_lists() {
         concat!(
             r#"{"type":"submission.created","version":1,"timestamp":"2026-11-20T14:03:05.120Z","#,
             r#""data":{"id":"00000000-0000-0000-0000-000000000007","form":"contact","#,
-            r#""received_at":"2026-11-20T14:03:05.120Z","name":"Ada \"Countess\" Lovelace","#,
+            r#""received_at":"2026-11-20T14:03:05.120Z","suspicious":false,"name":"Ada \"Countess\" Lovelace","#,
             r#""email":"ada@example.com","message":"One\n{two}\\"}}"#
         )
     );
@@ -36,7 +36,11 @@ fn the_standard_body_holds_what_the_inbox_lists() {
 
 #[test]
 fn other_notices_hold_a_title_and_lines() {
-    for (about, event) in [(About::Digest, "digest.created"), (About::Canary, "canary.created")] {
+    for (about, event) in [
+        (About::Digest, "digest.created"),
+        (About::Flood, "flood.created"),
+        (About::Canary, "canary.created"),
+    ] {
         let body: Value = serde_json::from_str(&Body::Standard.render(&sample(about)).unwrap()).unwrap();
         assert_eq!(body["type"], event);
         let data = json!({
@@ -56,7 +60,7 @@ fn the_standard_body_holds_hostile_text_exactly_and_shows_nothing_of_what_it_hid
         let value: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(value["data"]["message"], text);
         assert_eq!(value.as_object().unwrap().len(), 4);
-        assert_eq!(value["data"].as_object().unwrap().len(), 5);
+        assert_eq!(value["data"].as_object().unwrap().len(), 6);
     }
 }
 

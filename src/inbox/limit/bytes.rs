@@ -1,0 +1,381 @@
+//! Byte budgets: how many bytes of accepted forms one source and one network may send in a day, in bounded memory.
+//!
+//! The limits on requests (`limit.rs`) say nothing of their size. Without a byte budget, one network could fill the disk with requests
+//! that are each within the limits. A budget refills steadily: in any stretch of time `t` a source gets at most
+//! `budget + t · budget / day`, so at most two budgets in its first 24 hours and one in each 24 hours after that.
+//!
+//! Debts are kept in count-min sketches, as in `sketch.rs`: no source gets more than its budget, and a source is refused wrongly only if
+//! all four of its cells are full of other sources' debts. A cell is the byte at which its keys have recovered, counted from the
+//! limiter's start at the rate of the budget. It has 64 bits, which never wrap round, so no cell needs to be cleared in time.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::sketch::{self, ROWS};
+use super::{Layer, Source};
+
+/// The time in which a budget refills.
+const DAY: Duration = Duration::from_hours(24);
+
+/// The sizes of the sketches' rows, as powers of two: 8 MiB for the sources, 2 MiB for their networks. Memory that was never
+/// written is not taken from the system.
+const SOURCE_BITS: u32 = 18;
+const NETWORK_BITS: u32 = 16;
+
+/// The largest budget in bytes.
+pub const MAX_BYTES: u64 = 1 << 40;
+
+/// The byte budgets that the operator configures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteOptions {
+    /// Whether bytes are limited at all.
+    pub enabled: bool,
+    /// Bytes a day for one IPv4 address or IPv6 /64. From 1 to [`MAX_BYTES`]; other values count as the nearest of these.
+    pub source: u64,
+    /// Bytes a day for one IPv4 /24 or IPv6 /48, likewise; at least those of one source.
+    pub network: u64,
+}
+
+impl Default for ByteOptions {
+    /// What the limits on requests allow in a day (300 and 3,000 an hour) at 1,165 bytes each. A typical message is shorter, so a busy
+    /// network meets the limits on requests first.
+    fn default() -> ByteOptions {
+        ByteOptions { enabled: true, source: 8 << 20, network: 80 << 20 }
+    }
+}
+
+/// A form that does not fit into a budget. It has cost nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverBudget {
+    /// The layer that makes it wait the longest.
+    pub by: Layer,
+    /// After how long it would fit, if nothing comes between; never zero.
+    pub retry_after: Duration,
+}
+
+/// Forms that were refused since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByteTally {
+    /// Because of their source's budget.
+    pub refused_by_source: u64,
+    /// Because of their network's budget.
+    pub refused_by_network: u64,
+}
+
+/// Counts the bytes of forms. Shared by all workers of a server, and by no other server.
+pub struct ByteLimiter {
+    /// None if bytes are not limited.
+    state: Option<Mutex<State>>,
+}
+
+/// Without its contents, which say who has sent.
+impl fmt::Debug for ByteLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ByteLimiter").field("enabled", &self.state.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl ByteLimiter {
+    /// A limiter that has counted nothing yet.
+    pub fn new(options: &ByteOptions) -> ByteLimiter {
+        ByteLimiter::sized(options, SOURCE_BITS, NETWORK_BITS)
+    }
+
+    fn sized(options: &ByteOptions, source_bits: u32, network_bits: u32) -> ByteLimiter {
+        let state = || State {
+            start: None,
+            elapsed: Duration::ZERO,
+            sources: Debts::new(options.source, source_bits),
+            networks: Debts::new(options.network.max(options.source), network_bits),
+            tally: ByteTally::default(),
+        };
+        ByteLimiter { state: options.enabled.then(|| Mutex::new(state())) }
+    }
+
+    /// Charges `bytes` to `source` and its network at `now`, or refuses them and charges nothing. A form that is larger than a whole
+    /// budget counts as large as that budget.
+    pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Result<(), OverBudget> {
+        let Some(mut state) = self.lock() else { return Ok(()) };
+        state.charge(source, u64::try_from(bytes).unwrap_or(u64::MAX), now)
+    }
+
+    /// What was refused since the start.
+    pub fn tally(&self) -> ByteTally {
+        self.lock().map(|state| state.tally).unwrap_or_default()
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct State {
+    /// When the first form came.
+    start: Option<Instant>,
+    /// From then to the last one.
+    elapsed: Duration,
+    sources: Debts,
+    networks: Debts,
+    tally: ByteTally,
+}
+
+impl State {
+    fn charge(&mut self, source: Source, bytes: u64, now: Instant) -> Result<(), OverBudget> {
+        let start = *self.start.get_or_insert(now);
+        // A request that read the clock before another one that was counted first is taken to have come with it.
+        self.elapsed = self.elapsed.max(now.saturating_duration_since(start));
+        self.sources.advance(self.elapsed);
+        self.networks.advance(self.elapsed);
+        let account = self.sources.account(source);
+        let network = self.networks.account(source.neighbourhood());
+        let waits = [self.sources.wait(&account, bytes), self.networks.wait(&network, bytes)];
+        match waits[0].max(waits[1]) {
+            Duration::ZERO => {
+                self.sources.add(&account, bytes);
+                self.networks.add(&network, bytes);
+                Ok(())
+            }
+            retry_after if waits[0] == retry_after => {
+                self.tally.refused_by_source += 1;
+                Err(OverBudget { by: Layer::Source, retry_after })
+            }
+            retry_after => {
+                self.tally.refused_by_network += 1;
+                Err(OverBudget { by: Layer::Network, retry_after })
+            }
+        }
+    }
+}
+
+/// The debts in bytes of all keys of one kind.
+struct Debts {
+    /// Bytes a day.
+    budget: u64,
+    hasher: RandomState,
+    /// A row has two to the power of this many cells.
+    bits: u32,
+    /// The rows, one after the other.
+    cells: Vec<u64>,
+    /// When it was last used, since the limiter's start.
+    used: Duration,
+    /// How many bytes a key could have recovered since the limiter's start.
+    recovered: u64,
+}
+
+/// What one key owes at one moment.
+struct Account {
+    places: [usize; ROWS],
+    debt: u64,
+}
+
+impl Debts {
+    /// Takes `4 · 8 · 2^bits` bytes once all of it is in use.
+    fn new(budget: u64, bits: u32) -> Debts {
+        Debts {
+            budget: budget.clamp(1, MAX_BYTES),
+            hasher: RandomState::new(),
+            bits,
+            cells: vec![0; ROWS << bits],
+            used: Duration::ZERO,
+            recovered: 0,
+        }
+    }
+
+    /// Takes note of the time since the limiter's start, which never runs backwards.
+    fn advance(&mut self, elapsed: Duration) {
+        if elapsed.saturating_sub(self.used) >= DAY {
+            // No debt lasts longer than a day. Fresh memory gives back what a busy day has taken.
+            self.cells = vec![0; ROWS << self.bits];
+        }
+        self.used = elapsed;
+        let bytes = elapsed.as_nanos() * u128::from(self.budget) / DAY.as_nanos();
+        self.recovered = u64::try_from(bytes).unwrap_or(u64::MAX);
+    }
+
+    fn account(&self, key: impl Hash) -> Account {
+        let places = sketch::places(self.hasher.hash_one(key), self.bits);
+        let least = places.iter().map(|place| self.cells[*place]).min().unwrap_or_default();
+        Account { places, debt: least.saturating_sub(self.recovered) }
+    }
+
+    /// How long it is until so many more bytes fit; zero if they fit now.
+    fn wait(&self, account: &Account, bytes: u64) -> Duration {
+        let excess = (account.debt + bytes.min(self.budget)).saturating_sub(self.budget);
+        if excess == 0 {
+            return Duration::ZERO;
+        }
+        let nanos = (u128::from(excess) * DAY.as_nanos()).div_ceil(u128::from(self.budget));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Adds bytes that must not have to wait. Each cell is raised to the new debt, never beyond.
+    fn add(&mut self, account: &Account, bytes: u64) {
+        let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
+        for place in account.places {
+            let cell = &mut self.cells[place];
+            *cell = recovered_at.max(*cell);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    #[test]
+    fn a_source_may_use_its_budget_at_once_and_gets_it_back_in_a_day() {
+        let (limiter, start) = (small(24_000, 240_000), Instant::now());
+        assert_eq!(limiter.charge(source(1), 20_000, start), Ok(()));
+        assert_eq!(limiter.charge(source(1), 4_000, start), Ok(()));
+        let refused = OverBudget { by: Layer::Source, retry_after: HOUR };
+        assert_eq!(limiter.charge(source(1), 1_000, start), Err(refused));
+        assert_eq!(limiter.charge(source(1), 1_000, start + HOUR.saturating_sub(Duration::from_secs(2))), {
+            Err(OverBudget { by: Layer::Source, retry_after: Duration::from_millis(3_600) })
+        });
+        assert_eq!(limiter.charge(source(1), 1_000, start + HOUR), Ok(()), "what was refused cost nothing");
+        assert!(limiter.charge(source(1), 1, start + HOUR).is_err());
+        assert_eq!(limiter.charge(source(1), 24_000, start + 25 * HOUR), Ok(()));
+        assert_eq!(limiter.tally(), ByteTally { refused_by_source: 3, refused_by_network: 0 });
+    }
+
+    #[test]
+    fn the_sources_of_one_network_share_its_budget_and_others_go_on() {
+        let (limiter, start) = (small(1_000, 3_000), Instant::now());
+        for n in 1..=3 {
+            assert_eq!(limiter.charge(source(n), 1_000, start), Ok(()));
+        }
+        let retry_after = DAY / 3;
+        assert_eq!(
+            limiter.charge(source(4), 1_000, start),
+            Err(OverBudget { by: Layer::Network, retry_after })
+        );
+        assert_eq!(limiter.tally(), ByteTally { refused_by_source: 0, refused_by_network: 1 });
+        for stranger in [Source::V4([198, 51, 100, 1]), Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 1])] {
+            assert_eq!(limiter.charge(stranger, 1_000, start), Ok(()));
+        }
+        // A refusal by the network costs the source nothing.
+        assert_eq!(limiter.charge(source(4), 1_000, start + retry_after), Ok(()));
+    }
+
+    #[test]
+    fn a_network_has_at_least_the_budget_of_one_source() {
+        let (limiter, start) = (small(2_000, 10), Instant::now());
+        assert_eq!(limiter.charge(source(1), 2_000, start), Ok(()));
+    }
+
+    #[test]
+    fn a_form_that_is_larger_than_a_budget_takes_all_of_it() {
+        let (limiter, start) = (small(1_000, 1_000), Instant::now());
+        assert_eq!(limiter.charge(source(1), 5_000, start), Ok(()));
+        assert_eq!(limiter.charge(source(1), 5_000, start).map_err(|refused| refused.retry_after), Err(DAY));
+        assert_eq!(limiter.charge(source(1), 5_000, start + DAY), Ok(()));
+    }
+
+    #[test]
+    fn switched_off_it_refuses_nothing() {
+        let limiter = ByteLimiter::new(&ByteOptions { enabled: false, source: 1, network: 1 });
+        for _ in 0..10 {
+            assert_eq!(limiter.charge(source(1), 1 << 20, Instant::now()), Ok(()));
+        }
+        assert_eq!(limiter.tally(), ByteTally::default());
+    }
+
+    #[test]
+    fn a_clock_that_was_read_early_refills_nothing() {
+        let (limiter, start) = (small(1_000, 1_000), Instant::now());
+        assert_eq!(limiter.charge(source(1), 1_000, start + HOUR), Ok(()));
+        let refused = |now| limiter.charge(source(1), 1_000, now).map_err(|refused| refused.retry_after);
+        assert_eq!(refused(start + HOUR), Err(DAY));
+        assert_eq!(refused(start), Err(DAY));
+    }
+
+    #[test]
+    fn the_largest_budget_is_counted_without_overflow_for_a_century() {
+        let (limiter, start) = (small(u64::MAX, u64::MAX), Instant::now());
+        let later = start + 100 * 365 * DAY;
+        assert_eq!(limiter.charge(source(1), 1, start), Ok(()));
+        assert_eq!(limiter.charge(source(1), usize::MAX, later), Ok(()));
+        assert_eq!(
+            limiter.charge(source(1), usize::MAX, later).map_err(|refused| refused.retry_after),
+            Err(DAY)
+        );
+    }
+
+    #[test]
+    fn a_day_of_silence_gives_all_memory_back() {
+        let mut debts = Debts::new(1_000, 4);
+        let account = debts.account(7);
+        debts.add(&account, 1_000);
+        debts.advance(DAY.saturating_sub(Duration::from_secs(1)));
+        assert_eq!(debts.cells.iter().filter(|cell| **cell != 0).count(), ROWS);
+        debts.advance(2 * DAY);
+        assert_eq!(debts.cells, vec![0; ROWS << 4]);
+    }
+
+    #[test]
+    fn exhausted_sources_hardly_keep_out_strangers() {
+        let options = ByteOptions { enabled: true, source: 1_000, network: MAX_BYTES };
+        let (limiter, start) = (ByteLimiter::sized(&options, 12, 12), Instant::now());
+        // The share of sources in cells is that of 32,000 in a sketch of the server's size.
+        for n in 0..500 {
+            // The last of them may already be refused for the sake of the first.
+            let _ = limiter.charge(source(n), 1_000, start);
+        }
+        // Four of 20,000 are expected to be refused. The probability of 40 is below 10^-25.
+        let refused = (1_000..21_000).filter(|n| limiter.charge(source(*n), 0, start).is_err()).count();
+        assert_eq!(refused, 0, "nothing to charge always fits");
+        let wrongly = (1_000..21_000).filter(|n| waits(&limiter, source(*n), 1_000)).count();
+        assert!(wrongly < 40, "{wrongly}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_source_gets_more_than_a_table_of_exact_debts_allows(
+            steps in prop::collection::vec((0_u32..6, 0_usize..700, 0_u64..40_000), 1..200)
+        ) {
+            const BUDGET: u64 = 1_000;
+            // Large enough that a source is refused for the others' sake in one of 10^13 runs of all cases.
+            let options = ByteOptions { enabled: true, source: BUDGET, network: MAX_BYTES };
+            let (limiter, start) = (ByteLimiter::sized(&options, 16, 4), Instant::now());
+            // From here on the limiter counts time, as the table does.
+            limiter.charge(source(0), 0, start).unwrap();
+            let mut table: HashMap<u32, u64> = HashMap::new();
+            let mut elapsed = Duration::ZERO;
+            for (key, bytes, seconds) in steps {
+                elapsed += Duration::from_secs(seconds);
+                let recovered = u64::try_from(elapsed.as_nanos() * u128::from(BUDGET) / DAY.as_nanos()).unwrap();
+                let cell = table.entry(key).or_default();
+                let debt = cell.saturating_sub(recovered) + bytes as u64;
+                let fits = debt <= BUDGET;
+                if fits {
+                    *cell = recovered + debt;
+                }
+                prop_assert_eq!(limiter.charge(source(key), bytes, start + elapsed).is_ok(), fits);
+            }
+        }
+    }
+
+    /// Whether so many bytes would have to wait, without charging them.
+    fn waits(limiter: &ByteLimiter, source: Source, bytes: u64) -> bool {
+        let state = limiter.lock().unwrap();
+        !state.sources.wait(&state.sources.account(source), bytes).is_zero()
+    }
+
+    fn small(source: u64, network: u64) -> ByteLimiter {
+        ByteLimiter::sized(&ByteOptions { enabled: true, source, network }, 10, 10)
+    }
+
+    /// All of one network up to 256.
+    fn source(n: u32) -> Source {
+        let bytes = n.to_be_bytes();
+        Source::V4([192, bytes[0] ^ bytes[1], bytes[2], bytes[3]])
+    }
+}

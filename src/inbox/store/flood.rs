@@ -1,0 +1,163 @@
+//! Detects floods: more new submissions to a form than its quota allows. Pure.
+//!
+//! While a flood lasts, submissions beyond the quota are held until it ends if their network has sent more than a few lately. Others
+//! are delivered, so a flood does not silence visitors from other networks. How much a network has sent also decides in which order
+//! submissions are delivered.
+//!
+//! Quotas follow the generic cell rate algorithm, as in [`limit`](crate::inbox::limit). Times are Unix time in microseconds.
+
+use std::collections::HashMap;
+
+use super::fingerprint::Hash;
+use crate::inbox::limit::Quota;
+
+/// How long after the last submission beyond the quota a flood ends, in milliseconds.
+pub(super) const QUIET: i64 = 60_000;
+
+const MINUTE: i64 = 60_000_000;
+const HOUR: i64 = 60 * MINUTE;
+/// How long one submission counts for its network, so that [`A_FEW`] an hour count as none.
+const COUNTS_FOR: i64 = HOUR / A_FEW;
+/// This many submissions of a network within an hour do not make it part of a flood.
+const A_FEW: i64 = 3;
+/// However much a network has sent, nothing of it counts any more after this time.
+const COUNTS_AT_MOST: i64 = 24 * HOUR;
+
+/// How much of its quota a form has used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FormRate {
+    /// When the quota of a minute is restored.
+    pub minute: i64,
+    /// When the quota of an hour is restored.
+    pub hour: i64,
+    /// During a flood: when a submission last exceeded the quota, in milliseconds.
+    pub over_at: Option<i64>,
+}
+
+impl FormRate {
+    /// Counts one more submission if the quota allows it, and returns whether it does.
+    fn count(&mut self, quota: Quota, now: i64) -> bool {
+        let windows = [(&mut self.minute, MINUTE, quota.per_minute), (&mut self.hour, HOUR, quota.per_hour)];
+        let after = windows.map(|(restored, window, quota)| {
+            let step = window / i64::from(quota.max(1));
+            // A time further ahead was written under another quota or another clock.
+            let debt = (*restored - now).clamp(0, window);
+            (restored, now + debt + step, debt + step <= window)
+        });
+        let fits = after.iter().all(|(_, _, fits)| *fits);
+        if fits {
+            for (restored, after, _) in after {
+                *restored = after;
+            }
+        } else {
+            self.over_at = self.over_at.max(Some(now / 1000));
+        }
+        fits
+    }
+}
+
+/// How a new submission relates to what came before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    /// Whether it is part of a flood.
+    pub is_flood: bool,
+    /// How many submissions of its network count besides it.
+    pub before: i64,
+}
+
+/// The rates of forms and networks, and which of them a batch of submissions has changed.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    /// None where nothing is limited.
+    pub quota: Option<Quota>,
+    pub forms: HashMap<String, FormRate>,
+    /// By form and network: when nothing of it counts any more.
+    pub networks: HashMap<(String, Hash), i64>,
+    /// The networks whose rates have changed.
+    pub changed: Vec<(String, Hash)>,
+}
+
+impl Rates {
+    /// Counts a submission that is to be delivered and was received at a time in milliseconds.
+    pub(super) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
+        let now = received_at.saturating_mul(1000);
+        let key = (form.to_owned(), network);
+        let rested = self.networks.entry(key.clone()).or_default();
+        let debt = (*rested - now).clamp(0, COUNTS_AT_MOST);
+        *rested = now + (debt + COUNTS_FOR).min(COUNTS_AT_MOST);
+        self.changed.push(key);
+        let before = (debt + COUNTS_FOR - 1) / COUNTS_FOR;
+        let is_over =
+            self.quota.is_some_and(|quota| !self.forms.entry(form.to_owned()).or_default().count(quota, now));
+        Load { is_flood: is_over && before >= A_FEW, before }
+    }
+}
+
+/// The order of deliveries: those of the lowest rank come first. A network's first submission has rank 0, and the rank grows with the
+/// logarithm of their number, so that a network with many leaves room for others. Suspicious submissions come after all others.
+pub(super) fn rank(before: i64, is_suspicious: bool) -> i64 {
+    let of_network = i64::from(i64::BITS - before.max(0).leading_zeros());
+    of_network + if is_suspicious { SUSPICIOUS } else { 0 }
+}
+
+/// The lowest rank of a suspicious submission.
+pub(super) const SUSPICIOUS: i64 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: &str = "contact";
+    const SECOND: i64 = 1000;
+
+    fn rates(per_minute: u32, per_hour: u32) -> Rates {
+        Rates { quota: Some(Quota { per_minute, per_hour }), ..Rates::default() }
+    }
+
+    #[test]
+    fn beyond_the_quota_only_networks_that_sent_many_are_in_the_flood() {
+        let mut rates = rates(10, 1000);
+        let flood: Vec<bool> = (0..20).map(|n| rates.count(FORM, [1; 16], n).is_flood).collect();
+        assert_eq!(flood.iter().position(|is_flood| *is_flood), Some(10));
+        assert!(flood[10..].iter().all(|is_flood| *is_flood));
+        for n in 0..6 {
+            let load = rates.count(FORM, [2; 16], 20);
+            assert_eq!((load.is_flood, load.before), (n >= A_FEW, n), "the {n}th of another network");
+        }
+        assert_eq!(rates.forms[FORM].over_at, Some(20));
+        assert!(!rates.count("waitlist", [1; 16], 20).is_flood, "another form");
+        // A minute later the quota is restored.
+        assert!(!rates.count(FORM, [1; 16], 61 * SECOND).is_flood);
+    }
+
+    #[test]
+    fn a_quota_of_an_hour_outlasts_the_minute() {
+        let mut rates = rates(1000, 5);
+        let mut count = |at| rates.count(FORM, [1; 16], at).is_flood;
+        assert!((0..5).all(|at| !count(at)) && count(5) && count(600 * SECOND));
+        assert!(!count(721 * SECOND), "a fifth of an hour later there is room for one");
+    }
+
+    #[test]
+    fn without_limits_there_is_no_flood() {
+        let mut rates = Rates::default();
+        assert!((0..1000).all(|_| !rates.count(FORM, [1; 16], 0).is_flood));
+        assert!(rates.forms.is_empty());
+    }
+
+    #[test]
+    fn what_a_network_sent_counts_for_a_day_at_most() {
+        let mut rates = rates(1, 1);
+        let counted: Vec<i64> = (0..200).map(|_| rates.count(FORM, [1; 16], 0).before).collect();
+        assert_eq!((counted[1], counted[71], counted[199]), (1, 71, 72));
+        assert_eq!(rates.count(FORM, [1; 16], 24 * 3600 * SECOND).before, 0);
+        // A clock that is set back costs a day at most as well.
+        assert_eq!(rates.count(FORM, [1; 16], -400 * 24 * 3600 * SECOND).before, 72);
+    }
+
+    #[test]
+    fn ranks_grow_with_the_logarithm_and_suspicion_comes_last() {
+        assert_eq!([0, 1, 2, 3, 4, 72].map(|before| rank(before, false)), [0, 1, 2, 2, 3, 7]);
+        assert!(rank(0, true) > rank(i64::MAX, false) && rank(0, true) < rank(1, true));
+    }
+}

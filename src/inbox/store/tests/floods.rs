@@ -1,0 +1,146 @@
+//! Floods of a form, marks of suspicious submissions, and the order in which submissions are delivered.
+
+use super::*;
+use crate::inbox::delivery::{Room, Target};
+use crate::inbox::limit::Quota;
+use crate::inbox::screen::Verdict;
+
+/// With a quota of ten submissions a minute.
+fn flooded() -> Desk {
+    let Desk { mut options, fresh, .. } = Desk::with_channels(&["box"], &[]);
+    options.form_quota = Some(Quota { per_minute: 10, per_hour: 100 });
+    Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh }
+}
+
+/// The n-th message of a network, which is received now.
+fn message(network: u8, n: usize) -> Arrival {
+    Arrival {
+        source: Source::V4([10, 0, network, u8::try_from(n % 250).unwrap()]),
+        received_at: Timestamp::now(),
+        ..contact(&format!("number {n} of {network}"))
+    }
+}
+
+fn suspicious(arrival: Arrival) -> Arrival {
+    let verdict = Verdict { score: 60, suspicious: true, threshold: 100, ..Verdict::default() };
+    Arrival { evidence: Evidence::Verdict(verdict), ..arrival }
+}
+
+fn status(desk: &Desk, id: Uuid) -> Status {
+    desk.reader().get(id).unwrap().unwrap().status
+}
+
+/// Releases what ended floods hold, as if it were then.
+fn end_floods(desk: &Desk, now: Timestamp) -> usize {
+    let sql = desk.fresh.sql();
+    sql.transaction(|| sql::flood::release_ended(&*sql, now, 3)).unwrap()
+}
+
+#[test]
+fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
+    let desk = flooded();
+    let flood: Vec<Uuid> = (0..16).map(|n| desk.keep_new(&message(1, n))).collect();
+    let held: Vec<Uuid> = flood.iter().copied().filter(|id| status(&desk, *id) == Status::Held).collect();
+    assert_eq!(held, flood[10..]);
+    let because = desk.reader().get(held[0]).unwrap().unwrap().held.unwrap().because;
+    assert_eq!(because, "the form has had more than its quota (0); 0 of 0 points");
+    let honest = desk.keep_new(&message(2, 0));
+    assert_eq!(status(&desk, honest), Status::Waiting);
+    assert_eq!((desk.store.held(), desk.store.held_in_floods()), (6, 6));
+    let [flood] = &desk.reader().floods().unwrap()[..] else { panic!() };
+    assert_eq!((flood.form.as_str(), flood.held), ("contact", 6));
+
+    // What the operator decides meanwhile, the end of the flood does not change.
+    let now = Timestamp::now();
+    assert!(desk.editor().release(held[0], now).unwrap());
+    assert!(desk.editor().hold(held[1], "by hand", now).unwrap());
+    assert_eq!(end_floods(&desk, now), 0, "it lasts for a minute more");
+    let later = now + Duration::from_mins(2);
+    assert_eq!([3, 1, 0].map(|_| end_floods(&desk, later)), [3, 1, 0]);
+    assert_eq!(held.iter().filter(|id| status(&desk, **id) == Status::Waiting).count(), 5);
+    assert_eq!(desk.reader().get(held[1]).unwrap().unwrap().held.unwrap().because, "by hand");
+    assert_eq!(desk.reader().floods().unwrap(), []);
+}
+
+#[test]
+fn a_server_that_starts_after_a_flood_releases_what_it_held() {
+    let desk = flooded();
+    let long_ago = Timestamp::now() - Duration::from_hours(3);
+    let ids: Vec<Uuid> =
+        (0..12).map(|n| desk.keep_new(&Arrival { received_at: long_ago, ..message(1, n) })).collect();
+    let Desk { store, options, fresh, .. } = desk;
+    store.close();
+    let desk = Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh };
+    let began = Instant::now();
+    while ids.iter().any(|id| status(&desk, *id) == Status::Held) {
+        assert!(began.elapsed() < Duration::from_mins(2), "they are released");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn repeats_and_held_submissions_do_not_use_up_the_quota() {
+    let desk = flooded();
+    let id = desk.keep_new(&message(1, 0));
+    for _ in 0..50 {
+        desk.keep_again(&message(1, 0), id);
+    }
+    for n in 0..50 {
+        desk.keep_new(&message(1, 100 + n).held_for(&[(screen::Signal::Honeypot, "filled in")]));
+    }
+    for n in 1..10 {
+        let id = desk.keep_new(&message(1, n));
+        assert_eq!(status(&desk, id), Status::Waiting, "{n}");
+    }
+    let over = desk.keep_new(&message(1, 10));
+    assert_eq!(status(&desk, over), Status::Held);
+}
+
+#[test]
+fn what_a_flood_holds_is_released_by_a_copy_from_elsewhere() {
+    let desk = flooded();
+    let ids: Vec<Uuid> = (0..12).map(|n| desk.keep_new(&message(1, n))).collect();
+    let copy = Arrival { source: Source::V4([10, 0, 2, 1]), ..message(1, 11) };
+    desk.keep_again(&copy, ids[11]);
+    assert_eq!((status(&desk, ids[10]), status(&desk, ids[11])), (Status::Held, Status::Waiting));
+}
+
+#[test]
+fn a_marked_submission_is_delivered_with_its_mark() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&suspicious(contact("Hello")));
+    let is_marked = |id| desk.reader().get(id).unwrap().unwrap().screening.is_some_and(|it| it.suspicious);
+    assert!(is_marked(id) && status(&desk, id) == Status::Waiting);
+    let clean = desk.keep_new(&contact("Hello"));
+    assert!(!is_marked(clean));
+}
+
+#[test]
+fn networks_and_forms_take_turns_and_suspicious_submissions_come_last() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let doubtful = desk.keep_new(&suspicious(message(9, 0)));
+    let many: Vec<Uuid> = (0..40).map(|n| desk.keep_new(&message(1, n))).collect();
+    let one = desk.keep_new(&message(2, 0));
+    let address = Arrival {
+        source: Source::V4([10, 0, 3, 1]),
+        received_at: Timestamp::now(),
+        ..waitlist("ada@example.com")
+    };
+    let address = desk.keep_new(&address);
+    let mut order = Vec::new();
+    for turn in 0.. {
+        let target = Target { name: "box".to_owned(), leads_to: String::new() };
+        let want = Want { target, room: Room { any: 1, again: 1 }, turn };
+        let now = Timestamp::now() + Duration::from_secs(1);
+        let claims = desk.store.claim(vec![want], Vec::new(), now, Duration::from_mins(3));
+        let claims = desk.runtime.block_on(claims).unwrap().remove(0);
+        let Some(claimed) = claims.claimed.first() else { break };
+        order.push(claimed.lease.submission);
+    }
+    assert_eq!(order.len(), 43);
+    let place = |id: Uuid| order.iter().position(|other| *other == id).unwrap();
+    assert!(place(address) < 2, "the forms take turns");
+    assert!(place(one) < 4, "a network with one comes before the many of another");
+    assert!(place(many[0]) < 4);
+    assert_eq!(place(doubtful), 42);
+}

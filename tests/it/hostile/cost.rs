@@ -1,0 +1,241 @@
+//! What attacks cost: requests, addresses and bytes for what an attacker may want, from one IPv6 /48 and from 100 IPv4 addresses.
+//!
+//! Each test prints a row for the table in docs/security.md, which `scripts/attack-cost` collects, and fails if the attack succeeds.
+
+use std::net::Ipv6Addr;
+use std::time::{Duration, Instant};
+
+use frontdesk::inbox::delivery::{Room, Target, Want};
+use frontdesk::inbox::limit::{Admission, ByteLimiter, ByteOptions, Limiter, Options, Source};
+use frontdesk::inbox::screen::{Evidence, Facts};
+use frontdesk::inbox::{Arrival, CONTACT, MAX_BODY_BYTES, Store, deliver, parse, store};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::crowds::{connect_from, metric, more_descriptors};
+use crate::support::office::until;
+use crate::support::{Connection, Desk, small_site};
+
+/// Whose addresses an attacker has.
+const ATTACKERS: [(&str, fn(u32) -> Source); 2] =
+    [("one IPv6 /48", of_one_network), ("100 IPv4 addresses", of_a_hundred_addresses)];
+
+/// The n-th /64 of a /48.
+fn of_one_network(n: u32) -> Source {
+    let [_, _, high, low] = n.to_be_bytes();
+    Source::V6([0x20, 0x01, 0x0d, 0xb8, 0, 1, high, low])
+}
+
+/// The n-th of 100 addresses, each in a /24 of its own.
+fn of_a_hundred_addresses(n: u32) -> Source {
+    Source::V4([10, 0, u8::try_from(n % 100).expect("less than 100"), 1])
+}
+
+fn row(attack: &str, attacker: &str, result: &str) {
+    println!("attack-cost: | {attack} | {attacker} | {result} |");
+}
+
+/// As many requests as the limits allow a source of each number within an hour.
+fn allowed_within_an_hour(limiter: &Limiter, source: impl Fn(u32) -> Source) -> Vec<Source> {
+    let start = Instant::now();
+    let mut allowed = Vec::new();
+    for minute in 0..60 {
+        let now = start + Duration::from_mins(minute);
+        for n in 0..100 {
+            let source = source(n);
+            while matches!(limiter.take(source, now).admission, Admission::Allowed) {
+                allowed.push(source);
+            }
+        }
+    }
+    allowed
+}
+
+#[test]
+fn twenty_gigabytes_cannot_be_written_within_a_day() {
+    const BAR: u64 = 20_000_000_000;
+    /// A body takes about its size in the database, and up to 2.8 times that in a Maildir.
+    const WRITTEN: f64 = 3.8;
+    for (attacker, source) in ATTACKERS {
+        let (limiter, bytes) = (Limiter::new(&Options::default()), ByteLimiter::new(&ByteOptions::default()));
+        let start = Instant::now();
+        let (mut accepted, mut requests) = (0, 0_u64);
+        for minute in 0..24 * 60 {
+            let now = start + Duration::from_mins(minute);
+            for n in 0..100 {
+                let source = source(n);
+                while matches!(limiter.take(source, now).admission, Admission::Allowed) {
+                    requests += 1;
+                    if bytes.charge(source, MAX_BODY_BYTES, now).is_err() {
+                        break;
+                    }
+                    accepted += MAX_BODY_BYTES as u64;
+                }
+            }
+        }
+        let written = accepted as f64 * WRITTEN / 1e9;
+        row(
+            "write 20 GB within a day",
+            attacker,
+            &format!(
+                "no: {requests} requests write {written:.1} GB; it takes {:.0} times as many networks",
+                BAR as f64 / 1e9 / written
+            ),
+        );
+        assert!(written < BAR as f64 / 1e9, "{attacker}: {written}");
+    }
+}
+
+#[test]
+#[ignore = "thousands of submissions one after the other: scripts/test door"]
+fn a_visitor_is_delivered_while_a_form_is_flooded() {
+    for (attacker, source) in ATTACKERS {
+        let settings = [("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1")];
+        let desk = Desk::with(&small_site(), &settings);
+        let mut connection = desk.connect();
+        let mut post = |from: &str, message: &str| {
+            let body = json!({ "name": "Ada", "email": "ada@example.com", "message": message }).to_string();
+            let headers = [("Content-Type", "application/json"), ("X-Forwarded-For", from)];
+            connection.request("POST", "/api/contact", &headers, body.as_bytes()).expect("an answer").status
+        };
+        let mut sent = 0;
+        for n in 0..100 {
+            let from = address(source(n));
+            while post(&from, &format!("Number {sent} of a flood")) == 200 {
+                sent += 1;
+            }
+        }
+        assert_eq!(post("198.51.100.1", "Which plan allows two teams?"), 200);
+        let inbox = desk.inbox();
+        let held = inbox.iter().filter(|submission| submission["status"] == "held").count();
+        let visitor = inbox.iter().find(|submission| submission["message"] == "Which plan allows two teams?");
+        assert_eq!(visitor.expect("it is there")["status"], "kept");
+        row(
+            "hold the submission of a visitor from another network",
+            attacker,
+            &format!(
+                "no: {sent} requests within a minute, {held} of them held themselves, and the visitor's is delivered"
+            ),
+        );
+        desk.expect_anything();
+    }
+}
+
+/// The source as an address.
+fn address(source: Source) -> String {
+    match source {
+        Source::V4(octets) => std::net::Ipv4Addr::from(octets).to_string(),
+        Source::V6(network) => {
+            let mut octets = [0; 16];
+            octets[..8].copy_from_slice(&network);
+            octets[15] = 1;
+            Ipv6Addr::from(octets).to_string()
+        }
+    }
+}
+
+#[test]
+#[ignore = "thousands of submissions one after the other: scripts/test door"]
+fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
+    /// Deliveries in a minute by a slow mail server.
+    const PER_MINUTE: usize = 20;
+    for (attacker, source) in ATTACKERS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let maildir = deliver::maildir::Options {
+            path: folder.path().join("mailbox"),
+            from: "desk@example.com".to_owned(),
+            from_name: String::new(),
+            to: vec!["team@example.com".to_owned()],
+        };
+        let mut options = store::Options::at(folder.path().join("inbox.db"));
+        options.form_quota = Options::default().form_quota();
+        options.channels = vec![deliver::Options {
+            name: "box".to_owned(),
+            forms: Vec::new(),
+            concurrency: 1,
+            kind: deliver::Kind::Maildir(maildir),
+        }];
+        let store = Store::open(&options).expect("it can be made");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let now = Timestamp::now();
+        let accept = |source: Source, message: String| {
+            let body = json!({ "name": "Ada", "email": "ada@example.com", "message": message }).to_string();
+            let arrival = Arrival {
+                entry: parse(&CONTACT, body.as_bytes()).expect("it is valid"),
+                idempotency_key: None,
+                source,
+                received_at: now,
+                evidence: Evidence::Facts(Facts::default()),
+                agent: None,
+            };
+            store.accept(arrival)
+        };
+        // Of an hour's worth of requests, what comes before the form's quota is exceeded is enough to fill every queue.
+        let mut flood = allowed_within_an_hour(&Limiter::new(&Options::default()), source);
+        flood.truncate(3_000);
+        let visitor = runtime.block_on(async {
+            let mut last = None;
+            for (n, source) in flood.iter().enumerate() {
+                last = Some(accept(*source, format!("Number {n} of a flood")).await.expect("it is kept"));
+            }
+            let visitor =
+                accept(Source::V4([198, 51, 100, 1]), "Which plan?".to_owned()).await.expect("it is kept");
+            store.settle(last.expect("there are some")).await.expect("it is processed");
+            store.settle(visitor).await.expect("it is processed");
+            visitor
+        });
+        let mut before = 0;
+        loop {
+            let target = Target { name: "box".to_owned(), leads_to: String::new() };
+            let want = Want { target, room: Room { any: 1, again: 1 }, turn: before };
+            let claims =
+                store.claim(vec![want], Vec::new(), now + Duration::from_secs(60), Duration::from_mins(3));
+            let claims = runtime.block_on(claims).expect("it can be read");
+            let claimed = claims[0].claimed.first().expect("there is more to deliver");
+            if claimed.submission.id == visitor {
+                break;
+            }
+            before += 1;
+        }
+        let minutes = before.div_ceil(PER_MINUTE);
+        row(
+            "delay a visitor's mail by an hour (20 mails a minute)",
+            attacker,
+            &format!("no: {} submissions, {before} mails come first: {minutes} min", flood.len()),
+        );
+        assert!(minutes < 60, "{attacker}: {before}");
+    }
+}
+
+#[test]
+#[ignore = "ten thousand connections take a while: scripts/test door"]
+fn a_visitor_gets_a_connection_to_a_full_server() {
+    more_descriptors();
+    for (attacker, networks) in [("one IPv4 /24", 1_u8), ("100 IPv4 addresses", 100)] {
+        let desk = Desk::with(&small_site(), &[("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "10m")]);
+        let mut crowd = Vec::new();
+        for n in 0..100 {
+            let source = if networks == 1 { [127, 0, 9, n + 1] } else { [127, 0, n + 1, 1] };
+            // More than a source may have.
+            crowd.extend((0..120).map(|_| connect_from(source, desk.address)));
+        }
+        // While idle connections are being closed, a browser's first attempt may fail.
+        let mut attempts = 0;
+        until(|| {
+            attempts += 1;
+            let mut visitor = Connection::over(connect_from([127, 1, 1, 1], desk.address));
+            visitor.request("GET", "/", &[], b"").ok().filter(|answer| answer.status == 200)
+        })
+        .expect("a visitor is served");
+        let open = metric(&desk, "frontdesk_connections_open");
+        row(
+            "use up all connections",
+            attacker,
+            &format!(
+                "no: of {} connections {open} are open, and a visitor is served at attempt {attempts}",
+                crowd.len()
+            ),
+        );
+        drop(crowd);
+    }
+}
