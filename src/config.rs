@@ -31,6 +31,9 @@ use crate::{resources, web};
 use reader::Reader;
 use value::Raw;
 
+/// The least that `server.max_memory` may be, in bytes.
+const LEAST_MEMORY: u64 = 64 << 20;
+
 /// The configuration file's name in the site's folder.
 pub const FILE_NAME: &str = "frontdesk.toml";
 
@@ -195,6 +198,7 @@ impl Config {
                 "2048",
                 value::count(1..=10_000_000),
             ),
+            max_memory: r.get("server.max_memory", "auto", value::memory_limit(LEAST_MEMORY..=1 << 50)),
             trusted_proxies: r.get("server.trusted_proxies", "[]", value::networks),
             proxy_protocol: r.get("server.proxy_protocol", "false", value::flag),
             forwarded_header: r.get("server.forwarded_header", "x-forwarded-for", value::forwarded_header),
@@ -394,6 +398,27 @@ impl Config {
             settings: Vec::new(),
             secret_files: Vec::new(),
         }
+    }
+
+    /// Warns where a configured `server.max_memory` is less than the server needs for a site with bodies of so many bytes.
+    pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
+        let key = "server.max_memory";
+        let origin = self.settings.iter().find(|setting| setting.key == key).map(|setting| &setting.origin);
+        let (place, line) = match origin {
+            Some(Origin::File(line)) => (FILE_NAME, Some(*line)),
+            Some(Origin::Environment(name)) => (name.as_str(), None),
+            // What nobody has configured is nobody's fault.
+            _ => return Vec::new(),
+        };
+        let needed = web::NEEDED_MEMORY + site as u64;
+        let is_too_little = self.web.max_memory.is_some_and(|limit| limit < needed);
+        let fault = || {
+            let message = "`server.max_memory` is less than this server needs for its site";
+            let megabytes = needed.div_ceil(1_000_000);
+            Fault::warning(place, line, message)
+                .hint(format!("{megabytes}MB, and as much again as connections may take"))
+        };
+        is_too_little.then(fault).into_iter().collect()
     }
 
     /// Whether deliveries go where they did and as they did.
@@ -801,6 +826,27 @@ mod tests {
             &["frontdesk.toml: `store.data_dir` must not be inside a folder that is published"],
         );
         refuse("[[site.footer]]\ntitle = \"x\"\n", &[], &["frontdesk.toml:1: `site.footer` must be groups"]);
+    }
+
+    #[test]
+    fn a_memory_limit_below_what_the_site_needs_is_a_warning() {
+        let check = |text: &str, site: usize, expected: &[&str]| {
+            let faults = accept(text, &[], &[]).memory_faults(site);
+            assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{text}");
+        };
+        let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: 88MB, and as much again as connections may take";
+        check("[server]\nmax_memory = \"64MiB\"\n", 4_000_000, &[warning]);
+        check("[server]\nmax_memory = \"128MB\"\n", 4_000_000, &[]);
+        check("[server]\nmax_memory = \"off\"\n", usize::MAX / 2, &[]);
+        check("", usize::MAX / 2, &[]);
+        assert_eq!(accept("[server]\nmax_memory = \"1GiB\"\n", &[], &[]).web.max_memory, Some(1 << 30));
+        refuse(
+            "[server]\nmax_memory = \"63MB\"\n",
+            &[],
+            &[
+                "frontdesk.toml:2: `server.max_memory` must be \"auto\", \"off\", or a size from 64MiB to 1024TiB",
+            ],
+        );
     }
 
     #[test]

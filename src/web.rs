@@ -16,6 +16,7 @@ mod get_page;
 mod http1;
 mod http2;
 mod listener;
+mod memory;
 mod metrics;
 mod ops;
 mod post_form;
@@ -33,7 +34,7 @@ mod visit;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -53,6 +54,7 @@ use crate::pages::Site;
 
 pub use access_log::TARGET as REQUESTS;
 pub use client::ForwardedHeader;
+pub use memory::{NEEDED as NEEDED_MEMORY, default_limit as default_memory_limit};
 pub use metrics::Metrics;
 pub use socket::{Address, BindError, Socket, Sockets};
 pub use source::Network;
@@ -71,6 +73,8 @@ pub struct Options {
     pub max_connections_per_source: usize,
     /// Connections from one IPv4 /24 or one IPv6 /48, trusted proxies excepted; at least as many as one source may have.
     pub max_connections_per_network: usize,
+    /// Above this much resident memory, in bytes, the connections that hold the most are closed; none if there is no limit.
+    pub max_memory: Option<u64>,
     /// Peers that are believed to say whom they speak for.
     pub trusted_proxies: Vec<Network>,
     /// Whether their connections begin with a header of the PROXY protocol.
@@ -116,6 +120,7 @@ impl Default for Options {
             max_connections: 10_000,
             max_connections_per_source: 256,
             max_connections_per_network: 2048,
+            max_memory: None,
             trusted_proxies: Vec::new(),
             proxy_protocol: false,
             forwarded_header: ForwardedHeader::XForwardedFor,
@@ -165,6 +170,8 @@ pub struct Desk {
     pub tls: Option<Arc<tls::Tls>>,
     /// What is counted.
     pub metrics: Metrics,
+    /// Returns memory that is free to the system, so that what is resident is in use.
+    pub release_memory: fn(),
 }
 
 impl Desk {
@@ -201,6 +208,7 @@ impl Desk {
             live: Arc::new(ArcSwap::from_pointee(live)),
             tls: None,
             metrics: Metrics::new(Arc::default()),
+            release_memory: || {},
         }
     }
 
@@ -213,6 +221,7 @@ impl Desk {
             live: self.live.clone(),
             tls: self.tls.clone(),
             metrics: self.metrics.of_worker(),
+            release_memory: self.release_memory,
         }
     }
 }
@@ -283,10 +292,15 @@ pub fn serve(desk: &Arc<Desk>, mut sockets: Sockets, stage: &watch::Receiver<Sta
     drop(sockets);
     let (ended, until) = watch::channel(false);
     let ops = private.map(|private| {
-        let (desk, stage) = (desk.clone(), stage.clone());
-        std::thread::Builder::new().name("ops".into()).spawn(move || ops::run(desk, private, stage, until))
+        let (desk, stage, connections) = (desk.clone(), stage.clone(), connections.clone());
+        let run = move || ops::run(desk, private, connections, stage, until);
+        std::thread::Builder::new().name("ops".into()).spawn(run)
     });
     let ops = ops.transpose()?;
+    let (_serving, stop) = mpsc::channel();
+    let desk_to_watch = desk.clone();
+    let watch_memory = move || memory::watch(&desk_to_watch, &connections, &stop);
+    std::thread::Builder::new().name("memory".into()).spawn(watch_memory)?;
     for thread in threads {
         join(thread)?;
     }

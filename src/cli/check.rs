@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use super::{site, style};
 use crate::config::Config;
+use crate::pages::Site;
 
 /// Prints each fault as `file:line: what`; 1 if there is any.
 pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
@@ -16,6 +17,7 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     faults.append(&mut config.exposed_secrets());
     let (site, mut found) = site::load(folder, &config);
     faults.append(&mut found);
+    faults.append(&mut config.memory_faults(site.as_ref().map_or(0, Site::size)));
     let pages = site.map_or(0, |site| site.page_count());
     if json {
         let mut stdout = io::stdout().lock();

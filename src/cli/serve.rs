@@ -70,6 +70,7 @@ fn serve(
     let encodings = Arc::new(Encodings::new(reload::encodings(&config)));
     let mut previous = Previous::default();
     let site = on_a_thread_of_its_own(|| load(folder, &config, &mut previous, &encodings, log))?;
+    log.faults(&config.memory_faults(site.size()));
     let is_new = config.store.place.file().is_some_and(|file| !file.exists());
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot keep submissions in {}", config.store.place))?;
@@ -94,6 +95,7 @@ fn serve(
         live: Arc::new(ArcSwap::from_pointee(live)),
         tls,
         metrics: Metrics::new(log.lost()),
+        release_memory: heap::release,
     });
     let notify = Arc::new(Notify::from_environment());
     let (reasons, asked) = mpsc::channel();

@@ -11,7 +11,7 @@ use crate::inbox::disk::MinFree;
 use crate::inbox::gate;
 use crate::inbox::seal::Recipient;
 use crate::inbox::store::{Place, Server};
-use crate::web::{Address, ForwardedHeader, Network};
+use crate::web::{Address, ForwardedHeader, Network, default_memory_limit};
 
 /// A value from the file, or a text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]
@@ -272,6 +272,16 @@ pub(super) fn optional_time(raw: &Raw) -> Parsed<Option<jiff::civil::Time>> {
     text.parse().ok().filter(|_| is_short).map(Some).ok_or_else(expected)
 }
 
+/// A limit of memory in bytes; "auto", which depends on the machine; or "off".
+pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<Option<u64>> {
+    let bytes = bytes(range);
+    move |raw| match raw.as_text() {
+        Some("auto") => Ok(default_memory_limit()),
+        Some("off") => Ok(None),
+        _ => bytes(raw).map(Some).map_err(|expected| format!("\"auto\", \"off\", or {expected}")),
+    }
+}
+
 /// Whether a form's 200 waits until a channel has confirmed.
 pub(super) fn accept(raw: &Raw) -> Parsed<bool> {
     match raw.as_text() {
@@ -463,6 +473,15 @@ mod tests {
         for raw in [Raw::Number(1 << 20), Raw::Text("2TiB".to_owned()), Raw::Text("64kB".to_owned())] {
             assert_eq!(read(raw), Err(expected.clone()));
         }
+    }
+
+    #[test]
+    fn a_memory_limit_is_a_size_automatic_or_switched_off() {
+        let read = |text: &str| memory_limit(1..=1 << 30)(&Raw::Text(text.to_owned()));
+        assert_eq!(read("auto"), Ok(default_memory_limit()));
+        assert_eq!(read("off"), Ok(None));
+        assert_eq!(read("512MB"), Ok(Some(512_000_000)));
+        assert!(read("2GiB").is_err() && read("half").is_err());
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Reads a request's body within its bounds, and what is left of one that nobody wants.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 
 use super::answer::Refusal;
+use super::memory::Charge;
+use super::source::Slot;
 use crate::inbox::form::MAX_BODY_BYTES;
 
 /// This much of an unwanted body is read and dropped, in bytes. A client that is still sending would see its connection
@@ -18,42 +21,63 @@ const MOST_DRAINED: usize = 8 << 20;
 /// And for this long.
 const LONGEST_DRAIN: Duration = Duration::from_secs(2);
 
-/// The whole body of a form, of at most [`MAX_BODY_BYTES`], within `timeout`.
-pub(super) async fn read(
-    headers: &HeaderMap,
-    body: &mut Incoming,
-    timeout: Duration,
-) -> Result<Bytes, Refusal> {
-    let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
-        return Err(Refusal::TooLong);
-    }
-    let whole = async {
-        let mut bytes = BytesMut::new();
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
-            if bytes.len() + data.len() > MAX_BODY_BYTES {
-                return Err(Refusal::TooLong);
-            }
-            bytes.extend_from_slice(&data);
-        }
-        Ok(bytes.freeze())
-    };
-    tokio::time::timeout(timeout, whole).await.unwrap_or(Err(Refusal::Slow))
+/// A request's body. What is kept of it is charged to its connection.
+#[derive(Debug)]
+pub(super) struct Upload {
+    body: Incoming,
+    slot: Arc<Slot>,
 }
 
-/// Reads and drops what is left. Whether it came to its end, so that another request may follow on the connection.
-pub(super) async fn drain(body: &mut Incoming) -> bool {
-    let rest = async {
-        let mut drained = 0;
-        while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else { return false };
-            drained += frame.data_ref().map_or(0, Bytes::len);
-            if drained > MOST_DRAINED {
-                return false;
-            }
+impl Upload {
+    pub(super) fn new(body: Incoming, slot: &Arc<Slot>) -> Self {
+        Self { body, slot: slot.clone() }
+    }
+
+    /// Whether nothing of it is left.
+    pub(super) fn is_read(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    /// The whole body of a form, of at most [`MAX_BODY_BYTES`], within `timeout`; and what it is charged.
+    pub(super) async fn read(
+        &mut self,
+        headers: &HeaderMap,
+        timeout: Duration,
+    ) -> Result<(Bytes, Charge), Refusal> {
+        let declared =
+            headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if declared.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
+            return Err(Refusal::TooLong);
         }
-        true
-    };
-    tokio::time::timeout(LONGEST_DRAIN, rest).await.unwrap_or(false)
+        let whole = async {
+            let mut bytes = BytesMut::new();
+            let mut charge = self.slot.charge(0);
+            while let Some(frame) = self.body.frame().await {
+                let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
+                if bytes.len() + data.len() > MAX_BODY_BYTES {
+                    return Err(Refusal::TooLong);
+                }
+                bytes.extend_from_slice(&data);
+                charge.resize(bytes.capacity());
+            }
+            Ok((bytes.freeze(), charge))
+        };
+        tokio::time::timeout(timeout, whole).await.unwrap_or(Err(Refusal::Slow))
+    }
+
+    /// Reads and drops what is left. Whether it came to its end, so that another request may follow on the connection.
+    pub(super) async fn drain(&mut self) -> bool {
+        let rest = async {
+            let mut drained = 0;
+            while let Some(frame) = self.body.frame().await {
+                let Ok(frame) = frame else { return false };
+                drained += frame.data_ref().map_or(0, Bytes::len);
+                if drained > MOST_DRAINED {
+                    return false;
+                }
+            }
+            true
+        };
+        tokio::time::timeout(LONGEST_DRAIN, rest).await.unwrap_or(false)
+    }
 }

@@ -118,6 +118,9 @@ pub(super) trait Observer {
 
     /// So many bytes have left.
     fn bytes_left(&self, count: usize);
+
+    /// A write waits for the client to read.
+    fn write_pending(&self) {}
 }
 
 /// A stream whose observer is told what arrives and leaves.
@@ -139,8 +142,10 @@ impl<S, O: Observer> Observed<S, O> {
 
     /// Passes on how a write went.
     fn noting(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(count)) = written {
-            self.observer.bytes_left(count);
+        match written {
+            Poll::Ready(Ok(count)) => self.observer.bytes_left(count),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.observer.write_pending(),
         }
         written
     }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::connection::{Observed, keep_watch, last_request};
+use super::memory::cost;
 use super::metrics::Shed;
 use super::protocol::{Protocol, Rewound, tell};
 use super::share::Accepted;
@@ -95,8 +96,13 @@ impl Visit<'_> {
 
     async fn serve_tls(self, stream: Stream) {
         let Some(tls) = &self.worker.desk.tls else { return };
-        match tls.accept(stream, &self.options).await {
+        let charge = self.slot.charge(cost::HANDSHAKE);
+        let shaken =
+            self.slot.unless_shed(tls.accept(stream, &self.options)).await.unwrap_or(Err(Shed::Memory));
+        drop(charge);
+        match shaken {
             Ok(Some(stream)) => {
+                let _charge = self.slot.charge(cost::TLS);
                 let protocol = tls::protocol(&stream);
                 self.serve(stream, protocol).await;
             }

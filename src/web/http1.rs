@@ -19,7 +19,9 @@ pub(super) use lane::Lane;
 
 use self::lane::{Left, Visitor};
 use super::connection::{HEADER_LIMIT, Observed, keep_watch, last_request};
+use super::memory::cost;
 use super::protocol::Rewound;
+use super::socket::Scheme;
 use super::visit::Visit;
 use super::{Stage, Worker, router};
 
@@ -84,14 +86,15 @@ async fn in_lane<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// Whatever comes.
 async fn in_hyper<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S, clock: Clock) {
-    let Visit { worker: Worker { desk, .. }, scheme, peer, mut stage, .. } = visit;
+    let Visit { worker: Worker { desk, .. }, scheme, peer, mut stage, slot, .. } = visit;
+    let _charge = slot.charge(cost::HTTP1 + if scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 });
     let observed = stage.clone();
     let service = service_fn(|request| {
         clock.request_began();
-        let (clock, observed) = (clock.clone(), observed.clone());
+        let (clock, observed, slot) = (clock.clone(), observed.clone(), slot.clone());
         let is_head = request.method() == http::Method::HEAD;
         async move {
-            let mut response = router::answer(desk, scheme, peer, request).await;
+            let mut response = router::answer(desk, scheme, peer, request, &slot).await;
             if *observed.borrow() != Stage::Serving {
                 // The last one on this connection.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

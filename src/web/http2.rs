@@ -1,8 +1,9 @@
 //! HTTP/2 (RFC 9113) on one connection: any number of requests after each other, a bounded number at once.
 //!
 //! What a client sends is counted frame by frame (`guard.rs`), what it is waited for has deadlines (`deadlines.rs`), and what it can
-//! make the server keep is bounded by the caps below.
+//! make the server keep is bounded by the caps below and charged to it (`account.rs`).
 
+mod account;
 mod deadlines;
 mod frames;
 mod guard;
@@ -28,12 +29,13 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
+use self::account::Account;
 use self::deadlines::Deadlines;
 use self::guard::Guard;
 use super::connection::{HEADER_LIMIT, Observed, Observer, keep_watch};
 use super::metrics::Shed;
 use super::socket::{Peer, Scheme};
-use super::source::Slot;
+use super::source::{Closing, Slot};
 use super::visit::Visit;
 use super::{Desk, Options, Stage, Worker, router};
 
@@ -61,7 +63,7 @@ const PIECE: usize = 16 * 1024;
 /// Answers requests until the connection ends, is quiet for too long, costs too much or the server stops.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S) {
     let Visit { worker: Worker { desk, .. }, options, scheme, peer, mut stage, slot } = visit;
-    let session = Session::new(&options, slot);
+    let session = Session::new(&options, slot, scheme);
     let service = service_fn(|request| answer(desk.clone(), scheme, peer, request, session.exchange()));
     let connection = http2::Builder::new(OnThisThread)
         .max_concurrent_streams(CONCURRENT)
@@ -78,12 +80,14 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, s
     // An error here or below is the peer's: it went away, or has been told by GOAWAY what is wrong if that was possible.
     let (is_over, is_overdue) = tokio::select! {
         ended = keep_watch(|| session.earliest(), connection.as_mut()) => {
-            (ended.is_some() || !session.is_idle(), ended.is_none())
+            (ended.is_some() || session.is_shed() || !session.is_idle(), ended.is_none())
         }
         _ = stage.wait_for(|stage| *stage == Stage::Stopping || *stage != begun) => (false, false),
     };
     if session.costs_too_much() {
         desk.metrics.shed(Shed::Glitches);
+    } else if session.is_shed() {
+        desk.metrics.shed(Shed::Memory);
     } else if is_overdue {
         let waited = match (session.is_evicted(), session.is_silent()) {
             (true, _) => Shed::Evicted,
@@ -110,7 +114,8 @@ async fn answer(
     mut exchange: Exchange,
 ) -> Result<Response<Pieces>, Infallible> {
     let is_head = request.method() == Method::HEAD;
-    let (mut head, body) = router::answer(&desk, scheme, peer, request).await.into_parts();
+    let (mut head, body) =
+        router::answer(&desk, scheme, peer, request, &exchange.session.0.slot).await.into_parts();
     let mut bytes = body.collect().await.unwrap_or_default().to_bytes();
     if is_head {
         // What the body would be, and none of it (RFC 9110 §9.3.2).
@@ -133,26 +138,28 @@ struct State {
     first_byte: Cell<Option<Instant>>,
     guard: RefCell<Guard>,
     deadlines: RefCell<Deadlines>,
+    account: RefCell<Account>,
     began: Instant,
     slot: Arc<Slot>,
 }
 
 impl Session {
-    fn new(options: &Options, slot: Arc<Slot>) -> Self {
+    fn new(options: &Options, slot: Arc<Slot>, scheme: Scheme) -> Self {
         let now = Instant::now();
         let deadlines = Deadlines::new(options, now);
         Self(Rc::new(State {
             first_byte: Cell::new(Some(now + options.first_byte_timeout)),
             guard: RefCell::new(Guard::new(now)),
             deadlines: RefCell::new(deadlines),
+            account: RefCell::new(Account::new(&slot, scheme)),
             began: now,
             slot,
         }))
     }
 
-    /// The next deadline. It is over if the connection is evicted and idle.
+    /// The next deadline. It is over if the server closes the connection.
     fn earliest(&self) -> Instant {
-        if self.is_evicted() {
+        if self.is_shed() || self.is_evicted() {
             return self.0.began;
         }
         self.0.first_byte.get().unwrap_or_else(|| self.0.deadlines.borrow().earliest())
@@ -161,7 +168,14 @@ impl Session {
     /// Whether the connection is to be closed to make room, has no request under way and no answer
     /// that is still being sent.
     fn is_evicted(&self) -> bool {
-        self.0.slot.is_evicted() && self.is_idle() && self.0.deadlines.borrow().is_flushed()
+        self.0.slot.closing() == Some(Closing::WhenIdle)
+            && self.is_idle()
+            && self.0.deadlines.borrow().is_flushed()
+    }
+
+    /// Whether the connection is to be closed at once because memory is short.
+    fn is_shed(&self) -> bool {
+        self.0.slot.closing() == Some(Closing::Now)
     }
 
     /// Whether the client has said nothing yet, as it may after a handshake.
@@ -186,6 +200,7 @@ impl Session {
     /// A request has come in.
     fn exchange(&self) -> Exchange {
         let number = self.0.deadlines.borrow_mut().exchange_began(Instant::now());
+        self.0.account.borrow_mut().request_began();
         Exchange { session: self.clone(), number, unsent: None }
     }
 }
@@ -194,6 +209,7 @@ impl Observer for Session {
     fn bytes_arrived(&self, bytes: &[u8]) -> io::Result<()> {
         let now = Instant::now();
         self.0.first_byte.set(None);
+        self.0.account.borrow_mut().received(bytes.len());
         let mut guard = self.0.guard.borrow_mut();
         guard.arrived(bytes, now).map_err(io::Error::other)?;
         self.0.deadlines.borrow_mut().receives_header(guard.open_block(), now);
@@ -201,8 +217,13 @@ impl Observer for Session {
     }
 
     fn bytes_left(&self, count: usize) {
+        self.0.account.borrow_mut().set_write_pending(false);
         self.0.guard.borrow_mut().sent(count);
         self.0.deadlines.borrow_mut().written(count, Instant::now());
+    }
+
+    fn write_pending(&self) {
+        self.0.account.borrow_mut().set_write_pending(true);
     }
 }
 
@@ -233,6 +254,7 @@ impl Drop for Exchange {
         }
         let unsent = self.unsent.unwrap_or_default();
         self.session.0.deadlines.borrow_mut().exchange_ended(self.number, unsent, Instant::now());
+        self.session.0.account.borrow_mut().request_ended();
     }
 }
 

@@ -18,6 +18,7 @@ use jiff::Timestamp;
 
 use crate::inbox::form::{FORMS, Form};
 pub(super) use figures::Figures;
+pub(super) use process::resident_memory;
 pub(super) use report::report;
 
 /// A label with a fixed set of values, each of which has its place in an array.
@@ -108,6 +109,8 @@ label! {
         Network = "network",
         /// It was idle, and the server nearly full.
         Evicted = "evicted",
+        /// Memory was short, and its source held the most of it.
+        Memory = "memory",
         /// There was no descriptor for it.
         Descriptors = "descriptors",
         /// Nothing came.

@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use super::answer::{Answer, method_not_allowed, text};
 use super::metrics::{Figures, report};
 use super::socket::Socket;
+use super::source::Connections;
 use super::{Desk, Stage};
 
 /// Further ones are closed at once.
@@ -32,6 +33,7 @@ const HEADER_LIMIT: usize = 8 * 1024;
 pub(super) fn run(
     desk: Arc<Desk>,
     socket: Socket,
+    connections: Arc<Connections>,
     stage: watch::Receiver<Stage>,
     mut ended: watch::Receiver<bool>,
 ) -> io::Result<()> {
@@ -51,11 +53,15 @@ pub(super) fn run(
             };
             let Ok(place) = places.clone().try_acquire_owned() else { continue };
             let (desk, stage, figures) = (desk.clone(), stage.clone(), figures.clone());
+            let connections = connections.clone();
             tokio::spawn(async move {
                 let longest = desk.live.load().options.exchange_timeout;
                 let service = service_fn(|request| {
-                    let (desk, figures, stage) = (&desk, &figures, *stage.borrow());
-                    async move { Ok::<_, Infallible>(answer(desk, figures, stage, &request).await) }
+                    let (desk, connections, figures, stage) =
+                        (&desk, &connections, &figures, *stage.borrow());
+                    async move {
+                        Ok::<_, Infallible>(answer(desk, connections, figures, stage, &request).await)
+                    }
                 });
                 let connection = http1::Builder::new()
                     .keep_alive(false)
@@ -69,7 +75,13 @@ pub(super) fn run(
     })
 }
 
-async fn answer(desk: &Desk, figures: &Arc<Figures>, stage: Stage, request: &Request<Incoming>) -> Answer {
+async fn answer(
+    desk: &Desk,
+    connections: &Connections,
+    figures: &Arc<Figures>,
+    stage: Stage,
+    request: &Request<Incoming>,
+) -> Answer {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return method_not_allowed("GET, HEAD");
     }
@@ -85,7 +97,7 @@ async fn answer(desk: &Desk, figures: &Arc<Figures>, stage: Stage, request: &Req
             }
         },
         "/metrics" => {
-            let (body, media_type) = report(desk, figures, jiff::Timestamp::now()).await;
+            let (body, media_type) = report(desk, connections, figures, jiff::Timestamp::now()).await;
             let mut answer = text(StatusCode::OK, body);
             answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
             answer

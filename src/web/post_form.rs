@@ -8,15 +8,15 @@ use http::Method;
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use http::request::Parts;
 use http::uri::Authority;
-use hyper::body::Incoming;
 use jiff::Timestamp;
 
 use super::answer::{Answer, Refusal, accepted};
+use super::body::Upload;
 use super::client::client_of;
 use super::metrics::Verdict;
 use super::request_id::{RequestId, names};
 use super::socket::Peer;
-use super::{Desk, Live, body};
+use super::{Desk, Live};
 use crate::inbox::disk::SMALL_BODY_BYTES;
 use crate::inbox::form::Form;
 use crate::inbox::limit::{Admission, Source, Standings};
@@ -34,7 +34,7 @@ pub(super) async fn answer(
     form: &'static Form,
     peer: Peer,
     head: &Parts,
-    body: &mut Incoming,
+    body: &mut Upload,
 ) -> Answer {
     let now = Instant::now();
     let source = Source::from(client_of(peer, &head.headers, &live.options));
@@ -94,13 +94,14 @@ async fn submit(
     form: &'static Form,
     sender: &Sender,
     head: &Parts,
-    body: &mut Incoming,
+    body: &mut Upload,
 ) -> Result<Verdict, Refusal> {
     if !is_json(&head.headers) {
         return Err(Refusal::MediaType);
     }
     let idempotency_key = idempotency_key(&head.headers);
-    let bytes = body::read(&head.headers, body, live.options.body_timeout).await?;
+    // The submission's fields take its place, and its charge stays.
+    let (bytes, _charge) = body.read(&head.headers, live.options.body_timeout).await?;
     let Parsed { entry, extras } =
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
@@ -113,6 +114,7 @@ async fn submit(
     live.byte_limiter
         .charge(sender.source, bytes.len(), Instant::now())
         .map_err(|over| Refusal::OverBudget(whole_seconds(over.retry_after)))?;
+    drop(bytes);
     let received_at = Timestamp::now();
     let standing = live.agents.verify(head, received_at).await;
     let evidence =

@@ -6,14 +6,17 @@ use std::time::Instant;
 use http::header::{CONNECTION, EXPECT, HOST, HeaderValue, STRICT_TRANSPORT_SECURITY};
 use http::request::Parts;
 use http::{Request, StatusCode, Version};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
+use hyper::body::Incoming;
 
 use super::access_log::Exchange;
 use super::answer::{Answer, bad_request, secure};
+use super::body::Upload;
 use super::metrics::{Class, Seen};
 use super::request_id::{RequestId, names};
 use super::socket::{Peer, Scheme};
-use super::{Desk, Live, access_log, ambiguity, body, get_page, post_form, tls};
+use super::source::Slot;
+use super::{Desk, Live, access_log, ambiguity, get_page, memory, post_form, tls};
 use crate::inbox::form::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
@@ -23,11 +26,14 @@ pub(super) async fn answer(
     scheme: Scheme,
     peer: Peer,
     request: Request<Incoming>,
+    slot: &Arc<Slot>,
 ) -> Answer {
     let began = Instant::now();
     // One state of site and configuration for the whole request, whatever is reloaded meanwhile.
     let live = desk.live.load();
-    let (head, mut body) = request.into_parts();
+    let (head, body) = request.into_parts();
+    let _charge = slot.charge(memory::of_fields(&head.headers));
+    let mut body = Upload::new(body, slot);
     let (mut answer, seen) = route(desk, &live, scheme, peer, &head, &mut body).await;
     let took = began.elapsed();
     desk.metrics.request(seen, answer.status(), took);
@@ -48,7 +54,7 @@ pub(super) async fn answer(
     // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
     // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
     let waits = head.headers.contains_key(EXPECT) || answer.status() == StatusCode::REQUEST_TIMEOUT;
-    let is_read = body.is_end_stream() || (!waits && body::drain(&mut body).await);
+    let is_read = body.is_read() || (!waits && body.drain().await);
     // HTTP/2 resets the request's stream behind the answer, and the connection goes on.
     if !is_read && head.version != Version::HTTP_2 {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -69,7 +75,7 @@ async fn route(
     scheme: Scheme,
     peer: Peer,
     head: &Parts,
-    body: &mut Incoming,
+    body: &mut Upload,
 ) -> (Answer, Seen) {
     const FORM: Seen = Seen::other(Class::Form);
     const NONE: Seen = Seen::other(Class::None);

@@ -1,17 +1,18 @@
 //! Blocks of addresses, and limits on connections: in all, of one source and of one network. When the server is nearly full, idle
-//! connections are closed, those of the largest source first.
+//! connections are closed, those of the largest source first. Each connection's slot counts the memory that it holds (`memory.rs`).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::Options;
+use super::memory::{Charge, Holding, cost};
 use super::metrics::Shed;
 use super::socket::{Peer, Trust};
 use crate::inbox::limit::{Neighbourhood, Source};
@@ -87,6 +88,8 @@ struct Open {
     by_network: HashMap<Neighbourhood, usize>,
     /// When idle connections were last evicted.
     evicted_at: Option<Instant>,
+    /// Sources that are refused because their connections held the most memory, and until when.
+    blocked: HashMap<Source, Instant>,
 }
 
 /// Idle connections are evicted while fewer than this part of all places is free; as many are evicted at a time.
@@ -104,14 +107,17 @@ impl Open {
         self.evicted_at = Some(now);
         let mut sources: Vec<&Vec<Arc<Slot>>> = self.by_source.values().collect();
         sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
-        let slots = sources.into_iter().flatten().filter(|slot| !slot.is_evicted());
-        slots.take((options.max_connections / RESERVE).max(1)).for_each(|slot| slot.evict());
+        let slots = sources.into_iter().flatten().filter(|slot| slot.closing().is_none());
+        slots.take((options.max_connections / RESERVE).max(1)).for_each(|slot| slot.close(Closing::WhenIdle));
     }
 
     /// Counts one more connection of `source`, unless it or its network has as many as it may.
     fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &Options) -> Result<(), Shed> {
         let network = source.neighbourhood();
         let of_network = options.max_connections_per_network.max(options.max_connections_per_source);
+        if self.blocked.get(&source).is_some_and(|until| Instant::now() < *until) {
+            return Err(Shed::Memory);
+        }
         if self.by_source.get(&source).is_some_and(|held| held.len() >= options.max_connections_per_source) {
             return Err(Shed::Source);
         }
@@ -140,30 +146,75 @@ impl Open {
     }
 }
 
-/// What the server tells one connection from another thread: that its place is needed.
+/// When a connection whose place is needed is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// As soon as it has no request under way and no response that is still being sent.
+    WhenIdle,
+    /// At once.
+    Now,
+}
+
+/// What other threads know of a connection and tell it: how much memory it holds, and that it is to be closed.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    is_evicted: AtomicBool,
+    /// 0, or a [`Closing`].
+    closing: AtomicU8,
     /// Wakes the connection's task.
     waker: OnceLock<Waker>,
+    /// The sum of its charges, in bytes.
+    held: AtomicUsize,
 }
 
 impl Slot {
-    /// Names the task that is to be woken when the connection is evicted.
+    /// Names the task that is to be woken when the connection is to be closed.
     pub(super) fn is_served_by(&self, waker: &Waker) {
         let _ = self.waker.set(waker.clone());
     }
 
-    /// Whether the connection is to be closed as soon as it is idle.
-    pub(super) fn is_evicted(&self) -> bool {
-        self.is_evicted.load(Relaxed)
+    /// Whether the connection is to be closed, and when.
+    pub(super) fn closing(&self) -> Option<Closing> {
+        match self.closing.load(Relaxed) {
+            0 => None,
+            1 => Some(Closing::WhenIdle),
+            _ => Some(Closing::Now),
+        }
     }
 
-    fn evict(&self) {
-        self.is_evicted.store(true, Relaxed);
+    fn close(&self, closing: Closing) {
+        let state = match closing {
+            Closing::WhenIdle => 1,
+            Closing::Now => 2,
+        };
+        self.closing.fetch_max(state, Relaxed);
         if let Some(waker) = self.waker.get() {
             waker.wake_by_ref();
         }
+    }
+
+    /// Runs `future` to its end; none if the connection is to be closed at once.
+    pub(super) async fn unless_shed<F: Future>(&self, future: F) -> Option<F::Output> {
+        let mut future = std::pin::pin!(future);
+        let poll = |cx: &mut Context<'_>| match self.closing() {
+            Some(Closing::Now) => Poll::Ready(None),
+            _ => future.as_mut().poll(cx).map(Some),
+        };
+        std::future::poll_fn(poll).await
+    }
+
+    /// Counts so many bytes as held by the connection, until the charge is dropped.
+    pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
+        Charge::new(self.clone(), bytes)
+    }
+
+    /// The sum of the connection's charges, for [`Charge`] to change.
+    pub(super) fn held(&self) -> &AtomicUsize {
+        &self.held
+    }
+
+    /// What the connection holds, in bytes.
+    fn cost(&self) -> usize {
+        cost::CONNECTION + self.held.load(Relaxed)
     }
 }
 
@@ -185,6 +236,34 @@ impl Connections {
         }
         open.all += 1;
         Ok(Place { connections: self.clone(), source, slot })
+    }
+
+    /// What each connection holds, connections of trusted proxies excepted.
+    pub(super) fn holdings(&self) -> Vec<Holding> {
+        let open = self.lock();
+        let slots =
+            open.by_source.iter().flat_map(|(source, slots)| slots.iter().map(|slot| (*source, slot)));
+        slots.map(|(source, slot)| Holding { source, bytes: slot.cost(), slot: slot.clone() }).collect()
+    }
+
+    /// What these connections hold together, in bytes.
+    pub(super) fn held(&self) -> usize {
+        self.lock().by_source.values().flatten().map(|slot| slot.cost()).sum()
+    }
+
+    /// Closes these connections at once, and refuses further ones of their sources until `until`.
+    pub(super) fn shed(&self, holdings: &[Holding], until: Instant) {
+        let mut open = self.lock();
+        open.blocked.extend(holdings.iter().map(|holding| (holding.source, until)));
+        drop(open);
+        for holding in holdings {
+            holding.slot.close(Closing::Now);
+        }
+    }
+
+    /// Forgets the sources that are refused no longer.
+    pub(super) fn unblock(&self, now: Instant) {
+        self.lock().blocked.retain(|_, until| now < *until);
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -258,6 +337,30 @@ mod tests {
         }
         let open = connections.lock();
         assert!(open.all == 0 && open.by_source.is_empty() && open.by_network.is_empty());
+    }
+
+    #[test]
+    fn a_source_whose_connections_were_shed_is_refused_for_a_while() {
+        let options = Options::default();
+        let connections = Arc::new(Connections::default());
+        let admit = |address: &str| {
+            let peer = Peer::at(address.parse().expect("an address"));
+            connections.admit(peer, &options).map_err(|shed| shed as usize)
+        };
+        let (first, other) = (admit("192.0.2.1").expect("room"), admit("192.0.2.2").expect("room"));
+        let charge = first.slot().charge(1000);
+        let mut holdings = connections.holdings();
+        assert_eq!(connections.held(), 2 * cost::CONNECTION + 1000);
+        holdings.retain(|holding| holding.bytes > cost::CONNECTION);
+        let until = Instant::now() + Duration::from_hours(1);
+        connections.shed(&holdings, until);
+        assert_eq!((first.slot().closing(), other.slot().closing()), (Some(Closing::Now), None));
+        assert_eq!(admit("192.0.2.1").err(), Some(Shed::Memory as usize));
+        assert!(admit("192.0.2.2").is_ok(), "its neighbour is not affected");
+        connections.unblock(until);
+        assert!(admit("192.0.2.1").is_ok());
+        drop((charge, first, other, holdings));
+        assert_eq!(connections.held(), 0);
     }
 
     #[test]

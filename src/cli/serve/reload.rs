@@ -194,6 +194,7 @@ impl Reloader {
         let (site, found) = site::load_again(&self.folder, &config, &mut self.previous);
         faults.extend(found);
         let Some(mut site) = site else { return Err(faults) };
+        faults.extend(config.memory_faults(site.size()));
         let before = self.desk.live.load_full();
         site.adopt(&before.site);
         site.compress_with(COMPRESSED_AT_RELOAD, Some(&self.encodings));

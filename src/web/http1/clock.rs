@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::web::Options;
 use crate::web::connection::{Observer, Sending};
 use crate::web::metrics::Shed;
-use crate::web::source::Slot;
+use crate::web::source::{Closing, Slot};
 
 /// What a connection waits for, and until when. Shared by the stream, the service and the watchdog, all on one thread.
 #[derive(Debug, Clone)]
@@ -56,13 +56,23 @@ impl Clock {
         }))
     }
 
-    /// Until when the connection may go on as it does. An evicted connection may not, unless it has a request under way or an answer that
-    /// is still being sent.
+    /// What other threads know of the connection.
+    pub(super) fn slot(&self) -> &Arc<Slot> {
+        &self.0.slot
+    }
+
+    /// Until when the connection may go on as it does: no longer, if the server closes it.
     pub(in crate::web) fn deadline(&self) -> Instant {
-        if self.0.slot.is_evicted() && self.is_idle() {
-            return self.0.answer.get().began;
+        if self.must_close().is_some() { self.0.answer.get().began } else { self.0.deadline.get() }
+    }
+
+    /// Why the server closes the connection now, if it does. One that is closed when idle may finish a request that is under way and an
+    /// answer that is still being sent.
+    fn must_close(&self) -> Option<Shed> {
+        match self.0.slot.closing()? {
+            Closing::Now => Some(Shed::Memory),
+            Closing::WhenIdle => self.is_idle().then_some(Shed::Evicted),
         }
-        self.0.deadline.get()
     }
 
     fn is_idle(&self) -> bool {
@@ -71,8 +81,10 @@ impl Clock {
 
     /// What a connection is closed for whose deadline is over.
     pub(in crate::web) fn overdue(&self) -> Shed {
+        if let Some(reason) = self.must_close() {
+            return reason;
+        }
         match self.0.phase.get() {
-            Phase::Waiting if self.0.slot.is_evicted() && self.is_idle() => Shed::Evicted,
             Phase::Waiting if self.0.has_asked.get() => Shed::Idle,
             Phase::Waiting => Shed::FirstByte,
             Phase::Header => Shed::Header,

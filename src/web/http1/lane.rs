@@ -34,6 +34,7 @@ use crate::pages::path;
 use crate::web::access_log::{self, Exchange};
 use crate::web::connection::{HEADER_LIMIT, Observer as _};
 use crate::web::get_page::{self, Asked, Choice, Form, matches_etag};
+use crate::web::memory::cost;
 use crate::web::request_id::{RequestId, X_REQUEST_ID};
 use crate::web::router::form_at;
 use crate::web::socket::{Peer, Scheme};
@@ -103,10 +104,15 @@ impl Visitor<'_> {
         loop {
             let left = match std::future::poll_fn(|cx| self.poll_round(cx, stream)).await {
                 Round::Left(left) => left,
-                Round::Unsent(rest) => match self.send(stream, rest).await {
-                    Ok(()) => continue,
-                    Err(_) => return Left::Ended,
-                },
+                Round::Unsent(rest) => {
+                    let unread = if self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
+                    let held = self.begun.len() + rest.first_ref().len() + unread;
+                    let _charge = self.clock.slot().charge(held);
+                    match self.send(stream, rest).await {
+                        Ok(()) => continue,
+                        Err(_) => return Left::Ended,
+                    }
+                }
             };
             if matches!(left, Left::Ended) {
                 // Whoever is gone already need not hear it.

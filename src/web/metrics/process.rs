@@ -17,7 +17,7 @@ pub(super) fn report(out: &mut Exposition) {
     let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let most = most.map_or_else(|| "+Inf".to_owned(), |most| most.to_string());
     out.single("process_max_fds", Kind::Gauge, "File descriptors that may be open.", most);
-    if let Some(bytes) = fs::read_to_string("/proc/self/status").ok().and_then(|text| resident(&text)) {
+    if let Some(bytes) = resident_memory() {
         out.single("process_resident_memory_bytes", Kind::Gauge, "Resident memory in bytes.", bytes);
     }
     let Some(times) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| Times::parse(&text)) else {
@@ -55,6 +55,11 @@ impl Times {
         let field = |number: usize| rest.split(' ').nth(number - 3)?.parse::<f64>().ok();
         Some(Self { cpu: (field(14)? + field(15)?) / TICKS_A_SECOND, began: field(22)? / TICKS_A_SECOND })
     }
+}
+
+/// This process's resident memory in bytes.
+pub(in crate::web) fn resident_memory() -> Option<u64> {
+    fs::read_to_string("/proc/self/status").ok().and_then(|text| resident(&text))
 }
 
 /// `VmRSS` of `/proc/self/status`, in bytes.

@@ -11,6 +11,7 @@ use super::figures::{Count, Figures};
 use super::{BOUNDS, Class, Metrics, Representation, STATUSES, Shed, Verdict, process};
 use crate::inbox::form::FORMS;
 use crate::inbox::gate;
+use crate::web::source::Connections;
 use crate::web::{Desk, Live};
 
 use Kind::{Counter, Gauge, Histogram};
@@ -18,6 +19,7 @@ use Kind::{Counter, Gauge, Histogram};
 /// The text for whoever scrapes, and its media type. It never waits for the inbox for long, whatever state that is in.
 pub(in crate::web) async fn report(
     desk: &Desk,
+    open: &Connections,
     figures: &Arc<Figures>,
     now: Timestamp,
 ) -> (String, &'static str) {
@@ -27,6 +29,7 @@ pub(in crate::web) async fn report(
     requests(&mut out, &desk.metrics);
     submissions(&mut out, &desk.metrics);
     connections(&mut out, &desk.metrics);
+    memory(&mut out, open, &live);
     limits(&mut out, desk, &live);
     out.single(
         "frontdesk_repeats_total",
@@ -125,6 +128,23 @@ fn connections(out: &mut Exposition, metrics: &Metrics) {
     );
     for (reason, count) in Shed::ALL.iter().zip(metrics.sums(|shard| &shard.shed)) {
         family.sample(&[("reason", reason.name())], count);
+    }
+}
+
+fn memory(out: &mut Exposition, open: &Connections, live: &Live) {
+    out.single(
+        "frontdesk_connections_memory_bytes",
+        Gauge,
+        "About how much memory connections to the public address hold, those of trusted proxies excepted.",
+        open.held(),
+    );
+    if let Some(limit) = live.options.max_memory {
+        out.single(
+            "frontdesk_max_memory_bytes",
+            Gauge,
+            "The limit of the process's resident memory. Left out where there is none.",
+            limit,
+        );
     }
 }
 

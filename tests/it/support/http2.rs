@@ -191,7 +191,11 @@ pub struct Frames {
 impl Frames {
     /// Sends the preface and the first SETTINGS.
     pub fn open(address: SocketAddr, settings: &[u8]) -> Self {
-        let stream = TcpStream::connect(address).expect("the server accepts");
+        Self::over(TcpStream::connect(address).expect("the server accepts"), settings)
+    }
+
+    /// The same over a connection that is open already.
+    pub fn over(stream: TcpStream, settings: &[u8]) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
         stream.set_write_timeout(Some(PATIENCE)).expect("it can be set");
         stream.set_nodelay(true).expect("it can be set");

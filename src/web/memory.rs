@@ -1,0 +1,489 @@
+//! Keeps the process's memory below `server.max_memory`: estimates what each connection holds, and closes the connections that hold the
+//! most while memory is short.
+//!
+//! Code that keeps memory for a client charges it to the connection's slot ([`Slot::charge`]) and drops the charge with the memory. Plain
+//! requests over HTTP/1.1 charge nothing. A thread compares the process's resident memory with the limit. Near the limit it closes
+//! connections: first those of the network that holds the most, and of that network those of the source that holds the most. The site, the
+//! limiter's tables and a reload count towards the limit as well. Because closing connections does not free their memory, connections may
+//! always hold an eighth of the limit.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use http::HeaderMap;
+
+use super::Desk;
+use super::metrics::resident_memory;
+use super::source::{Closing, Connections, Slot};
+use crate::inbox::limit::{Neighbourhood, Source};
+
+/// The memory of a connection's parts, in bytes. Measured, and rounded up.
+pub(super) mod cost {
+    /// Any connection: its task, its socket and its slot.
+    pub(in crate::web) const CONNECTION: usize = 6 * 1024;
+    /// A TLS handshake: the client may send 64 KiB before it is complete (the longest message that rustls accepts).
+    pub(in crate::web) const HANDSHAKE: usize = 64 * 1024;
+    /// A TLS session, without bytes that wait to be sent.
+    pub(in crate::web) const TLS: usize = 16 * 1024;
+    /// Encrypted bytes that wait for a client that does not read (the limit of rustls's buffer).
+    pub(in crate::web) const UNREAD_TLS: usize = 64 * 1024;
+    /// An HTTP/1 connection that hyper serves: its buffers, and a request's header in them.
+    pub(in crate::web) const HTTP1: usize = 32 * 1024;
+    /// An HTTP/2 connection that has brought no request: its buffers and its header tables.
+    pub(in crate::web) const HTTP2: usize = 16 * 1024;
+    /// A request over HTTP/2 that is under way, or a response that waits for a client that does not read.
+    pub(in crate::web) const STREAM: usize = 5 * 1024;
+    /// What an HTTP/2 connection keeps for each request of its busiest moment: places in its tables.
+    pub(in crate::web) const STREAM_PLACE: usize = 1024;
+    /// One field of a header, without its name and value, which are in the connection's buffers.
+    pub(in crate::web) const FIELD: usize = 112;
+}
+
+/// The memory of a header's fields, in bytes.
+pub(super) fn of_fields(headers: &HeaderMap) -> usize {
+    cost::FIELD * headers.capacity().max(headers.len())
+}
+
+/// Memory that a connection holds. Dropping the charge returns it.
+#[derive(Debug)]
+pub(super) struct Charge {
+    slot: Arc<Slot>,
+    bytes: usize,
+}
+
+impl Charge {
+    pub(super) fn new(slot: Arc<Slot>, bytes: usize) -> Self {
+        slot.held().fetch_add(bytes, Relaxed);
+        Self { slot, bytes }
+    }
+
+    /// Charges so many bytes instead.
+    pub(super) fn resize(&mut self, bytes: usize) {
+        match bytes.cmp(&self.bytes) {
+            Ordering::Greater => self.slot.held().fetch_add(bytes - self.bytes, Relaxed),
+            Ordering::Less => self.slot.held().fetch_sub(self.bytes - bytes, Relaxed),
+            Ordering::Equal => return,
+        };
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.slot.held().fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// How many bytes a connection holds, and its source.
+#[derive(Debug)]
+pub(super) struct Holding {
+    pub(super) source: Source,
+    pub(super) bytes: usize,
+    pub(super) slot: Arc<Slot>,
+}
+
+/// The memory of a process without its site and without connections, in bytes: program and database (about 40 MB), and the limiter's
+/// tables (40 MiB).
+pub const NEEDED: u64 = 80 << 20;
+
+/// The time between two measurements while less than half of the limit is used.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The time between two measurements while more than half of the limit is used.
+const SHORT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// This part of the limit is kept free, because memory grows between two measurements and connections take a moment to close.
+const RESERVE: u64 = 8;
+
+/// At least so many bytes are kept free, or a quarter of a small limit: memory does not grow more slowly where the limit is low.
+const LEAST_RESERVE: u64 = 32 << 20;
+
+/// Connections may always hold this part of the limit.
+const ALLOWANCE: u64 = 8;
+
+/// A source whose connections were closed is refused for so long.
+const BLOCKED_FOR: Duration = Duration::from_secs(10);
+
+/// The log says that memory is above the limit because of something else than connections only after so long, because a reload takes
+/// more for a moment. It says that memory is below the limit again after the same time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A warning that still holds is repeated after this time.
+const WARN_EVERY: Duration = Duration::from_mins(10);
+
+/// What the measured memory requires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    /// There is enough memory, or enough connections are being closed.
+    Nothing,
+    /// Connections that hold so many bytes together are to be closed.
+    Shed(u64),
+    /// There is too little memory, and connections are not the reason.
+    Warn,
+}
+
+/// Decides by the resident memory, by what all connections hold, by what those hold that are being closed, and by the limit; in bytes.
+fn decide(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
+    let expected = resident.saturating_sub(closing);
+    let excess = if expected > mark(limit) { expected - target(limit) } else { 0 };
+    let surplus = held.saturating_sub(closing).saturating_sub(limit / ALLOWANCE);
+    match excess.min(surplus) {
+        0 if resident > limit && closing == 0 => Action::Warn,
+        0 => Action::Nothing,
+        bytes => Action::Shed(bytes),
+    }
+}
+
+/// How much of the limit is kept free.
+fn reserve(limit: u64) -> u64 {
+    (limit / RESERVE).max(LEAST_RESERVE.min(limit / 4))
+}
+
+/// Connections are closed when more than this is resident.
+fn mark(limit: u64) -> u64 {
+    limit - reserve(limit)
+}
+
+/// Connections are closed until no more than this is resident, because those that stay open go on to grow.
+fn target(limit: u64) -> u64 {
+    limit - 2 * reserve(limit)
+}
+
+/// The connections of one network.
+struct NetworkLoad {
+    bytes: usize,
+    /// The last is the next to be closed.
+    holdings: Vec<Holding>,
+}
+
+impl PartialEq for NetworkLoad {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for NetworkLoad {}
+
+impl PartialOrd for NetworkLoad {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for NetworkLoad {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bytes.cmp(&other.bytes)
+    }
+}
+
+/// The connections to be closed so that `bytes` are freed. One after the other is taken from the network that holds the most: the most
+/// expensive one of its most expensive source.
+fn most_expensive(holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
+    let mut of_source: HashMap<Source, usize> = HashMap::new();
+    let mut networks: HashMap<Neighbourhood, NetworkLoad> = HashMap::new();
+    for holding in holdings {
+        *of_source.entry(holding.source).or_default() += holding.bytes;
+        let load = networks.entry(holding.source.neighbourhood());
+        let load = load.or_insert_with(|| NetworkLoad { bytes: 0, holdings: Vec::new() });
+        load.bytes += holding.bytes;
+        load.holdings.push(holding);
+    }
+    for load in networks.values_mut() {
+        load.holdings.sort_by_key(|holding| (of_source[&holding.source], holding.source, holding.bytes));
+    }
+    let mut networks: BinaryHeap<NetworkLoad> = networks.into_values().collect();
+    let mut chosen = Vec::new();
+    let mut freed = 0;
+    while freed < bytes
+        && let Some(mut load) = networks.pop()
+    {
+        let Some(holding) = load.holdings.pop() else { continue };
+        load.bytes -= holding.bytes;
+        freed += holding.bytes as u64;
+        chosen.push(holding);
+        networks.push(load);
+    }
+    chosen
+}
+
+/// Measures memory and closes connections, until `stop` has no sender any more.
+pub(super) fn watch(desk: &Desk, connections: &Connections, stop: &Receiver<()>) {
+    let mut log = Log::default();
+    let mut interval = INTERVAL;
+    while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        let now = Instant::now();
+        connections.unblock(now);
+        let Some(limit) = desk.live.load().options.max_memory else { continue };
+        let resident = resident_memory();
+        interval =
+            if resident.is_some_and(|resident| resident < limit / 2) { INTERVAL } else { SHORT_INTERVAL };
+        if resident.is_some_and(|resident| resident <= mark(limit)) {
+            log.is_below(now);
+            continue;
+        }
+        let holdings = connections.holdings();
+        let held = sum(&holdings, |_| true);
+        let closing = sum(&holdings, |slot| slot.closing() == Some(Closing::Now));
+        let decision = || decide(resident_memory().unwrap_or(held), held, closing, limit);
+        let is_due = match decision() {
+            Action::Nothing => false,
+            Action::Shed(_) => true,
+            Action::Warn => log.is_due(now),
+        };
+        if !is_due {
+            continue;
+        }
+        // Memory that was freed may still be resident.
+        (desk.release_memory)();
+        match decision() {
+            Action::Nothing => {}
+            Action::Shed(bytes) => {
+                let open =
+                    holdings.into_iter().filter(|holding| holding.slot.closing() != Some(Closing::Now));
+                let chosen = most_expensive(open.collect(), bytes);
+                connections.shed(&chosen, now + BLOCKED_FOR);
+                log.shed(chosen.len(), held, limit, now);
+            }
+            Action::Warn => log.warn(held, limit, now),
+        }
+    }
+}
+
+/// What these connections hold, in bytes.
+fn sum(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
+    holdings.iter().filter(|holding| which(&holding.slot)).map(|holding| holding.bytes as u64).sum()
+}
+
+/// Logs what happens to memory, each event once, and what lasts every ten minutes.
+#[derive(Debug, Default)]
+struct Log {
+    /// How many connections were closed since memory was last said to be below the limit, and when the last one was.
+    closed: Option<(usize, Instant)>,
+    closing_warned_at: Option<Instant>,
+    /// Since when memory is above the limit and connections are not the reason.
+    above_since: Option<Instant>,
+    above_warned_at: Option<Instant>,
+}
+
+impl Log {
+    fn shed(&mut self, count: usize, held: u64, limit: u64, now: Instant) {
+        if self.closed.is_none() || is_over(self.closing_warned_at, now) {
+            self.closing_warned_at = Some(now);
+            tracing::warn!(
+                connections_bytes = held,
+                max_memory_bytes = limit,
+                "memory has nearly reached `server.max_memory`: closing the connections that hold the most, and refusing their sources for {} seconds; if this repeats without an attack, raise it",
+                BLOCKED_FOR.as_secs()
+            );
+        }
+        self.closed = Some((self.closed.map_or(0, |(before, _)| before) + count, now));
+    }
+
+    fn is_below(&mut self, now: Instant) {
+        self.above_since = None;
+        if let Some((count, at)) = self.closed
+            && now.saturating_duration_since(at) >= PATIENCE
+        {
+            self.closed = None;
+            tracing::info!(closed_connections = count, "memory is below `server.max_memory` again");
+        }
+    }
+
+    /// Whether the log should say now that connections are not the reason.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let since = *self.above_since.get_or_insert(now);
+        now.saturating_duration_since(since) >= PATIENCE && is_over(self.above_warned_at, now)
+    }
+
+    fn warn(&mut self, held: u64, limit: u64, now: Instant) {
+        self.above_warned_at = Some(now);
+        tracing::warn!(
+            connections_bytes = held,
+            max_memory_bytes = limit,
+            "memory is above `server.max_memory`, and connections hold little of it, so none is closed: raise it"
+        );
+    }
+}
+
+/// Whether a warning of that time may be repeated.
+fn is_over(warned_at: Option<Instant>, now: Instant) -> bool {
+    warned_at.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY)
+}
+
+/// The limit where none is configured: a share of what the process may use, be that limited by its control group (version 2) or by the
+/// machine. None where the system does not say.
+pub fn default_limit() -> Option<u64> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let group = fs::read_to_string("/proc/self/cgroup").ok();
+    let group = group.and_then(|text| limit_of(Path::new("/sys/fs/cgroup"), group_of(&text)?));
+    machine.into_iter().chain(group).min().map(share_of)
+}
+
+/// Half of the memory: the other half is for a reload, for the kernel's buffers and for other programs. Where that is too little for a
+/// small site, as much as that needs, but an eighth stays free.
+fn share_of(memory: u64) -> u64 {
+    (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
+}
+
+/// `MemTotal` of `/proc/meminfo`, in bytes.
+fn total(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// The path of the control group in `/proc/self/cgroup` (cgroups(7), version 2).
+fn group_of(cgroup: &str) -> Option<&str> {
+    cgroup.lines().find_map(|line| line.strip_prefix("0::/"))
+}
+
+/// The lowest `memory.max` of a control group and those that it is in.
+fn limit_of(root: &Path, group: &str) -> Option<u64> {
+    let folder = root.join(group);
+    let folders = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    let limits =
+        folders.filter_map(|folder| fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok());
+    limits.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MB: u64 = 1 << 20;
+
+    fn holding(source: [u8; 4], bytes: usize) -> Holding {
+        Holding { source: Source::V4(source), bytes, slot: Arc::default() }
+    }
+
+    proptest! {
+        #[test]
+        fn charges_are_returned_whatever_happens_to_them(
+            sizes in prop::collection::vec((0..100_000_usize, prop::option::of(0..100_000_usize)), 0..50),
+            kept in 0..50_usize,
+        ) {
+            let slot = Arc::new(Slot::default());
+            let mut charges = Vec::new();
+            for (first, then) in &sizes {
+                let mut charge = slot.charge(*first);
+                if let Some(bytes) = then {
+                    charge.resize(*bytes);
+                }
+                charges.push(charge);
+            }
+            charges.truncate(kept);
+            let expected: usize = sizes.iter().take(kept).map(|(first, then)| then.unwrap_or(*first)).sum();
+            prop_assert_eq!(slot.held().load(Relaxed), expected);
+            drop(charges);
+            prop_assert_eq!(slot.held().load(Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn connections_are_closed_only_if_they_are_the_reason() {
+        let check = |resident: u64, held: u64, closing: u64, expected: Action| {
+            let action = decide(resident * MB, held * MB, closing * MB, 160 * MB);
+            assert_eq!(action, expected, "{resident} {held} {closing}");
+        };
+        check(100, 90, 0, Action::Nothing);
+        check(128, 90, 0, Action::Nothing);
+        check(129, 90, 0, Action::Shed(33 * MB));
+        check(400, 90, 0, Action::Shed(70 * MB));
+        // What is being closed counts as free.
+        check(133, 90, 5, Action::Nothing);
+        check(138, 90, 5, Action::Shed(37 * MB));
+        check(400, 90, 80, Action::Nothing);
+        // An eighth of the limit is always theirs.
+        check(400, 21, 0, Action::Shed(MB));
+        check(400, 20, 0, Action::Warn);
+        check(160, 20, 0, Action::Nothing);
+        check(161, 0, 0, Action::Warn);
+        for (limit, least) in [(64, 48), (128, 96), (160, 128), (256, 224), (1024, 896)] {
+            assert_eq!(mark(limit * MB), least * MB, "{limit}");
+            assert_eq!(limit * MB - target(limit * MB), 2 * (limit - least) * MB, "{limit}");
+        }
+    }
+
+    #[test]
+    fn the_most_expensive_source_of_the_most_expensive_network_is_first() {
+        let holdings = || {
+            vec![
+                holding([192, 0, 2, 1], 50),
+                holding([192, 0, 2, 1], 10),
+                holding([192, 0, 2, 1], 30),
+                holding([192, 0, 2, 2], 70),
+                holding([198, 51, 100, 1], 60),
+                holding([203, 0, 113, 1], 45),
+                holding([203, 0, 113, 2], 45),
+            ]
+        };
+        let check = |bytes: u64, expected: &[usize]| {
+            let chosen: Vec<usize> =
+                most_expensive(holdings(), bytes).iter().map(|chosen| chosen.bytes).collect();
+            assert_eq!(chosen, expected, "{bytes}");
+        };
+        check(0, &[]);
+        check(1, &[50]);
+        check(51, &[50, 30]);
+        // Now another network holds more.
+        check(81, &[50, 30, 45]);
+        check(u64::MAX, &[50, 30, 45, 10, 70, 60, 45]);
+    }
+
+    #[test]
+    fn the_log_says_each_thing_once() {
+        let start = Instant::now();
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut log = Log::default();
+        assert!(!log.is_due(after(0)) && !log.is_due(after(9)));
+        log.is_below(after(9));
+        assert!(!log.is_due(after(10)) && log.is_due(after(20)));
+        log.warn(0, 0, after(20));
+        assert!(!log.is_due(after(21)) && log.is_due(after(620)));
+        log.shed(2, 0, 0, after(630));
+        log.shed(3, 0, 0, after(631));
+        assert_eq!(log.closed, Some((5, after(631))));
+        assert_eq!(log.closing_warned_at, Some(after(630)));
+        log.is_below(after(640));
+        assert!(log.closed.is_some());
+        log.is_below(after(641));
+        assert!(log.closed.is_none());
+        log.shed(1, 0, 0, after(650));
+        log.shed(1, 0, 0, after(1249));
+        assert_eq!(log.closing_warned_at, Some(after(650)));
+        log.shed(1, 0, 0, after(1250));
+        assert_eq!(log.closing_warned_at, Some(after(1250)));
+    }
+
+    #[test]
+    fn the_limit_is_that_of_the_control_group_or_the_machine() {
+        assert_eq!(total("MemTotal:        2048 kB\nMemFree: 1 kB\n"), Some(2 * MB));
+        assert_eq!(total("MemFree: 1 kB\n"), None);
+        for (memory, share) in [(4096, 2048), (512, 256), (160, 120), (128, 112)] {
+            assert_eq!(share_of(memory * MB), share * MB, "{memory}");
+        }
+        assert_eq!(group_of("0::/system.slice/frontdesk.service\n"), Some("system.slice/frontdesk.service"));
+        assert_eq!(group_of("4:memory:/x\n0::/\n"), Some(""));
+        assert_eq!(group_of("4:memory:/x\n"), None);
+        let root = tempfile::tempdir().expect("a folder");
+        let group = root.path().join("system.slice/frontdesk.service");
+        std::fs::create_dir_all(&group).expect("a folder");
+        let write = |folder: &Path, text: &str| std::fs::write(folder.join("memory.max"), text);
+        let limit = || limit_of(root.path(), "system.slice/frontdesk.service");
+        assert_eq!(limit(), None);
+        write(&group, "max\n").expect("written");
+        assert_eq!(limit(), None);
+        write(&root.path().join("system.slice"), "1048576\n").expect("written");
+        assert_eq!(limit(), Some(MB));
+        write(&group, "4096\n").expect("written");
+        assert_eq!(limit(), Some(4096));
+    }
+}
