@@ -81,6 +81,13 @@ fn the_source_that_holds_the_most_memory_is_shed_and_others_are_served() {
     assert!(answers_ping(&mut browser), "another source's connection goes on");
     let closed = metric(&desk, SHED);
     assert!(closed <= attacks, "{closed} connections were closed, and the attacker had {attacks}");
+    super::cost::row(
+        "reach the memory limit",
+        "one IPv4 address",
+        &format!(
+            "no: {closed} of {attacks} connections with a hundred large requests each are closed, and others are served"
+        ),
+    );
     let warnings = desk.log().matches("memory has nearly reached `server.max_memory`").count();
     assert_eq!(warnings, 1, "{}", desk.log());
     drop(crowd);
