@@ -178,7 +178,7 @@ struct Place {
 }
 
 impl Place {
-    /// The configuration that says so.
+    /// Reads the configuration of this site, with `data_dir` if it is set.
     fn configuration(self) -> anyhow::Result<Config> {
         let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir: self.data_dir };
         site::configuration(&self.site, &overrides.flags())

@@ -253,6 +253,7 @@ impl Config {
             recipient: r.get("store.recipient", "", value::recipient),
             screening: screen::Options::default(),
             form_quota: None,
+            flood_ends_after: store::FLOOD_ENDS_AFTER,
         };
         let housekeeping = Housekeeping {
             retention: r.get("store.retention", "off", retention()),
@@ -407,7 +408,7 @@ impl Config {
         let (place, line) = match origin {
             Some(Origin::File(line)) => (FILE_NAME, Some(*line)),
             Some(Origin::Environment(name)) => (name.as_str(), None),
-            // What nobody has configured is nobody's fault.
+            // No warning about the default: the operator has set nothing to correct.
             _ => return Vec::new(),
         };
         let needed = web::NEEDED_MEMORY + site as u64;
@@ -416,7 +417,7 @@ impl Config {
             let message = "`server.max_memory` is less than this server needs for its site";
             let megabytes = needed.div_ceil(1_000_000);
             Fault::warning(place, line, message)
-                .hint(format!("{megabytes}MB, and as much again as connections may take"))
+                .hint(format!("{megabytes}MB, plus the memory that connections may take"))
         };
         is_too_little.then(fault).into_iter().collect()
     }
@@ -834,7 +835,7 @@ mod tests {
             let faults = accept(text, &[], &[]).memory_faults(site);
             assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{text}");
         };
-        let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: 88MB, and as much again as connections may take";
+        let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: 88MB, plus the memory that connections may take";
         check("[server]\nmax_memory = \"64MiB\"\n", 4_000_000, &[warning]);
         check("[server]\nmax_memory = \"128MB\"\n", 4_000_000, &[]);
         check("[server]\nmax_memory = \"off\"\n", usize::MAX / 2, &[]);

@@ -170,7 +170,7 @@ pub struct Desk {
     pub tls: Option<Arc<tls::Tls>>,
     /// What is counted.
     pub metrics: Metrics,
-    /// Returns memory that is free to the system, so that what is resident is in use.
+    /// Returns freed memory to the system, so that resident memory reflects what is in use.
     pub release_memory: fn(),
 }
 

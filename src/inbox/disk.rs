@@ -49,14 +49,14 @@ impl MinFree {
 /// The space of a file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// What this user may still use.
+    /// Free bytes available to unprivileged users (`f_bavail`).
     pub free: u64,
-    /// All of it.
+    /// Total bytes.
     pub size: u64,
 }
 
 impl Space {
-    /// Of the file system on which `path` is.
+    /// Samples the file system that contains `path`.
     pub fn of(path: &Path) -> io::Result<Space> {
         let found = rustix::fs::statvfs(path)?;
         Ok(Space {
@@ -69,7 +69,7 @@ impl Space {
 /// Space that is scarce: less than twice the reserve is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// What is free, of how much.
+    /// Free and total space.
     pub space: Space,
     /// The reserve in bytes.
     pub reserve: u64,
@@ -187,12 +187,12 @@ impl DiskMonitor {
     fn sample(&self) {
         match Space::of(&self.folder) {
             Ok(space) => self.note(space),
-            // The folder is gone: the writer says so, and refuses submissions itself.
+            // For example, the folder was removed: the writer logs that and refuses submissions.
             Err(_) => self.size.store(0, Relaxed),
         }
     }
 
-    /// Takes a sample and logs if that is the first below the reserve, or the first above it again.
+    /// Stores a sample, and logs when free space falls below the reserve or has recovered.
     fn note(&self, space: Space) {
         let reserve = self.min_free().bytes(space.size);
         self.free.store(space.free, Relaxed);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_is_told_of_a_shortage_before_it_hurts() {
+    fn a_shortage_is_reported_before_submissions_are_refused() {
         let shortage = |free| Shortage::of(Space { free, size: 100 * GIB }, MinFree::Auto);
         assert_eq!(shortage(2 * GIB), None);
         let near = shortage(2 * GIB - 1).unwrap().to_string();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_in_the_largest_unit() {
+    fn sizes_are_shown_in_the_largest_fitting_unit() {
         for (bytes, text) in
             [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1535, "1.4 KiB"), (3 << 40, "3.0 TiB")]
         {

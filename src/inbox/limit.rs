@@ -210,8 +210,8 @@ impl Limiter {
         state.take(source, now)
     }
 
-    /// Takes over what was decided elsewhere about a request of `source` at `now`: whoever decides here from now on knows of
-    /// it. What was allowed is charged wherever there is room for it here.
+    /// Records a decision that Redis made about a request of `source` at `now`, so that later decisions made here count
+    /// it. An allowed request is charged to each local quota that has room for it.
     pub fn adopt(&self, source: Source, admission: Admission, now: Instant) {
         if let Some(mut state) = self.lock() {
             state.adopt(source, admission, now);

@@ -1,6 +1,6 @@
 //! Scores submissions, with reasons: a submission is delivered, delivered with a mark, or held for the operator to look at.
 //!
-//! [`screen()`] is a pure function of what was sent, of what the request showed beside it and of the operator's options. Each
+//! [`screen()`] is a pure function of the submission, of facts about its request and of the operator's options. Each
 //! [`Signal`] adds points, never more than the operator gives it. A submission with [`Options::suspicious_threshold`] points or more is
 //! marked as suspicious and delivered, and one with [`Options::threshold`] or more is held. Nothing is dropped: held submissions are
 //! kept until the operator releases or discards them.

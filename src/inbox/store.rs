@@ -73,7 +73,12 @@ pub struct Options {
     /// How many new submissions each form may get. Beyond that, submissions of networks that have sent many are held until the flood
     /// ends. None where nothing is limited.
     pub form_quota: Option<Quota>,
+    /// How long after the last submission beyond the quota a flood ends.
+    pub flood_ends_after: Duration,
 }
+
+/// See [`Options::flood_ends_after`].
+pub const FLOOD_ENDS_AFTER: Duration = Duration::from_mins(1);
 
 impl Options {
     /// An inbox in this file that recognises repetitions for a day and delivers nothing.
@@ -90,6 +95,7 @@ impl Options {
             recipient: None,
             screening: screen::Options::default(),
             form_quota: None,
+            flood_ends_after: FLOOD_ENDS_AFTER,
         }
     }
 }
@@ -522,7 +528,7 @@ impl Store {
         self.writer.change(move |tx| queries::pause(tx.sql, &channel, &answer, tx.theirs(now))).await
     }
 
-    /// Notes that a channel works again. After an outage, what waits because of it is due at once, in steps between which submissions are
+    /// Records that a channel works again. After an outage, deliveries that it delayed become due, in steps between which submissions are
     /// accepted; returns how many deliveries those are.
     pub async fn resume(
         &self,
@@ -565,14 +571,14 @@ impl Store {
         self.writer.changes.empty_log().await
     }
 
-    /// Removes submissions that were received before that time. What waits to be delivered, is held or is parked stays. A step looks at
-    /// a few, so that visitors do not wait for it, and says where the next one begins; the first one begins with [`Uuid::nil`].
+    /// Runs one step of retention: removes submissions received before `before`, except held ones and those with unfinished deliveries.
+    /// Looks at a few submissions after `after`, so that visitors do not wait long. Start with [`Uuid::nil`], then pass [`Expired::after`].
     pub async fn expire(&self, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
         self.writer.change(move |tx| discard::expire(tx.sql, before, after)).await
     }
 
-    /// Removes submissions that have been held since a time before that one: a few, so that visitors do not wait for it. Returns how
-    /// many; none are left where there are none.
+    /// Removes a few of the submissions that have been held since before `before`, so that visitors do not wait long. Returns the number
+    /// removed; call again until it is zero.
     pub async fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
         self.writer.change(move |tx| discard::expire_held(tx.sql, before)).await
     }

@@ -94,7 +94,7 @@ fn error(status: StatusCode, sentence: &str) -> Answer {
     json(status, serde_json::json!({ "error": sentence }).to_string())
 }
 
-/// When a large submission may be sent again after it was refused for lack of space: nobody knows when the operator will make room.
+/// `Retry-After` for large submissions that are refused for lack of space. A guess: the server cannot know when there will be room.
 const LOW_DISK_RETRY_SECONDS: u64 = 600;
 
 /// Why a submission got no 200.
@@ -118,7 +118,7 @@ pub(super) enum Refusal {
     Invalid(String),
     /// It could not be kept. The log says why, under this name.
     NotKept(RequestId),
-    /// It is large, and little space is free. Likewise.
+    /// It is large, and less than the reserve is free. The log says so under this name.
     LowDisk(RequestId),
     /// It is kept, and no channel has taken it over in time, which is what this form's 200 would mean. Likewise.
     NotConfirmed(RequestId),

@@ -33,7 +33,7 @@ impl Upload {
         Self { body, slot: slot.clone() }
     }
 
-    /// Whether nothing of it is left.
+    /// Whether the whole body has been read.
     pub(super) fn is_read(&self) -> bool {
         self.body.is_end_stream()
     }
@@ -65,7 +65,7 @@ impl Upload {
         tokio::time::timeout(timeout, whole).await.unwrap_or(Err(Refusal::Slow))
     }
 
-    /// Reads and drops what is left. Whether it came to its end, so that another request may follow on the connection.
+    /// Reads and discards the rest. Returns whether the body ended, so that the connection can be reused.
     pub(super) async fn drain(&mut self) -> bool {
         let rest = async {
             let mut drained = 0;

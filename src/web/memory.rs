@@ -101,7 +101,7 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 /// This part of the limit is kept free, because memory grows between two measurements and connections take a moment to close.
 const RESERVE: u64 = 8;
 
-/// At least so many bytes are kept free, or a quarter of a small limit: memory does not grow more slowly where the limit is low.
+/// The least that is kept free, in bytes (a quarter, if the limit is small): memory grows as fast under a low limit as under a high one.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold this part of the limit.
@@ -110,8 +110,8 @@ const ALLOWANCE: u64 = 8;
 /// A source whose connections were closed is refused for so long.
 const BLOCKED_FOR: Duration = Duration::from_secs(10);
 
-/// The log says that memory is above the limit because of something else than connections only after so long, because a reload takes
-/// more for a moment. It says that memory is below the limit again after the same time.
+/// How long memory must be above the limit before the log says that connections are not the cause: a reload may take more memory for
+/// a moment. The log reports after the same delay that memory is below the limit again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A warning that still holds is repeated after this time.
@@ -260,7 +260,7 @@ fn sum(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
     holdings.iter().filter(|holding| which(&holding.slot)).map(|holding| holding.bytes as u64).sum()
 }
 
-/// Logs what happens to memory, each event once, and what lasts every ten minutes.
+/// Logs memory events: each once, and again every ten minutes while one lasts.
 #[derive(Debug, Default)]
 struct Log {
     /// How many connections were closed since memory was last said to be below the limit, and when the last one was.
@@ -278,7 +278,7 @@ impl Log {
             tracing::warn!(
                 connections_bytes = held,
                 max_memory_bytes = limit,
-                "memory has nearly reached `server.max_memory`: closing the connections that hold the most, and refusing their sources for {} seconds; if this repeats without an attack, raise it",
+                "memory has nearly reached `server.max_memory`: closing the connections that hold the most, and refusing their sources for {} seconds; if this repeats without an attack, raise the limit",
                 BLOCKED_FOR.as_secs()
             );
         }
@@ -306,7 +306,7 @@ impl Log {
         tracing::warn!(
             connections_bytes = held,
             max_memory_bytes = limit,
-            "memory is above `server.max_memory`, and connections hold little of it, so none is closed: raise it"
+            "memory is above `server.max_memory`, and connections hold little of it, so none is closed: raise the limit"
         );
     }
 }
@@ -366,7 +366,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn charges_are_returned_whatever_happens_to_them(
+        fn charges_are_returned_after_any_sequence_of_changes(
             sizes in prop::collection::vec((0..100_000_usize, prop::option::of(0..100_000_usize)), 0..50),
             kept in 0..50_usize,
         ) {
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_says_each_thing_once() {
+    fn each_memory_event_is_logged_once() {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
         let mut log = Log::default();

@@ -100,7 +100,7 @@ async fn submit(
         return Err(Refusal::MediaType);
     }
     let idempotency_key = idempotency_key(&head.headers);
-    // The submission's fields take its place, and its charge stays.
+    // Keep the charge: the parsed fields take as much memory as the body.
     let (bytes, _charge) = body.read(&head.headers, live.options.body_timeout).await?;
     let Parsed { entry, extras } =
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
@@ -110,7 +110,7 @@ async fn submit(
         tracing::warn!(%request, form = form.name, bytes = bytes.len(), "a large submission was refused: little space is free");
         return Err(Refusal::LowDisk(request));
     }
-    // What writes nothing costs nothing: the budget is charged once nothing but the store can refuse the submission.
+    // Charge the budget last, because only the store can refuse now: a submission that is not written must cost nothing.
     live.byte_limiter
         .charge(sender.source, bytes.len(), Instant::now())
         .map_err(|over| Refusal::OverBudget(whole_seconds(over.retry_after)))?;

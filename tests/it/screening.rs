@@ -171,14 +171,17 @@ fn a_form_past_its_limit_holds_and_never_refuses() {
 }
 
 #[test]
-fn the_team_hears_of_a_flood_at_once_and_gets_what_it_does_not_concern() {
+fn the_team_is_told_of_a_flood_and_other_networks_are_delivered() {
     let folder = tempfile::tempdir().expect("a folder");
     let mailbox = folder.path().join("mailbox");
     let settings = [
         ("FRONTDESK_LIMITS__ENABLED", "true"),
-        ("FRONTDESK_LIMITS__PER_MINUTE", "20"),
-        ("FRONTDESK_LIMITS__FORM_PER_MINUTE", "20"),
-        ("FRONTDESK_LIMITS__NETWORK_PER_MINUTE", "20"),
+        ("FRONTDESK_LIMITS__PER_MINUTE", "100"),
+        ("FRONTDESK_LIMITS__FORM_PER_MINUTE", "100"),
+        ("FRONTDESK_LIMITS__NETWORK_PER_MINUTE", "100"),
+        ("FRONTDESK_LIMITS__PER_HOUR", "100"),
+        ("FRONTDESK_LIMITS__NETWORK_PER_HOUR", "100"),
+        ("FRONTDESK_LIMITS__FORM_PER_HOUR", "100"),
         ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
     ];
     let office = Office::open(&maildir("box", &mailbox), &settings);
@@ -186,8 +189,9 @@ fn the_team_hears_of_a_flood_at_once_and_gets_what_it_does_not_concern() {
         let client = format!("10.0.{network}.1");
         assert_eq!(post(&office.desk, &enquiry(number), &[("X-Forwarded-For", &client)]).status, 200);
     };
-    for number in 0..40 {
-        send(number, number / 20);
+    // On a slow machine some more fit: the quota of the hour is restored by one each 36 seconds.
+    for number in 0..180 {
+        send(number, number / 90);
     }
     let mails = || -> Vec<String> {
         let files = std::fs::read_dir(mailbox.join("new")).into_iter().flatten().flatten();
@@ -195,10 +199,9 @@ fn the_team_hears_of_a_flood_at_once_and_gets_what_it_does_not_concern() {
     };
     let notices = || mails().iter().filter(|mail| mail.contains("A form is being flooded")).count();
     until(|| (notices() == 1).then_some(())).expect("the team is told");
-    send(100, 2);
-    until(|| mails().iter().any(|mail| mail.contains("ada100@example.com")).then_some(()))
+    send(200, 2);
+    until(|| mails().iter().any(|mail| mail.contains("ada200@example.com")).then_some(()))
         .expect("it is delivered");
-    send(101, 0);
-    assert_eq!(stand(&office.desk, "ada101@example.com")["status"], "held");
+    assert_eq!(stand(&office.desk, "ada179@example.com")["status"], "held");
     assert_eq!(notices(), 1, "at most once an hour");
 }

@@ -557,7 +557,7 @@ struct Script {
 
 impl Script {
     fn of(redis: &Redis) -> Self {
-        let text = SCRIPT.replace("call('TIME')", "{ ARGV[8], ARGV[9] }");
+        let text = SCRIPT.replace("call('TIME')", "{ ARGV[6], ARGV[7] }");
         assert_ne!(text, SCRIPT);
         let client = redis::Client::open(redis.url()).expect("an address");
         Self { text, connection: client.get_connection().expect("it listens") }

@@ -38,7 +38,7 @@ pub(super) fn retry(
                 Retry { which: which.clone(), channel: again.channel.clone(), parked_only: again.parked };
             count += editor
                 .retry(&retry, console.now)
-                .context("not all deliveries are queued; the same command goes on")?;
+                .context("some deliveries are not queued; run the same command again")?;
         }
         match count {
             0 => tell_why_none(reader, again, &filters, console)?,

@@ -30,6 +30,6 @@ pub(super) fn run(
     if !yes && count > 0 && !removal::is_confirmed(&question, console)? {
         return Ok(ExitCode::FAILURE);
     }
-    let erased = editor.erase(email).context("not all of it is removed; the same command goes on")?;
+    let erased = editor.erase(email).context("only part of it was removed; run the same command again")?;
     Ok(removal::tell(&erased, place, console)?)
 }

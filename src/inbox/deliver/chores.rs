@@ -1,5 +1,5 @@
-//! What is to be done in an inbox beside deliveries: what is too old is removed, what is delivered is sealed, once a day the team is
-//! told what needs attention, and of a flood at once.
+//! Maintenance of an inbox: removes expired submissions, encrypts delivered ones, sends the team a daily digest, and notifies the team
+//! of a flood at once.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -28,11 +28,11 @@ const AT_A_TIME: usize = 200;
 const PRESSURE_DAYS: u32 = 30;
 /// Under which the inbox remembers when the last digest was due.
 const DIGEST: &str = "digest";
-/// Under which the inbox remembers when the team was last told of a flood.
+/// The key under which the inbox stores when the last flood notice was sent.
 const FLOOD: &str = "flood";
 /// The shortest time between two notices of floods.
 const FLOOD_EVERY: Duration = Duration::from_hours(1);
-/// Where no channel takes the notice of a flood, how long until it is tried again.
+/// How long to wait before a flood notice is retried if no channel accepted it.
 const FLOOD_AGAIN: Duration = Duration::from_mins(1);
 
 /// What is to be done.
@@ -44,7 +44,7 @@ pub struct Housekeeping {
     pub retention_held: Option<Duration>,
     /// At which time of the day, in UTC, the team is told what needs attention; never, if there is nothing here.
     pub digest_at: Option<Time>,
-    /// How much space is to be free where the inbox is; the digest tells if that is not so, or nearly not.
+    /// The reserve of free space (`store.min_free`). The digest warns when less than twice the reserve is free.
     pub min_free: MinFree,
     /// Who alone is to be able to read submissions with which nothing is to be done any more.
     pub recipient: Option<Recipient>,
@@ -90,7 +90,7 @@ pub(super) async fn run(
         }
         if flood_at.is_some_and(|at| Instant::now() >= at) {
             let told = tell_flood(&place, &store, &channels, now).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "the team could not be told of a flood; it is tried again");
+                tracing::warn!(%error, "sending the flood notice failed; will retry");
                 Some(FLOOD_AGAIN)
             });
             flood_at = told.map(|wait| Instant::now() + wait);
@@ -102,7 +102,7 @@ pub(super) async fn run(
         let wake_at = flood_at.map_or(wake_at, |at| wake_at.min(at));
         tokio::select! {
             () = tokio::time::sleep_until(wake_at.into()) => {}
-            // Unless it is to be tried later anyway.
+            // If a notice is already scheduled, it will cover this flood.
             () = store.flooded(), if flood_at.is_none() => flood_at = Some(Instant::now()),
             () = sealed.notified() => {
                 log_is_stale = true;
@@ -294,11 +294,11 @@ async fn tell_flood(
         Err(StoreError::Missing(_)) => Vec::new(),
         Err(error) => return Err(error),
     };
-    // One of the future is from before a clock was set back.
-    let last = store.remembered(FLOOD).await?.filter(|last| *last <= now);
-    if !floods.iter().any(|flood| last.is_none_or(|last| flood.newest > last)) {
+    if floods.is_empty() {
         return Ok(None);
     }
+    // Ignore a time in the future: the clock has been set back since.
+    let last = store.remembered(FLOOD).await?.filter(|last| *last <= now);
     let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
     if let Some(wait) = since.and_then(|since| FLOOD_EVERY.checked_sub(since)).filter(|wait| !wait.is_zero())
     {
@@ -309,13 +309,13 @@ async fn tell_flood(
     tracing::warn!(
         forms = forms.join(", "),
         held,
-        "a form gets more than its quota: submissions are held until that ends"
+        "form quota exceeded: submissions of busy networks are held until the flood ends"
     );
     let notice = digest::flood_notice(&floods, now);
     for (name, channel) in channels {
         let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;
         if matches!(sent, Ok(Outcome::Delivered(_))) {
-            tracing::info!(channel = name, "the team is told of a flood");
+            tracing::info!(channel = name, "sent the flood notice to the team");
             store.remember(FLOOD, now).await?;
             return Ok(Some(FLOOD_EVERY));
         }
@@ -324,7 +324,7 @@ async fn tell_flood(
         store.remember(FLOOD, now).await?;
         return Ok(Some(FLOOD_EVERY));
     }
-    tracing::warn!("no channel takes the notice of a flood; it is tried again");
+    tracing::warn!("flood notice not accepted by any channel; will retry");
     Ok(Some(FLOOD_AGAIN))
 }
 

@@ -15,7 +15,7 @@ use crate::inbox::submission::Status;
 /// What needs somebody to look at it. It holds counts and names of channels, and nothing that a visitor sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
-    /// That the file system of the inbox is nearly full.
+    /// Set if the file system of the inbox is nearly full.
     pub shortage: Option<Shortage>,
     /// Submissions that are held.
     pub held: usize,
@@ -150,7 +150,7 @@ impl Digest {
     }
 }
 
-/// The notice that submissions are held because of floods. Its id is the hour's, so that replicas which tell of the same flood send one.
+/// The notice that submissions are held because of floods. Its id is a hash of the hour, so replicas use the same id for one flood.
 pub(super) fn flood_notice(floods: &[Flood], now: Timestamp) -> Notice {
     let line = |flood: &Flood| {
         format!(

@@ -155,7 +155,7 @@ pub struct Lane {
     places: usize,
     first: usize,
     again: usize,
-    /// How many first attempts have ever begun.
+    /// How many attempts have ever begun.
     begun: usize,
     /// Failures in a row that were the channel's own.
     failures: u32,
@@ -239,7 +239,7 @@ impl Lane {
     /// A delivery is under way from now on: its first attempt since it was queued, or a repeated one.
     pub fn begin(&mut self, again: bool) {
         *(if again { &mut self.again } else { &mut self.first }) += 1;
-        self.begun = self.begun.wrapping_add(usize::from(!again));
+        self.begun = self.begun.wrapping_add(1);
     }
 
     /// A delivery that had begun is under way no longer, with this outcome.

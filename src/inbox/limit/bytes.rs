@@ -51,7 +51,7 @@ impl Default for ByteOptions {
 pub struct OverBudget {
     /// The layer that makes it wait the longest.
     pub by: Layer,
-    /// After how long it would fit, if nothing comes between; never zero.
+    /// How long until it fits if nothing else is charged meanwhile; never zero.
     pub retry_after: Duration,
 }
 
@@ -210,7 +210,7 @@ impl Debts {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Adds bytes that must not have to wait. Each cell is raised to the new debt, never beyond.
+    /// Adds bytes that fit now (`wait` is zero). Raises each cell to the new debt at least, and lowers none.
     fn add(&mut self, account: &Account, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn switched_off_it_refuses_nothing() {
+    fn a_disabled_limiter_refuses_nothing() {
         let limiter = ByteLimiter::new(&ByteOptions { enabled: false, source: 1, network: 1 });
         for _ in 0..10 {
             assert_eq!(limiter.charge(source(1), 1 << 20, Instant::now()), Ok(()));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_of_silence_gives_all_memory_back() {
+    fn all_memory_is_released_after_an_idle_day() {
         let mut debts = Debts::new(1_000, 4);
         let account = debts.account(7);
         debts.add(&account, 1_000);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn exhausted_sources_hardly_keep_out_strangers() {
+    fn exhausted_sources_rarely_block_other_sources() {
         let options = ByteOptions { enabled: true, source: 1_000, network: MAX_BYTES };
         let (limiter, start) = (ByteLimiter::sized(&options, 12, 12), Instant::now());
         // The share of sources in cells is that of 32,000 in a sketch of the server's size.

@@ -242,7 +242,7 @@ fn capitals_count_in_longer_texts_only() {
 }
 
 #[test]
-fn a_weight_of_nothing_switches_a_signal_off_and_thresholds_decide() {
+fn a_weight_of_zero_disables_a_signal_and_thresholds_decide() {
     let mut options = Options::default();
     let message = "We sell backlinks and guest posts on a casino blog.";
     let body = json!({"name": "Ada", "email": "a@example.com", "message": message}).to_string();
@@ -278,7 +278,7 @@ fn reasons_come_by_their_points_and_quote_nobody() {
 /// has the counts for both thresholds (docs/screening.md).
 #[test]
 fn hardly_any_enquiry_is_marked_and_most_spam_is() {
-    // How many texts there are at least, the least percentage of the spam, and the most enquiries: marked or held, and held.
+    // Part, minimum texts, minimum percentage of spam marked, and maximum enquiries [marked or held, held].
     let parts = [
         ("tuned", 190, 90, [0, 0]),
         ("held-out", 190, 80, [0, 0]),

@@ -108,8 +108,10 @@ pub(super) struct Decision {
     pub fates: Vec<Fate>,
     /// How often each submission was repeated, new ones included.
     pub repeats: BTreeMap<Uuid, i64>,
-    /// Submissions that were held, and are so no longer or only because of a flood, because of a repeat that screening did not hold.
+    /// Held submissions that a repeat which screening did not hold has released, or has left held only until a flood ends.
     pub eased: BTreeMap<Uuid, Eased>,
+    /// Submissions that are not held, and the lowest rank that their repeats would have.
+    pub ranks: BTreeMap<Uuid, i64>,
 }
 
 /// Decides a batch, in order of arrival. `window` says in milliseconds for how long content and keys are remembered. Submissions that
@@ -140,7 +142,7 @@ fn decide_one(
     if let Some(original) = original.filter(|original| is_repeat(candidate, original)) {
         if matches!(original.hold, Hold::Flood | Hold::Screening) && !candidate.is_held {
             let load = rates.count(&candidate.form, candidate.network, candidate.received_at);
-            // What came in a flood must not be marked because a suspicious copy of it follows.
+            // A submission held only by a flood must not become suspicious because of a later copy.
             let was_clean = original.hold == Hold::Flood && !original.is_suspicious;
             original.is_suspicious = candidate.is_suspicious && !was_clean;
             original.hold = if load.is_flood { Hold::Flood } else { Hold::None };
@@ -151,6 +153,11 @@ fn decide_one(
                 rank: flood::rank(load.before, original.is_suspicious),
             };
             decision.eased.insert(original.id, eased);
+        } else if original.hold == Hold::None && !candidate.is_held {
+            let before = rates.before(&candidate.form, candidate.network, candidate.received_at);
+            let rank = flood::rank(before, original.is_suspicious);
+            let lowest = decision.ranks.entry(original.id).or_insert(rank);
+            *lowest = rank.min(*lowest);
         }
         *decision.repeats.entry(original.id).or_default() += 1;
         return Fate::Repeat(original.id);
@@ -176,7 +183,7 @@ fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
     candidate.is_held
         || match original.hold {
             Hold::None => candidate.is_suspicious || !original.is_suspicious,
-            // The repeat takes part in how the first one is treated.
+            // The repeat may release the original: see `decide_one`.
             Hold::Flood | Hold::Screening => true,
             Hold::Operator => false,
         }

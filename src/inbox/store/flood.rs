@@ -11,16 +11,13 @@ use std::collections::HashMap;
 use super::fingerprint::Hash;
 use crate::inbox::limit::Quota;
 
-/// How long after the last submission beyond the quota a flood ends, in milliseconds.
-pub(super) const QUIET: i64 = 60_000;
-
 const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
 /// How long one submission counts for its network, so that [`A_FEW`] an hour count as none.
 const COUNTS_FOR: i64 = HOUR / A_FEW;
 /// This many submissions of a network within an hour do not make it part of a flood.
 const A_FEW: i64 = 3;
-/// However much a network has sent, nothing of it counts any more after this time.
+/// The longest time for which submissions count for their network, however many it has sent.
 const COUNTS_AT_MOST: i64 = 24 * HOUR;
 
 /// How much of its quota a form has used up.
@@ -40,8 +37,7 @@ impl FormRate {
         let windows = [(&mut self.minute, MINUTE, quota.per_minute), (&mut self.hour, HOUR, quota.per_hour)];
         let after = windows.map(|(restored, window, quota)| {
             let step = window / i64::from(quota.max(1));
-            // A time further ahead was written under another quota or another clock.
-            let debt = (*restored - now).clamp(0, window);
+            let debt = debt(*restored, now, window);
             (restored, now + debt + step, debt + step <= window)
         });
         let fits = after.iter().all(|(_, _, fits)| *fits);
@@ -50,7 +46,7 @@ impl FormRate {
                 *restored = after;
             }
         } else {
-            self.over_at = self.over_at.max(Some(now / 1000));
+            self.over_at = Some(now / 1000);
         }
         fits
     }
@@ -66,7 +62,7 @@ pub(super) struct Load {
 }
 
 /// The rates of forms and networks, and which of them a batch of submissions has changed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Rates {
     /// None where nothing is limited.
     pub quota: Option<Quota>,
@@ -75,15 +71,39 @@ pub(super) struct Rates {
     pub networks: HashMap<(String, Hash), i64>,
     /// The networks whose rates have changed.
     pub changed: Vec<(String, Hash)>,
+    /// The time in milliseconds by the database's clock, where it has one: a submission counts as received then at the latest.
+    pub latest: i64,
 }
 
+/// How far a time lies ahead, and `most` at most. A time further ahead than that was written by a clock that was wrong, or has been set
+/// back since, and counts for nothing.
+fn debt(until: i64, now: i64, most: i64) -> i64 {
+    let debt = until.saturating_sub(now);
+    if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
+}
+
+/// How much the clocks of replicas may differ without a quota being forgotten.
+const SLACK: i64 = 10_000_000;
+
 impl Rates {
+    /// The rates of nobody yet.
+    pub(super) fn new(quota: Option<Quota>, latest: i64) -> Rates {
+        Rates { quota, forms: HashMap::new(), networks: HashMap::new(), changed: Vec::new(), latest }
+    }
+
+    /// How many submissions of a network count, without counting another one.
+    pub(super) fn before(&self, form: &str, network: Hash, received_at: i64) -> i64 {
+        let now = received_at.min(self.latest).saturating_mul(1000);
+        let rested = self.networks.get(&(form.to_owned(), network)).copied().unwrap_or_default();
+        (debt(rested, now, COUNTS_AT_MOST) + COUNTS_FOR - 1) / COUNTS_FOR
+    }
+
     /// Counts a submission that is to be delivered and was received at a time in milliseconds.
     pub(super) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
-        let now = received_at.saturating_mul(1000);
+        let now = received_at.min(self.latest).saturating_mul(1000);
         let key = (form.to_owned(), network);
         let rested = self.networks.entry(key.clone()).or_default();
-        let debt = (*rested - now).clamp(0, COUNTS_AT_MOST);
+        let debt = debt(*rested, now, COUNTS_AT_MOST);
         *rested = now + (debt + COUNTS_FOR).min(COUNTS_AT_MOST);
         self.changed.push(key);
         let before = (debt + COUNTS_FOR - 1) / COUNTS_FOR;
@@ -111,7 +131,7 @@ mod tests {
     const SECOND: i64 = 1000;
 
     fn rates(per_minute: u32, per_hour: u32) -> Rates {
-        Rates { quota: Some(Quota { per_minute, per_hour }), ..Rates::default() }
+        Rates::new(Some(Quota { per_minute, per_hour }), i64::MAX)
     }
 
     #[test]
@@ -140,19 +160,32 @@ mod tests {
 
     #[test]
     fn without_limits_there_is_no_flood() {
-        let mut rates = Rates::default();
+        let mut rates = Rates::new(None, i64::MAX);
         assert!((0..1000).all(|_| !rates.count(FORM, [1; 16], 0).is_flood));
         assert!(rates.forms.is_empty());
     }
 
     #[test]
-    fn what_a_network_sent_counts_for_a_day_at_most() {
+    fn submissions_count_for_their_network_for_a_day_at_most() {
         let mut rates = rates(1, 1);
         let counted: Vec<i64> = (0..200).map(|_| rates.count(FORM, [1; 16], 0).before).collect();
         assert_eq!((counted[1], counted[71], counted[199]), (1, 71, 72));
         assert_eq!(rates.count(FORM, [1; 16], 24 * 3600 * SECOND).before, 0);
-        // A clock that is set back costs a day at most as well.
-        assert_eq!(rates.count(FORM, [1; 16], -400 * 24 * 3600 * SECOND).before, 72);
+    }
+
+    #[test]
+    fn a_wrong_clock_makes_no_flood() {
+        let mut rates = rates(3, 100);
+        // A replica is seven minutes ahead, and another one is right.
+        for n in 0..4 {
+            rates.count(FORM, [1; 16], 420 * SECOND + n);
+        }
+        assert_eq!(rates.forms[FORM].over_at, Some(420 * SECOND + 3));
+        assert!(!rates.count(FORM, [1; 16], 0).is_flood);
+        // The database's clock says what is too late.
+        let mut rates = Rates { latest: 0, ..rates };
+        assert!(!rates.count(FORM, [1; 16], 420 * SECOND).is_flood);
+        assert_eq!(rates.forms[FORM].minute, 40_000_000);
     }
 
     #[test]

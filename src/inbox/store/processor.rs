@@ -36,6 +36,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 const LOOK_IN_FILE_EVERY: Duration = Duration::from_secs(30);
 /// While another replica processes a batch, how long until it tries again.
 const TURN: Duration = Duration::from_millis(20);
+/// How many submissions of an ended flood one transaction releases: visitors may have to wait for it.
+const RELEASED_AT_ONCE: usize = 16;
 /// How often it looks whether a flood has ended.
 const FLOODS_EVERY: Duration = Duration::from_secs(5);
 /// The shortest time between two notifications of other replicas: PostgreSQL commits transactions with a NOTIFY one at a time.
@@ -105,6 +107,7 @@ impl Processor {
             processed: processed.clone(),
             flooded: flooded.clone(),
             is_flooded: true,
+            released: 0,
             screener: Arc::new(Screener::new(messages)),
             counts: counts.clone(),
             told: None,
@@ -134,6 +137,8 @@ struct Work {
     flooded: Arc<Notify>,
     /// Whether submissions may be held because of a flood.
     is_flooded: bool,
+    /// How many submissions were released because a flood has ended, and not logged yet.
+    released: usize,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
     /// When other replicas were last told that something is queued.
@@ -187,25 +192,27 @@ impl Work {
 
     /// Releases submissions that were held because of a flood that has ended.
     fn end_floods(&mut self) -> Result<(), StoreError> {
-        while self.is_flooded && !self.stopping.load(Relaxed) {
-            let (released, is_flooded) = self.wait(|tx| {
+        if self.is_flooded && !self.stopping.load(Relaxed) && !self.submissions.is_busy() {
+            let quiet = self.options.load().flood_ends_after;
+            let (released, is_flooded) = self.wait(move |tx| {
                 let now = tx.theirs(Timestamp::now());
-                let released = flood::release_ended(tx.sql, now, BATCH)?;
+                let released = flood::release_ended(tx.sql, now, quiet, RELEASED_AT_ONCE)?;
                 if released > 0 {
                     bell::announce(tx.sql)?;
                 }
                 Ok((released, flood::is_any_held(tx.sql)?))
             })?;
             // Another replica may hold some, and end before its flood does.
-            self.is_flooded = is_flooded || self.options.load().place.file().is_none();
-            if released == 0 {
-                return Ok(());
+            self.is_flooded = is_flooded || released > 0 || self.options.load().place.file().is_none();
+            self.released += released;
+            if released > 0 {
+                self.submissions.queued.notify_one();
+                // The rest is released after what has arrived meanwhile is processed.
+                self.submissions.arrived.ring();
+            } else if self.released > 0 {
+                let released = std::mem::take(&mut self.released);
+                tracing::info!(released, "released the submissions that a flood held: it has ended");
             }
-            tracing::info!(
-                released,
-                "a flood has ended: submissions that were held because of it are released"
-            );
-            self.submissions.queued.notify_one();
         }
         Ok(())
     }

@@ -40,12 +40,12 @@ pub(super) fn start(place: &Place) {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).insert(name(place), Recorded::new());
 }
 
-/// Ends it, and returns what was recorded.
+/// Stops recording, and returns the recorded statements.
 pub(super) fn stop(place: &Place) -> Recorded {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(place)).unwrap()
 }
 
-/// Records that a statement was executed. `steps` counts, and begins anew.
+/// Records an executed statement. `steps` returns its virtual machine steps and resets their counter.
 pub(super) fn record(
     name: Option<&str>,
     sql: &str,

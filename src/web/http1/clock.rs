@@ -56,12 +56,12 @@ impl Clock {
         }))
     }
 
-    /// What other threads know of the connection.
+    /// The slot of the connection, which other threads read.
     pub(super) fn slot(&self) -> &Arc<Slot> {
         &self.0.slot
     }
 
-    /// Until when the connection may go on as it does: no longer, if the server closes it.
+    /// The deadline of what the connection is doing now; in the past if the server is closing it.
     pub(in crate::web) fn deadline(&self) -> Instant {
         if self.must_close().is_some() { self.0.answer.get().began } else { self.0.deadline.get() }
     }

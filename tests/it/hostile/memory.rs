@@ -96,7 +96,7 @@ fn the_source_that_holds_the_most_memory_is_shed_and_others_are_served() {
 }
 
 #[test]
-fn what_connections_hold_is_counted_and_returned() {
+fn memory_of_connections_is_charged_and_returned() {
     let desk = Desk::with(&small_site(), &NO_DEADLINES);
     let holds = |least: usize, most: usize| {
         let is_it = || (least..=most).contains(&metric(&desk, HELD));

@@ -39,7 +39,7 @@ fn stored(hold: Hold) -> Known {
 }
 
 fn decide(candidates: &[Candidate], known: Known) -> Decision {
-    super::decide(candidates, known, WINDOW, &mut Rates::default())
+    super::decide(candidates, known, WINDOW, &mut Rates::new(None, i64::MAX))
 }
 
 /// The fates without the ranks of deliveries.
@@ -155,7 +155,7 @@ fn a_suspicious_repeat_releases_what_screening_holds_with_its_mark() {
 
 #[test]
 fn in_a_flood_only_the_networks_that_cause_it_are_held() {
-    let mut rates = Rates { quota: Some(Quota { per_minute: 5, per_hour: 100 }), ..Rates::default() };
+    let mut rates = Rates::new(Some(Quota { per_minute: 5, per_hour: 100 }), i64::MAX);
     let mut flood: Vec<Candidate> = (1..=9).map(|n| arrival(n, 0, u8::try_from(n).unwrap(), None)).collect();
     // Screening holds this one, so it does not count.
     flood.insert(0, held(&arrival(99, 0, 99, None)));
@@ -207,10 +207,9 @@ impl Stored {
             known.keys.extend(kept.key.map(|key| (key, kept.received_at)));
         }
         let mut rates = Rates {
-            quota: Some(Quota { per_minute: 4, per_hour: 8 }),
             forms: self.forms.clone().into_iter().collect(),
             networks: self.networks.clone().into_iter().collect(),
-            ..Rates::default()
+            ..Rates::new(Some(Quota { per_minute: 4, per_hour: 8 }), i64::MAX)
         };
         let decision = super::decide(batch, known, WINDOW, &mut rates);
         self.forms = rates.forms.into_iter().collect();

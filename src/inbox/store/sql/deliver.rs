@@ -67,9 +67,9 @@ pub(in crate::inbox::store) fn retake(
 /// a clock that is set while nobody runs, and with only [`mend_times`] a day's delay could follow from a day's correction.
 pub(in crate::inbox::store) fn mend_waits(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
     let mut far = Vec::new();
-    // In two parts, for each of which there is an index that has nothing of what is delivered.
+    // Two queries, because each has a partial index that leaves out completed deliveries.
     for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
-        // The channels of the index, each of which is looked up, as its rows are.
+        // A loose index scan: look up one channel after the other, and its rows.
         let next = format!(
             "SELECT channel FROM delivery WHERE channel > ?1 AND due_at IS NOT NULL AND {} ORDER BY channel LIMIT 1",
             condition(again)
@@ -133,10 +133,14 @@ fn claim_in(
     }
     mend_times(tx, channel, now)?;
     let mut claimed = Vec::new();
+    // First attempts leave one place now and then, so that they cannot keep repeated ones waiting.
+    let is_reserved =
+        turns(want, AGAIN_EVERY) > 0 && want.room.again > 0 && !due_again(tx, channel, now, 1)?.is_empty();
     for again in [false, true] {
         // What has failed before may take what first attempts leave, up to its own part.
+        let left = want.room.any.saturating_sub(claimed.len());
         let places =
-            want.room.any.saturating_sub(claimed.len()).min(if again { want.room.again } else { usize::MAX });
+            if again { left.min(want.room.again) } else { left.saturating_sub(usize::from(is_reserved)) };
         let most = places + under_way.len();
         let due = match (places, again) {
             (0, _) => Vec::new(),
@@ -213,7 +217,7 @@ impl Found {
 /// network keeps others from being delivered. Suspicious submissions come last.
 fn due_first(tx: &dyn Sql, want: &Want, now: Timestamp, most: usize) -> Result<Vec<Found>, StoreError> {
     let channel = &want.target.name;
-    // SQLite would take the index in which they are by time.
+    // Without the hint, SQLite would choose the index by due time.
     let index = match tx.dialect() {
         Dialect::Sqlite => "INDEXED BY delivery_turn",
         Dialect::Postgres => "",
@@ -227,7 +231,7 @@ fn due_first(tx: &dyn Sql, want: &Want, now: Timestamp, most: usize) -> Result<V
     while let Some(row) = tx.row(&next_form, values![channel, forms.last().map_or("", String::as_str)])? {
         forms.push(row.get(0)?);
     }
-    // What another replica is just claiming is not waited for.
+    // Skip rows that another replica is claiming instead of waiting.
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
         "SELECT {DELIVERY} FROM delivery {index} WHERE channel = ?1 AND form = ?2 AND due_at <= ?3 AND {}
@@ -248,7 +252,33 @@ fn due_first(tx: &dyn Sql, want: &Want, now: Timestamp, most: usize) -> Result<V
         }
     }
     found.sort_by_key(|(place, turn, found)| (found.rank >= flood::SUSPICIOUS, *place, *turn));
-    Ok(found.into_iter().map(|(_, _, found)| found).collect())
+    let by_rank = found.into_iter().map(|(_, _, found)| found);
+    let mut found = Vec::new();
+    let oldest = turns(want, OLDEST_EVERY);
+    if oldest > 0 {
+        let due = format!(
+            "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at LIMIT ?3 {lock}",
+            condition(false)
+        );
+        let most = i64::try_from(oldest).unwrap_or(i64::MAX);
+        for row in tx.query(&due, values![channel, now.as_millisecond(), most])? {
+            found.push(Found::new(&row)?);
+        }
+    }
+    let is_oldest = |other: &Found| found.iter().any(|oldest| oldest.submission == other.submission);
+    let rest: Vec<Found> = by_rank.filter(|other| !is_oldest(other)).collect();
+    found.extend(rest);
+    Ok(found)
+}
+
+/// One in so many attempts is for the delivery that has been due for longest, whatever its rank: none waits for ever.
+const OLDEST_EVERY: usize = 8;
+/// One in so many attempts is a repeated one, if one is due.
+const AGAIN_EVERY: usize = 4;
+
+/// How many of the next attempts are the last of so many.
+fn turns(want: &Want, every: usize) -> usize {
+    (want.turn.saturating_add(want.room.any)) / every - want.turn / every
 }
 
 /// Repeated attempts that are due, of the [`LOOK_AT`] that have been due for longest, the lowest ranks first.
@@ -265,7 +295,7 @@ fn due_again(tx: &dyn Sql, channel: &str, now: Timestamp, most: usize) -> Result
     Ok(found)
 }
 
-/// Among how many repeated attempts those of the lowest ranks are looked for: their times are spread by the schedule, so that each
+/// How many of the longest-due retries are sorted by rank. A bound is fair, because the schedule spreads due times, so that each
 /// submission is among them again and again.
 const LOOK_AT: usize = 64;
 
@@ -416,7 +446,7 @@ pub(in crate::inbox::store) fn is_confirmed(tx: &dyn Sql, id: Uuid) -> Result<bo
 
 /// Notes that a channel works again.
 pub(in crate::inbox::store) fn resume(tx: &dyn Sql, channel: &str) -> Result<(), StoreError> {
-    // What it said may quote a visitor, and says nothing of it any more.
+    // The stored answer may quote a visitor, and is out of date now.
     tx.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
 }
 
@@ -429,8 +459,8 @@ pub(in crate::inbox::store) struct BroughtForward {
     pub from: Option<Timestamp>,
 }
 
-/// What waits because of a channel's outage needs to wait no longer: a step makes up to 200 deliveries due that are due at `from` or later.
-/// Their failures stay counted: what the other side never takes comes to its end all the same.
+/// After a channel's outage, makes deliveries due that wait because of it: one step makes up to 200 due that were due at `from` or later.
+/// Their failure counts are kept, so a delivery that the receiver never accepts is still parked in the end.
 pub(in crate::inbox::store) fn bring_forward(
     tx: &dyn Sql,
     channel: &str,

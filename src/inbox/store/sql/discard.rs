@@ -181,14 +181,14 @@ impl ExpiryStep {
     }
 }
 
-/// Removes the submissions that have been held since a time before `before`, the longest held first: a few of them, so that visitors
-/// do not wait. Returns how many; none are left if there are none.
+/// Removes a few of the submissions that have been held since before `before`, the longest held first, so that visitors
+/// do not wait long. Returns the number removed; call again until it is zero.
 pub(in crate::inbox::store) fn expire_held(tx: &dyn Sql, before: Timestamp) -> Result<usize, StoreError> {
     let (held, lock, step) =
         (held_table(tx.dialect()), tx.dialect().lock_free_rows(), ExpiryStep::of(tx.dialect()));
     let oldest = format!(
         "SELECT s.held_at, s.id, {} FROM {held}
-         WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3)
+         WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3) AND s.flood = 0
          ORDER BY s.held_at, s.id LIMIT {} {lock}",
         steps::size_of(tx.dialect(), "s"),
         step.sizes,
@@ -219,8 +219,8 @@ pub struct Expired {
     pub after: Option<Uuid>,
 }
 
-/// Removes submissions that were received before `before` and with which nothing is to be done any more. What waits, is being sent, is
-/// held or is parked stays. Looks at a few that are not held, from the first one after `after` on: the index knows no others.
+/// Removes submissions that were received before `before`, except held ones and those with a delivery that is waiting, being sent or
+/// parked. Looks at a few submissions after the id `after`; the index `submission_not_held` leaves out held ones.
 pub(in crate::inbox::store) fn expire(
     tx: &dyn Sql,
     before: Timestamp,
@@ -253,7 +253,7 @@ pub(in crate::inbox::store) fn expire(
         if !step.has_room(&found) {
             break;
         }
-        // One that another replica is just changing is left to the next time.
+        // Rows that another replica has locked are left to the next run.
         for row in tx.query_in(&sizes, ids, tx.dialect().lock_free_rows())? {
             if row.get::<i64>(0)? < before {
                 found.push(Removable::read(&row, 2, 1)?);

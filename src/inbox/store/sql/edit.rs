@@ -13,12 +13,12 @@ use super::{Cell, Sql, bound, values};
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::{Erased, Retry, StoreError};
 
-/// What a retry concerns, as it is when the retry begins.
+/// The deliveries, submissions and channels that a retry selects when it begins.
 #[derive(Debug, Default)]
 pub(in crate::inbox::store) struct Retried {
     /// The deliveries of each channel, by submission.
     deliveries: BTreeMap<String, Vec<Untried>>,
-    /// What could not be processed.
+    /// Submissions that could not be processed.
     set_aside: Vec<[u8; 16]>,
     /// Channels that are tried again though they are switched off or paused.
     channels: Vec<String>,
@@ -74,7 +74,7 @@ impl Retried {
         Ok(found)
     }
 
-    /// What is to be done in one transaction each, in this order.
+    /// The parts of the retry in order, one transaction each.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let channels = self.channels.chunks(steps::ROWS).map(Part::Channels);
         let set_aside = self.set_aside.chunks(steps::ROWS).map(Part::SetAside);
@@ -206,7 +206,7 @@ pub(super) fn page_from(
     Ok((page, sources))
 }
 
-/// Those of these submissions that are there, sorted as they must be. `lock` ends the queries.
+/// Those of `ids` that exist, in ascending order. `lock` is the locking clause of the queries.
 pub(super) fn accepted_among(
     sql: &dyn Sql,
     ids: &[[u8; 16]],
@@ -220,7 +220,7 @@ pub(super) fn accepted_among(
     Ok(ids)
 }
 
-/// Some of the requests, after one, whose submission is not there any more though they are noted as repeats of it.
+/// A page of ids, after `after`, of requests that are recorded as repeats of a submission that no longer exists.
 pub(super) fn orphaned_repeats(sql: &dyn Sql, after: [u8; 16]) -> Result<Vec<[u8; 16]>, StoreError> {
     let orphaned = format!(
         "SELECT r.id FROM repeat r WHERE r.id > ?1 AND NOT EXISTS (SELECT 1 FROM submission s WHERE s.id = r.submission)
@@ -230,7 +230,7 @@ pub(super) fn orphaned_repeats(sql: &dyn Sql, after: [u8; 16]) -> Result<Vec<[u8
     sql.query(&orphaned, values![after])?.iter().map(|row| row.get(0)).collect()
 }
 
-/// Removes what was noted about these requests.
+/// Removes the records of these repeats.
 pub(super) fn remove_repeats(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<(), StoreError> {
     tx.execute_in("DELETE FROM repeat WHERE id", ids).map(drop)
 }

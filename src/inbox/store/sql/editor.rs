@@ -71,7 +71,7 @@ impl Editor {
         self.change(|tx, _| edit::hold(tx, id, because, theirs(tx, now)?))
     }
 
-    /// Delivers what was held, before what waits. Returns whether the submission is there and was held.
+    /// Releases a held submission, ahead of other waiting ones. Returns whether it exists and was held.
     pub fn release(&mut self, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
         self.change(|tx, _| {
             let is_released = edit::release(tx, id, theirs(tx, now)?)?;
@@ -99,7 +99,7 @@ impl Editor {
         let mut forgotten = BTreeSet::new();
         let (mut after, last) = ([0; 16], edit::newest(&*self.sql)?.unwrap_or_default());
         loop {
-            // Looked up outside of the transactions: in a file nobody could write while submissions are looked through.
+            // Search outside of the transactions: in a SQLite file, a search inside one would block all writers.
             let (page, sources) = edit::page_from(&*self.sql, &self.secret, email, after, last)?;
             let Some(removable) = page.last() else { break };
             after = removable.id;
@@ -174,7 +174,7 @@ impl Editor {
         }
     }
 
-    /// Commits one of many changes, and gives others time for theirs.
+    /// Commits one of many changes, then pauses so that other writers can get the lock.
     fn step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let has_lock_since = Cell::new(Instant::now());
         let done = self.transact(|tx| {
@@ -231,7 +231,7 @@ impl Editor {
         Ok(found)
     }
 
-    /// Tells the server of a file that something was committed. One with PostgreSQL is told by the transaction.
+    /// Notifies the server of a commit to a SQLite file. With PostgreSQL, the transaction itself sends the notification.
     fn ring(&self) {
         if let Place::Sqlite(path) = &self.place {
             bell::ring(path);

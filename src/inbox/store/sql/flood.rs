@@ -1,23 +1,26 @@
 //! Reads and writes the rates by which floods are detected, and releases submissions when a flood has ended.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{Sql, Value, edit, rows, values};
+use super::deliver::millis;
+use super::{Sql, Value, edit, values};
 use crate::inbox::limit::Quota;
 use crate::inbox::store::StoreError;
 use crate::inbox::store::duplicates::Candidate;
-use crate::inbox::store::flood::{FormRate, QUIET, Rates};
+use crate::inbox::store::flood::{FormRate, Rates};
 
-/// Reads the rates of the candidates' forms and networks.
+/// Reads the rates of the candidates' forms and networks. `latest` is the time by the database's clock, in milliseconds.
 pub(super) fn read(
     tx: &dyn Sql,
     quota: Option<Quota>,
+    latest: i64,
     candidates: &[Candidate],
 ) -> Result<Rates, StoreError> {
-    let mut rates = Rates { quota, ..Rates::default() };
+    let mut rates = Rates::new(quota, latest);
     let forms: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.form.as_str()).collect();
     for form in forms {
         let row = tx.row("SELECT minute, hour, over_at FROM form_rate WHERE form = ?1", values![form])?;
@@ -71,14 +74,17 @@ pub(super) fn forget(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError
 pub(in crate::inbox::store) fn release_ended(
     tx: &dyn Sql,
     now: Timestamp,
+    quiet: Duration,
     most: usize,
 ) -> Result<usize, StoreError> {
+    let quiet = millis(quiet);
     if !tx.dialect().try_turn().map_or(Ok(true), |turn| tx.one(turn, &[])?.get(0))? {
         return Ok(0);
     }
     let ended = tx.query(
-        "SELECT form FROM form_rate WHERE over_at < ?1",
-        values![now.as_millisecond().saturating_sub(QUIET)],
+        // One of the future is from before a clock was set back.
+        "SELECT form FROM form_rate WHERE over_at < ?1 OR over_at > ?2",
+        values![now.as_millisecond().saturating_sub(quiet), now.as_millisecond().saturating_add(quiet)],
     )?;
     let held = format!(
         "SELECT id FROM submission WHERE flood = 1 AND form = ?1 ORDER BY id LIMIT ?2 {}",
@@ -102,25 +108,19 @@ pub(in crate::inbox::store) fn is_any_held(tx: &dyn Sql) -> Result<bool, StoreEr
     tx.exists("SELECT 1 FROM submission WHERE flood = 1 LIMIT 1", &[])
 }
 
-/// What a flood holds, for the operator.
+/// A flooded form and its held submissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flood {
     /// The form's name.
     pub form: String,
     /// How many submissions are held because of it.
     pub held: usize,
-    /// Since when the newest of them is held.
-    pub newest: Timestamp,
 }
 
 /// The floods because of which submissions are held.
 pub(in crate::inbox::store) fn floods(sql: &dyn Sql) -> Result<Vec<Flood>, StoreError> {
-    let rows = sql.query(
-        "SELECT form, count(*), max(received_at) FROM submission WHERE flood = 1 GROUP BY form ORDER BY form",
-        &[],
-    )?;
-    let read = |row: &super::Row| {
-        Ok(Flood { form: row.get(0)?, held: row.count(1)?, newest: rows::time(row.get(2)?)? })
-    };
+    let rows =
+        sql.query("SELECT form, count(*) FROM submission WHERE flood = 1 GROUP BY form ORDER BY form", &[])?;
+    let read = |row: &super::Row| Ok(Flood { form: row.get(0)?, held: row.count(1)? });
     rows.iter().map(read).collect()
 }

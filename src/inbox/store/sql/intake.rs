@@ -119,7 +119,10 @@ pub(in crate::inbox::store) fn process(
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let window = millis(options.duplicate_window);
-    let mut rates = flood::read(tx, options.form_quota, &candidates)?;
+    // What is due is due by the database's clock at the latest: otherwise a replica whose own is ahead would delay its visitors' mail.
+    let latest = change::clock(tx)?.map_or(i64::MAX, Timestamp::as_millisecond);
+    let due_at = |received_at: i64| received_at.min(latest);
+    let mut rates = flood::read(tx, options.form_quota, latest, &candidates)?;
     let decision = duplicates::decide(&candidates, known(tx, &candidates, window)?, window, &mut rates);
     let mut new: Vec<New<'_>> = Vec::new();
     let mut repeats = Vec::new();
@@ -139,9 +142,6 @@ pub(in crate::inbox::store) fn process(
     }
     let values: Vec<Value<'_>> = new.iter().flat_map(New::columns).collect();
     tx.insert(&format!("submission ({TAKEN_OVER}, {NEW})"), 17, &values)?;
-    // What is due is due by the database's clock at the latest: otherwise a replica whose own is ahead would delay its visitors' mail.
-    let latest = change::clock(tx)?.map_or(i64::MAX, Timestamp::as_millisecond);
-    let due_at = |received_at: i64| received_at.min(latest);
     let mut deliveries = Vec::new();
     for new in &new {
         let candidate = &new.screened.candidate;
@@ -167,13 +167,13 @@ pub(in crate::inbox::store) fn process(
     flood::write(tx, &rates)?;
     let all: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &all)?;
-    prune(tx, &candidates)?;
+    prune(tx, &candidates, latest)?;
     let holds = |hold: Hold| new.iter().filter(|new| new.hold == hold).count();
     Ok(Some(Processed {
         rows: candidates.len(),
         repeats: candidates.len() - new.len(),
         held: new.len() - holds(Hold::None),
-        in_flood: holds(Hold::Flood),
+        in_flood: holds(Hold::Flood) + decision.eased.values().filter(|eased| eased.is_flood).count(),
         has_deliveries: !deliveries.is_empty() || !decision.eased.is_empty(),
         has_more: candidates.len() == most,
     }))
@@ -437,8 +437,8 @@ fn apply(tx: &dyn Sql, decision: &Decision, due_at: impl Fn(i64) -> i64) -> Resu
     for (id, eased) in &decision.eased {
         if eased.is_flood {
             tx.execute(
-                "UPDATE submission SET flood = 1, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
-                values![id.as_bytes(), "the form has had more than its quota"],
+                "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
+                values![id.as_bytes(), "the form has had more than its quota", eased.at],
             )?;
         } else {
             edit::release(tx, *id, rows::time(due_at(eased.at))?)?;
@@ -447,16 +447,20 @@ fn apply(tx: &dyn Sql, decision: &Decision, due_at: impl Fn(i64) -> i64) -> Resu
             "UPDATE submission SET suspicious = ?2 WHERE id = ?1",
             values![id.as_bytes(), eased.is_suspicious],
         )?;
+    }
+    let eased = decision.eased.iter().map(|(id, eased)| (id, eased.rank));
+    let ranks = decision.ranks.iter().map(|(id, rank)| (id, *rank));
+    for (id, rank) in eased.chain(ranks) {
         tx.execute(
-            "UPDATE delivery SET rank = ?2 WHERE submission = ?1 AND rank > ?2",
-            values![id.as_bytes(), eased.rank],
+            "UPDATE delivery SET rank = ?2 WHERE submission = ?1 AND rank > ?2 AND state <> 'delivered'",
+            values![id.as_bytes(), rank],
         )?;
     }
     Ok(())
 }
 
 /// Removes what has expired, a few rows more than a batch of this size can have added.
-fn prune(tx: &dyn Sql, candidates: &[Candidate]) -> Result<(), StoreError> {
+fn prune(tx: &dyn Sql, candidates: &[Candidate], latest: i64) -> Result<(), StoreError> {
     let Some(now) = candidates.iter().map(|candidate| candidate.received_at).max() else { return Ok(()) };
     let most = i64::try_from(2 * candidates.len() + 16).unwrap_or(i64::MAX);
     // What another replica removes just now need not be waited for.
@@ -465,7 +469,7 @@ fn prune(tx: &dyn Sql, candidates: &[Candidate]) -> Result<(), StoreError> {
         "DELETE FROM repeat WHERE id IN (SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock})"
     );
     tx.execute(&old, values![rows::id_before(now.saturating_sub(REPEATS_ARE_KEPT)), most])?;
-    flood::forget(tx, now, most)
+    flood::forget(tx, now.min(latest), most)
 }
 
 /// Sets a row aside that cannot be processed, unless it is gone.

@@ -1,4 +1,4 @@
-//! How much one transaction changes at most, where many submissions are changed: visitors wait while it has the lock of a SQLite file.
+//! Bounds transactions of commands that change many submissions: visitors wait while a transaction has the lock of a SQLite file.
 
 use super::{Dialect, Row};
 use crate::inbox::store::StoreError;

@@ -9,14 +9,22 @@ use crate::inbox::screen::Verdict;
 fn flooded() -> Desk {
     let Desk { mut options, fresh, .. } = Desk::with_channels(&["box"], &[]);
     options.form_quota = Some(Quota { per_minute: 10, per_hour: 100 });
+    // No flood ends while a test runs.
+    options.flood_ends_after = Duration::from_hours(1);
     Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh }
 }
 
-/// The n-th message of a network, which is received now.
+/// When all messages are received.
+fn start() -> Timestamp {
+    static START: std::sync::OnceLock<Timestamp> = std::sync::OnceLock::new();
+    *START.get_or_init(Timestamp::now)
+}
+
+/// The n-th message of a network.
 fn message(network: u8, n: usize) -> Arrival {
     Arrival {
         source: Source::V4([10, 0, network, u8::try_from(n % 250).unwrap()]),
-        received_at: Timestamp::now(),
+        received_at: start(),
         ..contact(&format!("number {n} of {network}"))
     }
 }
@@ -33,7 +41,7 @@ fn status(desk: &Desk, id: Uuid) -> Status {
 /// Releases what ended floods hold, as if it were then.
 fn end_floods(desk: &Desk, now: Timestamp) -> usize {
     let sql = desk.fresh.sql();
-    sql.transaction(|| sql::flood::release_ended(&*sql, now, 3)).unwrap()
+    sql.transaction(|| sql::flood::release_ended(&*sql, now, desk.options.flood_ends_after, 3)).unwrap()
 }
 
 #[test]
@@ -51,12 +59,15 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     assert_eq!((flood.form.as_str(), flood.held), ("contact", 6));
 
     // What the operator decides meanwhile, the end of the flood does not change.
-    let now = Timestamp::now();
+    let now = start();
     assert!(desk.editor().release(held[0], now).unwrap());
     assert!(desk.editor().hold(held[1], "by hand", now).unwrap());
-    assert_eq!(end_floods(&desk, now), 0, "it lasts for a minute more");
-    let later = now + Duration::from_mins(2);
-    assert_eq!([3, 1, 0].map(|_| end_floods(&desk, later)), [3, 1, 0]);
+    assert_eq!(end_floods(&desk, now), 0, "it lasts for an hour more");
+    let later = now + Duration::from_hours(2);
+    // On a server the processor may have its turn just then.
+    let mut steps: Vec<usize> = (0..100).map(|_| end_floods(&desk, later)).collect();
+    steps.retain(|released| *released > 0);
+    assert_eq!(steps, [3, 1]);
     assert_eq!(held.iter().filter(|id| status(&desk, **id) == Status::Waiting).count(), 5);
     assert_eq!(desk.reader().get(held[1]).unwrap().unwrap().held.unwrap().because, "by hand");
     assert_eq!(desk.reader().floods().unwrap(), []);
@@ -73,7 +84,7 @@ fn a_server_that_starts_after_a_flood_releases_what_it_held() {
     let desk = Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh };
     let began = Instant::now();
     while ids.iter().any(|id| status(&desk, *id) == Status::Held) {
-        assert!(began.elapsed() < Duration::from_mins(2), "they are released");
+        assert!(began.elapsed() < Duration::from_mins(10), "they are released");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -97,7 +108,7 @@ fn repeats_and_held_submissions_do_not_use_up_the_quota() {
 }
 
 #[test]
-fn what_a_flood_holds_is_released_by_a_copy_from_elsewhere() {
+fn a_copy_from_another_network_releases_a_flooded_submission() {
     let desk = flooded();
     let ids: Vec<Uuid> = (0..12).map(|n| desk.keep_new(&message(1, n))).collect();
     let copy = Arrival { source: Source::V4([10, 0, 2, 1]), ..message(1, 11) };
@@ -118,29 +129,30 @@ fn a_marked_submission_is_delivered_with_its_mark() {
 #[test]
 fn networks_and_forms_take_turns_and_suspicious_submissions_come_last() {
     let desk = Desk::with_channels(&["box"], &[]);
-    let doubtful = desk.keep_new(&suspicious(message(9, 0)));
+    let early = Arrival { received_at: start() - Duration::from_secs(1), ..message(9, 0) };
+    let early = desk.keep_new(&suspicious(early));
+    let late = Arrival { received_at: start() + Duration::from_millis(500), ..message(9, 1) };
+    let late = desk.keep_new(&suspicious(late));
     let many: Vec<Uuid> = (0..40).map(|n| desk.keep_new(&message(1, n))).collect();
     let one = desk.keep_new(&message(2, 0));
-    let address = Arrival {
-        source: Source::V4([10, 0, 3, 1]),
-        received_at: Timestamp::now(),
-        ..waitlist("ada@example.com")
-    };
+    let address =
+        Arrival { source: Source::V4([10, 0, 3, 1]), received_at: start(), ..waitlist("ada@example.com") };
     let address = desk.keep_new(&address);
     let mut order = Vec::new();
     for turn in 0.. {
         let target = Target { name: "box".to_owned(), leads_to: String::new() };
         let want = Want { target, room: Room { any: 1, again: 1 }, turn };
-        let now = Timestamp::now() + Duration::from_secs(1);
+        let now = start() + Duration::from_secs(1);
         let claims = desk.store.claim(vec![want], Vec::new(), now, Duration::from_mins(3));
         let claims = desk.runtime.block_on(claims).unwrap().remove(0);
         let Some(claimed) = claims.claimed.first() else { break };
         order.push(claimed.lease.submission);
     }
-    assert_eq!(order.len(), 43);
+    assert_eq!(order.len(), 44);
     let place = |id: Uuid| order.iter().position(|other| *other == id).unwrap();
     assert!(place(address) < 2, "the forms take turns");
     assert!(place(one) < 4, "a network with one comes before the many of another");
     assert!(place(many[0]) < 4);
-    assert_eq!(place(doubtful), 42);
+    assert_eq!(place(late), 43);
+    assert_eq!(place(early), 7, "one in eight is the one that has been due for longest");
 }

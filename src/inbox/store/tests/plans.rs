@@ -1,4 +1,4 @@
-//! How much work the statements are for which visitors wait: each uses an index, however many submissions are held.
+//! Checks the statements that visitors wait for: each uses an index, and none does more work with more held submissions.
 
 use super::*;
 use crate::inbox::deliver::outcome::Cause;
@@ -138,7 +138,7 @@ fn record(held: u32) -> (Desk, Recorded) {
 }
 
 impl Desk {
-    /// Whose writer's statements are recorded.
+    /// A desk that records its writer's statements.
     pub fn recorded(fresh: impl FnOnce() -> Fresh) -> Desk {
         let fresh = || {
             let fresh = fresh();

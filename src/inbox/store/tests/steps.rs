@@ -1,4 +1,4 @@
-//! What concerns many submissions is done in transactions of a bounded size, between which visitors get their turn.
+//! Changes to many submissions run in bounded transactions, and new submissions are accepted between them.
 
 use super::*;
 use crate::inbox::deliver::outcome::Cause;
@@ -126,7 +126,7 @@ fn submissions_are_accepted_while_deliveries_are_retried() {
 }
 
 #[test]
-fn what_is_attempted_while_a_retry_runs_is_not_retried_again() {
+fn deliveries_attempted_during_a_retry_are_not_retried_again() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let ids = ["delivered", "failed", "under way", "waiting", "held", "gone"]
         .map(|message| desk.keep_new(&contact(message)));
@@ -163,7 +163,7 @@ fn what_is_attempted_while_a_retry_runs_is_not_retried_again() {
 }
 
 #[test]
-fn all_that_waits_for_a_channel_is_due_once_it_works_again() {
+fn waiting_deliveries_are_due_once_their_channel_recovers() {
     let desk = Desk::with_channels(&["crm"], &[]);
     desk.keep_many(500);
     desk.sql("UPDATE delivery SET due_at = 9000000, failures = 1, blame = 'channel'");
@@ -181,7 +181,7 @@ fn all_that_waits_for_a_channel_is_due_once_it_works_again() {
 }
 
 #[test]
-fn what_is_too_old_is_removed_in_steps_of_a_bounded_size() {
+fn expired_submissions_are_removed_in_bounded_steps() {
     let desk = Desk::with_channels(&["crm"], &[]);
     desk.keep_many(300);
     desk.sql("UPDATE delivery SET state = 'delivered', due_at = NULL");
@@ -243,7 +243,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
     assert_eq!((process(), process(), process(), process()), ((8, true), (8, true), (4, false), (0, false)));
 }
 
-/// So many seconds after the beginning of time.
+/// The time `seconds` after the Unix epoch.
 fn now(seconds: u64) -> Timestamp {
     Timestamp::UNIX_EPOCH + Duration::from_secs(seconds)
 }
