@@ -107,8 +107,12 @@ impl Open {
         self.evicted_at = Some(now);
         let mut sources: Vec<&Vec<Arc<Slot>>> = self.by_source.values().collect();
         sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
+        // Connections that were evicted before may need a moment to close. One more is evicted nevertheless, because a slow request
+        // can keep them open.
+        let closing = self.by_source.values().flatten().filter(|slot| slot.closing().is_some()).count();
+        let most = (options.max_connections / RESERVE).saturating_sub(closing).max(1);
         let slots = sources.into_iter().flatten().filter(|slot| slot.closing().is_none());
-        slots.take((options.max_connections / RESERVE).max(1)).for_each(|slot| slot.close(Closing::WhenIdle));
+        slots.take(most).for_each(|slot| slot.close(Closing::WhenIdle));
     }
 
     /// Counts one more connection of `source`, unless it or its network has as many as it may.
