@@ -140,6 +140,7 @@ async fn accept(
                     desk.metrics.shed(Shed::Descriptors);
                 }
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+                reserve.renew();
             }
         }
     }
@@ -171,6 +172,13 @@ impl Reserve {
     fn turn_away(&mut self, listener: &Listener) {
         drop(self.0.take());
         listener.turn_away();
-        *self = Self::new();
+        self.renew();
+    }
+
+    /// Takes a descriptor, unless it has one: another thread may have used the last one for a moment.
+    fn renew(&mut self) {
+        if self.0.is_none() {
+            *self = Self::new();
+        }
     }
 }

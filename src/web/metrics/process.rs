@@ -1,6 +1,8 @@
 //! What the kernel says of this process. Where there is no `/proc`, or it says something else, a figure is left out.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::sync::OnceLock;
 
 use super::exposition::{Exposition, Kind};
 
@@ -57,9 +59,14 @@ impl Times {
     }
 }
 
-/// This process's resident memory in bytes.
+/// This process's resident memory in bytes. The file stays open: it is read many times a second, and a descriptor that is opened for a
+/// moment may be the last one that there is.
 pub(in crate::web) fn resident_memory() -> Option<u64> {
-    fs::read_to_string("/proc/self/status").ok().and_then(|text| resident(&text))
+    static STATUS: OnceLock<Option<File>> = OnceLock::new();
+    let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;
+    let mut text = [0; 4096];
+    let length = status.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..length]).ok().and_then(resident)
 }
 
 /// `VmRSS` of `/proc/self/status`, in bytes.
