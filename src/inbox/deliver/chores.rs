@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::channel::Channel;
 use super::digest::{self, Digest, last_due};
+use super::notice::Notice;
 use super::outcome::{LONGEST_ATTEMPT, Outcome};
 use crate::inbox::delivery::State;
 use crate::inbox::disk::MinFree;
@@ -269,20 +270,31 @@ async fn tell_digest(
         );
         return store.remember(DIGEST, due).await;
     }
-    for name in order {
-        let Some((_, channel)) = channels.iter().find(|(other, _)| other == name) else { continue };
-        let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;
-        if matches!(sent, Ok(Outcome::Delivered(_))) {
-            tracing::info!(channel = name, "the team is told what needs attention");
-            return store.remember(DIGEST, due).await;
-        }
+    let in_order = order.into_iter().filter_map(|name| channels.iter().find(|(other, _)| other == name));
+    if let Some(channel) = send_to_one(in_order, &notice).await {
+        tracing::info!(channel, "sent the digest to the team");
+        return store.remember(DIGEST, due).await;
     }
-    tracing::warn!("no channel takes the word that something needs attention; it is tried again");
+    tracing::warn!("digest not accepted by any channel; will retry");
     Ok(())
 }
 
-/// Tells the team that submissions are held because of a flood, at most once an hour. Returns how long until there may be more to tell;
-/// none if that is only after more submissions are held.
+/// Sends a notice to the first channel that accepts it, and returns that channel's name.
+async fn send_to_one<'a>(
+    channels: impl IntoIterator<Item = &'a (String, Rc<Channel>)>,
+    notice: &Notice,
+) -> Option<&'a str> {
+    for (name, channel) in channels {
+        let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(notice)).await;
+        if matches!(sent, Ok(Outcome::Delivered(_))) {
+            return Some(name);
+        }
+    }
+    None
+}
+
+/// Sends the team a notice while submissions are held because of a flood, at most one an hour. Returns the time until the next check;
+/// none while no submission is held because of a flood.
 async fn tell_flood(
     place: &Place,
     store: &Store,
@@ -312,13 +324,10 @@ async fn tell_flood(
         "form quota exceeded: submissions of busy networks are held until the flood ends"
     );
     let notice = digest::flood_notice(&floods, now);
-    for (name, channel) in channels {
-        let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;
-        if matches!(sent, Ok(Outcome::Delivered(_))) {
-            tracing::info!(channel = name, "sent the flood notice to the team");
-            store.remember(FLOOD, now).await?;
-            return Ok(Some(FLOOD_EVERY));
-        }
+    if let Some(channel) = send_to_one(channels, &notice).await {
+        tracing::info!(channel, "sent the flood notice to the team");
+        store.remember(FLOOD, now).await?;
+        return Ok(Some(FLOOD_EVERY));
     }
     if channels.is_empty() {
         store.remember(FLOOD, now).await?;

@@ -117,20 +117,8 @@ impl Digest {
     /// As it is sent on a day. Its id is the day's, so that however often it has to be sent it is recognised.
     pub fn notice(&self, now: Timestamp) -> Notice {
         let day = now.to_zoned(TimeZone::UTC).date();
-        let hash = blake3::hash(format!("digest {day}").as_bytes());
-        let mut id = [0; 16];
-        id.copy_from_slice(&hash.as_bytes()[..16]);
-        Notice {
-            id: uuid::Builder::from_random_bytes(id).into_uuid(),
-            about: About::Digest,
-            created_at: now,
-            form: None,
-            is_suspicious: false,
-            title: "The inbox needs your attention".to_owned(),
-            words: self.lines(),
-            fields: Vec::new(),
-            may_be_there: true,
-        }
+        let title = "The inbox needs your attention".to_owned();
+        notice(About::Digest, &format!("digest {day}"), title, self.lines(), now)
     }
 
     /// The channels by which it is best told, the best first: whichever is well, then the others. One that is switched off is
@@ -166,17 +154,23 @@ pub(super) fn flood_notice(floods: &[Flood], now: Timestamp) -> Notice {
             flood.form
         )
     };
+    let hour = now.as_second().div_euclid(3600);
+    let words = floods.iter().map(line).collect();
+    notice(About::Flood, &format!("flood {hour}"), "A form is being flooded".to_owned(), words, now)
+}
+
+/// A notice about the inbox. Its id is a hash of `name`, so that a receiver recognises the same notice if it is sent again.
+fn notice(about: About, name: &str, title: String, words: Vec<String>, now: Timestamp) -> Notice {
     let mut id = [0; 16];
-    let hash = blake3::hash(format!("flood {}", now.as_second().div_euclid(3600)).as_bytes());
-    id.copy_from_slice(&hash.as_bytes()[..16]);
+    id.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
     Notice {
         id: uuid::Builder::from_random_bytes(id).into_uuid(),
-        about: About::Flood,
+        about,
         created_at: now,
         form: None,
         is_suspicious: false,
-        title: "A form is being flooded".to_owned(),
-        words: floods.iter().map(line).collect(),
+        title,
+        words,
         fields: Vec::new(),
         may_be_there: true,
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::inbox::screen::Signal;
+use crate::inbox::screen::{Reason, Signal};
 use crate::inbox::submission::Submission;
 
 /// What a notice is about.
@@ -90,8 +90,9 @@ impl Notice {
 fn words(submission: &Submission) -> Vec<String> {
     let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
     let withheld = submission.screening.as_ref().filter(|screening| screening.withheld);
+    let is_flood = |reason: &Reason| reason.signal == Signal::FormRate;
     let withheld = withheld.map(|screening| match screening.signals() {
-        signals if signals.contains(Signal::FormRate.name()) => {
+        _ if screening.reasons.iter().any(is_flood) => {
             "It was held while its form was being flooded.".to_owned()
         }
         signals if signals.is_empty() => "Screening had held it until it was released.".to_owned(),
@@ -119,7 +120,6 @@ fn capitalised(word: &str) -> String {
 mod tests {
     use super::*;
     use crate::inbox::Status;
-    use crate::inbox::screen::Reason;
     use crate::inbox::submission::Screening;
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! Quotas follow the generic cell rate algorithm, as in [`limit`](crate::inbox::limit). Times are Unix time in microseconds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::fingerprint::Hash;
 use crate::inbox::limit::Quota;
@@ -70,7 +70,7 @@ pub(super) struct Rates {
     /// By form and network: when nothing of it counts any more.
     pub networks: HashMap<(String, Hash), i64>,
     /// The networks whose rates have changed.
-    pub changed: Vec<(String, Hash)>,
+    pub changed: BTreeSet<Hash>,
     /// The time in milliseconds by the database's clock, where it has one: a submission counts as received then at the latest.
     pub latest: i64,
 }
@@ -82,31 +82,35 @@ fn debt(until: i64, now: i64, most: i64) -> i64 {
     if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
 }
 
+/// The number of submissions that a network's debt stands for.
+fn submissions(debt: i64) -> i64 {
+    (debt + COUNTS_FOR - 1) / COUNTS_FOR
+}
+
 /// How much the clocks of replicas may differ without a quota being forgotten.
 const SLACK: i64 = 10_000_000;
 
 impl Rates {
     /// The rates of nobody yet.
     pub(super) fn new(quota: Option<Quota>, latest: i64) -> Rates {
-        Rates { quota, forms: HashMap::new(), networks: HashMap::new(), changed: Vec::new(), latest }
+        Rates { quota, forms: HashMap::new(), networks: HashMap::new(), changed: BTreeSet::new(), latest }
     }
 
     /// How many submissions of a network count, without counting another one.
     pub(super) fn before(&self, form: &str, network: Hash, received_at: i64) -> i64 {
         let now = received_at.min(self.latest).saturating_mul(1000);
         let rested = self.networks.get(&(form.to_owned(), network)).copied().unwrap_or_default();
-        (debt(rested, now, COUNTS_AT_MOST) + COUNTS_FOR - 1) / COUNTS_FOR
+        submissions(debt(rested, now, COUNTS_AT_MOST))
     }
 
     /// Counts a submission that is to be delivered and was received at a time in milliseconds.
     pub(super) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
         let now = received_at.min(self.latest).saturating_mul(1000);
-        let key = (form.to_owned(), network);
-        let rested = self.networks.entry(key.clone()).or_default();
+        let rested = self.networks.entry((form.to_owned(), network)).or_default();
         let debt = debt(*rested, now, COUNTS_AT_MOST);
         *rested = now + (debt + COUNTS_FOR).min(COUNTS_AT_MOST);
-        self.changed.push(key);
-        let before = (debt + COUNTS_FOR - 1) / COUNTS_FOR;
+        self.changed.insert(network);
+        let before = submissions(debt);
         let is_over =
             self.quota.is_some_and(|quota| !self.forms.entry(form.to_owned()).or_default().count(quota, now));
         Load { is_flood: is_over && before >= A_FEW, before }

@@ -134,8 +134,9 @@ fn claim_in(
     mend_times(tx, channel, now)?;
     let mut claimed = Vec::new();
     // First attempts leave one place now and then, so that they cannot keep repeated ones waiting.
-    let is_reserved =
-        turns(want, AGAIN_EVERY) > 0 && want.room.again > 0 && !due_again(tx, channel, now, 1)?.is_empty();
+    let is_reserved = turns(want, AGAIN_EVERY) > 0
+        && want.room.again > 0
+        && next_due(tx, channel, true)?.is_some_and(|at| at <= now);
     for again in [false, true] {
         // What has failed before may take what first attempts leave, up to its own part.
         let left = want.room.any.saturating_sub(claimed.len());
@@ -256,14 +257,7 @@ fn due_first(tx: &dyn Sql, want: &Want, now: Timestamp, most: usize) -> Result<V
     let mut found = Vec::new();
     let oldest = turns(want, OLDEST_EVERY);
     if oldest > 0 {
-        let due = format!(
-            "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at LIMIT ?3 {lock}",
-            condition(false)
-        );
-        let most = i64::try_from(oldest).unwrap_or(i64::MAX);
-        for row in tx.query(&due, values![channel, now.as_millisecond(), most])? {
-            found.push(Found::new(&row)?);
-        }
+        found = longest_due(tx, channel, false, now, oldest)?;
     }
     let is_oldest = |other: &Found| found.iter().any(|oldest| oldest.submission == other.submission);
     let rest: Vec<Found> = by_rank.filter(|other| !is_oldest(other)).collect();
@@ -276,23 +270,33 @@ const OLDEST_EVERY: usize = 8;
 /// One in so many attempts is a repeated one, if one is due.
 const AGAIN_EVERY: usize = 4;
 
-/// How many of the next attempts are the last of so many.
+/// How many of the attempts that may begin now get a number that is a multiple of `every`, counting all attempts of the channel.
 fn turns(want: &Want, every: usize) -> usize {
     (want.turn.saturating_add(want.room.any)) / every - want.turn / every
 }
 
 /// Repeated attempts that are due, of the [`LOOK_AT`] that have been due for longest, the lowest ranks first.
 fn due_again(tx: &dyn Sql, channel: &str, now: Timestamp, most: usize) -> Result<Vec<Found>, StoreError> {
+    let mut found = longest_due(tx, channel, true, now, most.max(LOOK_AT))?;
+    found.sort_by_key(|found| found.rank);
+    Ok(found)
+}
+
+/// Up to `most` deliveries that are due, those that have been due for longest first.
+fn longest_due(
+    tx: &dyn Sql,
+    channel: &str,
+    again: bool,
+    now: Timestamp,
+    most: usize,
+) -> Result<Vec<Found>, StoreError> {
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
         "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at LIMIT ?3 {lock}",
-        condition(true)
+        condition(again)
     );
-    let most = i64::try_from(most.max(LOOK_AT)).unwrap_or(i64::MAX);
-    let found = tx.query(&due, values![channel, now.as_millisecond(), most])?;
-    let mut found = found.iter().map(Found::new).collect::<Result<Vec<_>, _>>()?;
-    found.sort_by_key(|found| found.rank);
-    Ok(found)
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(Found::new).collect()
 }
 
 /// How many of the longest-due retries are sorted by rank. A bound is fair, because the schedule spreads due times, so that each

@@ -39,14 +39,13 @@ pub(super) fn read(
 
 /// Writes what a batch has changed.
 pub(super) fn write(tx: &dyn Sql, rates: &Rates) -> Result<(), StoreError> {
-    let networks: BTreeSet<[u8; 16]> = rates.changed.iter().map(|(_, network)| *network).collect();
     let mut values = Vec::new();
     for ((form, network), rested) in
-        rates.networks.iter().filter(|((_, network), _)| networks.contains(network))
+        rates.networks.iter().filter(|((_, network), _)| rates.changed.contains(network))
     {
         values.extend([Value::Text(form), Value::Blob(network), Value::Integer(*rested)]);
     }
-    let networks: Vec<[u8; 16]> = networks.iter().copied().collect();
+    let networks: Vec<[u8; 16]> = rates.changed.iter().copied().collect();
     tx.execute_in("DELETE FROM network_rate WHERE network", &networks)?;
     tx.insert("network_rate (form, network, rested)", 3, &values)?;
     for (form, rate) in &rates.forms {

@@ -58,6 +58,10 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     let [flood] = &desk.reader().floods().unwrap()[..] else { panic!() };
     assert_eq!((flood.form.as_str(), flood.held), ("contact", 6));
 
+    // Retention leaves what a flood holds.
+    let expired = desk.runtime.block_on(desk.store.expire_held(start() + Duration::from_hours(1)));
+    assert_eq!(expired.unwrap(), 0);
+
     // What the operator decides meanwhile, the end of the flood does not change.
     let now = start();
     assert!(desk.editor().release(held[0], now).unwrap());
