@@ -56,7 +56,12 @@ fn every_statement_that_visitors_wait_for_uses_an_index() {
 fn no_statement_that_visitors_wait_for_grows_with_what_is_held() {
     let [few, many] = [200, 4000].map(|held| record(held).1);
     for (sql, few) in &few {
-        let (steps, grown) = (few.steps, many.get(sql).unwrap_or_else(|| panic!("{sql}")).steps);
+        let Some(many) = many.get(sql) else {
+            // How many rows are inserted at a time depends on what arrives together.
+            assert!(sql.starts_with("INSERT"), "{sql}");
+            continue;
+        };
+        let (steps, grown) = (few.steps, many.steps);
         // Ids and hashes are random: what is found first, and so how often something is compared, differs a little.
         assert!(grown <= steps + steps / 10 + 50, "{steps} steps become {grown}: {sql}");
     }
