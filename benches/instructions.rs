@@ -28,13 +28,6 @@ const ROUNDS: u64 = 1_000;
 /// A count may differ from the one that is written down by so much.
 const TOLERANCE_PERCENT: f64 = 5.0;
 
-/// How the compiler divides the crate into codegen units decides what these inline of the libraries: changes elsewhere have moved the
-/// answer between 27,000 and 30,800 instructions.
-const INLINED_BY_CHANCE: [&str; 3] = ["answer_by_hyper", "limiter_allows", "limiter_refuses"];
-
-/// What their counts may differ by.
-const WIDE_TOLERANCE_PERCENT: f64 = 15.0;
-
 /// The name by which valgrind knows [`counted`].
 const COUNTED: &str = "instructions::counted";
 
@@ -133,11 +126,9 @@ fn compare(baseline: &BTreeMap<String, u64>, found: &BTreeMap<String, u64>) -> E
             continue;
         };
         let change = count as f64 * 100.0 / before as f64 - 100.0;
-        let tolerance =
-            if INLINED_BY_CHANCE.contains(&&**name) { WIDE_TOLERANCE_PERCENT } else { TOLERANCE_PERCENT };
         let verdict = match change {
-            change if change > tolerance => "  MORE",
-            change if change < -tolerance => "  LESS",
+            change if change > TOLERANCE_PERCENT => "  MORE",
+            change if change < -TOLERANCE_PERCENT => "  LESS",
             _ => "",
         };
         fine &= verdict.is_empty();
