@@ -27,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it pauses before it looks whether submissions are still being accepted.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long it waits for more submissions before it processes the first one, so that a visitor's next one does not have to wait for it.
-const GATHER: Duration = Duration::from_millis(10);
+/// Unit tests, which wait for it after each submission, wait less.
+const GATHER: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 10 });
 /// After a failure of the database, how long until it tries again.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// How often it looks for what other replicas have accepted and not processed.
