@@ -154,7 +154,7 @@ fn decide_one(
             };
             decision.eased.insert(original.id, eased);
         } else if original.hold == Hold::None && !candidate.is_held {
-            let before = rates.before(&candidate.form, candidate.network, candidate.received_at);
+            let before = rates.count_for_network(&candidate.form, candidate.network, candidate.received_at);
             let rank = flood::rank(before, original.is_suspicious);
             let lowest = decision.ranks.entry(original.id).or_insert(rank);
             *lowest = rank.min(*lowest);

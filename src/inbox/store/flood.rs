@@ -96,24 +96,29 @@ impl Rates {
         Rates { quota, forms: HashMap::new(), networks: HashMap::new(), changed: BTreeSet::new(), latest }
     }
 
-    /// How many submissions of a network count, without counting another one.
-    pub(super) fn before(&self, form: &str, network: Hash, received_at: i64) -> i64 {
-        let now = received_at.min(self.latest).saturating_mul(1000);
-        let rested = self.networks.get(&(form.to_owned(), network)).copied().unwrap_or_default();
-        submissions(debt(rested, now, COUNTS_AT_MOST))
-    }
-
-    /// Counts a submission that is to be delivered and was received at a time in milliseconds.
-    pub(super) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
-        let now = received_at.min(self.latest).saturating_mul(1000);
+    /// Counts a request for its network alone, and returns how many count besides it. So a repeat, which is not delivered by itself, does
+    /// not use up the form's quota.
+    pub(super) fn count_for_network(&mut self, form: &str, network: Hash, received_at: i64) -> i64 {
+        let now = self.time_of(received_at);
         let rested = self.networks.entry((form.to_owned(), network)).or_default();
         let debt = debt(*rested, now, COUNTS_AT_MOST);
         *rested = now + (debt + COUNTS_FOR).min(COUNTS_AT_MOST);
         self.changed.insert(network);
-        let before = submissions(debt);
+        submissions(debt)
+    }
+
+    /// Counts a submission that is to be delivered and was received at a time in milliseconds.
+    pub(super) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
+        let before = self.count_for_network(form, network, received_at);
+        let now = self.time_of(received_at);
         let is_over =
             self.quota.is_some_and(|quota| !self.forms.entry(form.to_owned()).or_default().count(quota, now));
         Load { is_flood: is_over && before >= A_FEW, before }
+    }
+
+    /// When a submission counts as received, in microseconds.
+    fn time_of(&self, received_at: i64) -> i64 {
+        received_at.min(self.latest).saturating_mul(1000)
     }
 }
 

@@ -206,6 +206,10 @@ impl Work {
             // Another replica may hold some, and end before its flood does.
             self.is_flooded = is_flooded || released > 0 || self.options.load().place.file().is_none();
             self.released += released;
+            if is_flooded {
+                // The replica that tells the team may not be the one that held them.
+                self.flooded.notify_one();
+            }
             if released > 0 {
                 self.submissions.queued.notify_one();
                 // The rest is released after what has arrived meanwhile is processed.

@@ -618,7 +618,7 @@ impl Desk {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().build().unwrap()
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
 fn list(place: impl Into<Place>) -> Vec<Submission> {

@@ -164,15 +164,18 @@ fn claim_in(
     Ok(Claims { claimed, is_off: false, is_paused: is_paused(tx, channel)?, next })
 }
 
-/// What lies further ahead than anything ever should was put there by a clock that has been set back since.
+/// What lies further ahead than anything ever should was put there by a clock that has been set back since. Makes up to 200 due that
+/// have failed, and as many others; the next call goes on.
 fn mend_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     for again in [false, true] {
         // What has not failed waits for an interruption or a lease at most.
         let furthest = if again { schedule::LONGEST_DELAY } else { LONGEST_WITHOUT_FAILURE };
         let far = now.as_millisecond().saturating_add(millis(furthest));
         let mend = format!(
-            "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {}",
-            condition(again)
+            "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {0} AND submission IN
+                 (SELECT submission FROM delivery WHERE channel = ?1 AND due_at > ?2 AND {0} ORDER BY due_at DESC LIMIT {1})",
+            condition(again),
+            steps::ROWS
         );
         tx.execute(&mend, values![channel, far, now.as_millisecond()])?;
     }

@@ -1,7 +1,7 @@
 //! Floods of a form, marks of suspicious submissions, and the order in which submissions are delivered.
 
 use super::*;
-use crate::inbox::delivery::{Room, Target};
+use crate::inbox::delivery::{Room, Target, Want};
 use crate::inbox::limit::Quota;
 use crate::inbox::screen::Verdict;
 
@@ -118,6 +118,44 @@ fn a_copy_from_another_network_releases_a_flooded_submission() {
     let copy = Arrival { source: Source::V4([10, 0, 2, 1]), ..message(1, 11) };
     desk.keep_again(&copy, ids[11]);
     assert_eq!((status(&desk, ids[10]), status(&desk, ids[11])), (Status::Held, Status::Waiting));
+}
+
+/// The team is told by one replica, and another one may have held them.
+#[test]
+fn whoever_opens_a_flooded_inbox_hears_of_it() {
+    let Desk { store, options, fresh: _fresh, .. } = flooded();
+    let runtime = runtime();
+    for n in 0..12 {
+        runtime.block_on(store.keep(message(1, n))).unwrap();
+    }
+    store.close();
+    let next = Store::open(&options).unwrap();
+    let heard = async { tokio::time::timeout(Duration::from_mins(1), next.flooded()).await };
+    runtime.block_on(heard).expect("it hears of the flood");
+}
+
+#[test]
+fn repeats_from_a_second_network_bring_few_deliveries_forward() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let sent =
+        |network| (0..60).map(move |n| Arrival { source: message(network, n).source, ..message(1, n) });
+    for arrival in sent(1).chain(sent(2)) {
+        desk.accept(&arrival).unwrap();
+    }
+    let honest = desk.keep_new(&message(3, 0));
+    let target = Target { name: "box".to_owned(), leads_to: String::new() };
+    let mut earlier = 0;
+    loop {
+        let want = Want { target: target.clone(), room: Room { any: 1, again: 0 }, turn: earlier };
+        let later = start() + Duration::from_secs(1);
+        let claims = desk.store.claim(vec![want], Vec::new(), later, Duration::from_mins(3));
+        let claimed = desk.runtime.block_on(claims).unwrap().remove(0).claimed;
+        if claimed[0].lease.submission == honest {
+            break;
+        }
+        earlier += 1;
+    }
+    assert!(earlier <= 2, "{earlier} of 60 come before it");
 }
 
 #[test]
