@@ -4,8 +4,8 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use jiff::civil::Time;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -68,13 +68,16 @@ pub(super) async fn run(
     // Looking through the inbox takes its time: what is sealed meanwhile only has the log cut off.
     let mut look_at = Instant::now();
     let mut flood_at = Some(Instant::now());
+    let mut clock = Clock::default();
     loop {
         let now = Timestamp::now();
         let is_time = Instant::now() >= look_at;
         let done = async {
-            if is_time {
+            if is_time && clock.runs_evenly(Instant::now(), now) {
                 log_is_stale |= remove_expired(&housekeeping, &store, now).await? > 0;
                 log_is_stale |= remove_held(&housekeeping, &store, now).await? > 0;
+            }
+            if is_time {
                 log_is_stale |= seal_settled(&housekeeping, &place, &store, &channels).await? > 0;
                 forget_pressure(&store, now).await?;
             }
@@ -111,6 +114,23 @@ pub(super) async fn run(
                 tokio::time::sleep(SOON).await;
             }
         }
+    }
+}
+
+/// Compares the system's clock with the monotonic clock. A clock that is set forward by mistake, or is wrong until the network corrects
+/// it, must not expire submissions.
+#[derive(Debug, Default)]
+struct Clock {
+    last: Option<(Instant, Timestamp)>,
+}
+
+impl Clock {
+    /// Whether both clocks have advanced by the same time since the last call, give or take a minute. False at the first call.
+    fn runs_evenly(&mut self, instant: Instant, now: Timestamp) -> bool {
+        self.last.replace((instant, now)).is_some_and(|(earlier, then)| {
+            let expected = then + instant.saturating_duration_since(earlier);
+            now.duration_since(expected).abs() < SignedDuration::from_mins(1)
+        })
     }
 }
 
@@ -382,6 +402,20 @@ mod tests {
         let mail = &mails(&folder.path().join("well"))[0];
         assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
         assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+    }
+
+    #[test]
+    fn nothing_expires_at_the_start_or_after_the_clock_was_set() {
+        let (instant, now) = (Instant::now(), Timestamp::UNIX_EPOCH);
+        let mut clock = Clock::default();
+        let mut at = |passed, told| {
+            clock.runs_evenly(instant + Duration::from_mins(passed), now + Duration::from_mins(told))
+        };
+        assert!(!at(0, 0), "the start");
+        assert!(at(15, 15));
+        assert!(!at(30, 1000), "set forward");
+        assert!(at(45, 1015), "it has run evenly since");
+        assert!(!at(60, 60), "set back");
     }
 
     #[test]
