@@ -239,7 +239,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(wanted) => export::run(&wanted),
         Command::Inbox { command, site, data_dir } => {
             let config = Place { site, data_dir }.configuration()?;
-            inbox::run(&command, &config.store.place, config.housekeeping.min_free)
+            inbox::run(&command, &config)
         }
         Command::Backup { file, force, place } => backup::run(&place.database()?, &file, force),
         Command::Restore { file, force, place } => restore::run(&file, &place.database()?, force),

@@ -26,6 +26,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::config::Config;
+use crate::inbox::deliver::channel;
 use crate::inbox::disk::MinFree;
 use crate::inbox::store::Place;
 use crate::inbox::{FORMS, Reader, StoreError};
@@ -123,7 +125,7 @@ pub enum InboxCommand {
         #[arg(long, value_name = "TEXT")]
         because: Option<String>,
     },
-    /// Deliver what was held
+    /// Deliver what was held, to the channels that are configured now
     Release {
         /// The submissions' ids, or as much of the beginning as no other id shares
         #[arg(required_unless_present = "all", value_name = "ID")]
@@ -157,6 +159,8 @@ struct Console<'a> {
     now: Timestamp,
     /// How much space is to be free where the inbox is.
     min_free: MinFree,
+    /// The configured channels.
+    channels: &'a [channel::Options],
     /// How many columns a line of a table may have.
     width: usize,
     /// Whether `out` is a terminal, where somebody reads it.
@@ -172,7 +176,7 @@ struct Console<'a> {
 }
 
 /// Does it, with data on standard output and everything else on standard error.
-pub fn run(command: &InboxCommand, place: &Place, min_free: MinFree) -> anyhow::Result<ExitCode> {
+pub fn run(command: &InboxCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let mut answers = stdin.lock();
     let is_terminal = stdout.is_terminal();
@@ -181,7 +185,8 @@ pub fn run(command: &InboxCommand, place: &Place, min_free: MinFree) -> anyhow::
     let mut out = BufWriter::new(stdout.lock());
     let mut console = Console {
         now: Timestamp::now(),
-        min_free,
+        min_free: config.housekeeping.min_free,
+        channels: &config.store.channels,
         width,
         is_terminal,
         has_colours,
@@ -194,7 +199,7 @@ pub fn run(command: &InboxCommand, place: &Place, min_free: MinFree) -> anyhow::
         out: &mut out,
         err: &mut io::stderr().lock(),
     };
-    let code = execute(command, place, &mut console)?;
+    let code = execute(command, &config.store.place, &mut console)?;
     out.flush()?;
     Ok(code)
 }

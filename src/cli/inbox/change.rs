@@ -137,7 +137,7 @@ pub(super) fn release(
         let mut editor = Editor::open(place)?;
         for submission in found {
             let id = submission.id;
-            if !editor.release(id, console.now)? {
+            if !editor.release(id, console.channels, console.now)? {
                 missing += tell_unchanged(reader, id, "is not held", console)?;
                 continue;
             }

@@ -292,6 +292,7 @@ mod tests {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console {
             min_free: crate::inbox::disk::MinFree::Off,
+            channels: &[],
             now: "2026-11-20T14:03:05Z".parse().unwrap(),
             width,
             is_terminal,

@@ -306,6 +306,7 @@ impl Inbox {
         let mut console = Console {
             now: "2026-11-20T16:03:05.12Z".parse().unwrap(),
             min_free: MinFree::Off,
+            channels: &[],
             width: 200,
             is_terminal,
             has_colours: false,

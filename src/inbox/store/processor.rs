@@ -194,10 +194,11 @@ impl Work {
     /// Releases submissions that were held because of a flood that has ended.
     fn end_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.stopping.load(Relaxed) && !self.submissions.is_busy() {
-            let quiet = self.options.load().flood_ends_after;
+            let options = self.options.load_full();
             let (released, is_flooded) = self.wait(move |tx| {
                 let now = tx.theirs(Timestamp::now());
-                let released = flood::release_ended(tx.sql, now, quiet, RELEASED_AT_ONCE)?;
+                let quiet = options.flood_ends_after;
+                let released = flood::release_ended(tx.sql, now, quiet, RELEASED_AT_ONCE, &options.channels)?;
                 if released > 0 {
                     bell::announce(tx.sql)?;
                 }

@@ -96,7 +96,7 @@ fn one_that_is_held_by_hand_stays_held_and_its_repeat_is_delivered() {
     assert_eq!(office.post(1).status, 200, "a repeat of what is held by hand is delivered by itself");
     assert_eq!(office.delivery(id, "failing").state, State::Held);
     assert_eq!(failing.requests().len(), before + 1);
-    assert!(office.editor().release(id, Timestamp::now()).expect("it can be written"));
+    assert!(office.editor().release(id, &[], Timestamp::now()).expect("it can be written"));
     office.wait_for(id, "failing", |delivery| delivery.state == State::Delivered);
     assert_eq!(failing.requests().len(), before + 2);
     assert_eq!(office.post(1).status, 200);

@@ -59,7 +59,7 @@ fn what_the_operator_releases_from_elsewhere_is_delivered_at_once() {
     let id = id.unwrap().id();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(desk.mails("box").len(), 0);
-    assert!(Editor::open(&desk.options.place).unwrap().release(id, Timestamp::now()).unwrap());
+    assert!(Editor::open(&desk.options.place).unwrap().release(id, &[], Timestamp::now()).unwrap());
     // Well before the worker would look by itself.
     desk.wait("it is delivered", || desk.statuses() == [Status::Delivered]);
 }

@@ -18,7 +18,9 @@ fn arrival(number: u128, received_at: i64, content: u8, key: Option<u8>) -> Cand
         is_lasting: false,
         key: key.map(|key| [key; 16]),
         form: "contact".to_owned(),
+        source: [0; 16],
         network: [0; 16],
+        is_deliverable: true,
         is_held: false,
         is_suspicious: false,
     }
@@ -32,10 +34,29 @@ fn suspicious(candidate: &Candidate) -> Candidate {
     Candidate { is_suspicious: true, ..candidate.clone() }
 }
 
+/// From another source than [`arrival`].
+fn elsewhere(candidate: &Candidate) -> Candidate {
+    Candidate { source: [9; 16], ..candidate.clone() }
+}
+
 /// A stored submission with content 1.
 fn stored(hold: Hold) -> Known {
-    let original = Original { id: Uuid::from_u128(1), received_at: 0, hold, is_suspicious: false };
+    let original = Original {
+        id: Uuid::from_u128(1),
+        received_at: 0,
+        hold,
+        is_suspicious: false,
+        source: [0; 16],
+        is_deliverable: true,
+    };
     Known { contents: HashMap::from([([1; 16], original)]), ..Known::default() }
+}
+
+/// The same, when no channel can deliver it.
+fn undeliverable(hold: Hold) -> Known {
+    let mut known = stored(hold);
+    known.contents.values_mut().for_each(|original| original.is_deliverable = false);
+    known
 }
 
 fn decide(candidates: &[Candidate], known: Known) -> Decision {
@@ -67,6 +88,7 @@ fn released(decision: &Decision) -> Vec<(u128, i64)> {
 
 const NEW: Fate = Fate::New { reuses_key: false, hold: Hold::None, rank: 0 };
 const MARKED: Fate = Fate::New { reuses_key: false, hold: Hold::None, rank: flood::SUSPICIOUS };
+const HELD: Fate = Fate::New { reuses_key: false, hold: Hold::Screening, rank: 0 };
 const FIRST: Fate = Fate::Repeat(Uuid::from_u128(1));
 
 #[test]
@@ -115,10 +137,65 @@ fn a_repeat_that_is_not_held_releases_what_screening_holds() {
 }
 
 #[test]
-fn a_repeat_that_is_held_changes_nothing_about_the_first() {
+fn a_held_repeat_of_a_held_submission_has_the_same_source() {
+    let one = held(&arrival(2, 5, 1, None));
+    for hold in [Hold::Flood, Hold::Screening, Hold::Operator] {
+        let decision = decide(&[one.clone(), held(&arrival(3, 4, 1, None))], stored(hold));
+        assert_eq!((decision.fates, decision.eased), (vec![FIRST; 2], BTreeMap::new()), "{hold:?}");
+        assert_eq!(decision.held_again, BTreeMap::from([(Uuid::from_u128(1), 5)]));
+        let decision = decide(&[elsewhere(&one)], stored(hold));
+        assert_eq!(
+            (unranked(decision.fates), decision.held_again),
+            (vec![HELD], BTreeMap::new()),
+            "{hold:?}"
+        );
+    }
+}
+
+#[test]
+fn a_held_repeat_of_what_is_delivered_changes_nothing_about_it() {
+    for repeat in [arrival(2, 5, 1, None), elsewhere(&arrival(2, 5, 1, None))] {
+        let decision = decide(&[held(&repeat)], stored(Hold::None));
+        assert_eq!(
+            decision,
+            Decision {
+                fates: vec![FIRST],
+                repeats: BTreeMap::from([(Uuid::from_u128(1), 1)]),
+                ..Decision::default()
+            }
+        );
+    }
+}
+
+#[test]
+fn what_no_channel_delivers_is_never_repeated() {
     for hold in [Hold::None, Hold::Flood, Hold::Screening, Hold::Operator] {
-        let decision = decide(&[held(&arrival(2, 5, 1, None))], stored(hold));
-        assert_eq!((decision.fates, decision.eased), (vec![FIRST], BTreeMap::new()), "{hold:?}");
+        let repeat = arrival(2, 5, 1, None);
+        let batch = [repeat.clone(), Candidate { id: Uuid::from_u128(3), ..repeat.clone() }];
+        let decision = decide(&batch, undeliverable(hold));
+        assert_eq!(unranked(decision.fates), [NEW, Fate::Repeat(Uuid::from_u128(2))], "{hold:?}");
+        assert_eq!(decision.eased, BTreeMap::new());
+        assert_eq!(fates(&[held(&repeat)], undeliverable(hold)), [HELD], "{hold:?}");
+    }
+    let encrypted = Candidate { is_deliverable: false, ..arrival(1, 0, 1, None) };
+    assert_eq!(fates(&[encrypted, arrival(2, 1, 1, None)], Known::default()), [NEW, NEW]);
+}
+
+#[test]
+fn in_a_flood_a_repeat_is_held_by_itself_unless_its_source_is_the_same() {
+    let mut rates = Rates::new(Some(Quota { per_minute: 1, per_hour: 1 }), i64::MAX);
+    let flood: Vec<Candidate> = (10..14).map(|n| arrival(n, 0, u8::try_from(n).unwrap(), None)).collect();
+    super::decide(&flood, Known::default(), WINDOW, &mut rates);
+    let in_flood = Fate::New { reuses_key: false, hold: Hold::Flood, rank: 0 };
+    for hold in [Hold::Flood, Hold::Screening] {
+        let batch = [elsewhere(&arrival(2, 5, 1, None))];
+        let decision = super::decide(&batch, stored(hold), WINDOW, &mut rates);
+        assert_eq!((unranked(decision.fates), decision.eased), (vec![in_flood], BTreeMap::new()), "{hold:?}");
+        let batch = [arrival(2, 5, 1, None), held(&arrival(3, 6, 1, None))];
+        let decision = super::decide(&batch, stored(hold), WINDOW, &mut rates);
+        assert_eq!(decision.fates, [FIRST, FIRST]);
+        assert!(decision.eased[&Uuid::from_u128(1)].is_flood);
+        assert_eq!(decision.held_again, BTreeMap::from([(Uuid::from_u128(1), 6)]));
     }
 }
 
@@ -193,7 +270,11 @@ struct Kept {
     key: Option<Hash>,
     received_at: i64,
     hold: Hold,
+    held_at: i64,
     is_suspicious: bool,
+    source: Hash,
+    is_deliverable: bool,
+    rank: i64,
     repeats: i64,
 }
 
@@ -202,8 +283,9 @@ impl Stored {
         let mut known = Known::default();
         // In order of arrival: the newest stays.
         for (id, kept) in &self.submissions {
-            let &Kept { received_at, hold, is_suspicious, .. } = kept;
-            known.contents.insert(kept.content, Original { id: *id, received_at, hold, is_suspicious });
+            let &Kept { received_at, hold, is_suspicious, source, is_deliverable, .. } = kept;
+            let original = Original { id: *id, received_at, hold, is_suspicious, source, is_deliverable };
+            known.contents.insert(kept.content, original);
             known.keys.extend(kept.key.map(|key| (key, kept.received_at)));
         }
         let mut rates = Rates {
@@ -215,9 +297,22 @@ impl Stored {
         self.forms = rates.forms.into_iter().collect();
         self.networks = rates.networks.into_iter().collect();
         for (candidate, fate) in batch.iter().zip(&decision.fates) {
-            let &Candidate { content, key, received_at, is_suspicious, .. } = candidate;
-            if let Fate::New { hold, .. } = *fate {
-                let kept = Kept { content, key, received_at, hold, is_suspicious, repeats: 0 };
+            let &Candidate { content, key, received_at, is_suspicious, source, is_deliverable, .. } =
+                candidate;
+            if let Fate::New { hold, rank, .. } = *fate {
+                let (held_at, repeats) = (received_at, 0);
+                let kept = Kept {
+                    content,
+                    key,
+                    received_at,
+                    hold,
+                    held_at,
+                    is_suspicious,
+                    source,
+                    is_deliverable,
+                    rank,
+                    repeats,
+                };
                 self.submissions.insert(candidate.id, kept);
             }
         }
@@ -227,7 +322,18 @@ impl Stored {
         for (id, eased) in decision.eased {
             let kept = self.submissions.get_mut(&id).expect("what is eased is there");
             kept.hold = if eased.is_flood { Hold::Flood } else { Hold::None };
+            kept.held_at = eased.at;
             kept.is_suspicious = eased.is_suspicious;
+            kept.rank = kept.rank.min(eased.rank);
+        }
+        for (id, at) in decision.held_again {
+            let kept = self.submissions.get_mut(&id).expect("what is held again is there");
+            assert_ne!(kept.hold, Hold::None);
+            kept.held_at = kept.held_at.max(at);
+        }
+        for (id, rank) in decision.ranks {
+            let kept = self.submissions.get_mut(&id).expect("what has a rank is there");
+            kept.rank = kept.rank.min(rank);
         }
         self.fates.extend(decision.fates);
     }
@@ -235,16 +341,19 @@ impl Stored {
 
 /// Submissions of a few contents from a few networks, each delivered, marked or held by screening.
 fn arrivals() -> impl Strategy<Value = Vec<Candidate>> {
-    let one = (0..3u8, proptest::option::of(10..13u8), 0..400i64, 0..3u8, 0..3u8);
+    // One in four is encrypted and cannot be delivered.
+    let one = (0..3u8, proptest::option::of(10..13u8), 0..400i64, 0..3u8, 0..12u8);
     proptest::collection::vec(one, 0..40).prop_map(|all| {
         let mut now = 0;
         let candidate =
             |(number, (content, key, later, network, level)): (usize, (u8, Option<u8>, i64, u8, u8))| {
                 now += later;
                 Candidate {
+                    source: [network; 16],
                     network: [network; 16],
-                    is_suspicious: level == 1,
-                    is_held: level == 2,
+                    is_deliverable: level < 9,
+                    is_suspicious: level % 3 == 1,
+                    is_held: level % 3 == 2,
                     ..arrival(number as u128 + 1, now, content, key)
                 }
             };
@@ -273,16 +382,23 @@ proptest! {
         let mut stored = Stored::default();
         let first: Range<usize> = 0..cut.index(all.len() + 1);
         stored.keep(&all[first.clone()]);
+        // Meanwhile a channel is renamed that had delivered nothing yet.
+        for kept in stored.submissions.values_mut() {
+            kept.is_deliverable = false;
+        }
         stored.keep(&all[first.end..]);
-        for (candidate, fate) in all.iter().zip(&stored.fates).filter(|(candidate, _)| !candidate.is_held) {
-            let kept = match fate {
-                Fate::New { .. } => candidate.id,
-                Fate::Repeat(original) => *original,
-            };
-            let kept = &stored.submissions[&kept];
-            // The end of the flood releases it.
-            prop_assert!(matches!(kept.hold, Hold::None | Hold::Flood), "{:?}", kept);
-            prop_assert!(candidate.is_suspicious || !kept.is_suspicious, "{:?}", kept);
+        for (number, (candidate, fate)) in all.iter().zip(&stored.fates).enumerate() {
+            let Fate::Repeat(original) = *fate else { continue };
+            let kept = &stored.submissions[&original];
+            prop_assert!(kept.is_deliverable || first.contains(&number), "{:?}", kept);
+            // The operator may discard what is held of a source, and what has been held for long.
+            let is_held_for_itself = kept.source == candidate.source && kept.held_at >= candidate.received_at;
+            prop_assert!(kept.hold == Hold::None || is_held_for_itself, "{:?}", kept);
+            if !candidate.is_held {
+                // The end of the flood releases it.
+                prop_assert!(matches!(kept.hold, Hold::None | Hold::Flood), "{:?}", kept);
+                prop_assert!(candidate.is_suspicious || !kept.is_suspicious, "{:?}", kept);
+            }
         }
     }
 }

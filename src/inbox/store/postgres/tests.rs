@@ -188,7 +188,7 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
     let verdict = crate::inbox::deliver::schedule::Verdict::Again(now);
     crate::inbox::store::sql::deliver::record(sql, &lease, &failed, verdict, now).unwrap();
     thread::scope(|scope| {
-        let release = scope.spawn(move || editor.release(id, now).unwrap());
+        let release = scope.spawn(move || editor.release(id, &[], now).unwrap());
         // It waits for what is being recorded, and goes by that.
         thread::sleep(Duration::from_millis(300));
         assert!(!release.is_finished());

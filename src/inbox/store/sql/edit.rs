@@ -10,7 +10,9 @@ use uuid::Uuid;
 use super::rows::condition;
 use super::steps::{self, Removable};
 use super::{Cell, Sql, bound, values};
+use crate::inbox::deliver::channel;
 use crate::inbox::store::fingerprint::Secret;
+use crate::inbox::store::flood;
 use crate::inbox::store::{Erased, Retry, StoreError};
 
 /// The deliveries, submissions and channels that a retry selects when it begins.
@@ -159,8 +161,18 @@ pub(super) fn hold(tx: &dyn Sql, id: Uuid, because: &str, now: Timestamp) -> Res
     Ok(held)
 }
 
-/// Delivers what was held. What screening said of it stays, so that one sees what it was wrong about. Returns whether the submission is there and was held.
-pub(super) fn release(tx: &dyn Sql, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
+/// Releases a held submission to the `channels` that take its form, and to those for which it has held deliveries. What screening said
+/// of it stays, so that one sees what it was wrong about. Returns whether the submission exists and was held.
+///
+/// Channels may have been added or renamed since the submission was held: missing deliveries are inserted. An encrypted submission gets
+/// none, because no channel can read it. A submission without any earlier delivery is delivered after most others, until the caller
+/// sets the rank.
+pub(super) fn release(
+    tx: &dyn Sql,
+    id: Uuid,
+    now: Timestamp,
+    channels: &[channel::Options],
+) -> Result<bool, StoreError> {
     let released = tx.execute(
         "UPDATE submission SET held_at = NULL, held_because = NULL, flood = 0, released_at = ?2
          WHERE id = ?1 AND held_at IS NOT NULL",
@@ -171,7 +183,22 @@ pub(super) fn release(tx: &dyn Sql, id: Uuid, now: Timestamp) -> Result<bool, St
          WHERE submission = ?1 AND state = 'held'",
         values![id.as_bytes(), now.as_millisecond()],
     )?;
-    Ok(released == 1)
+    if released == 0 {
+        return Ok(false);
+    }
+    let submission = tx.one("SELECT form FROM submission WHERE id = ?1", values![id.as_bytes()])?;
+    let form = submission.text(0)?;
+    for channel in channels.iter().filter(|channel| channel.takes(form)) {
+        tx.execute(
+            "INSERT INTO delivery (submission, channel, state, due_at, form, rank)
+             SELECT id, ?2, 'waiting', CAST(?3 AS bigint), form,
+                 coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), ?4)
+             FROM submission WHERE id = ?1 AND sealed IS NULL
+             ON CONFLICT (submission, channel) DO NOTHING",
+            values![id.as_bytes(), channel.name, now.as_millisecond(), flood::SUSPICIOUS],
+        )?;
+    }
+    Ok(true)
 }
 
 /// How many submissions came from an e-mail address, in whatever case it was written.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::discard::{self, HeldFilter};
 use super::{Sql, change, edit, pressure, steps, values};
+use crate::inbox::deliver::channel;
 use crate::inbox::store::fingerprint::Secret;
 use crate::inbox::store::{Erased, Place, Retry, StoreError, bell, postgres, sqlite};
 
@@ -71,10 +72,16 @@ impl Editor {
         self.change(|tx, _| edit::hold(tx, id, because, theirs(tx, now)?))
     }
 
-    /// Releases a held submission, ahead of other waiting ones. Returns whether it exists and was held.
-    pub fn release(&mut self, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
+    /// Releases a held submission to the `channels` that take its form, ahead of other waiting ones. Returns whether it exists and was
+    /// held.
+    pub fn release(
+        &mut self,
+        id: Uuid,
+        channels: &[channel::Options],
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         self.change(|tx, _| {
-            let is_released = edit::release(tx, id, theirs(tx, now)?)?;
+            let is_released = edit::release(tx, id, theirs(tx, now)?, channels)?;
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id.as_bytes()])?;
             }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::deliver::millis;
 use super::{Sql, Value, edit, values};
+use crate::inbox::deliver::channel;
 use crate::inbox::limit::Quota;
 use crate::inbox::store::StoreError;
 use crate::inbox::store::duplicates::Candidate;
@@ -68,13 +69,14 @@ pub(super) fn forget(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError
     tx.execute(&rested, values![now.saturating_mul(1000), most]).map(drop)
 }
 
-/// Releases up to `most` submissions of each form whose flood has ended, and returns how many there were. Does nothing while another
+/// Releases up to `most` submissions of each form whose flood has ended to `channels`, and returns how many there were. Does nothing while another
 /// replica processes submissions.
 pub(in crate::inbox::store) fn release_ended(
     tx: &dyn Sql,
     now: Timestamp,
     quiet: Duration,
     most: usize,
+    channels: &[channel::Options],
 ) -> Result<usize, StoreError> {
     let quiet = millis(quiet);
     if !tx.dialect().try_turn().map_or(Ok(true), |turn| tx.one(turn, &[])?.get(0))? {
@@ -93,7 +95,7 @@ pub(in crate::inbox::store) fn release_ended(
     for form in ended {
         let form = form.text(0)?;
         for row in tx.query(&held, values![form, i64::try_from(most).unwrap_or(i64::MAX)])? {
-            released += usize::from(edit::release(tx, Uuid::from_bytes(row.get(0)?), now)?);
+            released += usize::from(edit::release(tx, Uuid::from_bytes(row.get(0)?), now, channels)?);
         }
         if !tx.exists("SELECT 1 FROM submission WHERE flood = 1 AND form = ?1 LIMIT 1", values![form])? {
             tx.execute("UPDATE form_rate SET over_at = NULL WHERE form = ?1", values![form])?;

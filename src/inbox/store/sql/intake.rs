@@ -1,6 +1,6 @@
 //! The intake: acceptance appends to it, and processing moves its rows on, in either database.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::deliver::millis;
 use super::steps::{self, Removable};
 use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, change, edit, filled, flood, rows, values};
+use crate::inbox::deliver::channel;
 use crate::inbox::form::{Form, Sameness};
 use crate::inbox::parse::Entry;
 use crate::inbox::screen::{Evidence, Repeats, Verdict};
@@ -123,7 +124,8 @@ pub(in crate::inbox::store) fn process(
     let latest = change::clock(tx)?.map_or(i64::MAX, Timestamp::as_millisecond);
     let due_at = |received_at: i64| received_at.min(latest);
     let mut rates = flood::read(tx, options.form_quota, latest, &candidates)?;
-    let decision = duplicates::decide(&candidates, known(tx, &candidates, window)?, window, &mut rates);
+    let known = known(tx, &candidates, window, &options.channels)?;
+    let decision = duplicates::decide(&candidates, known, window, &mut rates);
     let mut new: Vec<New<'_>> = Vec::new();
     let mut repeats = Vec::new();
     for (screened, fate) in batch.iter().zip(&decision.fates) {
@@ -163,7 +165,7 @@ pub(in crate::inbox::store) fn process(
     }
     tx.insert("delivery (submission, channel, state, due_at, form, rank)", 6, &deliveries)?;
     tx.insert("repeat (id, submission)", 2, &repeats)?;
-    apply(tx, &decision, due_at)?;
+    apply(tx, &decision, &options.channels, due_at)?;
     flood::write(tx, &rates)?;
     let all: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &all)?;
@@ -185,6 +187,7 @@ const TAKEN_OVER: &str = "id, form, received_at, fields, sealed, source, sender,
 const FORM: usize = 1;
 const RECEIVED_AT: usize = 2;
 const FIELDS: usize = 3;
+const SEALED: usize = 4;
 const SOURCE: usize = 5;
 const AGENT: usize = 7;
 const KEY: usize = 8;
@@ -288,6 +291,9 @@ impl Screened {
             is_lasting: form.is_none_or(|form| form.sameness == Sameness::Address),
             key: row.get(KEY)?,
             form: row.get(FORM)?,
+            source,
+            is_deliverable: row.get::<Option<Vec<u8>>>(SEALED)?.is_none()
+                || !is_taken(&options.channels, row.text(FORM)?),
             // An earlier version, which shares the database, does not write the network.
             network: row.get::<Option<Hash>>(TAKEN + 2)?.unwrap_or(source),
             is_held: verdict.hold,
@@ -355,9 +361,19 @@ fn day_of(millisecond: i64) -> i64 {
     millisecond.div_euclid(rows::DAY_IN_MILLISECONDS)
 }
 
+/// Whether any of these channels takes submissions of a form.
+fn is_taken(channels: &[channel::Options], form: &str) -> bool {
+    channels.iter().any(|channel| channel.takes(form))
+}
+
 /// Looks up what the candidates may repeat. On a server the rows stay locked, in the order of their contents, so that they do not change
 /// and no two replicas wait for each other.
-fn known(tx: &dyn Sql, candidates: &[Candidate], window: i64) -> Result<Known, StoreError> {
+fn known(
+    tx: &dyn Sql,
+    candidates: &[Candidate],
+    window: i64,
+    channels: &[channel::Options],
+) -> Result<Known, StoreError> {
     let mut contents: BTreeMap<Hash, Hash> = BTreeMap::new();
     for candidate in candidates {
         let at = candidate.received_at;
@@ -366,8 +382,10 @@ fn known(tx: &dyn Sql, candidates: &[Candidate], window: i64) -> Result<Known, S
     }
     let stored: Vec<Hash> = contents.keys().copied().collect();
     let mut known = Known::default();
-    let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood";
-    for row in newest_in(tx, columns, "content", &stored, tx.dialect().lock())? {
+    let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, sealed IS NOT NULL";
+    let rows = newest_in(tx, columns, "content", &stored, tx.dialect().lock())?;
+    let reach = Reach::read(tx, &rows, channels)?;
+    for row in rows {
         let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);
         let hold = match held_at {
             None => Hold::None,
@@ -375,13 +393,19 @@ fn known(tx: &dyn Sql, candidates: &[Candidate], window: i64) -> Result<Known, S
             Some(_) if row.get(3)? && released_at.is_none() => Hold::Screening,
             Some(_) => Hold::Operator,
         };
+        let id: [u8; 16] = row.get(0)?;
         let original = Original {
-            id: Uuid::from_bytes(row.get(0)?),
+            id: Uuid::from_bytes(id),
             received_at: row.get(1)?,
             hold,
             is_suspicious: row.get(5)?,
+            source: row.get(7)?,
+            is_deliverable: !is_taken(channels, row.text(8)?)
+                || reach.delivered.contains(&id)
+                // A release inserts the deliveries that a held submission does not have.
+                || !row.get::<bool>(9)? && (hold != Hold::None || reach.pending.contains(&id)),
         };
-        let content = contents.get(&row.get::<Hash>(7)?).copied().unwrap_or_default();
+        let content = contents.get(&row.get::<Hash>(10)?).copied().unwrap_or_default();
         let newest = known.contents.entry(content).or_insert(original);
         if original.id > newest.id {
             *newest = original;
@@ -394,6 +418,37 @@ fn known(tx: &dyn Sql, candidates: &[Candidate], window: i64) -> Result<Known, S
         known.keys.insert(row.get(1)?, row.get(0)?);
     }
     Ok(known)
+}
+
+/// Which submissions have been delivered, and which have a delivery that a configured channel will make.
+#[derive(Default)]
+struct Reach {
+    delivered: BTreeSet<[u8; 16]>,
+    pending: BTreeSet<[u8; 16]>,
+}
+
+impl Reach {
+    /// Reads the deliveries of submissions whose ids are in the first column of `submissions`.
+    fn read(tx: &dyn Sql, submissions: &[Row], channels: &[channel::Options]) -> Result<Reach, StoreError> {
+        let mut reach = Reach::default();
+        // Where there is no channel, no submission needs one.
+        if channels.is_empty() {
+            return Ok(reach);
+        }
+        let mut ids = submissions.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+        ids.sort_unstable();
+        for row in
+            tx.query_in("SELECT state, channel, submission FROM delivery WHERE submission", &ids, "")?
+        {
+            let (state, name) = (row.text(0)?, row.text(1)?);
+            if state == "delivered" {
+                reach.delivered.insert(row.get(2)?);
+            } else if state != "parked" && channels.iter().any(|channel| channel.name == name) {
+                reach.pending.insert(row.get(2)?);
+            }
+        }
+        Ok(reach)
+    }
 }
 
 /// The newest submission of each that has one of these hashes in a column: `columns` and the hash. There may be any number with the same
@@ -427,7 +482,12 @@ fn newest_in(
 }
 
 /// Writes what was decided about earlier submissions.
-fn apply(tx: &dyn Sql, decision: &Decision, due_at: impl Fn(i64) -> i64) -> Result<(), StoreError> {
+fn apply(
+    tx: &dyn Sql,
+    decision: &Decision,
+    channels: &[channel::Options],
+    due_at: impl Fn(i64) -> i64,
+) -> Result<(), StoreError> {
     for (id, times) in &decision.repeats {
         tx.execute(
             "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1",
@@ -441,11 +501,17 @@ fn apply(tx: &dyn Sql, decision: &Decision, due_at: impl Fn(i64) -> i64) -> Resu
                 values![id.as_bytes(), "the form has had more than its quota", eased.at],
             )?;
         } else {
-            edit::release(tx, *id, rows::time(due_at(eased.at))?)?;
+            edit::release(tx, *id, rows::time(due_at(eased.at))?, channels)?;
         }
         tx.execute(
             "UPDATE submission SET suspicious = ?2 WHERE id = ?1",
             values![id.as_bytes(), eased.is_suspicious],
+        )?;
+    }
+    for (id, at) in &decision.held_again {
+        tx.execute(
+            "UPDATE submission SET held_at = ?2 WHERE id = ?1 AND held_at < ?2",
+            values![id.as_bytes(), at],
         )?;
     }
     let eased = decision.eased.iter().map(|(id, eased)| (id, eased.rank));

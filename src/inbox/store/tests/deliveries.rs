@@ -163,8 +163,8 @@ fn what_is_held_is_delivered_only_once_it_is_released() {
     assert_eq!(desk.claim("box", at(0)).len(), 0);
     assert!(!desk.is_confirmed(id));
     let mut editor = desk.editor();
-    assert!(editor.release(id, at(0)).unwrap());
-    assert!(!editor.release(id, at(0)).unwrap());
+    assert!(editor.release(id, &[], at(0)).unwrap());
+    assert!(!editor.release(id, &[], at(0)).unwrap());
     assert!(!desk.is_confirmed(id));
     assert_eq!(desk.claim("box", at(0)).len(), 1);
 }
@@ -181,7 +181,7 @@ fn what_is_held_while_it_is_sent_is_not_sent_again() {
     assert_eq!(desk.states(id), [("box", State::Held), ("crm", State::Held)]);
     desk.runtime.block_on(desk.store.recover(at(3))).unwrap();
     assert_eq!(desk.status(id), Status::Held);
-    desk.editor().release(id, at(10)).unwrap();
+    desk.editor().release(id, &[], at(10)).unwrap();
     assert_eq!(desk.states(id), [("box", State::Waiting), ("crm", State::Waiting)]);
 }
 

@@ -41,7 +41,10 @@ fn status(desk: &Desk, id: Uuid) -> Status {
 /// Releases what ended floods hold, as if it were then.
 fn end_floods(desk: &Desk, now: Timestamp) -> usize {
     let sql = desk.fresh.sql();
-    sql.transaction(|| sql::flood::release_ended(&*sql, now, desk.options.flood_ends_after, 3)).unwrap()
+    sql.transaction(|| {
+        sql::flood::release_ended(&*sql, now, desk.options.flood_ends_after, 3, &desk.options.channels)
+    })
+    .unwrap()
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
 
     // What the operator decides meanwhile, the end of the flood does not change.
     let now = start();
-    assert!(desk.editor().release(held[0], now).unwrap());
+    assert!(desk.editor().release(held[0], &[], now).unwrap());
     assert!(desk.editor().hold(held[1], "by hand", now).unwrap());
     assert_eq!(end_floods(&desk, now), 0, "it lasts for an hour more");
     let later = now + Duration::from_hours(2);

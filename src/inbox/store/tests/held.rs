@@ -89,7 +89,7 @@ fn a_held_submission_can_be_delivered_after_its_release() {
     });
     let id = desk.keep_new(&contact("Hello").held_for(&LINKS));
     assert!(!desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap());
-    assert!(desk.editor().release(id, Timestamp::UNIX_EPOCH).unwrap());
+    assert!(desk.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap());
     let submission = desk.reader().get(id).unwrap().unwrap();
     assert_eq!((submission.sealed, submission.fields.len()), (None, 3));
     assert_eq!(desk.reader().deliveries(id).unwrap()[0].state, State::Waiting);

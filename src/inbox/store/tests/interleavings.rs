@@ -192,7 +192,9 @@ fn check(history: Vec<Event>) {
     assert_eq!(inbox.state(), reference.state());
     let later = now + Duration::from_hours(1);
     let quiet = inbox.options.flood_ends_after;
-    acceptance.transaction(|| flood::release_ended(&*acceptance, later, quiet, usize::MAX)).unwrap();
+    acceptance
+        .transaction(|| flood::release_ended(&*acceptance, later, quiet, usize::MAX, &inbox.options.channels))
+        .unwrap();
     for (id, arrival) in &all {
         survives(&inbox, *id, arrival);
     }

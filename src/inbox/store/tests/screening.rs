@@ -32,7 +32,7 @@ fn what_screening_said_is_kept_whether_or_not_it_was_held() {
     assert_eq!(desk.get(held).screening, screening(120, &reasons, true));
     assert_eq!(desk.get(held).held.unwrap().because, "filled in (60), 4 links (60); 120 of 0 points");
     let released_at = "2026-11-21T00:00:00Z".parse().unwrap();
-    assert!(desk.editor().release(held, released_at).unwrap());
+    assert!(desk.editor().release(held, &[], released_at).unwrap());
     let released = desk.get(held);
     assert_eq!(
         (released.status, released.held, released.released_at),
@@ -132,7 +132,7 @@ fn once_sealed_the_details_are_gone_and_signals_and_points_stay() {
     let seal = || desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal(), "it is held");
     assert!(desk.files_hold("sesame.example"), "the search would find it");
-    desk.editor().release(id, Timestamp::UNIX_EPOCH).unwrap();
+    desk.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap();
     desk.sql("UPDATE delivery SET state = 'delivered', due_at = NULL");
     assert!(seal());
     assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
@@ -178,7 +178,7 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     let mut editor = desk.editor();
     for id in [wrong, by_hand] {
         editor.hold(id, "odd", Timestamp::UNIX_EPOCH).unwrap();
-        assert!(editor.release(id, NOW.parse().unwrap()).unwrap());
+        assert!(editor.release(id, &[], NOW.parse().unwrap()).unwrap());
     }
     let abuse = desk.abuse("2026-11-19T00:00:00Z");
     assert_eq!((abuse.submissions, abuse.held, abuse.released), (4, 3, 1));
@@ -225,7 +225,7 @@ fn what_waits_longest_is_known_by_its_age() {
     desk.keep_new(&later(&contact("second"), HOUR));
     assert_eq!(age(HOUR * 3), Some(HOUR * 2));
     assert_eq!(age(Duration::ZERO), Some(Duration::ZERO), "a clock that was set back makes nothing older");
-    desk.editor().release(held, received + HOUR * 2).unwrap();
+    desk.editor().release(held, &[], received + HOUR * 2).unwrap();
     assert_eq!(age(HOUR * 3), Some(HOUR * 2), "one that was released has waited since then");
     desk.sql("UPDATE delivery SET state = 'delivered', due_at = NULL WHERE channel = 'box'");
     assert_eq!(age(HOUR * 3), Some(HOUR * 2), "one channel is enough to wait for");
