@@ -19,6 +19,8 @@ pub struct Digest {
     pub shortage: Option<Shortage>,
     /// Submissions that are held.
     pub held: usize,
+    /// Submissions that could not be processed and are set aside.
+    pub set_aside: usize,
     /// The channels, with what keeps them from delivering and how many deliveries they have in which state.
     pub channels: Vec<ChannelState>,
     /// The channels with deliveries that nobody makes though they have long been due, and how many those are.
@@ -47,6 +49,7 @@ impl Digest {
         Ok(Digest {
             shortage,
             held,
+            set_aside: inbox.queue()?.set_aside,
             channels: inbox.channels()?,
             overdue,
             failing: inbox.failing(MANY_FAILURES)?,
@@ -68,6 +71,15 @@ impl Digest {
             ),
             n => lines.push(format!(
                 "{n} submissions are held until you release or discard them (frontdesk inbox list --status held)."
+            )),
+        }
+        match self.set_aside {
+            0 => {}
+            n => lines.push(format!(
+                "{n} {} could not be processed and {} set aside (frontdesk inbox list --status parked; frontdesk inbox show ID tells why; \
+                 frontdesk inbox retry --parked).",
+                if n == 1 { "submission" } else { "submissions" },
+                if n == 1 { "is" } else { "are" },
             )),
         }
         for channel in &self.channels {
@@ -207,6 +219,7 @@ mod tests {
         let digest = Digest {
             shortage: Some(Shortage { space, reserve: 1 << 30 }),
             held: 2,
+            set_aside: 1,
             channels: vec![
                 channel("crm", Some(false), 0),
                 channel("mail", None, 1),
@@ -221,6 +234,7 @@ mod tests {
         let begin = [
             "Only 1.0 MiB of 1.0 TiB is free where the inbox is",
             "2 submissions are held",
+            "1 submission could not be processed and is set aside",
             "Channel \"crm\" has been failing since 2026-11-20T06:00:00Z",
             "3 deliveries for channel \"mail\" failed again and again and are still tried",
             "1 delivery for channel \"mail\" is parked",
@@ -238,16 +252,13 @@ mod tests {
     #[test]
     fn it_is_told_over_a_channel_that_is_well_where_there_is_one() {
         let digest = Digest {
-            shortage: None,
-            held: 0,
             channels: vec![
                 channel("crm", Some(false), 0),
                 channel("mail", None, 1),
                 channel("old", Some(true), 0),
                 channel("team", None, 0),
             ],
-            overdue: Vec::new(),
-            failing: Vec::new(),
+            ..Digest::default()
         };
         let order = digest.order(["crm", "mail", "new", "old", "team"].into_iter());
         assert_eq!(order, ["new", "team", "mail", "crm"]);
