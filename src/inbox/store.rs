@@ -459,6 +459,11 @@ impl Store {
         self.writer.options.store(Arc::new(options.clone()));
     }
 
+    /// The configured channels.
+    pub fn channels(&self) -> Vec<deliver::Options> {
+        self.writer.options.load().channels.clone()
+    }
+
     /// Whether the last write went well, without trying, and none has been under way for more than five seconds. After a failure the
     /// writer tries again each second, so that this tells the truth even while nobody sends anything.
     pub fn health(&self) -> Result<(), StoreError> {
@@ -561,8 +566,7 @@ impl Store {
     /// it is sealed already, or a channel still has to deliver it: one that is configured, or any if it is not held.
     pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
         let options = self.writer.options.load_full();
-        let channels: Vec<String> = options.channels.iter().map(|channel| channel.name.clone()).collect();
-        self.writer.change(move |tx| queries::seal(tx.sql, id, &sealed, &channels)).await
+        self.writer.change(move |tx| queries::seal(tx.sql, id, &sealed, &options.channels)).await
     }
 
     /// Sees to it that what was sealed or removed is in no file of the database any more. False where somebody reads just now: then

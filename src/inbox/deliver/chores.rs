@@ -78,7 +78,7 @@ pub(super) async fn run(
                 log_is_stale |= remove_held(&housekeeping, &store, now).await? > 0;
             }
             if is_time {
-                log_is_stale |= seal_settled(&housekeeping, &place, &store, &channels).await? > 0;
+                log_is_stale |= seal_settled(&housekeeping, &place, &store).await? > 0;
                 forget_pressure(&store, now).await?;
             }
             if log_is_stale {
@@ -223,19 +223,18 @@ async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError
 }
 
 /// Seals what was not sealed when it was delivered: because the process ended just then, nobody had asked for it yet, or it is held and
-/// none of these channels has to deliver it after its release.
+/// no configured channel has to deliver it after its release.
 async fn seal_settled(
     housekeeping: &Housekeeping,
     place: &Place,
     store: &Store,
-    channels: &[(String, Rc<Channel>)],
 ) -> Result<usize, StoreError> {
     let Some(recipient) = &housekeeping.recipient else { return Ok(0) };
-    let names: Vec<String> = channels.iter().map(|(name, _)| name.clone()).collect();
+    let channels = store.channels();
     let mut sealed = 0;
     loop {
-        let names = names.clone();
-        let settled = match read(place, move |inbox| inbox.to_be_sealed(&names, AT_A_TIME)).await {
+        let channels = channels.clone();
+        let settled = match read(place, move |inbox| inbox.to_be_sealed(&channels, AT_A_TIME)).await {
             Ok(settled) => settled,
             Err(StoreError::Missing(_)) => Vec::new(),
             Err(error) => return Err(error),
@@ -456,16 +455,17 @@ mod tests {
         let recipient =
             Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap();
         let housekeeping = Housekeeping { recipient: Some(recipient), ..Housekeeping::default() };
-        let seal = |names: &[&str]| {
-            let open = |name: &&str| ((*name).to_owned(), open(&folder.path().join(name)));
-            let channels: Vec<_> = names.iter().map(open).collect();
-            runtime.block_on(seal_settled(&housekeeping, &options.place, &store, &channels)).unwrap()
+        let seal = |channels: Vec<ChannelOptions>| {
+            store.reconfigure(&store::Options { channels, ..options.clone() });
+            runtime.block_on(seal_settled(&housekeeping, &options.place, &store)).unwrap()
         };
-        assert_eq!(seal(&["box"]), 0);
-        // The store knows first what is configured, and keeps what it could still deliver.
-        assert_eq!(seal(&["other"]), 0);
-        store.reconfigure(&store::Options { channels: Vec::new(), ..options.clone() });
-        assert_eq!((seal(&["box"]), seal(&["other"]), seal(&[])), (0, 1, 0));
+        assert_eq!(seal(options.channels.clone()), 0);
+        // After a release, the channel with the new name would deliver it.
+        assert_eq!(seal(vec![channel_options("renamed", folder.path())]), 0);
+        let mut other_form = channel_options("other", folder.path());
+        other_form.forms = vec!["waitlist".to_owned()];
+        assert_eq!(seal(vec![other_form]), 1);
+        assert_eq!(seal(Vec::new()), 0);
         let held = Reader::open(&options.place).unwrap().list(&store::Filter::default()).unwrap().next();
         assert!(held.is_some_and(|held| held.unwrap().sealed.is_some()));
     }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::rows::{self, SUBMISSION};
 use super::{Cell, Dialect, Row, Sql, bound, steps, values};
+use crate::inbox::deliver::channel;
 use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::deliver::schedule::{self, Verdict};
 use crate::inbox::delivery::{Claimed, Claims, Lease, Next, Target, Want};
@@ -548,20 +549,31 @@ fn is_off(tx: &dyn Sql, secret: &Secret, target: &Target) -> Result<bool, StoreE
     }
 }
 
-/// Whether no channel has to deliver `submission s` any more, as a condition; the values for its parameters are appended. A held
-/// submission would be delivered after its release, but only by a channel that is configured: `channels` has their names.
-pub(super) fn has_nothing_to_deliver(channels: &[String], values: &mut Vec<Cell>) -> String {
-    let first = values.len() + 1;
-    values.extend(channels.iter().map(|name| Cell::Text(name.clone())));
-    let is_configured = if channels.is_empty() {
-        "FALSE".to_owned()
-    } else {
-        let names: Vec<String> = (first..=values.len()).map(|number| format!("?{number}")).collect();
-        format!("channel IN ({})", names.join(", "))
+/// Whether no channel has to deliver `submission s` any more, as a condition; the values for its parameters are appended. `channels` are
+/// those that are configured. A held submission would be delivered after its release by the channels for which it has deliveries, and
+/// by those that take its form: see [`edit::release`](super::edit::release).
+pub(super) fn has_nothing_to_deliver(channels: &[channel::Options], values: &mut Vec<Cell>) -> String {
+    let mut bind = |text: &str| {
+        values.push(Cell::Text(text.to_owned()));
+        format!("?{}", values.len())
     };
+    let mut is_configured = vec!["FALSE".to_owned()];
+    let mut is_missing = String::new();
+    for channel in channels {
+        let name = bind(&channel.name);
+        let forms: Vec<String> = channel.forms.iter().map(|form| bind(form)).collect();
+        let takes_form =
+            if forms.is_empty() { "TRUE".to_owned() } else { format!("s.form IN ({})", forms.join(", ")) };
+        is_missing.push_str(&format!(
+            " AND NOT (s.held_at IS NOT NULL AND {takes_form}
+              AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = {name}))"
+        ));
+        is_configured.push(format!("channel = {name}"));
+    }
     format!(
         "NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered'
-         AND (s.held_at IS NULL OR state = 'sending' OR {is_configured}))"
+         AND (s.held_at IS NULL OR state = 'sending' OR {})){is_missing}",
+        is_configured.join(" OR ")
     )
 }
 
@@ -570,8 +582,13 @@ pub(in crate::inbox::store) fn seal(
     tx: &dyn Sql,
     id: Uuid,
     sealed: &[u8],
-    channels: &[String],
+    channels: &[channel::Options],
 ) -> Result<bool, StoreError> {
+    // On a server, the submission must not be released between the two statements.
+    tx.query(
+        &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().lock()),
+        values![id.as_bytes()],
+    )?;
     let mut values = vec![Cell::Blob(id.as_bytes().to_vec())];
     let condition = has_nothing_to_deliver(channels, &mut values);
     if !tx.exists(&format!("SELECT 1 FROM submission s WHERE s.id = ?1 AND {condition}"), &bound(&values))? {

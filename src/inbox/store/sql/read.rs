@@ -11,6 +11,7 @@ use super::deliver::has_nothing_to_deliver;
 use super::flood::{self, Flood};
 use super::rows::{SUBMISSION, condition, submission, time};
 use super::{Cell, Row, Sql, bound, values};
+use crate::inbox::deliver::channel;
 use crate::inbox::delivery::{Attempt, Delivery, End, Obstacle, State};
 use crate::inbox::store::{ChannelState, Filter, Place, StoreError, postgres, sqlite};
 use crate::inbox::submission::Submission;
@@ -178,9 +179,13 @@ impl Reader {
         rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
     }
 
-    /// Submissions that no channel has to deliver any more and that are not sealed yet, the oldest first. A held one may still have
-    /// deliveries for channels that are configured no more; `channels` has the names of those that are.
-    pub fn to_be_sealed(&self, channels: &[String], most: usize) -> Result<Vec<Submission>, StoreError> {
+    /// Submissions that none of the configured `channels` has to deliver any more and that are not sealed yet, the oldest first. A held
+    /// one may still have deliveries for channels that are configured no more.
+    pub fn to_be_sealed(
+        &self,
+        channels: &[channel::Options],
+        most: usize,
+    ) -> Result<Vec<Submission>, StoreError> {
         let mut values = vec![Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX))];
         let nothing_to_deliver = has_nothing_to_deliver(channels, &mut values);
         let settled = format!(

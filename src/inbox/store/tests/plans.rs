@@ -238,8 +238,7 @@ impl Desk {
             "UPDATE delivery SET state = 'delivered', due_at = NULL WHERE state <> 'held'
              AND submission NOT IN (SELECT submission FROM attempt)",
         );
-        let names = ["box", "crm", "gone"].map(str::to_owned);
-        let settled = self.reader().to_be_sealed(&names, 9).unwrap();
+        let settled = self.reader().to_be_sealed(&self.options.channels, 9).unwrap();
         let reasons = "UPDATE submission SET score = 25, held_at = 1, held_because = 'odd (25); 25 of 50 points', withheld = 1,
              reasons = '[{\"signal\":\"links\",\"points\":25,\"detail\":\"odd\"}]' WHERE id = ?1";
         let id = settled.last().unwrap().id;
