@@ -453,11 +453,17 @@ impl Desk {
         self.runtime.block_on(claims).unwrap().remove(0).claimed
     }
 
-    fn claim(&self, channel: &str, now: Timestamp) -> Vec<Claimed> {
+    pub(super) fn claim(&self, channel: &str, now: Timestamp) -> Vec<Claimed> {
         self.claim_beside(channel, now, &[])
     }
 
-    fn record(&self, claimed: &Claimed, outcome: &Outcome, verdict: Verdict, now: Timestamp) -> bool {
+    pub(super) fn record(
+        &self,
+        claimed: &Claimed,
+        outcome: &Outcome,
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> bool {
         let recorded = self.store.record(claimed.lease.clone(), outcome.clone(), verdict, now);
         self.runtime.block_on(recorded).unwrap()
     }
@@ -466,11 +472,11 @@ impl Desk {
         self.runtime.block_on(self.store.is_confirmed(id)).unwrap()
     }
 
-    fn status(&self, id: Uuid) -> Status {
+    pub(super) fn status(&self, id: Uuid) -> Status {
         self.reader().get(id).unwrap().unwrap().status
     }
 
-    fn deliveries(&self, id: Uuid) -> Vec<Delivery> {
+    pub(super) fn deliveries(&self, id: Uuid) -> Vec<Delivery> {
         self.reader().deliveries(id).unwrap()
     }
 

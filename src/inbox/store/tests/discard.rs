@@ -93,6 +93,31 @@ fn held_submissions_are_selected_by_signal_time_and_source() {
 }
 
 #[test]
+fn what_only_a_flood_holds_is_discarded_only_if_it_is_asked_for() {
+    let desk = Desk::new();
+    let flooded = desk.keep_new(&contact("flooded"));
+    let both = desk.keep_new(&contact("both").held_for(&LINKS));
+    let screened = desk.keep_new(&contact("screened").held_for(&LINKS));
+    desk.sql("UPDATE submission SET flood = 1, held_at = 1 WHERE held_at IS NULL");
+    // A copy that screening does not hold came in a flood.
+    let sql = "UPDATE submission SET flood = 1 WHERE id = ?1";
+    desk.fresh.sql().execute(sql, sql::values![both.as_bytes()]).unwrap();
+    let found = |signal| {
+        let held = desk.reader().held(&HeldFilter { signal, ..HeldFilter::default() }).unwrap();
+        (held.submissions, held.left_in_floods, held.received.is_some())
+    };
+    assert_eq!(found(None), (1, 2, true));
+    assert_eq!(found(Some(Signal::Links)), (1, 1, true));
+    assert_eq!(found(Some(Signal::Honeypot)), (0, 0, false));
+    assert_eq!(found(Some(Signal::FormRate)), (2, 0, true));
+    assert_eq!(desk.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 1);
+    assert_eq!(desk.ids(), [both, flooded]);
+    let filter = HeldFilter { signal: Some(Signal::FormRate), ..HeldFilter::default() };
+    assert_eq!(desk.editor().discard_held(&filter).unwrap().submissions, 2);
+    assert_eq!(desk.reader().get(screened).unwrap(), None);
+}
+
+#[test]
 fn a_source_is_named_by_the_beginning_of_its_hash() {
     let shown = |digits: &str| SourcePrefix::parse(digits).map(|source| source.to_string());
     assert_eq!(shown("0123456789ab").as_deref(), Some("0123456789ab"));
