@@ -23,6 +23,7 @@ mod held_bench;
 mod intake;
 mod interleavings;
 mod plans;
+mod repeats;
 mod screening;
 mod steps;
 mod upgrades;

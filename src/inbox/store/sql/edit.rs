@@ -164,9 +164,7 @@ pub(super) fn hold(tx: &dyn Sql, id: Uuid, because: &str, now: Timestamp) -> Res
 /// Releases a held submission to the `channels` that take its form, and to those for which it has held deliveries. What screening said
 /// of it stays, so that one sees what it was wrong about. Returns whether the submission exists and was held.
 ///
-/// Channels may have been added or renamed since the submission was held: missing deliveries are inserted. An encrypted submission gets
-/// none, because no channel can read it. A submission without any earlier delivery is delivered after most others, until the caller
-/// sets the rank.
+/// Channels may have been added or renamed since the submission was held: missing deliveries are inserted.
 pub(super) fn release(
     tx: &dyn Sql,
     id: Uuid,
@@ -183,22 +181,36 @@ pub(super) fn release(
          WHERE submission = ?1 AND state = 'held'",
         values![id.as_bytes(), now.as_millisecond()],
     )?;
-    if released == 0 {
-        return Ok(false);
+    if released == 1 {
+        add_deliveries(tx, id, Some(now), channels)?;
     }
+    Ok(released == 1)
+}
+
+/// Inserts the deliveries that a submission does not have for the `channels` that take its form: due at a time, or held. An encrypted
+/// submission gets none, because no channel can read it. The rank is that of its other deliveries; if there are none, most others
+/// come first.
+pub(super) fn add_deliveries(
+    tx: &dyn Sql,
+    id: Uuid,
+    due_at: Option<Timestamp>,
+    channels: &[channel::Options],
+) -> Result<(), StoreError> {
+    let state = if due_at.is_some() { "waiting" } else { "held" };
+    let due_at = due_at.map(Timestamp::as_millisecond);
     let submission = tx.one("SELECT form FROM submission WHERE id = ?1", values![id.as_bytes()])?;
     let form = submission.text(0)?;
     for channel in channels.iter().filter(|channel| channel.takes(form)) {
         tx.execute(
             "INSERT INTO delivery (submission, channel, state, due_at, form, rank)
-             SELECT id, ?2, 'waiting', CAST(?3 AS bigint), form,
-                 coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), ?4)
+             SELECT id, ?2, ?3, CAST(?4 AS bigint), form,
+                 coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), ?5)
              FROM submission WHERE id = ?1 AND sealed IS NULL
              ON CONFLICT (submission, channel) DO NOTHING",
-            values![id.as_bytes(), channel.name, now.as_millisecond(), flood::SUSPICIOUS],
+            values![id.as_bytes(), channel.name, state, due_at, flood::SUSPICIOUS],
         )?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// How many submissions came from an e-mail address, in whatever case it was written.

@@ -500,6 +500,7 @@ fn apply(
                 "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
                 values![id.as_bytes(), "the form has had more than its quota", eased.at],
             )?;
+            edit::add_deliveries(tx, *id, None, channels)?;
         } else {
             edit::release(tx, *id, rows::time(due_at(eased.at))?, channels)?;
         }
