@@ -20,7 +20,8 @@ pub struct Discarded {
     /// The submissions' ids, or as much of the beginning as no other id shares
     #[arg(required_unless_present = "held", value_name = "ID")]
     ids: Vec<String>,
-    /// Everything that is held, or as much of it as the other options select together
+    /// Everything that is held, or as much of it as the other options select together. What only a flood holds stays, because it
+    /// is released when the flood ends; `--reason form-rate` selects it
     #[arg(long, conflicts_with = "ids")]
     held: bool,
     /// Those for which screening gave this signal only
@@ -89,6 +90,15 @@ fn selected(
         )?;
         return Ok(ExitCode::FAILURE);
     }
+    if held.left_in_floods > 0 {
+        writeln!(
+            console.err,
+            "{} held only until a flood ends, and {}: `--reason form-rate` selects {}.",
+            are(held.left_in_floods),
+            if held.left_in_floods == 1 { "stays" } else { "stay" },
+            if held.left_in_floods == 1 { "it" } else { "them" },
+        )?;
+    }
     if !yes
         && let Some((first, last)) = held.received
         && !removal::is_confirmed(&question(held.submissions, first, last), console)?
@@ -139,6 +149,10 @@ fn named(
 
 fn were(count: usize) -> String {
     format!("{} {}", submissions(count), if count == 1 { "was" } else { "were" })
+}
+
+fn are(count: usize) -> String {
+    format!("{} {}", submissions(count), if count == 1 { "is" } else { "are" })
 }
 
 fn remove(

@@ -72,6 +72,32 @@ fn the_options_of_a_discard_select_together() {
 }
 
 #[test]
+fn what_only_a_flood_holds_stays_unless_its_reason_is_given() {
+    let inbox = held();
+    let connection = rusqlite::Connection::open(&inbox.database).unwrap();
+    connection.execute("UPDATE submission SET flood = 1 WHERE fields LIKE '%honeypot%'", []).unwrap();
+    let (code, _, err) = inbox.run_as("discard --held", true, Some("n\n"));
+    assert_eq!(
+        (code, err.as_str()),
+        (
+            ExitCode::FAILURE,
+            "2 submissions are held only until a flood ends, and stay: `--reason form-rate` selects them.\n\
+             Remove 1 held submission, received at 2026-11-18T00:00:00.000Z, for good? [y/N] Nothing was removed.\n"
+        )
+    );
+    let (code, out, err) = inbox.run("discard --held --reason honeypot --before 2026-11-20 --yes");
+    assert_eq!((code, out.as_str()), (ExitCode::SUCCESS, "nothing\n"));
+    assert!(
+        err.starts_with(
+            "1 submission is held only until a flood ends, and stays: `--reason form-rate` selects it.\n"
+        ),
+        "{err}"
+    );
+    inbox.run("discard --held --reason form-rate --yes");
+    assert_eq!(texts(&inbox), ["not held", "links"]);
+}
+
+#[test]
 fn a_hash_that_two_sources_share_selects_neither() {
     let inbox = Inbox::empty();
     inbox.work(

@@ -13,7 +13,8 @@ use super::{Cell, Dialect, ROWS_AT_A_TIME, Sql, bound, edit, values};
 use crate::inbox::screen::Signal;
 use crate::inbox::store::StoreError;
 
-/// Selects held submissions.
+/// Selects held submissions. Those that only a flood holds are left out unless `signal` is [`Signal::FormRate`]: they are released when
+/// the flood ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldFilter {
     /// Those for which screening gave this signal, with whatever points.
@@ -56,22 +57,29 @@ pub struct HeldSummary {
     pub sources: usize,
     /// When the first and the last of them were received.
     pub received: Option<(Timestamp, Timestamp)>,
+    /// How many more the filter leaves out because only a flood holds them.
+    pub left_in_floods: usize,
 }
 
 impl Reader {
     /// Counts the held submissions that a filter selects. Other submissions are not read.
     pub fn held(&self, filter: &HeldFilter) -> Result<HeldSummary, StoreError> {
         let (held, condition, values) = selection(self.sql.dialect(), filter);
+        let is_selected = format!("FILTER (WHERE {})", is_selected_by_hold(filter));
         let sql = format!(
-            "SELECT count(*), count(DISTINCT s.source), min(s.received_at), max(s.received_at) FROM {held} WHERE {condition}"
+            "SELECT count(*) {is_selected}, count(DISTINCT s.source) {is_selected}, min(s.received_at) {is_selected},
+                 max(s.received_at) {is_selected}, count(*)
+             FROM {held} WHERE {condition}"
         );
         let row = self.sql.one(&sql, &bound(&values))?;
         let received = row.get::<Option<i64>>(2)?.zip(row.get(3)?);
         let times = |(first, last)| Ok::<_, StoreError>((time(first)?, time(last)?));
+        let submissions = row.count(0)?;
         Ok(HeldSummary {
-            submissions: row.count(0)?,
+            submissions,
             sources: row.count(1)?,
             received: received.map(times).transpose()?,
+            left_in_floods: row.count(4)? - submissions,
         })
     }
 }
@@ -84,7 +92,12 @@ fn held_table(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The table, the condition and the values for its numbered parameters.
+/// Whether a filter selects a submission by what holds it, as a condition on `submission s`.
+fn is_selected_by_hold(filter: &HeldFilter) -> &'static str {
+    if filter.signal == Some(Signal::FormRate) { "TRUE" } else { "s.flood = 0" }
+}
+
+/// The table, the condition and the values for its numbered parameters, whatever holds the submissions: see [`is_selected_by_hold`].
 fn selection(dialect: Dialect, filter: &HeldFilter) -> (&'static str, String, Vec<Cell>) {
     let mut values = Vec::new();
     let mut condition = "s.held_at IS NOT NULL".to_owned();
@@ -93,9 +106,11 @@ fn selection(dialect: Dialect, filter: &HeldFilter) -> (&'static str, String, Ve
             Dialect::Sqlite => "json_each(s.reasons)",
             Dialect::Postgres => "json_array_elements(s.reasons)",
         };
+        // A flood may hold a submission that screening held before, for other reasons.
+        let in_flood = if signal == Signal::FormRate { "s.flood = 1 OR " } else { "" };
         values.push(Cell::Text(signal.name().to_owned()));
         condition.push_str(&format!(
-            " AND EXISTS (SELECT 1 FROM {reasons} AS reason WHERE reason.value ->> 'signal' = ?{})",
+            " AND ({in_flood}EXISTS (SELECT 1 FROM {reasons} AS reason WHERE reason.value ->> 'signal' = ?{}))",
             values.len()
         ));
     }
@@ -125,9 +140,10 @@ pub(in crate::inbox::store) fn page_statement(
     let (held, condition, mut values) = selection(dialect, filter);
     values.extend([Cell::Integer(after.0), Cell::Blob(after.1.to_vec())]);
     let sql = format!(
-        "SELECT s.held_at, s.id, {} FROM {held} WHERE {condition} AND (s.held_at, s.id) > (?{}, ?{})
+        "SELECT s.held_at, s.id, {} FROM {held} WHERE {condition} AND {} AND (s.held_at, s.id) > (?{}, ?{})
          ORDER BY s.held_at, s.id LIMIT {}",
         steps::size_of(dialect, "s"),
+        is_selected_by_hold(filter),
         values.len() - 1,
         values.len(),
         steps::ROWS,
