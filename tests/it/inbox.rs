@@ -158,6 +158,21 @@ fn what_is_erased_is_in_no_file_of_the_database_any_more() {
 }
 
 #[test]
+fn a_release_delivers_by_a_channel_that_was_added_after_the_hold() {
+    let desk = Desk::start();
+    join(&desk, "ada@example.com");
+    let id = id(&desk, 0);
+    inbox(&desk, &["hold", &id]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = site_with_maildir(folder.path(), &folder.path().join("box"));
+    let (code, out, err) = run(&["inbox", "release", &id], &site, &desk.data_dir());
+    let released = format!("{id} is released: 1 delivery is tried now, or as soon as the server runs.\n");
+    assert_eq!((code, out, err.as_str()), (Some(0), released, ""));
+    assert_eq!(desk.inbox()[0]["status"], "waiting");
+    desk.expect(1);
+}
+
+#[test]
 fn held_submissions_are_discarded_beside_a_running_server() {
     let desk = Desk::with(&small_site(), &[NO_LIMITS[0], ("FRONTDESK_SCREENING__THRESHOLD", "50")]);
     let post = |number: usize, message: &str| {
