@@ -525,7 +525,7 @@ async fn attempt(
     let Claimed { lease, submission, failures, again } = claimed;
     let notice = Notice { may_be_there: lease.number > 1, ..Notice::of(&submission) };
     let outcome = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await.unwrap_or_else(|_| {
-        Outcome::failed(Cause::Channel, format!("it took longer than {} s", LONGEST_ATTEMPT.as_secs()))
+        Outcome::failed(Cause::Unclear, format!("it took longer than {} s", LONGEST_ATTEMPT.as_secs()))
     });
     let id = lease.submission;
     if let Outcome::Failed(failure) = &outcome {

@@ -257,7 +257,7 @@ fn due_first(tx: &dyn Sql, want: &Want, now: Timestamp, most: usize) -> Result<V
     let mut found = Vec::new();
     let oldest = turns(want, OLDEST_EVERY);
     if oldest > 0 {
-        found = longest_due(tx, channel, false, now, oldest)?;
+        found = by_due_time(tx, channel, false, now, oldest, "ASC")?;
     }
     let is_oldest = |other: &Found| found.iter().any(|oldest| oldest.submission == other.submission);
     let rest: Vec<Found> = by_rank.filter(|other| !is_oldest(other)).collect();
@@ -275,32 +275,42 @@ fn turns(want: &Want, every: usize) -> usize {
     (want.turn.saturating_add(want.room.any)) / every - want.turn / every
 }
 
-/// Repeated attempts that are due, of the [`LOOK_AT`] that have been due for longest, the lowest ranks first.
+/// Retries that are due, of the [`LOOK_AT`] that have been due for longest and of as many that are due since a short time, the lowest
+/// ranks first.
 fn due_again(tx: &dyn Sql, channel: &str, now: Timestamp, most: usize) -> Result<Vec<Found>, StoreError> {
-    let mut found = longest_due(tx, channel, true, now, most.max(LOOK_AT))?;
+    let look_at = most.max(LOOK_AT);
+    let mut found = by_due_time(tx, channel, true, now, look_at, "ASC")?;
+    if found.len() == look_at {
+        for late in by_due_time(tx, channel, true, now, look_at, "DESC")? {
+            if !found.iter().any(|other| other.submission == late.submission) {
+                found.push(late);
+            }
+        }
+    }
     found.sort_by_key(|found| found.rank);
     Ok(found)
 }
 
-/// Up to `most` deliveries that are due, those that have been due for longest first.
-fn longest_due(
+/// Up to `most` deliveries that are due, those that have been due for longest first (`ASC`) or last (`DESC`).
+fn by_due_time(
     tx: &dyn Sql,
     channel: &str,
     again: bool,
     now: Timestamp,
     most: usize,
+    order: &str,
 ) -> Result<Vec<Found>, StoreError> {
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
-        "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at LIMIT ?3 {lock}",
+        "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at {order} LIMIT ?3 {lock}",
         condition(again)
     );
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(Found::new).collect()
 }
 
-/// How many of the longest-due retries are sorted by rank. A bound is fair, because the schedule spreads due times, so that each
-/// submission is among them again and again.
+/// How many retries are sorted by rank, from either end of the due times. A bound is fair: a retry is among them when it becomes due, and
+/// again and again later, because the schedule spreads due times.
 const LOOK_AT: usize = 64;
 
 fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp>, StoreError> {
@@ -389,7 +399,7 @@ pub(in crate::inbox::store) fn record(
         Outcome::Failed(failure) => {
             let blame = match (failure.cause, failure.retry_after) {
                 (_, Some(_)) => "asked",
-                (Cause::Channel | Cause::Gone, None) => "channel",
+                (Cause::Channel | Cause::Unclear | Cause::Deferred | Cause::Gone, None) => "channel",
                 (Cause::Notice | Cause::Refused, None) => "notice",
             };
             (false, &failure.answer, Some(blame))

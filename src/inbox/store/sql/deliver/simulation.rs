@@ -528,7 +528,8 @@ impl World {
         let fine = || Outcome::delivered("250 taken");
         let away = || Outcome::failed(Cause::Channel, "nobody answers");
         match self.peers[post] {
-            Peer::Flaky if self.dice.one_in(2) => (soon, Outcome::failed(Cause::Notice, "400")),
+            Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Notice, "400")),
+            Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Deferred, "451")),
             Peer::Away(from, length) if (from..from + length).contains(&self.now) => (soon, away()),
             Peer::Silent => (LONGEST_ATTEMPT, away()),
             Peer::Busy if claimed.lease.number < 4 => {
@@ -539,7 +540,9 @@ impl World {
             Peer::Picky if claimed.lease.submission.as_u128() & 2 == 0 => {
                 (soon, Outcome::failed(Cause::Refused, "554"))
             }
-            Peer::Poisoned if claimed.lease.submission.as_u128() & 2 == 0 => (soon, away()),
+            Peer::Poisoned if claimed.lease.submission.as_u128() & 2 == 0 => {
+                (soon, Outcome::failed(Cause::Unclear, "500"))
+            }
             Peer::GoneAfter(at) if self.now >= at => (soon, Outcome::failed(Cause::Gone, "410")),
             _ => (soon, fine()),
         }
