@@ -264,10 +264,7 @@ impl Lane {
                 Room { any: probes, again: probes }
             }
             Health::Well => {
-                let places = match self.gap.is_zero() {
-                    true => self.places,
-                    false => usize::from(now >= self.gap_ends),
-                };
+                let places = if self.gap.is_zero() { self.places } else { usize::from(now >= self.gap_ends) };
                 let any = places.saturating_sub(under_way);
                 Room { any, again: any.min(self.places.div_ceil(2).saturating_sub(self.again)) }
             }

@@ -149,17 +149,15 @@ fn is_about_the_system(text: &str) -> bool {
         (numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten());
     let is_code = matches!(class, Some(4 | 5)) && numbers.next().is_none();
     is_code
-        && match (subject, detail) {
-            // The mailbox is disabled or full.
-            (Some(2), Some(1 | 2)) => true,
-            // The system is full, accepts nothing, or is not set up.
-            (Some(3), Some(1 | 2 | 5)) => true,
+        && matches!(
+            (subject, detail),
+            // The mailbox is disabled or full; the system is full, accepts nothing or is not set up.
+            (Some(2), Some(1 | 2)) | (Some(3), Some(1 | 2 | 5))
             // Anything about the network, routing, congestion and quotas.
-            (Some(4), Some(_)) => true,
+            | (Some(4), Some(_))
             // Exchange Online: the day's recipients are used up; the tenant has exceeded its threshold.
-            (Some(1), Some(90)) | (Some(7), Some(705)) => true,
-            _ => false,
-        }
+            | (Some(1), Some(90)) | (Some(7), Some(705))
+        )
 }
 
 /// A server's words on one line, with nothing in them that could steer a terminal, and not too many.

@@ -487,7 +487,9 @@ impl World {
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
         let Some(roster) = &mut self.workers[worker].roster else { return };
         let (wants, under_way) = (roster.wants(elapsed), roster.under_way().to_vec());
-        let claims = claim(&self.database, &self.secret, &wants, &under_way, clock, LEASE).unwrap();
+        let claims =
+            claim(&self.database, &self.secret, &wants, &["c0".to_owned()], &under_way, clock, LEASE)
+                .unwrap();
         let mut sleep: Option<Duration> = None;
         let mut begun = Vec::new();
         for (post, claims) in claims.into_iter().enumerate() {
