@@ -7,7 +7,7 @@ pub mod address;
 mod client;
 pub mod url;
 
-pub use client::{Answer, Client, Deadlines, Resolver, Roots};
+pub use client::{Answer, Client, Deadlines, Failed, Resolver, Roots};
 pub use url::Url;
 
 #[cfg(test)]

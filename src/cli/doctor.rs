@@ -222,14 +222,15 @@ fn to(kind: &Kind) -> String {
 /// What to look at first.
 fn hint(kind: &Kind, cause: Cause) -> &'static str {
     match (kind, cause) {
+        (_, Cause::Deferred) => "The other side takes nothing more for now: try again in a few minutes.",
         (Kind::Webhook(_), Cause::Gone) => "Ask the other side for a new address, and change `url`.",
-        (Kind::Webhook(_), Cause::Channel) => {
+        (Kind::Webhook(_), Cause::Channel | Cause::Unclear) => {
             "Check `url`, `secret` and `ca_file`, and whether the other side is up."
         }
         (Kind::Webhook(_), _) => {
             "The other side does not take this body: check `body` against what it expects."
         }
-        (Kind::Smtp(_), Cause::Channel) => {
+        (Kind::Smtp(_), Cause::Channel | Cause::Unclear) => {
             "Check `host`, `port`, `tls`, `username`, `password`, `from` and `to`."
         }
         (Kind::Smtp(_), _) => "The mail server did not take the message: its answer says why.",

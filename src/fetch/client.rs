@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -112,6 +113,21 @@ pub struct Answer {
     pub is_whole: bool,
 }
 
+/// Why nothing came back.
+#[derive(Debug)]
+pub struct Failed {
+    /// Whether the other side may have read the request: what is in it may be the reason then.
+    pub is_sent: bool,
+    /// A sentence that says in which phase it happened; whoever the request was to goes before it.
+    pub sentence: String,
+}
+
+impl Failed {
+    fn unsent(sentence: String) -> Failed {
+        Failed { is_sent: false, sentence }
+    }
+}
+
 /// What all requests to one place share.
 pub struct Client {
     resolver: Resolver,
@@ -131,13 +147,13 @@ impl Client {
         Client { resolver, allow_private, tls: connector(extra_roots), deadlines }
     }
 
-    /// Posts JSON. A failure is a sentence that says in which phase it happened; whoever it was to goes before it.
+    /// Posts JSON.
     pub async fn post(
         &self,
         url: &Url,
         headers: Vec<(&'static str, HeaderValue)>,
         body: String,
-    ) -> Result<Answer, String> {
+    ) -> Result<Answer, Failed> {
         let mut request = request(Method::POST, url)
             .header(CONTENT_TYPE, "application/json")
             .header(CONTENT_LENGTH, body.len());
@@ -147,7 +163,7 @@ impl Client {
         self.ask(url, request.body(Full::new(Bytes::from(body)))).await
     }
 
-    /// Sends a request with any method, and with a content type if it has a body. Describes a failure as [`Client::post`] does.
+    /// Sends a request with any method, and with a content type if it has a body. An error is [`Failed::sentence`].
     pub async fn send(
         &self,
         method: Method,
@@ -159,31 +175,37 @@ impl Client {
         if let Some(content_type) = content_type {
             request = request.header(CONTENT_TYPE, content_type).header(CONTENT_LENGTH, body.len());
         }
-        self.ask(url, request.body(Full::new(body))).await
+        self.ask(url, request.body(Full::new(body))).await.map_err(|failed| failed.sentence)
     }
 
-    /// Gets what is there, in the media type that is asked for if the server has it. A failure is told as that of [`Client::post`].
+    /// Gets what is there, in the media type that is asked for if the server has it. An error is [`Failed::sentence`].
     pub async fn get(&self, url: &Url, accept: &'static str) -> Result<Answer, String> {
-        self.ask(url, request(Method::GET, url).header(ACCEPT, accept).body(Full::default())).await
+        let request = request(Method::GET, url).header(ACCEPT, accept).body(Full::default());
+        self.ask(url, request).await.map_err(|failed| failed.sentence)
     }
 
     async fn ask(
         &self,
         url: &Url,
         request: Result<Request<Full<Bytes>>, http::Error>,
-    ) -> Result<Answer, String> {
-        let request = request.map_err(|error| error.to_string())?;
-        let stream = self.connect(url).await?;
+    ) -> Result<Answer, Failed> {
+        let request = request.map_err(|error| Failed::unsent(error.to_string()))?;
+        let stream = self.connect(url).await.map_err(Failed::unsent)?;
+        let sent = |sentence| Failed { is_sent: true, sentence };
         if url.scheme() == Scheme::Http {
-            return self.exchange(stream, request).await;
+            return self.exchange(stream, request).await.map_err(sent);
         }
+        let stream = self.secure(url, stream).await.map_err(Failed::unsent)?;
+        self.exchange(stream, request).await.map_err(sent)
+    }
+
+    async fn secure(&self, url: &Url, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
         let name = match url.host() {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| error.to_string())?,
             Host::Address(address) => ServerName::from(*address),
         };
         let handshake = self.tls.as_ref().map_err(String::clone)?.connect(name, stream);
-        let stream = within(self.deadlines.tls, "TLS handshake", handshake).await?;
-        self.exchange(stream, request).await
+        within(self.deadlines.tls, "TLS handshake", handshake).await
     }
 
     /// Connects to one of the addresses that were checked, and to no other: nothing is resolved a second time.

@@ -148,6 +148,8 @@ pub struct Claims {
     pub is_off: bool,
     /// The channel is noted as paused. The operator's retry takes that note away.
     pub is_paused: bool,
+    /// Some of what waits are submissions of busy networks, which this channel sends at a limited pace.
+    pub is_paced: bool,
     /// What is left.
     pub next: Next,
 }

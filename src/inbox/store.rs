@@ -509,7 +509,12 @@ impl Store {
         // A lease is as long as it says, however long the claim had to wait for its turn.
         let asked = Instant::now();
         let waited = move || Duration::from_secs(asked.elapsed().as_secs());
-        self.writer.change(move |tx| tx.claim(&wants, &under_way, now + waited(), lease)).await
+        // Only mail providers have a quota of a day.
+        let options = self.writer.options.load();
+        let has_quota = |channel: &&deliver::Options| matches!(channel.kind, deliver::Kind::Smtp(_));
+        let paced: Vec<String> =
+            options.channels.iter().filter(has_quota).map(|channel| channel.name.clone()).collect();
+        self.writer.change(move |tx| tx.claim(&wants, &paced, &under_way, now + waited(), lease)).await
     }
 
     /// Records how an attempt ended, and returns whether all of the submission's deliveries have arrived with that.

@@ -2,8 +2,18 @@
 //! clock, database or network.
 //!
 //! A channel has a number of places. At most half of them, rounded up, go to repeated attempts, so that what fails slowly again
-//! and again leaves room for what has just come. A channel that fails [`TRIP_AFTER`] times in a row through its own fault is
-//! paused: no attempt is wasted on it but a probe, at growing intervals, until one gets through. So is one that asks for time.
+//! and again leaves room for what has just come. A channel that fails [`TRIP_AFTER`] times in a row is paused and probed until an
+//! attempt gets through. How long the pauses are depends on what fails ([`Cause`]), so that a sender cannot delay the deliveries of others
+//! by content that the receiver always answers with an error:
+//!
+//! - Where no content can be the reason (nobody answers, the login fails), one delivery probes the channel after 5, 10, 20, 40 and then
+//!   every 60 seconds.
+//! - Where the content may be the reason (HTTP 403, 404 or 5xx), up to [`PROBES`] deliveries probe the channel every five seconds, however
+//!   long it fails. Deliveries of the lowest rank come first, so these are of different networks: content from a hundred networks delays
+//!   others by minutes. A receiver that is down gets less than one request a second, and only as long as deliveries are due, each of which
+//!   is tried ten times in three days.
+//! - Where the other side refuses for now (a mail server's 4xx, HTTP 429), deliveries go one at a time from the first refusal on, after
+//!   3, 6, 12, 24 and then every 30 seconds, so that the lowest rank gets the next message that a rate limiter lets through.
 //!
 //! Time is what has passed since the start, by a clock that never jumps.
 
@@ -16,15 +26,27 @@ use crate::inbox::delivery::{Claimed, Claims, Lease, Room, Target, Want};
 
 /// This many failures in a row, each the channel's own, pause it.
 pub const TRIP_AFTER: u32 = 5;
-/// How long the first pause is; each probe that fails doubles it.
+/// The number of attempts that may follow a pause before the next one, where the content may be the reason for failures.
+pub const PROBES: usize = 4;
+/// How long the first pause is.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// No pause is longer, unless the other side asks for it.
+/// The longest pause, unless the other side asks for more time.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// How long a channel is left alone after the other side has refused for now.
+const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
+/// How long it is left alone after several rounds of such refusals.
+const LONGEST_DEFERRAL: Duration = Duration::from_secs(30);
+/// After refusals for now, deliveries go one at a time with a gap between them, an eighth shorter each time one arrives, so that a rate
+/// limiter refuses few of them. Gaps below this are none.
+const SHORTEST_GAP: Duration = Duration::from_millis(100);
 
 /// What works again before this has had no outage.
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
-/// The longest that a whole channel is left alone because the other side asked for time over one delivery.
-const LONGEST_RESPITE: Duration = Duration::from_hours(1);
+/// The longest that one `Retry-After` pauses the whole channel. The delivery that it was said of waits for as long as was asked; others are
+/// tried before that, because a receiver that limits each sender's volume counts them as one sender.
+const LONGEST_RESPITE: Duration = Duration::from_mins(5);
+/// The same where the content may be the reason for the answer.
+const LONGEST_UNCLEAR_RESPITE: Duration = Duration::from_mins(1);
 
 /// What an outcome changed for its channel as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +135,7 @@ impl Roster {
             let sleep = (!claims.is_off).then_some(SHORTEST_SLEEP);
             return Begun { sleep, switched: Some(!claims.is_off), ..Begun::default() };
         }
-        if lane.is_paused() && !claims.is_paused && claims.claimed.is_empty() {
+        if lane.is_reported() && !claims.is_paused && claims.claimed.is_empty() {
             // The operator wants it tried at once.
             lane.switch(true);
             return Begun { sleep: Some(SHORTEST_SLEEP), ..Begun::default() };
@@ -160,6 +182,9 @@ pub struct Lane {
     /// Failures in a row that were the channel's own.
     failures: u32,
     health: Health,
+    /// How long to wait after a delivery has arrived before the next one, and until when that is. Zero without recent refusals for now.
+    gap: Duration,
+    gap_ends: Duration,
     /// Whether another process has noted that it is paused, and we find that it works.
     is_paused_elsewhere: bool,
 }
@@ -167,13 +192,48 @@ pub struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Well,
-    /// Since then nothing begins before `until`, and then one at a time.
-    Paused {
-        since: Duration,
-        until: Duration,
-        length: Duration,
-    },
+    Paused(Pause),
     Off,
+}
+
+/// Nothing begins before `until`, and then only probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pause {
+    since: Duration,
+    until: Duration,
+    /// How long it is by itself; the next one follows from this.
+    length: Duration,
+    /// What it is for: [`Cause::Channel`], [`Cause::Unclear`] or [`Cause::Deferred`].
+    cause: Cause,
+    /// How many attempts may begin before the next pause.
+    probes: usize,
+    /// Whether the operator is told. A short pause after a refusal for now is nothing to report.
+    is_reported: bool,
+}
+
+impl Pause {
+    /// The pause that follows a failure: the first one, or the one after `last`.
+    fn after(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
+        let (first, longest, longest_respite, probes) = match cause {
+            Cause::Deferred => (FIRST_DEFERRAL, LONGEST_DEFERRAL, LONGEST_RESPITE, PROBES),
+            Cause::Unclear => (FIRST_PAUSE, FIRST_PAUSE, LONGEST_UNCLEAR_RESPITE, PROBES),
+            _ => (FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RESPITE, 1),
+        };
+        let same = last.filter(|last| last.cause == cause && asked.is_none());
+        let length = same.map_or(first, |last| (last.length * 2).min(longest));
+        let is_reported = last.is_some_and(|last| last.is_reported)
+            || asked.is_some()
+            || cause != Cause::Deferred
+            || length == longest;
+        Pause {
+            since: last.map_or(now, |last| last.since),
+            until: now + asked.map_or(length, |asked| asked.min(longest_respite)),
+            length,
+            cause,
+            probes,
+            is_reported,
+        }
+    }
 }
 
 impl Lane {
@@ -186,6 +246,8 @@ impl Lane {
             begun: 0,
             failures: 0,
             health: Health::Well,
+            gap: Duration::ZERO,
+            gap_ends: Duration::ZERO,
             is_paused_elsewhere: false,
         }
     }
@@ -195,12 +257,15 @@ impl Lane {
         let under_way = self.first + self.again;
         match self.health {
             Health::Off => Room::default(),
-            Health::Paused { until, .. } => {
-                let probe = usize::from(now >= until && under_way == 0);
-                Room { any: probe, again: probe }
+            Health::Paused(pause) if now < pause.until => Room::default(),
+            Health::Paused(pause) => {
+                let places = if pause.cause == Cause::Unclear { self.places } else { 1 };
+                let probes = places.saturating_sub(under_way).min(pause.probes);
+                Room { any: probes, again: probes }
             }
             Health::Well => {
-                let any = self.places.saturating_sub(under_way);
+                let places = if self.gap.is_zero() { self.places } else { usize::from(now >= self.gap_ends) };
+                let any = places.saturating_sub(under_way);
                 Room { any, again: any.min(self.places.div_ceil(2).saturating_sub(self.again)) }
             }
         }
@@ -209,14 +274,21 @@ impl Lane {
     /// When there will be room without anything coming to its end, if that is a matter of time.
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
         match self.health {
-            Health::Paused { until, .. } if until > now && self.first + self.again == 0 => Some(until),
+            Health::Paused(Pause { until, cause, .. })
+                if until > now && (cause == Cause::Unclear || self.first + self.again == 0) =>
+            {
+                Some(until)
+            }
+            Health::Well if !self.gap.is_zero() && self.gap_ends > now && self.first + self.again == 0 => {
+                Some(self.gap_ends)
+            }
             _ => None,
         }
     }
 
-    /// Whether it is paused.
-    pub fn is_paused(&self) -> bool {
-        matches!(self.health, Health::Paused { .. })
+    /// Whether it is paused and the operator was told.
+    pub fn is_reported(&self) -> bool {
+        matches!(self.health, Health::Paused(Pause { is_reported: true, .. }))
     }
 
     /// Whether it is switched off.
@@ -228,18 +300,22 @@ impl Lane {
     pub fn switch(&mut self, on: bool) {
         self.health = if on { Health::Well } else { Health::Off };
         self.failures = 0;
+        self.gap = Duration::ZERO;
     }
 
     /// Takes note of what the store has noted of the channel: that it is paused. Where we know nothing of that, another process has noted it, which
     /// may have ended since.
     fn note(&mut self, is_paused: bool) {
-        self.is_paused_elsewhere = is_paused && self.health == Health::Well;
+        self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
     }
 
     /// A delivery is under way from now on: its first attempt since it was queued, or a repeated one.
     pub fn begin(&mut self, again: bool) {
         *(if again { &mut self.again } else { &mut self.first }) += 1;
         self.begun = self.begun.wrapping_add(1);
+        if let Health::Paused(pause) = &mut self.health {
+            pause.probes = pause.probes.saturating_sub(1);
+        }
     }
 
     /// A delivery that had begun is under way no longer, with this outcome.
@@ -250,53 +326,68 @@ impl Lane {
             Outcome::Delivered(_) => (None, None),
             Outcome::Failed(failure) => (Some(failure.cause), failure.retry_after),
         };
-        match (self.health, cause) {
-            (Health::Off, _) => Turn::None,
-            (_, Some(Cause::Gone)) => {
+        match cause {
+            _ if self.is_off() => Turn::None,
+            Some(Cause::Gone) => {
                 self.switch(false);
                 Turn::Off
             }
-            (Health::Well, Some(Cause::Channel)) => {
-                self.failures += 1;
-                match asked {
-                    Some(asked) => self.pause(now, now, asked.min(LONGEST_RESPITE), FIRST_PAUSE),
-                    None if self.failures < TRIP_AFTER => return Turn::None,
-                    None => self.pause(now, now, FIRST_PAUSE, FIRST_PAUSE),
-                }
-                Turn::Paused
-            }
-            // What was under way when the channel was paused says nothing new, unless it asks for time; a probe does.
-            (Health::Paused { since, until, length }, Some(Cause::Channel)) => {
-                match asked {
-                    Some(asked) => self.pause(since, now, asked.min(LONGEST_RESPITE), FIRST_PAUSE),
-                    None if now < until => {}
-                    None => {
-                        let length = (length * 2).min(LONGEST_PAUSE);
-                        self.pause(since, now, length, length);
-                    }
-                }
-                Turn::None
-            }
-            (Health::Well, None) if self.is_paused_elsewhere => {
-                self.failures = 0;
-                self.is_paused_elsewhere = false;
-                Turn::Resumed { after_outage: true }
-            }
+            Some(cause @ (Cause::Channel | Cause::Unclear | Cause::Deferred)) => self.fail(cause, asked, now),
             // Delivered, or refused by a channel that works.
-            (Health::Well, None | Some(Cause::Notice | Cause::Refused)) => {
-                self.failures = 0;
-                Turn::None
-            }
-            (Health::Paused { since, .. }, None | Some(Cause::Notice | Cause::Refused)) => {
-                self.switch(true);
-                Turn::Resumed { after_outage: now.saturating_sub(since) >= SHORTEST_OUTAGE }
-            }
+            Some(Cause::Notice | Cause::Refused) => self.succeed(false, now),
+            None => self.succeed(true, now),
         }
     }
 
-    /// Has nothing begin for so long from `now` on; `length` is what the next pause follows from.
-    fn pause(&mut self, since: Duration, now: Duration, wait: Duration, length: Duration) {
-        self.health = Health::Paused { since, until: now + wait, length };
+    /// An attempt has failed, and perhaps the channel is the reason.
+    fn fail(&mut self, cause: Cause, asked: Option<Duration>, now: Duration) -> Turn {
+        let last = match self.health {
+            Health::Paused(last) => Some(last),
+            _ => None,
+        };
+        let is_next = match last {
+            None => {
+                self.failures += 1;
+                asked.is_some() || cause == Cause::Deferred || self.failures >= TRIP_AFTER
+            }
+            // A sender's content may be the reason: the other probes decide.
+            Some(last) if cause == Cause::Unclear => now >= last.until && last.probes == 0,
+            // What was under way when the channel was paused says nothing new, unless the other side asks for time.
+            Some(last) => {
+                asked.is_some() || now >= last.until && (last.probes == 0 || cause == Cause::Channel)
+            }
+        };
+        if !is_next {
+            return Turn::None;
+        }
+        if cause == Cause::Deferred {
+            self.gap = FIRST_DEFERRAL;
+        }
+        let pause = Pause::after(last, cause, asked, now);
+        self.health = Health::Paused(pause);
+        let was_reported = last.is_some_and(|last| last.is_reported);
+        if pause.is_reported && !was_reported { Turn::Paused } else { Turn::None }
+    }
+
+    /// The other side has taken a delivery, or refused just this one.
+    fn succeed(&mut self, is_delivered: bool, now: Duration) -> Turn {
+        self.failures = 0;
+        if is_delivered {
+            self.gap = self.gap * 7 / 8;
+            if self.gap < SHORTEST_GAP {
+                self.gap = Duration::ZERO;
+            }
+            self.gap_ends = now + self.gap;
+        }
+        let health = std::mem::replace(&mut self.health, Health::Well);
+        if let Health::Paused(Pause { since, is_reported: true, .. }) = health {
+            return Turn::Resumed { after_outage: now.saturating_sub(since) >= SHORTEST_OUTAGE };
+        }
+        if is_delivered && self.is_paused_elsewhere {
+            self.is_paused_elsewhere = false;
+            return Turn::Resumed { after_outage: true };
+        }
+        Turn::None
     }
 }
 
@@ -327,7 +418,7 @@ mod tests {
             fail(&mut lane, Cause::Channel, START);
         }
         lane.note(true);
-        assert!(lane.is_paused() && !lane.is_paused_elsewhere);
+        assert!(lane.is_reported() && !lane.is_paused_elsewhere);
     }
 
     #[test]
@@ -389,7 +480,7 @@ mod tests {
             lane.begin(false);
             assert_eq!(lane.end(false, &fine(), START), Turn::None);
         }
-        assert!(!lane.is_paused());
+        assert!(!lane.is_reported());
     }
 
     #[test]
@@ -433,7 +524,88 @@ mod tests {
         let now = Duration::from_mins(2);
         lane.begin(true);
         assert_eq!(lane.end(true, &asked(100_000), now), Turn::None);
-        assert_eq!(lane.wakes_at(now), Some(now + Duration::from_hours(1)));
+        assert_eq!(lane.wakes_at(now), Some(now + LONGEST_RESPITE));
+    }
+
+    #[test]
+    fn errors_that_content_may_cause_pause_the_channel_for_five_seconds() {
+        let mut lane = Lane::new(3);
+        for _ in 1..TRIP_AFTER {
+            assert_eq!(fail(&mut lane, Cause::Unclear, START), Turn::None);
+        }
+        assert_eq!(fail(&mut lane, Cause::Unclear, START), Turn::Paused);
+        let mut now = START;
+        for _ in 0..20 {
+            assert_eq!(lane.room(now), Room::default());
+            assert_eq!(lane.wakes_at(now), Some(now + FIRST_PAUSE));
+            now += FIRST_PAUSE;
+            for left in (1..=PROBES).rev() {
+                let probes = left.min(3);
+                assert_eq!(lane.room(now), Room { any: probes, again: probes });
+                assert_eq!(fail(&mut lane, Cause::Unclear, now), Turn::None);
+            }
+        }
+        // A probe that asks for time is one of the probes, and nobody is waited for longer than a minute.
+        now += FIRST_PAUSE;
+        for _ in 1..PROBES {
+            fail(&mut lane, Cause::Unclear, now);
+        }
+        lane.begin(false);
+        let asks = failed(Cause::Unclear).with_retry_after(Some(Duration::from_hours(1)));
+        assert_eq!(lane.end(false, &asks, now), Turn::None);
+        now += LONGEST_UNCLEAR_RESPITE;
+        assert_eq!(lane.room(now), Room { any: 3, again: 3 });
+        lane.begin(false);
+        assert_eq!(lane.end(false, &fine(), now), Turn::Resumed { after_outage: true });
+    }
+
+    #[test]
+    fn after_a_refusal_for_now_deliveries_go_one_at_a_time() {
+        let mut lane = Lane::new(4);
+        for _ in 0..3 {
+            lane.begin(false);
+        }
+        for _ in 0..3 {
+            assert_eq!(lane.end(false, &failed(Cause::Deferred), START), Turn::None, "it is not reported");
+        }
+        let mut now = START + FIRST_DEFERRAL;
+        assert_eq!(lane.wakes_at(START), Some(now), "late refusals do not prolong it");
+        assert_eq!(lane.room(now), Room { any: 1, again: 1 });
+        lane.begin(false);
+        assert_eq!(lane.room(now), Room::default());
+        assert_eq!(lane.end(false, &fine(), now), Turn::None);
+        let mut gaps = Vec::new();
+        while let Some(ends) = lane.wakes_at(now) {
+            assert_eq!(lane.room(now), Room::default());
+            gaps.push(ends.saturating_sub(now));
+            now = ends;
+            assert_eq!(lane.room(now), Room { any: 1, again: 1 });
+            lane.begin(false);
+            lane.end(false, &fine(), now);
+        }
+        assert!(gaps.is_sorted_by(|a, b| a > b) && gaps.len() > 20, "{gaps:?}");
+        assert_eq!(lane.room(now), Room { any: 4, again: 2 });
+    }
+
+    #[test]
+    fn a_server_that_refuses_for_long_is_reported_and_left_alone_for_longer() {
+        let mut lane = Lane::new(4);
+        assert_eq!(fail(&mut lane, Cause::Deferred, START), Turn::None);
+        let mut now = START;
+        for (pause, turn) in
+            [(3, Turn::None), (6, Turn::None), (12, Turn::None), (24, Turn::Paused), (30, Turn::None)]
+        {
+            let until = now + Duration::from_secs(pause);
+            assert_eq!(lane.wakes_at(now), Some(until));
+            now = until;
+            for _ in 1..PROBES {
+                assert_eq!(fail(&mut lane, Cause::Deferred, now), Turn::None);
+                assert_eq!(lane.room(now), Room { any: 1, again: 1 });
+            }
+            assert_eq!(fail(&mut lane, Cause::Deferred, now), turn);
+        }
+        lane.begin(false);
+        assert_eq!(lane.end(false, &fine(), now), Turn::Resumed { after_outage: true });
     }
 
     #[test]
@@ -526,7 +698,7 @@ mod tests {
         assert_eq!(roster.rest(START, ASK_EVERY * 9), None);
         let paused = &mut roster.posts[1].1;
         paused.end(false, &Outcome::Delivered(String::new()), START);
-        paused.pause(START, START, FIRST_PAUSE, FIRST_PAUSE);
+        paused.health = Health::Paused(Pause::after(None, Cause::Channel, None, START));
         assert_eq!(roster.rest(START, START), Some(ASK_EVERY));
         let soon = FIRST_PAUSE.saturating_sub(ASK_EVERY / 2);
         assert_eq!(roster.rest(soon, START), Some(ASK_EVERY / 2), "a pause ends when it ends");
@@ -587,7 +759,7 @@ mod tests {
         // What the store had claimed before it heard of the pause is sent all the same, and ends no pause.
         let claims = Claims { claimed: vec![claimed(1, false)], ..Claims::default() };
         assert_eq!(roster.begin(0, claims, NOW, later).claimed, [claimed(1, false)]);
-        assert!(roster.posts[0].1.is_paused());
+        assert!(roster.posts[0].1.is_reported());
     }
 
     fn roster() -> Roster {

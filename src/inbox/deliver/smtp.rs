@@ -144,7 +144,7 @@ impl Smtp {
         let limit = self.options.deadlines.attempt;
         let Ok((outcome, done)) = tokio::time::timeout(limit, self.attempt(ready, &message)).await else {
             let sentence = format!("the whole attempt with {} took longer than {limit:?}", self.server());
-            return Outcome::failed(Cause::Channel, sentence);
+            return Outcome::failed(Cause::Unclear, sentence);
         };
         if let Some(session) = done {
             session.quit(self.options.deadlines.quit).await;

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::fetch::{Client, Deadlines, Resolver, Roots, Url};
+use crate::fetch::{Client, Deadlines, Failed, Resolver, Roots, Url};
 use crate::inbox::deliver::notice::Notice;
 use crate::inbox::deliver::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 
@@ -84,12 +84,16 @@ impl Webhook {
         };
         let headers = sign::headers(&self.secrets, notice.id, (self.clock)(), &body);
         let exchange = self.client.post(&self.url, headers, body);
-        let failure = match tokio::time::timeout(LONGEST_ATTEMPT, exchange).await {
+        let failed = match tokio::time::timeout(LONGEST_ATTEMPT, exchange).await {
             Ok(Ok(answer)) => return answer::outcome(&answer, (self.clock)()),
-            Ok(Err(failure)) => failure,
-            Err(_) => format!("not done within {} s", LONGEST_ATTEMPT.as_secs()),
+            Ok(Err(failed)) => failed,
+            Err(_) => {
+                let sentence = format!("not done within {} s", LONGEST_ATTEMPT.as_secs());
+                Failed { is_sent: true, sentence }
+            }
         };
-        Outcome::failed(Cause::Channel, format!("{}: {failure}", self.url.place()))
+        let cause = if failed.is_sent { Cause::Unclear } else { Cause::Channel };
+        Outcome::failed(cause, format!("{}: {}", self.url.place(), failed.sentence))
     }
 }
 

@@ -8,7 +8,7 @@
 //! What is decided is decided elsewhere: how many may be under way in [`super::dispatch`], when to try again in
 //! [`super::schedule`], what is due in the store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::pin::pin;
@@ -244,6 +244,8 @@ struct Work {
     /// What the clock showed when it was last looked at, and when that was.
     clock: (Timestamp, Instant),
     store_fails: bool,
+    /// The channels in which submissions of busy networks wait.
+    paced: HashSet<usize>,
     /// When the store was last asked for what is due.
     asked: Option<Instant>,
 }
@@ -275,6 +277,7 @@ impl Work {
             started: Instant::now(),
             clock: (Timestamp::now(), Instant::now()),
             store_fails: false,
+            paced: HashSet::new(),
             asked: None,
         }
     }
@@ -420,6 +423,14 @@ impl Work {
 
     /// Begins what was claimed for a channel and returns for how long there is nothing more to begin in it.
     fn begin(&mut self, post: usize, claims: Claims) -> Option<Duration> {
+        if !claims.is_paced {
+            self.paced.remove(&post);
+        } else if self.paced.insert(post) {
+            tracing::info!(
+                channel = self.roster.target(post).name,
+                "some networks have sent many submissions: 12 an hour of those that wait are sent, and others without delay"
+            );
+        }
         let begun = self.roster.begin(post, claims, Timestamp::now(), self.started.elapsed());
         if let Some(on) = begun.switched {
             let now = if on { "switched on again" } else { "switched off" };
@@ -525,7 +536,7 @@ async fn attempt(
     let Claimed { lease, submission, failures, again } = claimed;
     let notice = Notice { may_be_there: lease.number > 1, ..Notice::of(&submission) };
     let outcome = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await.unwrap_or_else(|_| {
-        Outcome::failed(Cause::Channel, format!("it took longer than {} s", LONGEST_ATTEMPT.as_secs()))
+        Outcome::failed(Cause::Unclear, format!("it took longer than {} s", LONGEST_ATTEMPT.as_secs()))
     });
     let id = lease.submission;
     if let Outcome::Failed(failure) = &outcome {

@@ -22,6 +22,7 @@ mod held;
 mod held_bench;
 mod intake;
 mod interleavings;
+mod pacing;
 mod plans;
 mod repeats;
 mod screening;

@@ -92,15 +92,16 @@ async fn a_refusal_before_the_message_is_the_channels_fault() {
     }
     for at in [At::Greeting, At::Ehlo, At::Mail] {
         let answer = "451 4.3.0 not now";
-        check(Script::with(at, Do::Say(answer)), Cause::Channel, answer).await;
+        check(Script::with(at, Do::Say(answer)), Cause::Deferred, answer).await;
     }
 }
 
 #[tokio::test]
 async fn a_server_that_puts_off_a_recipient_or_a_message_may_take_another() {
-    check(Script::with(At::Rcpt, Do::Say("450 4.2.1 busy")), Cause::Notice, "450 4.2.1 busy (RCPT, ").await;
-    check(Script::with(At::Data, Do::Say("451 4.3.0 later")), Cause::Notice, "451 4.3.0 later (DATA, ").await;
-    check(Script::with(At::End, Do::Say("452 4.3.1 full")), Cause::Notice, "452 4.3.1 full (the message, ")
+    check(Script::with(At::Rcpt, Do::Say("450 4.2.1 busy")), Cause::Deferred, "450 4.2.1 busy (RCPT, ").await;
+    check(Script::with(At::Data, Do::Say("451 4.3.0 later")), Cause::Deferred, "451 4.3.0 later (DATA, ")
+        .await;
+    check(Script::with(At::End, Do::Say("452 4.3.1 full")), Cause::Deferred, "452 4.3.1 full (the message, ")
         .await;
 }
 
@@ -115,7 +116,7 @@ async fn a_server_that_says_421_has_a_trouble_of_its_own() {
     for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data, At::End] {
         check(
             Script::with(at, Do::Say("421 4.3.2 shutting down")),
-            Cause::Channel,
+            Cause::Deferred,
             "421 4.3.2 shutting down",
         )
         .await;
@@ -127,7 +128,7 @@ async fn a_server_that_hangs_up_is_tried_again_later() {
     for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data] {
         check(Script::with(at, Do::Close), Cause::Channel, "the connection was closed").await;
     }
-    check(Script::with(At::End, Do::Close), Cause::Channel, "nobody knows whether it was taken").await;
+    check(Script::with(At::End, Do::Close), Cause::Unclear, "nobody knows whether it was taken").await;
 }
 
 #[tokio::test]
@@ -167,14 +168,14 @@ async fn an_answer_to_another_question_is_none() {
     check(Script::with(At::Data, Do::Say("250 2.0.0 taken")), Cause::Channel, "250 is no answer to this")
         .await;
     check(Script::with(At::Mail, Do::Say("354 go ahead")), Cause::Channel, "354 is no answer to this").await;
-    check(Script::with(At::End, Do::Say("354 go ahead")), Cause::Channel, "354 is no answer to this").await;
+    check(Script::with(At::End, Do::Say("354 go ahead")), Cause::Unclear, "354 is no answer to this").await;
 }
 
 #[tokio::test]
 async fn an_answer_without_end_is_not_listened_to() {
     for what in [Do::EndlessLine, Do::EndlessLines] {
-        for at in [At::Ehlo, At::End] {
-            check(Script::with(at, what.clone()), Cause::Channel, "the answer").await;
+        for (at, cause) in [(At::Ehlo, Cause::Channel), (At::End, Cause::Unclear)] {
+            check(Script::with(at, what.clone()), cause, "the answer").await;
         }
     }
 }
@@ -213,7 +214,7 @@ async fn a_greylisted_notice_passes_later() {
         let Outcome::Failed(Failure { cause, .. }) = smtp.send(&notice("x")).await else {
             panic!("it was put off")
         };
-        assert_eq!(cause, Cause::Notice);
+        assert_eq!(cause, Cause::Deferred);
     }
     assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
     assert_eq!(peer.record().received.len(), 1);
@@ -264,7 +265,7 @@ async fn it_is_replaced_only_once_and_never_after_the_message() {
     let peer = SmtpPeer::start(vec![Script::usual().leaving_unanswered(2)]);
     let smtp = channel(&peer);
     assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "nobody knows whether it was taken");
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Unclear, "nobody knows whether it was taken");
     assert_eq!(peer.record().connections, 1);
     assert_eq!(peer.record().received.len(), 2);
 }
@@ -289,7 +290,7 @@ async fn a_whole_attempt_has_an_end() {
     let mut smtp = channel(&peer);
     smtp.options.deadlines.attempt = IMPATIENT;
     let started = Instant::now();
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "took longer than 5s");
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Unclear, "took longer than 5s");
     assert!(started.elapsed() < PATIENT);
     let deadlines = Deadlines::default();
     assert!(deadlines.attempt + deadlines.quit < crate::inbox::deliver::outcome::LONGEST_ATTEMPT);
@@ -427,7 +428,8 @@ async fn check_impatiently(script: Script, words: &'static str) {
     let mut smtp = channel(&peer);
     smtp.options.deadlines.command = IMPATIENT;
     smtp.options.deadlines.message = IMPATIENT;
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, words);
+    let cause = if words.contains("taken") { Cause::Unclear } else { Cause::Channel };
+    check_outcome(&smtp.send(&notice("x")).await, cause, words);
 }
 
 #[track_caller]

@@ -94,14 +94,14 @@ impl Trouble {
         Trouble { phase, what: What::Broken(words.into()) }
     }
 
-    /// Whose fault it is. The server's first two digits decide, and whether it has seen the message.
+    /// Whose fault it is. The code decides, and whether the server has seen the message.
     pub fn cause(&self) -> Cause {
         match (self.phase, &self.what) {
-            // The server is about to go, whatever it is in the middle of.
-            (_, What::Refusal(421, _)) => Cause::Channel,
-            // Greylisting, a busy mailbox: another message may pass.
-            (Phase::Rcpt, What::Refusal(450 | 451, _))
-            | (Phase::Data | Phase::Message, What::Refusal(400..=499, _)) => Cause::Notice,
+            // What it has read may be the reason.
+            (Phase::Message, What::Silence(_) | What::Broken(_)) => Cause::Unclear,
+            // Greylisting, a rate limiter, a busy mailbox: the next message may pass.
+            (_, What::Refusal(400..=499, _)) => Cause::Deferred,
+            (Phase::Message, What::Refusal(500..=599, text)) if is_about_the_system(text) => Cause::Channel,
             (Phase::Message, What::Refusal(500..=599, _)) => Cause::Refused,
             _ => Cause::Channel,
         }
@@ -139,6 +139,27 @@ impl Trouble {
     }
 }
 
+/// Whether a reply's enhanced status code (RFC 3463, RFC 5248), the first word of its text, is about the state of a mailbox or a mail
+/// system and not about the message. Servers send such codes with a 5xx as well, though the same message would pass later: 5.4.5 when a
+/// day's quota is used up (Gmail), 5.2.2 when the mailbox is full.
+fn is_about_the_system(text: &str) -> bool {
+    let code = text.split_whitespace().next().unwrap_or_default();
+    let mut numbers = code.split('.').map(|number| number.parse::<u16>().ok());
+    let (class, subject, detail) =
+        (numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten());
+    let is_code = matches!(class, Some(4 | 5)) && numbers.next().is_none();
+    is_code
+        && matches!(
+            (subject, detail),
+            // The mailbox is disabled or full; the system is full, accepts nothing or is not set up.
+            (Some(2), Some(1 | 2)) | (Some(3), Some(1 | 2 | 5))
+            // Anything about the network, routing, congestion and quotas.
+            | (Some(4), Some(_))
+            // Exchange Online: the day's recipients are used up; the tenant has exceeded its threshold.
+            | (Some(1), Some(90)) | (Some(7), Some(705))
+        )
+}
+
 /// A server's words on one line, with nothing in them that could steer a terminal, and not too many.
 pub fn reply_text(text: &str) -> String {
     visible(text.trim()).chars().take(MAX_REPLY_CHARS).collect()
@@ -149,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_comes_before_the_recipients_is_the_channels_fault() {
+    fn errors_before_the_message_are_the_channels_fault_or_deferrals() {
         for phase in [
             Phase::Connect,
             Phase::Tls,
@@ -158,42 +179,66 @@ mod tests {
             Phase::StartTls,
             Phase::Auth,
             Phase::Mail,
+            Phase::Rcpt,
+            Phase::Data,
         ] {
-            for code in [421, 450, 451, 452, 500, 535, 550, 554] {
+            for code in [500, 535, 550, 554] {
                 check(phase, code, Cause::Channel);
+            }
+            for code in [421, 450, 451, 452, 454] {
+                check(phase, code, Cause::Deferred);
             }
         }
     }
 
     #[test]
-    fn a_server_that_goes_away_is_never_the_notices_fault() {
-        for phase in [Phase::Rcpt, Phase::Data, Phase::Message] {
-            check(phase, 421, Cause::Channel);
-        }
-    }
-
-    #[test]
-    fn a_recipient_put_off_may_be_about_this_notice_and_one_refused_is_not() {
-        check(Phase::Rcpt, 450, Cause::Notice);
-        check(Phase::Rcpt, 451, Cause::Notice);
-        check(Phase::Rcpt, 452, Cause::Channel);
-        check(Phase::Rcpt, 550, Cause::Channel);
-    }
-
-    #[test]
     fn only_a_server_that_has_seen_the_message_refuses_it_for_good() {
-        check(Phase::Data, 451, Cause::Notice);
-        check(Phase::Data, 554, Cause::Channel);
-        check(Phase::Message, 452, Cause::Notice);
+        check(Phase::Message, 421, Cause::Deferred);
+        check(Phase::Message, 452, Cause::Deferred);
         check(Phase::Message, 552, Cause::Refused);
         check(Phase::Message, 554, Cause::Refused);
     }
 
     #[test]
-    fn a_connection_that_says_nothing_is_the_channels_fault_even_after_the_message() {
-        for phase in [Phase::Connect, Phase::Rcpt, Phase::Data, Phase::Message] {
+    fn a_full_mailbox_or_a_used_up_quota_is_not_the_messages_fault() {
+        let cause =
+            |text: &str| Trouble { phase: Phase::Message, what: What::Refusal(550, text.to_owned()) }.cause();
+        for text in [
+            "5.4.5 Daily user sending limit exceeded.",
+            "4.4.5",
+            "5.2.2 mailbox full",
+            "5.3.1 no space",
+            "5.1.90 Your message can't be sent",
+            "5.7.705",
+        ] {
+            assert_eq!(cause(text), Cause::Channel, "{text}");
+        }
+        for text in [
+            "",
+            "no",
+            "quota 5.4.5",
+            "5.4",
+            "2.4.5 x",
+            "5.4.5.1 x",
+            "5.7.1 spam",
+            "5.2.3 too long for the mailbox",
+            "5.3.4 too long",
+            "5.6.0 content",
+        ] {
+            assert_eq!(cause(text), Cause::Refused, "{text}");
+        }
+    }
+
+    #[test]
+    fn silence_is_the_channels_fault_unless_it_follows_the_message() {
+        for (phase, cause) in [
+            (Phase::Connect, Cause::Channel),
+            (Phase::Rcpt, Cause::Channel),
+            (Phase::Data, Cause::Channel),
+            (Phase::Message, Cause::Unclear),
+        ] {
             for what in [What::Silence(Duration::from_secs(20)), What::Broken("closed".to_owned())] {
-                assert_eq!(Trouble { phase, what }.cause(), Cause::Channel);
+                assert_eq!(Trouble { phase, what }.cause(), cause);
             }
         }
     }

@@ -28,7 +28,7 @@ pub fn outcome(answer: &Answer, now: Timestamp) -> Outcome {
         let place = answer.headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
         let place = place.map_or_else(|| "elsewhere".to_owned(), |place| shown(&place));
         let text = format!("{}, a redirect to {place} is not followed: change the url", name(status));
-        return Outcome::failed(Cause::Channel, text);
+        return Outcome::failed(Cause::Unclear, text);
     }
     let excerpt = shown(&String::from_utf8_lossy(&answer.body));
     let text = if excerpt.is_empty() { name(status) } else { format!("{}: {excerpt}", name(status)) };
@@ -39,10 +39,12 @@ pub fn outcome(answer: &Answer, now: Timestamp) -> Outcome {
 fn cause(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,
-        // Not allowed, not found, too many: so would any other notice have been.
-        401 | 403 | 404 | 407 | 421 | 426 | 429 => Cause::Channel,
+        429 => Cause::Deferred,
+        // Not allowed, not found: most likely so would any other notice have been, but firewalls answer some contents like this.
+        401 | 403 | 404 | 407 | 421 | 426 => Cause::Unclear,
         400..=499 => Cause::Notice,
-        _ => Cause::Channel,
+        // The receiver is down, or fails on this content.
+        _ => Cause::Unclear,
     }
 }
 
@@ -99,20 +101,21 @@ mod tests {
             check(status, None);
         }
         for status in [300, 301, 302, 303, 304, 307, 308, 399] {
-            check(status, Some(Cause::Channel));
+            check(status, Some(Cause::Unclear));
         }
-        for status in [401, 403, 404, 407, 421, 426, 429] {
-            check(status, Some(Cause::Channel));
+        for status in [401, 403, 404, 407, 421, 426] {
+            check(status, Some(Cause::Unclear));
         }
+        check(429, Some(Cause::Deferred));
         for status in [400, 402, 405, 406, 408, 409, 411, 413, 414, 415, 417, 418, 422, 431, 451, 499] {
             check(status, Some(Cause::Notice));
         }
         check(410, Some(Cause::Gone));
         for status in [500, 501, 502, 503, 504, 505, 507, 520, 599] {
-            check(status, Some(Cause::Channel));
+            check(status, Some(Cause::Unclear));
         }
         for status in [101, 199, 600, 999] {
-            check(status, Some(Cause::Channel));
+            check(status, Some(Cause::Unclear));
         }
     }
 

@@ -77,7 +77,7 @@ async fn a_second_attempt_has_the_same_id_and_body_and_a_time_of_its_own() {
     };
     let peer = HttpPeer::start([Reply::status(500), Reply::status(200)]);
     let webhook = Webhook::with(options(&peer.url("/"), &[OLD]), Resolver::System, clock);
-    assert_eq!(failure(webhook.send(&notice()).await).cause, Cause::Channel);
+    assert_eq!(failure(webhook.send(&notice()).await).cause, Cause::Unclear);
     assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
     let [first, second] = &peer.requests()[..] else { panic!("two requests") };
     assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
@@ -96,11 +96,11 @@ async fn the_status_decides_and_the_answer_says_what_the_peer_said() {
     for (reply, cause, text) in [
         (Reply::saying(422, "no such\nfield"), Cause::Notice, "422 Unprocessable Entity: no such field"),
         (Reply::saying(410, ""), Cause::Gone, "410 Gone"),
-        (Reply::status(404), Cause::Channel, "404 Not Found"),
-        (Reply::status(500), Cause::Channel, "500 Internal Server Error"),
+        (Reply::status(404), Cause::Unclear, "404 Not Found"),
+        (Reply::status(500), Cause::Unclear, "500 Internal Server Error"),
         (
             Reply::with(301, "Location", &peer.url("/elsewhere")),
-            Cause::Channel,
+            Cause::Unclear,
             &format!(
                 "301 Moved Permanently, a redirect to {} is not followed: change the url",
                 peer.url("/elsewhere")
@@ -117,7 +117,7 @@ async fn the_status_decides_and_the_answer_says_what_the_peer_said() {
 }
 
 #[tokio::test]
-async fn a_peer_that_does_not_speak_http_is_the_channels_fault() {
+async fn a_peer_that_does_not_speak_http_may_fail_on_the_content() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let webhook = webhook(&peer.url("/"), &[]);
     for reply in [
@@ -133,7 +133,7 @@ async fn a_peer_that_does_not_speak_http_is_the_channels_fault() {
     ] {
         peer.follow([reply.clone()]);
         let failure = failure(webhook.send(&notice()).await);
-        assert_eq!(failure.cause, Cause::Channel, "{reply:?}: {}", failure.answer);
+        assert_eq!(failure.cause, Cause::Unclear, "{reply:?}: {}", failure.answer);
         let told = failure.answer.starts_with(&format!("{}: waiting for the answer: ", peer.address()));
         assert!(told || failure.answer.starts_with("101 "), "{reply:?}: {}", failure.answer);
     }
@@ -156,7 +156,7 @@ async fn waiting_ends_with_the_deadline() {
         let failure = failure(webhook.send(&notice()).await);
         assert!(began.elapsed() < AT_ONCE);
         let text = format!("{}: waiting for the answer: not done within 0.15 s", peer.address());
-        assert_eq!((failure.cause, failure.answer), (Cause::Channel, text));
+        assert_eq!((failure.cause, failure.answer), (Cause::Unclear, text));
     }
     assert_eq!(peer.wait_for(4, AT_ONCE).len(), 4);
 }

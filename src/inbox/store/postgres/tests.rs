@@ -102,7 +102,7 @@ fn leases_hold_by_the_servers_clock() {
     let (link, secret) = open_to_write(&desk.server()).unwrap();
     let changing = crate::inbox::store::sql::change::Changing { sql: &link, secret: &secret, ahead };
     let its_now = Timestamp::now() - ahead;
-    let claims = changing.claim(&[want()], &[], its_now, LEASE).unwrap();
+    let claims = changing.claim(&[want()], &[], &[], its_now, LEASE).unwrap();
     assert!(claims[0].claimed.is_empty());
     let next = claims[0].next.first.expect("the lease is over at some time");
     let until = next.duration_since(its_now).as_secs();

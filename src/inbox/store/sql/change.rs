@@ -81,11 +81,13 @@ impl Changing<'_> {
     pub fn claim(
         &self,
         wants: &[Want],
+        paced: &[String],
         under_way: &[Lease],
         now: Timestamp,
         lease: Duration,
     ) -> Result<Vec<Claims>, StoreError> {
-        let mut claims = deliver::claim(self.sql, self.secret, wants, under_way, self.theirs(now), lease)?;
+        let mut claims =
+            deliver::claim(self.sql, self.secret, wants, paced, under_way, self.theirs(now), lease)?;
         for Claims { next: Next { first, again }, .. } in &mut claims {
             *first = first.map(|at| self.ours(at));
             *again = again.map(|at| self.ours(at));

@@ -100,22 +100,29 @@ pub(in crate::inbox::store) fn mend_waits(tx: &dyn Sql, now: Timestamp) -> Resul
     Ok(())
 }
 
-/// Begins attempts at what is due, as many as there is room for in each channel.
+/// Begins attempts at what is due, as many as there is room for in each channel. Channels in `paced` send what busy networks have sent at
+/// the pace of [`BusyPace`].
 pub(in crate::inbox::store) fn claim(
     tx: &dyn Sql,
     secret: &Secret,
     wants: &[Want],
+    paced: &[String],
     under_way: &[Lease],
     now: Timestamp,
     lease: Duration,
 ) -> Result<Vec<Claims>, StoreError> {
-    wants.iter().map(|want| claim_in(tx, secret, want, under_way, now, lease)).collect()
+    let claim = |want: &Want| {
+        let is_paced = paced.contains(&want.target.name);
+        claim_in(tx, secret, want, is_paced, under_way, now, lease)
+    };
+    wants.iter().map(claim).collect()
 }
 
 fn claim_in(
     tx: &dyn Sql,
     secret: &Secret,
     want: &Want,
+    is_paced: bool,
     under_way: &[Lease],
     now: Timestamp,
     lease: Duration,
@@ -134,6 +141,8 @@ fn claim_in(
     }
     mend_times(tx, channel, now)?;
     let mut claimed = Vec::new();
+    let mut pace = if is_paced { Some(BusyPace::read(tx, channel, now)?) } else { None };
+    let may_begin = pace.as_ref().map_or(usize::MAX, BusyPace::may_begin);
     // First attempts leave one place now and then, so that they cannot keep repeated ones waiting.
     let is_reserved = turns(want, AGAIN_EVERY) > 0
         && want.room.again > 0
@@ -146,7 +155,7 @@ fn claim_in(
         let most = places + under_way.len();
         let due = match (places, again) {
             (0, _) => Vec::new(),
-            (_, false) => due_first(tx, want, now, most)?,
+            (_, false) => due_first(tx, want, may_begin, now, most)?,
             (_, true) => due_again(tx, channel, now, most)?,
         };
         for found in due.into_iter().filter(|found| !found.is_among(under_way)).take(places) {
@@ -156,13 +165,24 @@ fn claim_in(
                     claimed.extend(begin(tx, found, again, now, lease)?);
                 }
             } else {
+                if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_busy()) {
+                    pace.count();
+                }
                 claimed.extend(begin(tx, found, again, now, lease)?);
             }
         }
     }
-    let next = |again| next_due(tx, channel, again);
-    let next = Next { first: next(false)?, again: next(true)? };
-    Ok(Claims { claimed, is_off: false, is_paused: is_paused(tx, channel)?, next })
+    let mut next = Next { first: next_due(tx, channel, false)?, again: next_due(tx, channel, true)? };
+    let mut is_waiting = false;
+    if let Some(pace) = pace {
+        pace.write(tx, channel)?;
+        if pace.may_begin() == 0 && next.first.is_some_and(|at| at <= now) {
+            // What busy networks have sent is not looked for before its pace allows it.
+            next.first = next_not_busy(tx, channel)?.into_iter().chain([pace.next()]).min();
+            is_waiting = true;
+        }
+    }
+    Ok(Claims { claimed, is_off: false, is_paused: is_paused(tx, channel)?, is_paced: is_waiting, next })
 }
 
 /// What lies further ahead than anything ever should was put there by a clock that has been set back since. Makes up to 200 due that
@@ -213,6 +233,11 @@ impl Found {
         })
     }
 
+    /// Whether it is a submission of a network that has sent many.
+    fn is_busy(&self) -> bool {
+        self.rank >= BUSY_RANK
+    }
+
     fn is_among(&self, under_way: &[Lease]) -> bool {
         under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
     }
@@ -220,22 +245,18 @@ impl Found {
 
 /// First attempts that are due: the forms take turns, and of each form the lowest ranks come first, so that neither one form nor one
 /// network keeps others from being delivered. Suspicious submissions come last.
-fn due_first(tx: &dyn Sql, want: &Want, now: Timestamp, most: usize) -> Result<Vec<Found>, StoreError> {
+///
+/// Of what busy networks have sent no more than `may_begin` deliveries are returned.
+fn due_first(
+    tx: &dyn Sql,
+    want: &Want,
+    may_begin: usize,
+    now: Timestamp,
+    most: usize,
+) -> Result<Vec<Found>, StoreError> {
     let channel = &want.target.name;
-    // Without the hint, SQLite would choose the index by due time.
-    let index = match tx.dialect() {
-        Dialect::Sqlite => "INDEXED BY delivery_turn",
-        Dialect::Postgres => "",
-    };
-    let next_form = format!(
-        "SELECT form FROM delivery {index} WHERE channel = ?1 AND form > ?2 AND due_at IS NOT NULL AND failures = 0
-         ORDER BY form LIMIT 1"
-    );
-    // An earlier version, which shares the database, leaves the form out.
-    let mut forms = vec![String::new()];
-    while let Some(row) = tx.row(&next_form, values![channel, forms.last().map_or("", String::as_str)])? {
-        forms.push(row.get(0)?);
-    }
+    let index = turn_index(tx);
+    let forms = waiting_forms(tx, channel)?;
     // Skip rows that another replica is claiming instead of waiting.
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
@@ -261,12 +282,123 @@ fn due_first(tx: &dyn Sql, want: &Want, now: Timestamp, most: usize) -> Result<V
     let mut found = Vec::new();
     let oldest = turns(want, OLDEST_EVERY);
     if oldest > 0 {
-        found = longest_due(tx, channel, false, now, oldest)?;
+        found = by_due_time(tx, channel, false, now, oldest, "ASC")?;
     }
     let is_oldest = |other: &Found| found.iter().any(|oldest| oldest.submission == other.submission);
     let rest: Vec<Found> = by_rank.filter(|other| !is_oldest(other)).collect();
     found.extend(rest);
+    let mut busy = 0;
+    found.retain(|found| {
+        // What was begun before was counted then.
+        let counts = found.is_busy() && !found.is_sending;
+        busy += usize::from(counts);
+        !counts || busy <= may_begin
+    });
     Ok(found)
+}
+
+/// Without the hint, SQLite would choose the index by due time.
+fn turn_index(tx: &dyn Sql) -> &'static str {
+    match tx.dialect() {
+        Dialect::Sqlite => "INDEXED BY delivery_turn",
+        Dialect::Postgres => "",
+    }
+}
+
+/// The forms for which first attempts wait.
+fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError> {
+    let next_form = format!(
+        "SELECT form FROM delivery {} WHERE channel = ?1 AND form > ?2 AND due_at IS NOT NULL AND failures = 0
+         ORDER BY form LIMIT 1",
+        turn_index(tx)
+    );
+    // An earlier version, which shares the database, leaves the form out.
+    let mut forms = vec![String::new()];
+    while let Some(row) = tx.row(&next_form, values![channel, forms.last().map_or("", String::as_str)])? {
+        forms.push(row.get(0)?);
+    }
+    Ok(forms)
+}
+
+/// When the next first attempt is due that is not of a busy network.
+fn next_not_busy(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
+    let due = format!(
+        "SELECT due_at FROM delivery {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
+         ORDER BY due_at LIMIT 1",
+        turn_index(tx)
+    );
+    let mut next: Option<Timestamp> = None;
+    for form in waiting_forms(tx, channel)? {
+        for rank in 0..BUSY_RANK {
+            if let Some(row) = tx.row(&due, values![channel, form, rank])? {
+                let at = rows::time(row.get(0)?)?;
+                next = Some(next.map_or(at, |next| next.min(at)));
+            }
+        }
+    }
+    Ok(next)
+}
+
+/// From this rank on a submission is of a busy network: others of it, four or more, count besides it (three an hour count as none), or it
+/// is suspicious.
+const BUSY_RANK: i64 = 3;
+
+/// How fast a mail channel sends what busy networks have sent: 60 messages at once and 12 an hour, which is at most 348 in a day. So one
+/// network never uses up a provider's quota of a day, which begins at 500, and there is always some of it left for others.
+///
+/// This is the generic cell rate algorithm. Its state is in the database, for all replicas and beyond a restart.
+struct BusyPace {
+    now: Timestamp,
+    /// When nothing counts any more.
+    rested: Timestamp,
+    is_changed: bool,
+}
+
+/// How many messages may follow each other at once.
+const BUSY_BURST: u32 = 60;
+/// How long one message counts.
+const BUSY_STEP: Duration = Duration::from_mins(5);
+
+impl BusyPace {
+    fn read(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<BusyPace, StoreError> {
+        let latest = later(now, BUSY_STEP * (BUSY_BURST + 1));
+        // What lies further ahead was written by a clock that has been set back since.
+        let rested = remembered(tx, &BusyPace::name(channel))?.filter(|at| (now..=latest).contains(at));
+        Ok(BusyPace { now, rested: rested.unwrap_or(now), is_changed: false })
+    }
+
+    fn name(channel: &str) -> String {
+        format!("busy pace of {channel}")
+    }
+
+    /// How many may begin now.
+    fn may_begin(&self) -> usize {
+        let debt = Duration::try_from(self.rested.duration_since(self.now)).unwrap_or_default();
+        let left = (BUSY_STEP * BUSY_BURST).saturating_sub(debt);
+        usize::try_from(left.as_millis() / BUSY_STEP.as_millis()).unwrap_or(usize::MAX)
+    }
+
+    /// One begins.
+    fn count(&mut self) {
+        self.rested = later(self.rested, BUSY_STEP);
+        self.is_changed = true;
+    }
+
+    /// When the next one may begin, while none may.
+    fn next(&self) -> Timestamp {
+        self.rested.checked_sub(BUSY_STEP * (BUSY_BURST - 1)).unwrap_or(self.now)
+    }
+
+    fn write(&self, tx: &dyn Sql, channel: &str) -> Result<(), StoreError> {
+        if self.is_changed {
+            remember(tx, &BusyPace::name(channel), self.rested)?;
+        }
+        Ok(())
+    }
+}
+
+fn later(at: Timestamp, by: Duration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
 /// One in so many attempts is for the delivery that has been due for longest, whatever its rank: none waits for ever.
@@ -279,32 +411,42 @@ fn turns(want: &Want, every: usize) -> usize {
     (want.turn.saturating_add(want.room.any)) / every - want.turn / every
 }
 
-/// Repeated attempts that are due, of the [`LOOK_AT`] that have been due for longest, the lowest ranks first.
+/// Retries that are due, of the [`LOOK_AT`] that have been due for longest and of as many that are due since a short time, the lowest
+/// ranks first.
 fn due_again(tx: &dyn Sql, channel: &str, now: Timestamp, most: usize) -> Result<Vec<Found>, StoreError> {
-    let mut found = longest_due(tx, channel, true, now, most.max(LOOK_AT))?;
+    let look_at = most.max(LOOK_AT);
+    let mut found = by_due_time(tx, channel, true, now, look_at, "ASC")?;
+    if found.len() == look_at {
+        for late in by_due_time(tx, channel, true, now, look_at, "DESC")? {
+            if !found.iter().any(|other| other.submission == late.submission) {
+                found.push(late);
+            }
+        }
+    }
     found.sort_by_key(|found| found.rank);
     Ok(found)
 }
 
-/// Up to `most` deliveries that are due, those that have been due for longest first.
-fn longest_due(
+/// Up to `most` deliveries that are due, those that have been due for longest first (`ASC`) or last (`DESC`).
+fn by_due_time(
     tx: &dyn Sql,
     channel: &str,
     again: bool,
     now: Timestamp,
     most: usize,
+    order: &str,
 ) -> Result<Vec<Found>, StoreError> {
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
-        "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at LIMIT ?3 {lock}",
+        "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at {order} LIMIT ?3 {lock}",
         condition(again)
     );
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(Found::new).collect()
 }
 
-/// How many of the longest-due retries are sorted by rank. A bound is fair, because the schedule spreads due times, so that each
-/// submission is among them again and again.
+/// How many retries are sorted by rank, from either end of the due times. A bound is fair: a retry is among them when it becomes due, and
+/// again and again later, because the schedule spreads due times.
 const LOOK_AT: usize = 64;
 
 fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp>, StoreError> {
@@ -393,7 +535,7 @@ pub(in crate::inbox::store) fn record(
         Outcome::Failed(failure) => {
             let blame = match (failure.cause, failure.retry_after) {
                 (_, Some(_)) => "asked",
-                (Cause::Channel | Cause::Gone, None) => "channel",
+                (Cause::Channel | Cause::Unclear | Cause::Deferred | Cause::Gone, None) => "channel",
                 (Cause::Notice | Cause::Refused, None) => "notice",
             };
             (false, &failure.answer, Some(blame))

@@ -73,7 +73,7 @@ async fn a_server_that_offers_starttls_and_refuses_it_gets_nothing_either() {
     let script = Script::with(At::StartTls, Do::Say("454 4.7.0 not now")).offering("STARTTLS");
     let peer = SmtpPeer::start(vec![script]);
     let smtp = Smtp::new(Options { tls: Tls::StartTls, ..options(&peer) });
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "454 4.7.0 not now (STARTTLS, ");
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Deferred, "454 4.7.0 not now (STARTTLS, ");
     assert!(!peer.record().commands.iter().any(|line| line.starts_with("MAIL")));
 }
 

@@ -487,7 +487,9 @@ impl World {
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
         let Some(roster) = &mut self.workers[worker].roster else { return };
         let (wants, under_way) = (roster.wants(elapsed), roster.under_way().to_vec());
-        let claims = claim(&self.database, &self.secret, &wants, &under_way, clock, LEASE).unwrap();
+        let claims =
+            claim(&self.database, &self.secret, &wants, &["c0".to_owned()], &under_way, clock, LEASE)
+                .unwrap();
         let mut sleep: Option<Duration> = None;
         let mut begun = Vec::new();
         for (post, claims) in claims.into_iter().enumerate() {
@@ -528,7 +530,8 @@ impl World {
         let fine = || Outcome::delivered("250 taken");
         let away = || Outcome::failed(Cause::Channel, "nobody answers");
         match self.peers[post] {
-            Peer::Flaky if self.dice.one_in(2) => (soon, Outcome::failed(Cause::Notice, "400")),
+            Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Notice, "400")),
+            Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Deferred, "451")),
             Peer::Away(from, length) if (from..from + length).contains(&self.now) => (soon, away()),
             Peer::Silent => (LONGEST_ATTEMPT, away()),
             Peer::Busy if claimed.lease.number < 4 => {
@@ -539,7 +542,9 @@ impl World {
             Peer::Picky if claimed.lease.submission.as_u128() & 2 == 0 => {
                 (soon, Outcome::failed(Cause::Refused, "554"))
             }
-            Peer::Poisoned if claimed.lease.submission.as_u128() & 2 == 0 => (soon, away()),
+            Peer::Poisoned if claimed.lease.submission.as_u128() & 2 == 0 => {
+                (soon, Outcome::failed(Cause::Unclear, "500"))
+            }
             Peer::GoneAfter(at) if self.now >= at => (soon, Outcome::failed(Cause::Gone, "410")),
             _ => (soon, fine()),
         }
