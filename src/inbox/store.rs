@@ -509,9 +509,11 @@ impl Store {
         // A lease is as long as it says, however long the claim had to wait for its turn.
         let asked = Instant::now();
         let waited = move || Duration::from_secs(asked.elapsed().as_secs());
-        // Only mail providers have a quota of a day.
+        // Only mail providers have a quota of a day, and where nothing is limited, this is not either.
         let options = self.writer.options.load();
-        let has_quota = |channel: &&deliver::Options| matches!(channel.kind, deliver::Kind::Smtp(_));
+        let is_limited = options.form_quota.is_some();
+        let has_quota =
+            |channel: &&deliver::Options| is_limited && matches!(channel.kind, deliver::Kind::Smtp(_));
         let paced: Vec<String> =
             options.channels.iter().filter(has_quota).map(|channel| channel.name.clone()).collect();
         self.writer.change(move |tx| tx.claim(&wants, &paced, &under_way, now + waited(), lease)).await
