@@ -5,6 +5,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use strsim::osa_distance;
 
 /// How much a fault matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -75,34 +76,11 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(candidate, its)| (candidate, its, 1 + its.max(3) / 4))
         // No word can be closer than its length differs, and comparing lengths is cheap.
         .filter(|(_, its, most)| its.abs_diff(length) <= *most)
-        .map(|(candidate, _, most)| (distance(word, candidate), candidate, most))
+        // Counts two neighbouring letters that are swapped as one mistake.
+        .map(|(candidate, _, most)| (osa_distance(word, candidate), candidate, most))
         .filter(|(distance, _, most)| distance <= most)
         .min_by_key(|(distance, ..)| *distance)
         .map(|(_, candidate, _)| candidate)
-}
-
-/// Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.
-fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().collect();
-    let b: Vec<char> = b.chars().collect();
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for (j, cell) in rows[0].iter_mut().enumerate() {
-        *cell = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let substituted = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = substituted.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = best;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

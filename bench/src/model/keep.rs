@@ -3,8 +3,7 @@
 //! A submission takes a desk's processor, asks Redis, and waits for its desk's writer, which takes everything that waits when its last batch is
 //! kept. A batch takes one of PostgreSQL's processors, and is then synced together with whatever else waits for the disk. Times are seconds.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use super::queue::{Servers, percentile};
 use super::random::Random;
@@ -105,35 +104,6 @@ enum What {
     Kept { desk: usize },
 }
 
-#[derive(Debug)]
-struct Event {
-    at: f64,
-    /// In which order they were planned, for those at the same time.
-    number: u64,
-    what: What,
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Event {}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// The earliest is the greatest, as the heap wants it.
-impl Ord for Event {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.at.total_cmp(&self.at).then(other.number.cmp(&self.number))
-    }
-}
-
 /// A desk.
 #[derive(Debug)]
 struct Desk {
@@ -147,7 +117,8 @@ struct Desk {
 #[derive(Debug)]
 struct World<'a> {
     system: &'a System,
-    events: BinaryHeap<Event>,
+    /// By the bits of their times, which have the order of the times because none is negative, and by the order in which they were planned.
+    events: BTreeMap<(u64, u64), What>,
     planned: u64,
     desks: Vec<Desk>,
     redis: Servers,
@@ -165,7 +136,7 @@ pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Seen {
     let desk = || Desk { cores: Servers::new(system.desk_cores), waiting: Vec::new(), batch: Vec::new() };
     let mut world = World {
         system,
-        events: BinaryHeap::new(),
+        events: BTreeMap::new(),
         planned: 0,
         desks: (0..system.desks.max(1)).map(|_| desk()).collect(),
         redis: Servers::new(1),
@@ -179,9 +150,9 @@ pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Seen {
     let (mut come, mut kept, mut now) = (0, 0, 0.0);
     let mut responses = Vec::with_capacity(count);
     world.plan(random.exponential(1.0 / rate), What::Arrival);
-    while let Some(event) = world.events.pop() {
-        now = event.at;
-        match event.what {
+    while let Some(((at, _), what)) = world.events.pop_first() {
+        now = f64::from_bits(at);
+        match what {
             What::Arrival => {
                 come += 1;
                 if come < count {
@@ -242,7 +213,7 @@ pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Seen {
 impl World<'_> {
     fn plan(&mut self, at: f64, what: What) {
         self.planned += 1;
-        self.events.push(Event { at, number: self.planned, what });
+        self.events.insert((at.to_bits(), self.planned), what);
     }
 
     /// The writer takes what waits, unless it has a batch under way.

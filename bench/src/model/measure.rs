@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use super::keep::{self, System};
-use super::queue::{self, Service, Stage};
+use super::queue::{self, Stage};
 use super::stored::{Bytes, Compared, Delivering, Keeping, Point, Stored};
 use crate::Bench;
 use crate::content::{LARGE, check_headers, write_site};
@@ -46,7 +46,7 @@ pub fn run(bench: &Bench) -> Result<Stored> {
     for (name, fast, shares) in [("fast lane", true, SHARES_PLAIN), ("general way", false, SHARES)] {
         pages(bench, name, fast, shares, &mut points)?;
     }
-    let (keeping, connections) = submissions(bench, &mut points)?;
+    let keeping = submissions(bench, &mut points)?;
     for point in &points {
         for figure in &point.figures {
             let (model, seen) =
@@ -65,7 +65,6 @@ pub fn run(bench: &Bench) -> Result<Stored> {
             .collect(),
         rounds: bench.rounds,
         seconds: bench.length.as_secs_f64(),
-        connections,
         keeping,
         delivering,
         bytes,
@@ -132,8 +131,8 @@ fn pages(bench: &Bench, name: &str, fast: bool, shares: [f64; 2], points: &mut V
     let waking = (median(quiet.iter().map(Sample::cost)) / 1e6 - cost).max(0.0);
     let alone = cost + waking + generator;
     let delay = (least(quiet.iter().map(|sample| sample.p50)) / 1e6 - alone).max(0.0);
-    let stage = |service: f64, waking| Stage { servers: 1, service: Service::Fixed(service), waking };
-    let stages = [stage(generator / 2.0, 0.0), stage(cost, waking), stage(generator / 2.0, 0.0)];
+    let half_of_generator = Stage { service: generator / 2.0, waking: 0.0 };
+    let stages = [half_of_generator, Stage { service: cost, waking }, half_of_generator];
     let mut seen = shares.map(|_| Vec::new());
     for round in 0..bench.rounds {
         for (share, seen) in shares.iter().zip(&mut seen) {
@@ -256,8 +255,8 @@ fn parts(single: f64, large: f64, size: f64) -> (f64, f64) {
     (batch, single - batch)
 }
 
-/// Submissions into PostgreSQL, with limits in Redis. Also how many connections the desk has with PostgreSQL.
-fn submissions(bench: &Bench, points: &mut Vec<Point>) -> Result<(Keeping, u64)> {
+/// Submissions into PostgreSQL, with limits in Redis.
+fn submissions(bench: &Bench, points: &mut Vec<Point>) -> Result<Keeping> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
     let (mut single, mut large) = (Vec::new(), Vec::new());
@@ -310,13 +309,9 @@ fn submissions(bench: &Bench, points: &mut Vec<Point>) -> Result<(Keeping, u64)>
             ],
         });
     }
-    let connections = stack
-        .postgres
-        .number("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'frontdesk'")?;
     let micros = |seconds: f64| seconds * 1e6;
-    let keeping = Keeping {
+    Ok(Keeping {
         most: Spread::of(large.iter().map(|kept| kept.sample.rate())),
-        size: many,
         desk: micros(desk),
         desk_batch: micros(desk_batch),
         redis: micros(redis),
@@ -324,8 +319,7 @@ fn submissions(bench: &Bench, points: &mut Vec<Point>) -> Result<(Keeping, u64)>
         postgres_batch: micros(postgres_batch),
         sync: micros(sync),
         wait: micros(wait),
-    };
-    Ok((keeping, connections as u64))
+    })
 }
 
 /// What a submission comes to in PostgreSQL's log and on its disk, and what one takes that is delivered, too.

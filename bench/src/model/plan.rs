@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result};
 
 use super::keep::{self, Costs, System};
-use super::queue::{self, Service, Stage};
+use super::queue::{self, Stage};
 use super::stored::{Keeping, Stored};
 use crate::figures::{Figures, Table, Unit};
 
@@ -96,7 +96,7 @@ impl Pages {
             "p99.9",
         ]);
         let cost = self.answers[0].cost;
-        let stages = [Stage { servers: 1, service: Service::Fixed(cost), waking: self.waking }];
+        let stages = [Stage { service: cost, waking: self.waking }];
         for share in [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98] {
             let seen = queue::simulate(&stages, share / cost, SIMULATED, 1);
             row(
@@ -268,76 +268,47 @@ struct Scenario {
     standby: f64,
 }
 
+const TWO_DESKS: Scenario = Scenario {
+    rate: 1e2,
+    name: "two desks, PostgreSQL in the same data centre, on a disk that syncs in 1 ms",
+    desks: 2,
+    desk_cores: 2,
+    postgres_cores: 2,
+    round_trip: 0.5,
+    sync: Some(1.0),
+    standby: 0.0,
+};
+
+const FOUR_DESKS: Scenario = Scenario {
+    rate: 1e4,
+    name: "four desks, PostgreSQL in the same data centre, on a disk that syncs in 1 ms",
+    desks: 4,
+    desk_cores: 4,
+    postgres_cores: 8,
+    ..TWO_DESKS
+};
+
+const WITH_STANDBY: &str = "the same, and a standby in another zone (2 ms) that has to have applied it";
+
 const SCENARIOS: [Scenario; 7] = [
     Scenario {
-        rate: 1e2,
         name: "one desk and PostgreSQL on one machine",
         desks: 1,
-        desk_cores: 2,
-        postgres_cores: 2,
         round_trip: 0.05,
         sync: None,
-        standby: 0.0,
+        ..TWO_DESKS
     },
+    TWO_DESKS,
+    Scenario { name: WITH_STANDBY, standby: 3.0, ..TWO_DESKS },
+    FOUR_DESKS,
+    Scenario { name: WITH_STANDBY, standby: 3.0, ..FOUR_DESKS },
+    Scenario { name: "the same, and the standby is 30 ms away", standby: 31.0, ..FOUR_DESKS },
     Scenario {
-        rate: 1e2,
-        name: "two desks, PostgreSQL in the same data centre, on a disk that syncs in 1 ms",
-        desks: 2,
-        desk_cores: 2,
-        postgres_cores: 2,
-        round_trip: 0.5,
-        sync: Some(1.0),
-        standby: 0.0,
-    },
-    Scenario {
-        rate: 1e2,
-        name: "the same, and a standby in another zone (2 ms) that has to have applied it",
-        desks: 2,
-        desk_cores: 2,
-        postgres_cores: 2,
-        round_trip: 0.5,
-        sync: Some(1.0),
-        standby: 3.0,
-    },
-    Scenario {
-        rate: 1e4,
-        name: "four desks, PostgreSQL in the same data centre, on a disk that syncs in 1 ms",
-        desks: 4,
-        desk_cores: 4,
-        postgres_cores: 8,
-        round_trip: 0.5,
-        sync: Some(1.0),
-        standby: 0.0,
-    },
-    Scenario {
-        rate: 1e4,
-        name: "the same, and a standby in another zone (2 ms) that has to have applied it",
-        desks: 4,
-        desk_cores: 4,
-        postgres_cores: 8,
-        round_trip: 0.5,
-        sync: Some(1.0),
-        standby: 3.0,
-    },
-    Scenario {
-        rate: 1e4,
-        name: "the same, and the standby is 30 ms away",
-        desks: 4,
-        desk_cores: 4,
-        postgres_cores: 8,
-        round_trip: 0.5,
-        sync: Some(1.0),
-        standby: 31.0,
-    },
-    Scenario {
-        rate: 1e4,
         name: "as the last one but with sixteen desks",
         desks: 16,
         desk_cores: 1,
-        postgres_cores: 8,
-        round_trip: 0.5,
-        sync: Some(1.0),
         standby: 31.0,
+        ..FOUR_DESKS
     },
 ];
 
@@ -401,7 +372,7 @@ fn submissions(keeping: &Keeping) -> String {
 /// Where the system for 10,000 a second has nothing left, part by part.
 fn saturation(stored: &Stored) -> String {
     let mut text = header(&["part", "submissions a second at its limit", "in the plan, at most"]);
-    let system = SCENARIOS[3].system(&stored.keeping);
+    let system = FOUR_DESKS.system(&stored.keeping);
     for (part, most) in keep::saturation(&system) {
         let name = match part {
             "desks" => "four desks of four cores",

@@ -50,33 +50,12 @@ impl Servers {
     }
 }
 
-/// How long one takes.
-#[derive(Debug, Clone, Copy)]
-pub enum Service {
-    /// Each as long as all others.
-    Fixed(f64),
-    /// With an exponential distribution of this mean.
-    #[cfg_attr(not(test), expect(dead_code, reason = "what closed forms are known for"))]
-    Exponential(f64),
-}
-
-impl Service {
-    fn draw(self, random: &mut Random) -> f64 {
-        match self {
-            Self::Fixed(time) => time,
-            Self::Exponential(mean) => random.exponential(mean),
-        }
-    }
-}
-
-/// One stage of a way that each request takes.
+/// One stage that each request passes: a single server.
 #[derive(Debug, Clone, Copy)]
 pub struct Stage {
-    /// How many serve.
-    pub servers: usize,
-    /// How long one takes.
-    pub service: Service,
-    /// How much longer if the server had nothing to do before.
+    /// Seconds that a request takes.
+    pub service: f64,
+    /// Additional seconds if the server was idle before.
     pub waking: f64,
 }
 
@@ -117,11 +96,9 @@ pub fn simulate(stages: &[Stage], rate: f64, requests: usize, seed: u64) -> Seen
     let from = ways[uncounted].0;
     let mut utilisation = Vec::new();
     for stage in stages {
-        // Several servers may overtake each other.
-        ways.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let mut servers = Servers::new(stage.servers);
+        let mut servers = Servers::new(1);
         for (_, at) in &mut ways {
-            *at = servers.serve(*at, stage.service.draw(&mut random), stage.waking);
+            *at = servers.serve(*at, stage.service, stage.waking);
         }
         let end = ways.iter().map(|(_, at)| *at).fold(0.0, f64::max);
         utilisation.push(servers.utilisation(end));
@@ -138,12 +115,23 @@ mod tests {
 
     const REQUESTS: usize = 2_000_000;
 
-    fn one(servers: usize, service: Service, waking: f64) -> [Stage; 1] {
-        [Stage { servers, service, waking }]
+    /// Requests that come at random, `rate` a second on the average, through `count` servers whose service times are exponential with
+    /// mean 1. Returns the utilisation and the response times in ascending order.
+    fn exponential(count: usize, rate: f64, seed: u64) -> (f64, Vec<f64>) {
+        let (mut random, mut servers, mut now) = (Random::seeded(seed), Servers::new(count), 0.0);
+        let mut responses: Vec<f64> = (0..REQUESTS)
+            .map(|_| {
+                now += random.exponential(1.0 / rate);
+                servers.serve(now, random.exponential(1.0), 0.0) - now
+            })
+            .skip(REQUESTS / 10)
+            .collect();
+        responses.sort_by(f64::total_cmp);
+        (servers.utilisation(now), responses)
     }
 
-    fn mean(seen: &Seen) -> f64 {
-        seen.responses.iter().sum::<f64>() / seen.responses.len() as f64
+    fn mean(responses: &[f64]) -> f64 {
+        responses.iter().sum::<f64>() / responses.len() as f64
     }
 
     #[track_caller]
@@ -154,20 +142,20 @@ mod tests {
     #[test]
     fn one_server_with_exponential_service_is_m_m_1() {
         for load in [0.3, 0.5, 0.8] {
-            let seen = simulate(&one(1, Service::Exponential(1.0), 0.0), load, REQUESTS, 1);
-            check(seen.utilisation[0], load);
-            check(mean(&seen), 1.0 / (1.0 - load));
-            check(seen.percentile(0.5), 2_f64.ln() / (1.0 - load));
-            check(seen.percentile(0.99), 100_f64.ln() / (1.0 - load));
+            let (utilisation, responses) = exponential(1, load, 1);
+            check(utilisation, load);
+            check(mean(&responses), 1.0 / (1.0 - load));
+            check(percentile(&responses, 0.5), 2_f64.ln() / (1.0 - load));
+            check(percentile(&responses, 0.99), 100_f64.ln() / (1.0 - load));
         }
     }
 
     #[test]
     fn one_server_with_fixed_service_is_m_d_1() {
         for load in [0.3, 0.5, 0.8] {
-            let seen = simulate(&one(1, Service::Fixed(1.0), 0.0), load, REQUESTS, 2);
+            let seen = simulate(&[Stage { service: 1.0, waking: 0.0 }], load, REQUESTS, 2);
             check(seen.utilisation[0], load);
-            check(mean(&seen), 1.0 + load / (2.0 * (1.0 - load)));
+            check(mean(&seen.responses), 1.0 + load / (2.0 * (1.0 - load)));
         }
     }
 
@@ -182,9 +170,9 @@ mod tests {
         }
         let queued = term / (1.0 - offered / servers as f64);
         let waits = queued / (sum + queued);
-        let seen = simulate(&one(servers, Service::Exponential(1.0), 0.0), offered, REQUESTS, 3);
-        check(seen.utilisation[0], 0.8);
-        check(mean(&seen), 1.0 + waits / (servers as f64 - offered));
+        let (utilisation, responses) = exponential(servers, offered, 3);
+        check(utilisation, 0.8);
+        check(mean(&responses), 1.0 + waits / (servers as f64 - offered));
     }
 
     #[test]
@@ -196,9 +184,9 @@ mod tests {
         let wait = rate * service * service / (2.0 * (1.0 - load));
         let (first, later) = ((service + waking).powi(2), service.powi(2));
         let extra = rate * (first - later) / (2.0 * (1.0 + rate * waking));
-        let seen = simulate(&one(1, Service::Fixed(service), waking), rate, REQUESTS, 4);
+        let seen = simulate(&[Stage { service, waking }], rate, REQUESTS, 4);
         check(seen.utilisation[0], load + rate * waking * wakes);
-        check(mean(&seen), service + wakes * waking + wait + extra);
+        check(mean(&seen.responses), service + wakes * waking + wait + extra);
     }
 
     #[test]
@@ -212,10 +200,11 @@ mod tests {
 
     #[test]
     fn whoever_comes_leaves() {
-        let stages = [one(1, Service::Fixed(0.6), 0.0)[0], one(2, Service::Exponential(1.2), 0.1)[0]];
+        let stages = [Stage { service: 0.6, waking: 0.0 }, Stage { service: 0.5, waking: 0.1 }];
         let seen = simulate(&stages, 1.0, 100_000, 5);
         assert_eq!(seen.responses.len(), 90_000);
-        assert!(seen.responses[0] > 0.6);
+        // Nobody is faster than both stages are alone.
+        assert!(seen.responses[0] > 1.1 - 1e-9, "{}", seen.responses[0]);
     }
 
     #[test]
@@ -240,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_figures() {
-        let stages = one(1, Service::Exponential(1.0), 0.0);
+        let stages = [Stage { service: 1.0, waking: 0.0 }];
         let (a, b) = (simulate(&stages, 0.5, 1000, 7), simulate(&stages, 0.5, 1000, 7));
         assert_eq!(a.responses, b.responses);
         assert_ne!(a.responses, simulate(&stages, 0.5, 1000, 8).responses);

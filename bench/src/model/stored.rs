@@ -19,8 +19,6 @@ pub struct Stored {
     pub rounds: usize,
     /// How long each time.
     pub seconds: f64,
-    /// How many connections a desk has with PostgreSQL.
-    pub connections: u64,
     /// What a submission takes.
     pub keeping: Keeping,
     /// The same, until it is delivered.
@@ -36,8 +34,6 @@ pub struct Stored {
 pub struct Keeping {
     /// How many a second were kept by one desk with all connections busy.
     pub most: Spread,
-    /// How many a batch had then.
-    pub size: f64,
     /// A desk's, for each.
     pub desk: f64,
     /// A desk's, for a batch.

@@ -86,13 +86,12 @@ fn start(place: &Place, queue: &Arc<WriteQueue>) -> Result<JoinHandle<()>, Store
         }
         Err(error) => return Err(error),
     };
-    let ids = Ids::new().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
     let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
         let (queue, place) = (Arc::clone(queue), place.clone());
         move || {
             let _end = End(&queue);
             let copier = place.file().map(Copier::start);
-            Work { place, ids, doubtful: Vec::new(), copier, database }.work(&queue);
+            Work { place, ids: Ids::default(), doubtful: Vec::new(), copier, database }.work(&queue);
         }
     });
     thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))

@@ -137,7 +137,7 @@ fn what_a_refused_transaction_leaves_behind_is_taken_out_once_it_has_ended() {
     .unwrap();
     let mut doubtful = vec![Doubt { id, backend: Some(backend.clone()) }];
     let mut database = Database::open(&desk.server()).unwrap();
-    let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
+    let mut ids = crate::inbox::store::ids::Ids::default();
     database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!(doubtful.len(), 1, "it is still under way");
     hung.run("COMMIT").unwrap();
@@ -158,7 +158,7 @@ fn what_was_refused_stays_once_another_replica_has_acknowledged_it() {
     let doubt = || vec![Doubt { id, backend: None }];
     assert_eq!(accept(&desk.open(), "one").unwrap(), Accepted::Duplicate(id));
     let mut database = Database::open(&desk.server()).unwrap();
-    let mut ids = crate::inbox::store::ids::Ids::new().unwrap();
+    let mut ids = crate::inbox::store::ids::Ids::default();
     let mut doubtful = doubt();
     database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
     assert_eq!((desk.list().len(), doubtful.len()), (1, 0));

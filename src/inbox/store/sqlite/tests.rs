@@ -40,7 +40,7 @@ fn a_database_that_does_not_log_ahead_is_refused() {
 #[test]
 fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     let (mut database, _folder) = open();
-    database.commit(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["one"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
     let pages =
         database.connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0)).unwrap();
     let set_most = |database: &Database, most: i64| {
@@ -48,21 +48,19 @@ fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     };
     set_most(&database, pages + 1);
     let big = "x".repeat(19_000);
-    let error = database
-        .commit(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new())
-        .unwrap_err();
+    let error =
+        database.commit(&jobs(["two", &big]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::Full), "{error}");
     assert_eq!(count(&database), 1);
     set_most(&database, 1_000_000);
-    database.commit(&jobs(["two", &big]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["two", &big]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
     assert_eq!(count(&database), 3);
 }
 
 #[test]
 fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
     let (mut database, _folder) = open();
-    let accepted =
-        database.commit(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    let accepted = database.commit(&jobs(["one"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
     database.process();
     let now = Timestamp::from_second(1_800_000_000).unwrap();
     let (minute, hour) = (60_000, 3_600_000);
@@ -99,7 +97,7 @@ fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
 #[test]
 fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let (mut database, _folder) = open();
-    let mut ids = Ids::new().unwrap();
+    let mut ids = Ids::default();
     // As if the commit had been reported as failed, and had reached the disk all the same.
     let accepted = database.commit(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
     let doubt = |id| Doubt { id, backend: None };
@@ -115,13 +113,12 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
 #[test]
 fn a_database_that_is_overwritten_in_place_is_not_trusted() {
     let (mut database, folder) = open();
-    database.commit(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["one"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
     database.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    database.commit(&jobs(["two"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["two"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("inbox.db")).unwrap();
     file.set_len(4096).unwrap();
-    let error =
-        database.commit(&jobs(["three"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
+    let error = database.commit(&jobs(["three"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::Moved), "{error}");
 }
 
@@ -130,13 +127,13 @@ fn of_a_batch_that_may_not_be_written_nothing_is_kept() {
     let (mut database, _folder) = open();
     database.connection.pragma_update(None, "query_only", "on").unwrap();
     for batch in [&jobs(["one"])[..], &[]] {
-        let error = database.commit(batch, &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
+        let error = database.commit(batch, &mut [], &mut Ids::default(), &mut Vec::new()).unwrap_err();
         assert!(matches!(error, StoreError::ReadOnly), "{error}");
     }
     assert_eq!(count(&database), 0);
     database.connection.pragma_update(None, "query_only", "off").unwrap();
-    database.commit(&jobs(["one"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
-    database.commit(&[], &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&jobs(["one"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
+    database.commit(&[], &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
 }
 
 #[test]
@@ -150,7 +147,7 @@ fn errors_do_not_quote_what_was_written() {
         )
         .unwrap();
     let error =
-        database.commit(&jobs(["sesame"]), &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap_err();
+        database.commit(&jobs(["sesame"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("sesame"), "{error:?}");
 }
 

@@ -345,7 +345,7 @@ fn keep(database: &mut Database, message: &str) {
         agent: None,
     };
     let job = Job::of(arrival, &Options::at("unused".into()));
-    database.commit(&[job], &mut [], &mut Ids::new().unwrap(), &mut Vec::new()).unwrap();
+    database.commit(&[job], &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
     database.process();
 }
 
