@@ -9,6 +9,7 @@ use crate::inbox::deliver::outcome::{Cause, Outcome};
 use crate::inbox::deliver::schedule::{self, Verdict};
 use crate::inbox::deliver::smtp;
 use crate::inbox::delivery::{Claimed, Target};
+use crate::inbox::limit::{MAX_QUOTA, Quota};
 
 const LEASE: Duration = Duration::from_mins(3);
 const SECOND: Duration = Duration::from_secs(1);
@@ -39,6 +40,8 @@ impl Channel {
             deadlines: smtp::Deadlines::default(),
         };
         channel.desk.options.channels[0].kind = Kind::Smtp(smtp);
+        // Limits are on, but no submission exceeds them.
+        channel.desk.options.form_quota = Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA });
         channel.desk.store.reconfigure(&channel.desk.options);
         channel
     }
