@@ -8,13 +8,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::form::{CONTACT, Form, WAITLIST};
-use frontdesk::inbox::limit::{self, Limiter, MAX_QUOTA, Quota, Source};
-use frontdesk::inbox::parse::{Parsed, parse_with_extras};
-use frontdesk::inbox::screen::{self, Reading, Signals, screen};
-use frontdesk::inbox::store::{self, Store};
+use frontdesk::forms::parse::{Parsed, parse_with_extras};
+use frontdesk::forms::{CONTACT, Form, WAITLIST};
+use frontdesk::limits::{self, Limiter, MAX_QUOTA, Quota, Source};
 use frontdesk::pages::negotiate::{Encoding, choose, choose_encoding};
 use frontdesk::pages::{self, Site, path};
+use frontdesk::screening::{self, Reading, Signals, screen};
+use frontdesk::store::{self, Store};
 use frontdesk::web::{self, Desk, Stage, Worker};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
@@ -108,7 +108,7 @@ fn validation(form: &'static Form, body: &'static str) -> Run {
 
 fn screening(form: &'static Form, body: &'static str) -> Run {
     let Parsed { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("it is acceptable");
-    let (signals, options) = (Signals::default(), screen::Options::default());
+    let (signals, options) = (Signals::default(), screening::Options::default());
     assert!(!screen(&Reading::of(&entry), &extras, &signals, &options).hold);
     Box::new(move || {
         black_box(screen(&Reading::of(black_box(&entry)), &extras, &signals, &options));
@@ -119,7 +119,7 @@ fn screening(form: &'static Form, body: &'static str) -> Run {
 pub fn limiter(quota: u32, sources: u32) -> Run {
     let all = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     let source = Quota { per_minute: quota, per_hour: quota };
-    let limiter = Limiter::new(&limit::Options { enabled: true, source, network: all, form: all });
+    let limiter = Limiter::new(&limits::Options { enabled: true, source, network: all, form: all });
     let mut now = Instant::now();
     let mut turn = 0_u32;
     let mut check = move || {

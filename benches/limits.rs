@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::limit::{Admission, Limiter, MAX_QUOTA, Options, Quota, Source};
+use frontdesk::limits::{Admission, Limiter, MAX_QUOTA, Options, Quota, Source};
 
 const PER_MINUTE: u32 = 30;
 const PER_HOUR: u32 = 300;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use divan::{Bencher, black_box};
 use frontdesk::config::Config;
-use frontdesk::inbox::limit::MAX_QUOTA;
+use frontdesk::limits::MAX_QUOTA;
 use frontdesk::pages::highlight::Highlighter;
 use frontdesk::pages::link::{Catalog, Place};
 use frontdesk::pages::markdown;

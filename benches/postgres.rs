@@ -10,12 +10,12 @@
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::deliver::{self, Kind, maildir};
-use frontdesk::inbox::form::CONTACT;
-use frontdesk::inbox::limit::Source;
-use frontdesk::inbox::parse::parse;
-use frontdesk::inbox::screen::{Evidence, Facts};
-use frontdesk::inbox::store::{Arrival, Options, Place, Server, Store};
+use frontdesk::forms::CONTACT;
+use frontdesk::forms::parse::parse;
+use frontdesk::limits::Source;
+use frontdesk::screening::{Evidence, Facts};
+use frontdesk::store::{Arrival, Options, Place, Server, Store};
+use frontdesk::submission::delivery::Route;
 
 const ROUNDS: usize = 5;
 const SECONDS: u64 = 2;
@@ -38,20 +38,10 @@ fn main() -> ExitCode {
     }
     // Tables as ours are.
     let place = |url: &str| Place::Postgres(Server::parse(url).expect("a URL"));
-    frontdesk::inbox::store::migrate(&place(&theirs)).expect("tables");
-    let channel = deliver::Options {
-        name: "team".to_owned(),
-        forms: Vec::new(),
-        concurrency: 1,
-        kind: Kind::Maildir(maildir::Options {
-            path: "/nonexistent".into(),
-            from: "desk@example.com".to_owned(),
-            from_name: String::new(),
-            to: Vec::new(),
-        }),
-    };
-    let store = Store::open(&Options { channels: vec![channel], ..Options::in_place(place(&ours)) })
-        .expect("a store");
+    frontdesk::store::migrate(&place(&theirs)).expect("tables");
+    let store =
+        Store::open(&Options { channels: vec![Route::new("team")], ..Options::in_place(place(&ours)) })
+            .expect("a store");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let script = tempfile::NamedTempFile::new().expect("a file");
     println!("{:>8} {:>14} {:>8} {:>14} {:>7}", "senders", "frontdesk/s", "batch", "pgbench rows/s", "ratio");

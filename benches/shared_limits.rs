@@ -14,8 +14,8 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::gate::{self, Gate, SCRIPT};
-use frontdesk::inbox::limit::{Limiter, Options, Quota, Source};
+use frontdesk::limits::gate::{self, Gate, SCRIPT};
+use frontdesk::limits::{Limiter, Options, Quota, Source};
 use redis::aio::MultiplexedConnection;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::{Builder, Runtime};

@@ -7,11 +7,11 @@
 
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::form::WAITLIST;
-use frontdesk::inbox::limit::Source;
-use frontdesk::inbox::parse::parse;
-use frontdesk::inbox::screen::{Evidence, Facts};
-use frontdesk::inbox::store::{Arrival, Options, Store};
+use frontdesk::forms::WAITLIST;
+use frontdesk::forms::parse::parse;
+use frontdesk::limits::Source;
+use frontdesk::screening::{Evidence, Facts};
+use frontdesk::store::{Arrival, Options, Store};
 
 const SECONDS: u64 = 3;
 

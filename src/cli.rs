@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::config::{Config, Flag};
-use crate::inbox::store::Place as Inbox;
+use crate::store::Place as Inbox;
 use crate::web::Address;
 
 /// A company's front desk on the web: serves the website to people and agents, and keeps every form submission.

@@ -16,16 +16,16 @@ use std::time::Duration;
 pub use exposure::SecretFile;
 pub use reader::{Flag, Origin, Setting};
 
+use crate::deliver::chores::Housekeeping;
+use crate::deliver::{Kind, Options as Channel};
 use crate::fault::Fault;
-use crate::inbox::deliver::Kind;
-use crate::inbox::deliver::chores::Housekeeping;
-use crate::inbox::email::Mailbox;
-use crate::inbox::form::{FORMS, MAX_BODY_BYTES};
-use crate::inbox::gate::{self, HashSecret};
-use crate::inbox::limit::{self, Quota};
-use crate::inbox::screen::{self, Signal};
-use crate::inbox::store::{self, Place};
+use crate::forms::email::Mailbox;
+use crate::forms::{FORMS, MAX_BODY_BYTES};
+use crate::limits::gate::{self, HashSecret};
+use crate::limits::{self, Quota};
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
+use crate::screening::{self, Signal};
+use crate::store::{self, Place};
 use crate::web::{Address, agent};
 use crate::{resources, web};
 use reader::Reader;
@@ -59,12 +59,14 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Where submissions are kept.
     pub store: store::Options,
+    /// Where submissions are delivered.
+    pub channels: Vec<Channel>,
     /// What is to be done in the inbox from time to time.
     pub housekeeping: Housekeeping,
     /// How often one may submit.
-    pub limits: limit::Options,
+    pub limits: limits::Options,
     /// How many bytes one may submit in a day.
-    pub byte_limits: limit::ByteOptions,
+    pub byte_limits: limits::ByteOptions,
     /// Where that is counted together with other servers; none if this one counts alone.
     pub shared_limits: Option<gate::Options>,
     /// Whose agents are recognised; where the site is, is filled in once it is known.
@@ -251,7 +253,7 @@ impl Config {
             duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)),
             channels: Vec::new(),
             recipient: r.get("store.recipient", "", value::recipient),
-            screening: screen::Options::default(),
+            screening: screening::Options::default(),
             form_quota: None,
             flood_ends_after: store::FLOOD_ENDS_AFTER,
         };
@@ -262,10 +264,10 @@ impl Config {
             digest_at: r.get("digest.at", "07:00", value::optional_time),
             recipient: store.recipient.clone(),
         };
-        let quota = || value::count(1..=i64::from(limit::MAX_QUOTA));
+        let quota = || value::count(1..=i64::from(limits::MAX_QUOTA));
         // The longest body fits into the smallest budget.
-        let budget = || value::bytes(MAX_BODY_BYTES as u64..=limit::MAX_BYTES);
-        let limits = limit::Options {
+        let budget = || value::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
+        let limits = limits::Options {
             enabled: r.get("limits.enabled", "true", value::flag),
             source: Quota {
                 per_minute: r.get("limits.per_minute", "30", quota()),
@@ -280,7 +282,7 @@ impl Config {
                 per_hour: r.get("limits.form_per_hour", "6000", quota()),
             },
         };
-        let byte_limits = limit::ByteOptions {
+        let byte_limits = limits::ByteOptions {
             enabled: limits.enabled,
             source: r.get("limits.bytes_per_day", "8MiB", budget()),
             network: r.get("limits.network_bytes_per_day", "80MiB", budget()),
@@ -327,10 +329,11 @@ impl Config {
             "without script the forms show it, and security.txt needs a contact",
         );
         let defaults = channel::Defaults { folder, email: &operator.email, title: &title };
-        store.channels = channel::read(r, &defaults);
+        let channels = channel::read(r, &defaults);
+        store.channels = channels.iter().map(Channel::route).collect();
         web.inbox.clone_from(&store.place);
         web.channels = store.channels.iter().map(|channel| channel.name.clone()).collect();
-        for channel in &store.channels {
+        for channel in &channels {
             if let Kind::Maildir(maildir) = &channel.kind {
                 r.refuse_if(
                     published.iter().any(|part| real(&maildir.path).starts_with(part)),
@@ -390,6 +393,7 @@ impl Config {
             pages,
             resources,
             store,
+            channels,
             housekeeping,
             limits,
             byte_limits,
@@ -508,12 +512,12 @@ fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
 }
 
 /// `[screening]`, with a weight for each signal that has one.
-fn screening(r: &mut Reader<'_>, folder: &Path) -> screen::Options {
-    let mut options = screen::Options {
+fn screening(r: &mut Reader<'_>, folder: &Path) -> screening::Options {
+    let mut options = screening::Options {
         enabled: r.get("screening.enabled", "true", value::flag),
         suspicious_threshold: r.get("screening.suspicious_threshold", "50", value::count(1..=1000)),
         threshold: r.get("screening.threshold", "100", value::count(1..=1000)),
-        points: screen::Points::default(),
+        points: screening::Points::default(),
         disposable: domains(r, folder, "screening.disposable_domains"),
         blocked: domains(r, folder, "screening.blocked_domains"),
     };
@@ -527,13 +531,13 @@ fn screening(r: &mut Reader<'_>, folder: &Path) -> screen::Options {
 }
 
 /// A file of domains, one a line.
-fn domains(r: &mut Reader<'_>, folder: &Path, key: &str) -> screen::Domains {
+fn domains(r: &mut Reader<'_>, folder: &Path, key: &str) -> screening::Domains {
     let path = r.get(key, "", value::text);
     if path.is_empty() {
-        return screen::Domains::default();
+        return screening::Domains::default();
     }
     let text = std::fs::read_to_string(folder.join(path)).map_err(|error| format!("cannot be read: {error}"));
-    let domains = text.and_then(|text| screen::Domains::parse(&text).map_err(|fault| fault.to_string()));
+    let domains = text.and_then(|text| screening::Domains::parse(&text).map_err(|fault| fault.to_string()));
     r.refuse_if(domains.is_err(), key, domains.as_ref().err().map_or("", String::as_str));
     domains.unwrap_or_default()
 }

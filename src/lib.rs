@@ -1,17 +1,23 @@
 //! frontdesk: a company's front desk on the web, in one binary.
 //!
-//! Two flows run through it:
+//! Three flows run through it:
 //!
 //! ```text
 //! request → negotiate → page
-//! request → limit → parse → store
+//! request → limits → forms → store → 200
+//! store → deduplicate → screening → store → deliver
 //! ```
 
 pub mod cli;
 pub mod config;
+pub mod deliver;
 pub mod fault;
 pub mod fetch;
-pub mod inbox;
+pub mod forms;
+pub mod limits;
 pub mod pages;
 pub mod resources;
+pub mod screening;
+pub mod store;
+pub mod submission;
 pub mod web;

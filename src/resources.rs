@@ -92,7 +92,7 @@ const RESOURCES: [(&str, &str, Build); 11] = [
 
 /// The paths of the resources and the forms' endpoints, which no page may take.
 pub fn paths() -> Vec<&'static str> {
-    let endpoints = crate::inbox::form::FORMS.iter().map(|form| form.path);
+    let endpoints = crate::forms::FORMS.iter().map(|form| form.path);
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 

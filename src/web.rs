@@ -44,13 +44,13 @@ use tokio::sync::watch;
 
 use self::agent::{Agents, Origin};
 use self::visit::Visit;
-use crate::inbox::Pressure;
-use crate::inbox::deliver::worker::Confirmations;
-use crate::inbox::disk::DiskMonitor;
-use crate::inbox::gate::Gate;
-use crate::inbox::limit::{self, ByteLimiter, ByteOptions};
-use crate::inbox::store::{Place, Store};
+use crate::deliver::worker::Confirmations;
+use crate::limits::gate::Gate;
+use crate::limits::pressure::Pressure;
+use crate::limits::{self, ByteLimiter, ByteOptions};
 use crate::pages::Site;
+use crate::store::disk::DiskMonitor;
+use crate::store::{Place, Store};
 
 pub use access_log::TARGET as REQUESTS;
 pub use client::ForwardedHeader;
@@ -190,7 +190,7 @@ impl Desk {
             site: Arc::new(site),
             confirmations: Confirmations::default(),
             limiter: Arc::new(Gate::new(
-                &limit::Options { enabled: false, ..limit::Options::default() },
+                &limits::Options { enabled: false, ..limits::Options::default() },
                 None,
             )),
             byte_limiter: Arc::new(ByteLimiter::new(&ByteOptions {

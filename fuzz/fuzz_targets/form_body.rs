@@ -2,9 +2,9 @@
 
 #![no_main]
 
-use frontdesk::inbox::form::{FORMS, Field, Form, Kind};
-use frontdesk::inbox::parse::{Entry, parse};
-use frontdesk::inbox::text::is_blank;
+use frontdesk::forms::parse::{Entry, parse};
+use frontdesk::forms::text::is_blank;
+use frontdesk::forms::{FORMS, Field, Form, Kind};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
 

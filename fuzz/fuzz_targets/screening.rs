@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use frontdesk::inbox::form::CONTACT;
-use frontdesk::inbox::parse::{Extras, parse_with_extras};
-use frontdesk::inbox::screen::{Options, Origin, Rate, Reading, Signal, Signals, Verdict, screen};
+use frontdesk::forms::CONTACT;
+use frontdesk::forms::parse::{Extras, parse_with_extras};
+use frontdesk::screening::{Options, Origin, Rate, Reading, Signal, Signals, Verdict, screen};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 
-use crate::inbox::StoreError;
-use crate::inbox::store::{self, Backup, BackupError, Place};
+use crate::store::{self, Backup, BackupError, Place, StoreError};
 
 /// Writes a verified copy of the inbox, while a server works with it or not, and says what it holds.
 pub(super) fn run(place: &Place, to: &Path, force: bool) -> anyhow::Result<ExitCode> {

@@ -16,14 +16,14 @@ use uuid::Uuid;
 
 use super::style;
 use crate::config::Config;
-use crate::inbox::deliver::digest::Digest;
-use crate::inbox::deliver::notice::About;
-use crate::inbox::deliver::outcome::LONGEST_ATTEMPT;
-use crate::inbox::deliver::{Cause, Channel, Kind, Notice, Options, Outcome};
-use crate::inbox::delivery::State;
-use crate::inbox::gate::{self, HashSecret};
-use crate::inbox::text::visible;
-use crate::inbox::{Reader, StoreError};
+use crate::deliver::digest::Digest;
+use crate::deliver::notice::About;
+use crate::deliver::{Cause, Channel, Kind, Notice, Options, Outcome};
+use crate::forms::text::visible;
+use crate::limits::gate::{self, HashSecret};
+use crate::store::{Reader, StoreError};
+use crate::submission::delivery::State;
+use crate::submission::outcome::LONGEST_ATTEMPT;
 use dns::Resolver;
 use mail_domain::Finding;
 
@@ -44,7 +44,7 @@ pub(super) struct Wanted {
 /// Tries everything, one line each on standard output. The exit code is 1 if something has to be mended.
 pub(super) fn run(config: &Config, wanted: &Wanted) -> anyhow::Result<ExitCode> {
     let mut report = Report { out: anstream::stdout().lock(), bad: 0 };
-    let channels: Vec<&Options> = config.store.channels.iter().collect();
+    let channels: Vec<&Options> = config.channels.iter().collect();
     if let Some(name) = &wanted.channel
         && !channels.iter().any(|channel| channel.name == *name)
     {

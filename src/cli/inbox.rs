@@ -27,10 +27,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::config::Config;
-use crate::inbox::deliver::channel;
-use crate::inbox::disk::MinFree;
-use crate::inbox::store::Place;
-use crate::inbox::{FORMS, Reader, StoreError};
+use crate::forms::FORMS;
+use crate::store::disk::MinFree;
+use crate::store::{Place, Reader, StoreError};
+use crate::submission::delivery::Route;
 pub use discard::Discarded;
 pub use filter::{Again, Key, Which};
 
@@ -160,7 +160,7 @@ struct Console<'a> {
     /// How much space is to be free where the inbox is.
     min_free: MinFree,
     /// The configured channels.
-    channels: &'a [channel::Options],
+    channels: &'a [Route],
     /// How many columns a line of a table may have.
     width: usize,
     /// Whether `out` is a terminal, where somebody reads it.

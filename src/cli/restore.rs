@@ -8,8 +8,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::backup::{describe, explain, file_of};
-use crate::inbox::StoreError;
-use crate::inbox::store::{self, BackupError, Place};
+use crate::store::{self, BackupError, Place, StoreError};
 
 /// Verifies the backup, puts a copy of it where the inbox is, and says what is in it.
 pub(super) fn run(from: &Path, place: &Place, force: bool) -> anyhow::Result<ExitCode> {

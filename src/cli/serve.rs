@@ -27,13 +27,13 @@ pub(super) use self::reload::encodings;
 use self::reload::{Reason, Reloader};
 use super::{site, style};
 use crate::config::{Config, Flag};
+use crate::deliver::worker::Worker;
 use crate::fault::Severity;
-use crate::inbox::deliver::worker::Worker;
-use crate::inbox::disk::{DiskMonitor, MinFree};
-use crate::inbox::gate::Gate;
-use crate::inbox::limit::ByteLimiter;
-use crate::inbox::store::Store;
+use crate::limits::ByteLimiter;
+use crate::limits::gate::Gate;
 use crate::pages::{Encodings, Previous, Site};
+use crate::store::Store;
+use crate::store::disk::{DiskMonitor, MinFree};
 use crate::web::agent::Agents;
 use crate::web::tls::Tls;
 use crate::web::{self, Address, Desk, Live, Metrics, Socket, Sockets, Stage};
@@ -346,7 +346,6 @@ fn announce(
         }
     }
     let channels: Vec<String> = config
-        .store
         .channels
         .iter()
         .map(|channel| match &channel.forms[..] {
@@ -377,7 +376,7 @@ fn announce_to_programs(config: &Config, desk: &Desk, addresses: &Addresses, is_
         addresses.iter().map(|address| url(scheme, address)).collect()
     };
     let public = [of("http", &addresses.public), of("https", &addresses.secure)].concat();
-    let channels: Vec<&str> = config.store.channels.iter().map(|channel| channel.name.as_str()).collect();
+    let channels: Vec<&str> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         public = public.join(" "),

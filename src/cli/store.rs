@@ -9,8 +9,7 @@ use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 
 use crate::config::Config;
-use crate::inbox::StoreError;
-use crate::inbox::store::{self, CarryError};
+use crate::store::{self, CarryError, StoreError};
 
 /// What to do with the database.
 #[derive(Debug, Subcommand)]

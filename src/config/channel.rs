@@ -7,12 +7,12 @@ use secrecy::SecretString;
 use super::email;
 use super::reader::Reader;
 use super::value::{self, Parsed, Raw};
+use crate::deliver::smtp::{self, Login, Tls};
+use crate::deliver::webhook::{self, Body, Key};
+use crate::deliver::{Kind, Options, maildir};
 use crate::fetch::url::Host;
 use crate::fetch::{Roots, Url, address};
-use crate::inbox::deliver::smtp::{self, Login, Tls};
-use crate::inbox::deliver::webhook::{self, Body, Key};
-use crate::inbox::deliver::{Kind, Options, maildir};
-use crate::inbox::form::FORMS;
+use crate::forms::FORMS;
 
 /// What stands for the operator where a channel says nothing of its own.
 pub(super) struct Defaults<'a> {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::LogFormat;
-use crate::inbox::disk::MinFree;
-use crate::inbox::gate;
-use crate::inbox::seal::Recipient;
-use crate::inbox::store::{Place, Server};
+use crate::limits::gate;
+use crate::store::disk::MinFree;
+use crate::store::{Place, Server};
+use crate::submission::seal::Recipient;
 use crate::web::{Address, ForwardedHeader, Network, default_memory_limit};
 
 /// A value from the file, or a text from the environment or a flag.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::forms::{CONFIRMATION, section};
 use super::{Options, list_item};
-use crate::inbox::form::FORMS;
+use crate::forms::FORMS;
 use crate::pages::Summary;
 
 /// Reading, the two forms, the limits, and what there is not.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::inbox::form::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
+use crate::forms::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
 use crate::pages;
 
 /// What every description of the forms tells agents.

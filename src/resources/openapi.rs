@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::forms::{CONFIRMATION, example};
 use super::{Options, has, in_words};
-use crate::inbox::form::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
+use crate::forms::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
 use crate::pages::Summary;
 
 /// The description, with every status that the server can answer.

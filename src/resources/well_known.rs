@@ -34,8 +34,7 @@ pub(super) fn api_catalog(pages: &[Summary], options: &Options) -> String {
         "service-doc": documents,
         "service-meta": [{ "href": at("/llms.txt"), "type": "text/plain" }],
     });
-    let items: Vec<_> =
-        crate::inbox::form::FORMS.iter().map(|form| json!({ "href": at(form.path) })).collect();
+    let items: Vec<_> = crate::forms::FORMS.iter().map(|form| json!({ "href": at(form.path) })).collect();
     let catalog = json!({ "anchor": at("/.well-known/api-catalog"), "item": items });
     format!("{:#}\n", json!({ "linkset": [catalog, anchor] }))
 }

@@ -9,8 +9,8 @@ use http_body_util::Full;
 
 use super::metrics::Verdict;
 use super::request_id::{RequestId, X_REQUEST_ID};
-use crate::inbox::disk::SMALL_BODY_BYTES;
-use crate::inbox::form::{FORMS, MAX_BODY_BYTES};
+use crate::forms::{FORMS, MAX_BODY_BYTES};
+use crate::store::disk::SMALL_BODY_BYTES;
 
 /// Every body is in memory.
 pub(super) type Answer = Response<Full<Bytes>>;

@@ -12,7 +12,7 @@ use hyper::body::{Body as _, Incoming};
 use super::answer::Refusal;
 use super::memory::Charge;
 use super::source::Slot;
-use crate::inbox::form::MAX_BODY_BYTES;
+use crate::forms::MAX_BODY_BYTES;
 
 /// This much of an unwanted body is read and dropped, in bytes. A client that is still sending would see its connection
 /// reset instead of the answer.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::answer::{Answer, bad_request, secure};
 use super::get_page::{API, Asked, choose};
-use crate::inbox::form::FORMS;
+use crate::forms::FORMS;
 use crate::pages::file::Body;
 use crate::pages::negotiate::{Codings, Encoding, Media};
 use crate::pages::{Entry, File, Site, path};

@@ -21,7 +21,7 @@ use http::HeaderMap;
 use super::Desk;
 use super::metrics::resident_memory;
 use super::source::{Closing, Connections, Slot};
-use crate::inbox::limit::{Neighbourhood, Source};
+use crate::limits::{Neighbourhood, Source};
 
 /// The memory of a connection's parts, in bytes. Measured, and rounded up.
 pub(super) mod cost {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use http::StatusCode;
 use jiff::Timestamp;
 
-use crate::inbox::form::{FORMS, Form};
+use crate::forms::{FORMS, Form};
 pub(super) use figures::Figures;
 pub(super) use process::resident_memory;
 pub(super) use report::report;
@@ -294,7 +294,7 @@ impl Drop for Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inbox::form::WAITLIST;
+    use crate::forms::WAITLIST;
 
     #[test]
     fn what_each_worker_counts_is_told_together() {

@@ -17,12 +17,12 @@ use super::metrics::Verdict;
 use super::request_id::{RequestId, names};
 use super::socket::Peer;
 use super::{Desk, Live};
-use crate::inbox::disk::SMALL_BODY_BYTES;
-use crate::inbox::form::Form;
-use crate::inbox::limit::{Admission, Source, Standings};
-use crate::inbox::parse::{Parsed, parse_with_extras};
-use crate::inbox::screen::{Evidence, Facts, Origin, Rate};
-use crate::inbox::store::Arrival;
+use crate::forms::Form;
+use crate::forms::parse::{Parsed, parse_with_extras};
+use crate::limits::{Admission, Source, Standings};
+use crate::screening::{Evidence, Facts, Origin, Rate};
+use crate::store::Arrival;
+use crate::store::disk::SMALL_BODY_BYTES;
 
 /// What the limiter refuses is written down about so often.
 const PRESSURE_IS_NOTED: Duration = Duration::from_mins(1);
@@ -240,7 +240,7 @@ mod tests {
     use sfv::{BareItem, ListEntry, Parser};
 
     use super::*;
-    use crate::inbox::limit::{Limiter, Options};
+    use crate::limits::{Limiter, Options};
 
     #[test]
     fn limits_are_told_as_lists_of_strings_with_parameters() {

@@ -17,7 +17,7 @@ use super::request_id::{RequestId, names};
 use super::socket::{Peer, Scheme};
 use super::source::Slot;
 use super::{Desk, Live, access_log, ambiguity, get_page, memory, post_form, tls};
-use crate::inbox::form::{CONTACT, Form, WAITLIST};
+use crate::forms::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
 /// Answers one request of the public address.

@@ -15,7 +15,7 @@ use super::Options;
 use super::memory::{Charge, Holding, cost};
 use super::metrics::Shed;
 use super::socket::{Peer, Trust};
-use crate::inbox::limit::{Neighbourhood, Source};
+use crate::limits::{Neighbourhood, Source};
 
 /// A block of addresses in CIDR notation (RFC 4632), or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

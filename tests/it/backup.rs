@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::store::verify;
+use frontdesk::store::verify;
 use serde_json::{Value, json};
 
 use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, frontdesk, small_site};

@@ -10,7 +10,7 @@ mod printed;
 
 use std::collections::HashMap;
 
-use frontdesk::inbox::delivery::State;
+use frontdesk::submission::delivery::State;
 use serde_json::{Map, Value};
 
 use crate::corpus;

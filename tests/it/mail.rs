@@ -1,9 +1,9 @@
 //! Messages go through a real mail server and arrive as they were written.
 
-use frontdesk::inbox::deliver::Outcome;
-use frontdesk::inbox::deliver::mail::{self, Addresses};
-use frontdesk::inbox::deliver::notice::{About, Notice};
-use frontdesk::inbox::deliver::smtp::{Deadlines, Options, Smtp, Tls};
+use frontdesk::deliver::Outcome;
+use frontdesk::deliver::mail::{self, Addresses};
+use frontdesk::deliver::notice::{About, Notice};
+use frontdesk::deliver::smtp::{Deadlines, Options, Smtp, Tls};
 
 use crate::corpus;
 use crate::support::opensmtpd::OpenSmtpd;

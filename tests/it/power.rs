@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::delivery::State;
-use frontdesk::inbox::{Filter, Reader};
+use frontdesk::store::{Filter, Reader};
+use frontdesk::submission::delivery::State;
 use serde_json::json;
 
 use crate::support::office::{maildir, until, write_site};

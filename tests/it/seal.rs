@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use frontdesk::inbox::seal::{Identity, Recipient, SealError};
+use frontdesk::submission::seal::{Identity, Recipient, SealError};
 
 #[test]
 #[ignore = "needs the age tool: scripts/test unit"]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::gate::{self, Fallback, Gate, SCRIPT};
-use frontdesk::inbox::limit::ledger::{Entry, Rule};
-use frontdesk::inbox::limit::{Admission, Decision, Layer, Limiter, Options, Quota, Source, Standings};
+use frontdesk::limits::gate::{self, Fallback, Gate, SCRIPT};
+use frontdesk::limits::ledger::{Entry, Rule};
+use frontdesk::limits::{Admission, Decision, Layer, Limiter, Options, Quota, Source, Standings};
 use serde_json::json;
 
 use crate::support::office::until;

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::layout::{Layout, Place, Stored};
 use super::map::{Map, quote};
 use super::negotiation;
-use crate::inbox::form::MAX_BODY_BYTES;
+use crate::forms::MAX_BODY_BYTES;
 use crate::web::describe::Reply;
 use crate::web::proxy_headers::{
     FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_REQUEST_ID,

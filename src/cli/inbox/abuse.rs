@@ -11,9 +11,8 @@ use super::filter::submissions;
 use super::stats::{first_day, write_wrapped};
 use super::width::{columns, pad, shorten};
 use super::{Console, json as lines, plural};
-use crate::inbox::Reader;
-use crate::inbox::store::{Abuse, Held};
-use crate::inbox::text::visible;
+use crate::forms::text::visible;
+use crate::store::{Abuse, Held, Reader};
 
 /// How many sources and agents people are shown.
 const SHOWN: usize = 10;
@@ -141,7 +140,7 @@ fn number_width(title: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inbox::store::{Agent, Presser};
+    use crate::store::{Agent, Presser};
 
     #[test]
     fn people_see_who_pressed_what_was_held_and_which_agents_there_were() {

@@ -6,10 +6,10 @@ use anyhow::Context as _;
 
 use super::filter::{Again, submissions};
 use super::{Console, find};
-use crate::inbox::delivery::State;
-use crate::inbox::store::{Editor, Place, Retry};
-use crate::inbox::text::visible;
-use crate::inbox::{Filter, Reader, Status, StoreError};
+use crate::forms::text::visible;
+use crate::store::{Editor, Filter, Place, Reader, Retry, StoreError};
+use crate::submission::Status;
+use crate::submission::delivery::State;
 
 /// What the inbox says where the operator gave no reason.
 const NO_REASON: &str = "the operator decided so";

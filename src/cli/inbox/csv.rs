@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use crate::inbox::screen::Reason;
-use crate::inbox::text::visible_lines;
-use crate::inbox::{FORMS, Submission};
+use crate::forms::FORMS;
+use crate::forms::text::visible_lines;
+use crate::screening::Reason;
+use crate::submission::Submission;
 
 /// The columns after those of the fields.
 const AFTER: [&str; 5] = ["_repeats", "_source", "_score", "_reasons", "_agent"];

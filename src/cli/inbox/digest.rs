@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 
 use super::Console;
-use crate::inbox::Reader;
-use crate::inbox::deliver::digest::Digest;
-use crate::inbox::store::Place;
-use crate::inbox::text::visible;
+use crate::deliver::digest::Digest;
+use crate::forms::text::visible;
+use crate::store::{Place, Reader};
 
 /// A line for each thing that needs attention.
 pub(super) fn run(

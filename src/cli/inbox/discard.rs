@@ -10,9 +10,9 @@ use uuid::Uuid;
 use super::filter::submissions;
 use super::moment::{self, When};
 use super::{Console, find, removal};
-use crate::inbox::screen::Signal;
-use crate::inbox::store::{Editor, Erased, HeldFilter, Place, SourcePrefix};
-use crate::inbox::{Reader, Status, Submission};
+use crate::screening::Signal;
+use crate::store::{Editor, Erased, HeldFilter, Place, Reader, SourcePrefix};
+use crate::submission::{Status, Submission};
 
 /// Which held submissions to remove.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -157,7 +157,7 @@ fn are(count: usize) -> String {
 
 fn remove(
     place: &Place,
-    discard: impl FnOnce(&mut Editor) -> Result<Erased, crate::inbox::StoreError>,
+    discard: impl FnOnce(&mut Editor) -> Result<Erased, crate::store::StoreError>,
 ) -> anyhow::Result<Erased> {
     let mut editor = Editor::open(place)?;
     discard(&mut editor).context("not all of them are removed; the same command goes on")

@@ -6,8 +6,8 @@ use anyhow::Context as _;
 
 use super::filter::submissions;
 use super::{Console, removal};
-use crate::inbox::store::{Editor, Place};
-use crate::inbox::text::visible;
+use crate::forms::text::visible;
+use crate::store::{Editor, Place};
 
 /// Asks for confirmation, removes everything from the address, and prints what was removed and which copies remain elsewhere.
 pub(super) fn run(

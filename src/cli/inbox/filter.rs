@@ -11,9 +11,10 @@ use uuid::Uuid;
 use super::find::{self, Sought};
 use super::moment::When;
 use super::plural;
-use crate::inbox::seal::{Identity, SealError};
-use crate::inbox::store::Listing;
-use crate::inbox::{FORMS, Filter, Reader, Status, Submission};
+use crate::forms::FORMS;
+use crate::store::{Filter, Listing, Reader};
+use crate::submission::seal::{Identity, SealError};
+use crate::submission::{Status, Submission};
 
 /// Which submissions.
 #[derive(Clone, Debug, Default, clap::Args)]

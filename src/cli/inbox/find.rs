@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use crate::inbox::store::Found;
-use crate::inbox::text::visible;
-use crate::inbox::{Reader, StoreError, Submission};
+use crate::forms::text::visible;
+use crate::store::{Found, Reader, StoreError};
+use crate::submission::Submission;
 
 /// Where an id leads.
 pub(super) enum Sought {

@@ -9,10 +9,10 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use super::moment;
-use crate::inbox::Submission;
-use crate::inbox::delivery::{Attempt, Delivery, Obstacle};
-use crate::inbox::submission::reasons_json;
-use crate::inbox::text::is_unsafe;
+use crate::forms::text::is_unsafe;
+use crate::submission::Submission;
+use crate::submission::delivery::{Attempt, Delivery, Obstacle};
+use crate::submission::reasons_json;
 
 /// Writes an object for each, one a line, and returns how many there were.
 pub(super) fn write(

@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 
 use super::filter::{Key, Selected, Which, submissions};
 use super::{Console, csv, json, table};
-use crate::inbox::{Reader, Submission};
+use crate::store::Reader;
+use crate::submission::Submission;
 
 /// How many lines a table on a terminal has unless told otherwise.
 const SCREENFUL: usize = 50;

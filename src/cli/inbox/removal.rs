@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use super::{Console, plural};
-use crate::inbox::store::{self, Erased, Place};
+use crate::store::{self, Erased, Place};
 
 /// The exit code of wrong usage.
 const USAGE: u8 = 2;

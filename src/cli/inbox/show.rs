@@ -10,10 +10,11 @@ use super::find::{self, Sought};
 use super::table::{GAP, SEALED};
 use super::width::{columns, pad};
 use super::{Console, json, moment};
-use crate::inbox::delivery::{Attempt, Delivery, Obstacle, State};
-use crate::inbox::screen::Reason;
-use crate::inbox::text::visible;
-use crate::inbox::{Reader, Submission};
+use crate::forms::text::visible;
+use crate::screening::Reason;
+use crate::store::Reader;
+use crate::submission::Submission;
+use crate::submission::delivery::{Attempt, Delivery, Obstacle, State};
 
 /// Shows the submission whose id begins like that.
 pub(super) fn run(
@@ -161,10 +162,10 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::inbox::Status;
-    use crate::inbox::delivery::End;
-    use crate::inbox::screen::Signal;
-    use crate::inbox::submission::{Hold, Screening};
+    use crate::screening::Signal;
+    use crate::submission::Status;
+    use crate::submission::delivery::End;
+    use crate::submission::{Hold, Screening};
 
     #[test]
     fn one_submission_is_shown_whole_and_its_lines_are_indented() {

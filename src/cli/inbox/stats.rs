@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 use super::filter::submissions;
 use super::width::{columns, pad, wrap};
 use super::{Console, json as lines, show};
-use crate::inbox::Reader;
-use crate::inbox::delivery::State;
-use crate::inbox::store::{ChannelState, Tally};
-use crate::inbox::text::visible;
+use crate::forms::text::visible;
+use crate::store::{ChannelState, Reader, Tally};
+use crate::submission::delivery::State;
 
 /// How wide the longest bar is at most, in columns.
 const BAR: usize = 40;
@@ -190,8 +189,8 @@ fn bar(count: usize, most: usize, width: usize, has_unicode: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inbox::Status;
-    use crate::inbox::delivery::Obstacle;
+    use crate::submission::Status;
+    use crate::submission::delivery::Obstacle;
 
     #[test]
     fn a_bar_is_as_long_as_its_share() {
@@ -291,7 +290,7 @@ mod tests {
         let (tallies, channels) = sample();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console {
-            min_free: crate::inbox::disk::MinFree::Off,
+            min_free: crate::store::disk::MinFree::Off,
             channels: &[],
             now: "2026-11-20T14:03:05Z".parse().unwrap(),
             width,

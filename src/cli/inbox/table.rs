@@ -8,8 +8,8 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 
 use super::width::{columns, pad, shorten};
-use crate::inbox::text::visible;
-use crate::inbox::{Screening, Status, Submission};
+use crate::forms::text::visible;
+use crate::submission::{Screening, Status, Submission};
 
 /// What stands between two columns.
 pub(super) const GAP: &str = "  ";
@@ -130,7 +130,7 @@ pub(super) fn write_line(
     colours: bool,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let form = crate::inbox::FORMS.iter().map(|form| columns(form.name)).max().unwrap_or_default();
+    let form = crate::forms::FORMS.iter().map(|form| columns(form.name)).max().unwrap_or_default();
     let status = Status::ALL.iter().map(|status| columns(status.name())).max().unwrap_or_default();
     let mut id = submission.id.to_string();
     id.truncate(LONGER_ID);
@@ -188,8 +188,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::inbox::screen::{Reason, Signal};
-    use crate::inbox::submission::Hold;
+    use crate::screening::{Reason, Signal};
+    use crate::submission::Hold;
 
     #[test]
     fn a_table_fits_its_width() {

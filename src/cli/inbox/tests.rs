@@ -17,10 +17,11 @@ use uuid::Uuid;
 
 use super::*;
 use crate::cli::is_broken_pipe;
-use crate::inbox::screen::{Evidence, Verdict};
-use crate::inbox::store::Options;
-use crate::inbox::text::is_unsafe;
-use crate::inbox::{Arrival, CONTACT, Form, Source, Store, WAITLIST, parse};
+use crate::forms::text::is_unsafe;
+use crate::forms::{CONTACT, Form, WAITLIST, parse};
+use crate::limits::Source;
+use crate::screening::{Evidence, Verdict};
+use crate::store::{Arrival, Options, Store};
 
 #[test]
 fn a_listing_in_json_is_one_object_a_line_newest_first() {

@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use super::filter::{Key, tell_unopened};
 use super::{Console, json, table};
-use crate::inbox::seal::Identity;
-use crate::inbox::store::Place;
-use crate::inbox::store::bell::Bell;
-use crate::inbox::{Filter, Reader, StoreError, Submission};
+use crate::store::bell::Bell;
+use crate::store::{Filter, Place, Reader, StoreError};
+use crate::submission::Submission;
+use crate::submission::seal::Identity;
 
 /// How often we look though nobody rang: a file that took the place of another may have come with something.
 const LOOK: Duration = Duration::from_mins(1);

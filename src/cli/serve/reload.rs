@@ -14,10 +14,10 @@ use super::notify::Notify;
 use super::{heap, idle};
 use crate::cli::site;
 use crate::config::{Config, Flag};
+use crate::deliver::worker::{self, Worker};
 use crate::fault::{Fault, Severity};
-use crate::inbox::deliver::worker::{self, Worker};
-use crate::inbox::gate::Gate;
-use crate::inbox::limit::ByteLimiter;
+use crate::limits::ByteLimiter;
+use crate::limits::gate::Gate;
 use crate::pages::{Encodings, Previous};
 use crate::web::agent::Agents;
 use crate::web::{Desk, Live};
@@ -288,7 +288,7 @@ impl Reloader {
 pub(super) fn deliveries(config: &Config) -> worker::Options {
     worker::Options {
         place: config.store.place.clone(),
-        channels: config.store.channels.clone(),
+        channels: config.channels.clone(),
         housekeeping: config.housekeeping.clone(),
         grace: config.web.shutdown_grace,
     }

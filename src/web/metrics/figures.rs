@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::inbox::store::{Place, Queue, Reader};
+use crate::store::{Place, Queue, Reader};
 
 /// For so long one count is told, or for [`IDLE_FACTOR`] times as long as it took.
 const GOOD_FOR: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inbox::store::{Options, Store};
+    use crate::store::{Options, Store};
 
     #[tokio::test]
     async fn a_count_is_told_until_it_is_too_old() {

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use super::exposition::{Exposition, Kind};
 use super::figures::{Count, Figures};
 use super::{BOUNDS, Class, Metrics, Representation, STATUSES, Shed, Verdict, process};
-use crate::inbox::form::FORMS;
-use crate::inbox::gate;
+use crate::forms::FORMS;
+use crate::limits::gate;
 use crate::web::source::Connections;
 use crate::web::{Desk, Live};
 
@@ -263,7 +263,7 @@ fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, 
     let mut names: Vec<&str> = known.chain(configured).collect();
     names.sort_unstable();
     names.dedup();
-    let none = crate::inbox::store::ChannelQueue::default();
+    let none = crate::store::ChannelQueue::default();
     let channels: Vec<_> = names
         .iter()
         .map(|name| (*name, queue.channels.iter().find(|channel| channel.name == *name).unwrap_or(&none)))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use frontdesk::inbox::delivery::{Delivery, State};
+use frontdesk::submission::delivery::{Delivery, State};
 use uuid::Uuid;
 
 use crate::support::http_peer::{HttpPeer, Reply};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use frontdesk::inbox::delivery::State;
+use frontdesk::submission::delivery::State;
 use jiff::Timestamp;
 
 use crate::support::http_peer::{HttpPeer, Reply};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use frontdesk::inbox::delivery::State;
+use frontdesk::submission::delivery::State;
 
 use crate::support::PATIENCE;
 use crate::support::http_peer::{HttpPeer, Reply};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use frontdesk::inbox::delivery::State;
+use frontdesk::submission::delivery::State;
 use mail_parser::MessageParser;
 
 use crate::support::office::{EMAIL, Office, smtp};

@@ -5,10 +5,11 @@
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::delivery::{Room, Target, Want};
-use frontdesk::inbox::limit::{Admission, ByteLimiter, ByteOptions, Limiter, Options, Source};
-use frontdesk::inbox::screen::{Evidence, Facts};
-use frontdesk::inbox::{Arrival, CONTACT, MAX_BODY_BYTES, Store, deliver, parse, store};
+use frontdesk::forms::{CONTACT, MAX_BODY_BYTES, parse};
+use frontdesk::limits::{Admission, ByteLimiter, ByteOptions, Limiter, Options, Source};
+use frontdesk::screening::{Evidence, Facts};
+use frontdesk::store::{self, Arrival, Store};
+use frontdesk::submission::delivery::{Room, Route, Target, Want};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -146,20 +147,9 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
     const PER_MINUTE: usize = 20;
     for (attacker, source) in ATTACKERS {
         let folder = tempfile::tempdir().expect("a folder");
-        let maildir = deliver::maildir::Options {
-            path: folder.path().join("mailbox"),
-            from: "desk@example.com".to_owned(),
-            from_name: String::new(),
-            to: vec!["team@example.com".to_owned()],
-        };
         let mut options = store::Options::at(folder.path().join("inbox.db"));
         options.form_quota = Options::default().form_quota();
-        options.channels = vec![deliver::Options {
-            name: "box".to_owned(),
-            forms: Vec::new(),
-            concurrency: 1,
-            kind: deliver::Kind::Maildir(maildir),
-        }];
+        options.channels = vec![Route::new("box")];
         let store = Store::open(&options).expect("it can be made");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let now = Timestamp::now();

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::store::{Place, Reader, Server};
+use frontdesk::store::{Place, Reader, Server};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -8,8 +8,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use frontdesk::inbox::store::{self, Store};
 use frontdesk::pages;
+use frontdesk::store::{self, Store};
 use frontdesk::web::{Desk, Options, Stage, Worker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use frontdesk::inbox::delivery::{Delivery, State};
-use frontdesk::inbox::store::{Editor, Reader};
+use frontdesk::store::{Editor, Reader};
+use frontdesk::submission::delivery::{Delivery, State};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use super::*;
-use crate::inbox::deliver::outcome::{Cause, Outcome};
-use crate::inbox::deliver::schedule::Verdict;
-use crate::inbox::deliver::{self, Kind, maildir};
-use crate::inbox::delivery::State;
-use crate::inbox::delivery::{Room, Target, Want};
-use crate::inbox::{Filter, Submission};
+use crate::store::Filter;
+use crate::submission::Submission;
+use crate::submission::delivery::{Room, Route, State, Target, Want};
+use crate::submission::outcome::{Cause, Outcome};
+use crate::submission::schedule::Verdict;
 
 #[test]
 fn a_submission_is_shown_with_its_deliveries() {
@@ -210,17 +209,7 @@ fn parked(count: usize) -> Inbox {
 }
 
 pub(super) fn channel(options: &mut Options) {
-    options.channels = vec![deliver::Options {
-        name: "box".to_owned(),
-        forms: Vec::new(),
-        concurrency: 1,
-        kind: Kind::Maildir(maildir::Options {
-            path: "/nonexistent".into(),
-            from: String::new(),
-            from_name: String::new(),
-            to: Vec::new(),
-        }),
-    }];
+    options.channels = vec![Route::new("box")];
 }
 
 fn listed(inbox: &Inbox) -> Vec<Submission> {

@@ -1,8 +1,9 @@
 //! What is removed of what is held, and what is said of it.
 
 use super::*;
-use crate::inbox::screen::Signal;
-use crate::inbox::{Filter, Submission};
+use crate::screening::Signal;
+use crate::store::Filter;
+use crate::submission::Submission;
 
 #[test]
 fn held_submissions_are_removed_after_a_question() {

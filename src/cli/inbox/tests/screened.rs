@@ -1,8 +1,8 @@
 //! What is told of screening and of those who pressed the door.
 
 use super::*;
-use crate::inbox::pressure::Refused;
-use crate::inbox::screen::Signal;
+use crate::limits::pressure::Refused;
+use crate::screening::Signal;
 
 #[test]
 fn a_listing_carries_what_screening_said() {

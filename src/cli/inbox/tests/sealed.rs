@@ -1,7 +1,7 @@
 //! Submissions that only their recipient can read.
 
 use super::*;
-use crate::inbox::seal::{Recipient, generate_key_texts};
+use crate::submission::seal::{Recipient, generate_key_texts};
 
 #[test]
 fn what_is_sealed_shows_what_is_known_of_it_and_how_it_is_opened() {

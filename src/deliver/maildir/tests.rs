@@ -1,0 +1,167 @@
+//! Tests of the Maildir, and of what an attempt that was cut short leaves in it.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+use crate::deliver::notice::About;
+
+const NAME: &str = "1795183385.01940000-0000-7000-8000-000000000001-submission.example.com";
+
+#[tokio::test]
+async fn a_notice_becomes_a_file_for_its_owner_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mail/desk");
+    create_parents(&path).expect("they can be created");
+    assert_eq!(send(&path, &notice()).await, Outcome::Delivered(format!("{NAME} is in new/")));
+
+    let file = path.join("new").join(NAME);
+    let addresses =
+        Addresses::new("desk@example.com", "", &["team@example.com".to_owned()]).expect("addresses");
+    assert_eq!(fs::read(&file).expect("it is there"), mail::compose(&addresses, &notice()));
+    let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(mode(&file), 0o600);
+    for made in ["", "tmp", "new", "cur"] {
+        assert_eq!(mode(&path.join(made)), 0o700, "{made}");
+    }
+    assert_eq!(files(&path.join("tmp")), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_missing_folder_above_the_maildir_is_not_recreated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    check_failure(&send(&folder.path().join("mail/desk"), &notice()).await, "cannot make the folder");
+    assert!(!folder.path().join("mail").exists());
+}
+
+#[tokio::test]
+async fn a_notice_that_is_there_already_is_not_delivered_twice() {
+    for place in [
+        format!("new/{NAME}"),
+        format!("cur/{NAME}"),
+        format!("cur/{NAME}:2,S"),
+        format!("cur/{NAME}:2,"),
+        format!("cur/{NAME},S=1200,W=1250:2,FS"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        send(folder.path(), &notice()).await;
+        fs::rename(folder.path().join("new").join(NAME), folder.path().join(&place)).expect("it is there");
+        let outcome = send(folder.path(), &notice()).await;
+        assert_eq!(outcome, Outcome::Delivered(format!("{NAME} was there already")), "{place}");
+        assert_eq!(files(&folder.path().join("new")).len() + files(&folder.path().join("cur")).len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn other_notices_are_not_taken_for_this_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    send(folder.path(), &notice()).await;
+    send(folder.path(), &Notice { about: About::Digest, ..notice() }).await;
+    let id = "01940000-0000-7000-8000-000000000002".parse().expect("an id");
+    send(folder.path(), &Notice { id, ..notice() }).await;
+    fs::write(folder.path().join("cur").join(format!("{NAME}.au")), "").expect("it can be written");
+    assert_eq!(files(&folder.path().join("new")).len(), 3);
+}
+
+#[tokio::test]
+async fn what_a_killed_attempt_left_is_no_obstacle_and_goes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("tmp")).expect("a folder");
+    for number in 0..3 {
+        fs::write(folder.path().join(format!("tmp/{NAME}.{number}")), "From: desk@exa")
+            .expect("it can be written");
+    }
+    fs::write(folder.path().join("tmp/somebody.elses"), "x").expect("it can be written");
+    assert!(matches!(send(folder.path(), &notice()).await, Outcome::Delivered(_)));
+    assert_eq!(files(&folder.path().join("new")), [NAME]);
+    assert_eq!(files(&folder.path().join("tmp")), ["somebody.elses"]);
+    let delivered = fs::read(folder.path().join("new").join(NAME)).expect("it is there");
+    assert!(delivered.ends_with(b"--\r\n"), "it is whole");
+}
+
+#[tokio::test]
+async fn whatever_cannot_be_done_is_the_channels_fault_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("maildir");
+    fs::write(&path, "a file").expect("it can be written");
+    check_failure(&send(&path, &notice()).await, "cannot make the folder");
+
+    // A name that is too long for the file system fails at the first write.
+    let path = folder.path().join("long");
+    let from = format!("desk@{}example.com", "a23456789.".repeat(20));
+    let maildir = Maildir::new(Options { from, ..options(&path) });
+    check_failure(&maildir.send(&notice()).await, "cannot write");
+    assert_eq!(files(&path.join("new")).len() + files(&path.join("tmp")).len(), 0);
+}
+
+#[test]
+fn a_file_that_cannot_be_moved_leaves_nothing_in_tmp() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("tmp")).expect("a folder");
+    let written = write_new(&folder.path().join("tmp"), NAME, b"x\r\n").expect("it can be written");
+    let error =
+        move_into(&written, &folder.path().join("gone").join(NAME)).expect_err("there is no such folder");
+    assert!(error.sentence().starts_with("cannot move the message to "), "{}", error.sentence());
+    assert_eq!(files(&folder.path().join("tmp")), [""; 0]);
+}
+
+#[test]
+fn a_full_disk_is_called_a_full_disk() {
+    // ENOSPC and EDQUOT
+    for (number, words) in [(28, "the disk is full: cannot write /mail"), (122, "the disk quota is used up")]
+    {
+        let error = trouble("write", Path::new("/mail"))(io::Error::from_raw_os_error(number));
+        assert!(error.sentence().starts_with(words), "{}", error.sentence());
+    }
+}
+
+#[test]
+fn an_address_literal_makes_a_name_without_colons() {
+    let name = name(&notice(), "[IPv6:2001:db8::1]");
+    assert!(name.ends_with(".[IPv6\\0722001\\072db8\\072\\0721]"), "{name}");
+}
+
+#[tokio::test]
+async fn options_that_cannot_work_are_said_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let maildir = Maildir::new(Options { to: Vec::new(), ..options(folder.path()) });
+    check_failure(&maildir.send(&notice()).await, "`to` names nobody.");
+}
+
+fn options(path: &Path) -> Options {
+    Options {
+        path: path.to_owned(),
+        from: "desk@example.com".to_owned(),
+        from_name: String::new(),
+        to: vec!["team@example.com".to_owned()],
+    }
+}
+
+async fn send(path: &Path, notice: &Notice) -> Outcome {
+    Maildir::new(options(path)).send(notice).await
+}
+
+fn notice() -> Notice {
+    Notice {
+        is_suspicious: false,
+        may_be_there: true,
+        id: "01940000-0000-7000-8000-000000000001".parse().expect("an id"),
+        about: About::Submission,
+        created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
+        form: Some("contact".to_owned()),
+        title: "Contact: Ada".to_owned(),
+        words: Vec::new(),
+        fields: vec![("message".to_owned(), "Hello.".to_owned())],
+    }
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[track_caller]
+fn check_failure(outcome: &Outcome, words: &str) {
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(failure.cause, Cause::Channel);
+    assert!(failure.answer.contains(words), "{} lacks {words}", failure.answer);
+}

@@ -1,0 +1,441 @@
+//! Tests of the channel against a mail server that does what it is told.
+
+use std::time::Instant;
+
+use super::*;
+use crate::deliver::notice::About;
+use crate::deliver::{Failure, corpus};
+use crate::fetch::port::Port;
+use smtp_peer::{At, Do, Script, SmtpPeer};
+
+#[path = "../../../tests/it/support/smtp_peer.rs"]
+#[expect(dead_code, reason = "tests of the whole server use the rest of it")]
+mod smtp_peer;
+mod tls;
+
+/// Long enough for a peer on this machine, however busy that is.
+const PATIENT: Duration = Duration::from_secs(30);
+
+/// For peers of which it is known that they will not answer.
+const IMPATIENT: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn a_notice_arrives_with_its_envelope() {
+    let peer = SmtpPeer::start(vec![Script::usual()]);
+    let smtp = channel(&peer);
+    assert_eq!(smtp.send(&notice("Hello.")).await, Outcome::Delivered("250 2.0.0 taken as 4711".to_owned()));
+    let record = peer.record();
+    assert_eq!(
+        record.commands[..3],
+        ["EHLO example.com", "MAIL FROM:<desk@example.com>", "RCPT TO:<team@example.com>"]
+    );
+    assert_eq!(record.received[0].from, "desk@example.com");
+    assert_eq!(record.received[0].to, ["team@example.com", "\"the boss\"@[192.0.2.7]"]);
+    assert_eq!(record.received[0].message(), mail::compose(&addresses(), &notice("Hello.")));
+}
+
+#[tokio::test]
+async fn no_payload_changes_the_dialogue_and_each_arrives_octet_by_octet() {
+    let peer = SmtpPeer::start(vec![Script::usual()]);
+    let smtp = channel(&peer);
+    let notices: Vec<Notice> = corpus::payloads().iter().map(|payload| notice(payload)).collect();
+    assert!(notices.len() >= 500);
+    for notice in &notices {
+        assert!(matches!(smtp.send(notice).await, Outcome::Delivered(_)), "{:?}", notice.fields);
+    }
+    let record = peer.record();
+    assert_eq!(record.received.len(), notices.len());
+    for (received, notice) in record.received.iter().zip(&notices) {
+        assert_eq!(received.message(), mail::compose(&addresses(), notice), "{:?}", notice.fields);
+        assert_eq!(received.to.len(), 2);
+    }
+    let expected = ["EHLO example.com", "MAIL FROM:<desk@example.com>", "RCPT TO:<team@example.com>"];
+    let others = ["RCPT TO:<\"the boss\"@[192.0.2.7]>", "DATA", "QUIT"];
+    assert!(
+        record
+            .commands
+            .iter()
+            .all(|line| expected.contains(&line.as_str()) || others.contains(&line.as_str()))
+    );
+}
+
+#[tokio::test]
+async fn dots_arrive_as_they_were_wherever_they_stand() {
+    let peer = SmtpPeer::start(vec![Script::usual()]);
+    let options = options(&peer);
+    let ready = trust(&options).expect("TLS can be set up");
+    let mut session = Session::open(&options, &ready, "example.com").await.expect("it answers");
+    let messages = [
+        ".\r\n",
+        "..\r\n",
+        ".\r\n.\r\n.\r\n",
+        "a\r\n.\r\nQUIT\r\n",
+        "\r\n.\r\n",
+        ".a\r\n..b\r\n...c\r\n",
+        "a.\r\n.",
+        "\r\n\r\n\r\n..\r\n\r\n",
+    ];
+    let long = format!("{}\r\n.\r\n", ".\r\n".repeat(20_000));
+    for message in messages.into_iter().chain([long.as_str()]) {
+        session.transmit(&addresses(), message.as_bytes(), options.deadlines).await.expect("it is taken");
+        let whole = format!("{}\r\n", message.strip_suffix("\r\n").unwrap_or(message));
+        let received = peer.record().received.pop().expect("it has come").message();
+        assert!(received == whole.as_bytes(), "{} octets", message.len());
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_before_the_message_is_the_channels_fault() {
+    for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data] {
+        let answer = "554 5.7.1 go away";
+        check(Script::with(at, Do::Say(answer)), Cause::Channel, answer).await;
+    }
+    for at in [At::Greeting, At::Ehlo, At::Mail] {
+        let answer = "451 4.3.0 not now";
+        check(Script::with(at, Do::Say(answer)), Cause::Deferred, answer).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_puts_off_a_recipient_or_a_message_may_take_another() {
+    check(Script::with(At::Rcpt, Do::Say("450 4.2.1 busy")), Cause::Deferred, "450 4.2.1 busy (RCPT, ").await;
+    check(Script::with(At::Data, Do::Say("451 4.3.0 later")), Cause::Deferred, "451 4.3.0 later (DATA, ")
+        .await;
+    check(Script::with(At::End, Do::Say("452 4.3.1 full")), Cause::Deferred, "452 4.3.1 full (the message, ")
+        .await;
+}
+
+#[tokio::test]
+async fn a_message_that_was_seen_and_refused_is_refused_for_good() {
+    let answer = "554-5.7.1 no\r\n554 5.7.1 spam";
+    check(Script::with(At::End, Do::Say(answer)), Cause::Refused, "554 5.7.1 no spam (the message, ").await;
+}
+
+#[tokio::test]
+async fn a_server_that_says_421_has_a_trouble_of_its_own() {
+    for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data, At::End] {
+        check(
+            Script::with(at, Do::Say("421 4.3.2 shutting down")),
+            Cause::Deferred,
+            "421 4.3.2 shutting down",
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_up_is_tried_again_later() {
+    for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data] {
+        check(Script::with(at, Do::Close), Cause::Channel, "the connection was closed").await;
+    }
+    check(Script::with(At::End, Do::Close), Cause::Unclear, "nobody knows whether it was taken").await;
+}
+
+#[tokio::test]
+async fn a_silent_server_is_not_waited_for_without_end() {
+    let phases = [
+        (At::Greeting, "to the greeting within 5s"),
+        (At::Ehlo, "to EHLO within 5s"),
+        (At::Mail, "to MAIL within 5s"),
+        (At::Rcpt, "to RCPT within 5s"),
+        (At::Data, "to DATA within 5s"),
+    ];
+    // All at once, because each of them takes five seconds.
+    let mut checks = tokio::task::JoinSet::new();
+    for (at, words) in phases {
+        checks.spawn(check_impatiently(Script::with(at, Do::Nothing), words));
+    }
+    checks.spawn(check_impatiently(Script::with(At::End, Do::Nothing), "nobody knows whether it was taken"));
+    checks.spawn(check_impatiently(Script::with(At::Mail, Do::Raw(b"250 2.1.0 hal")), "to MAIL within 5s"));
+    checks.join_all().await;
+}
+
+#[tokio::test]
+async fn what_is_not_smtp_is_the_channels_fault() {
+    for bytes in [
+        &b"HTTP/1.1 400 Bad Request\r\n"[..],
+        b"\xff\xfe\r\n",
+        b"250-one\r\n550 two\r\n",
+        b"999 x\r\n",
+        b"\r\n",
+    ] {
+        check(Script::with(At::Mail, Do::Raw(bytes)), Cause::Channel, "MAIL").await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_another_question_is_none() {
+    check(Script::with(At::Data, Do::Say("250 2.0.0 taken")), Cause::Channel, "250 is no answer to this")
+        .await;
+    check(Script::with(At::Mail, Do::Say("354 go ahead")), Cause::Channel, "354 is no answer to this").await;
+    check(Script::with(At::End, Do::Say("354 go ahead")), Cause::Unclear, "354 is no answer to this").await;
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_not_listened_to() {
+    for what in [Do::EndlessLine, Do::EndlessLines] {
+        for (at, cause) in [(At::Ehlo, Cause::Channel), (At::End, Cause::Unclear)] {
+            check(Script::with(at, what.clone()), cause, "the answer").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_takes_its_time_is_waited_for() {
+    let peer = SmtpPeer::start(vec![Script::with(At::End, Do::Late(Duration::from_millis(300)))]);
+    assert!(matches!(channel(&peer).send(&notice("x")).await, Outcome::Delivered(_)));
+}
+
+#[tokio::test]
+async fn what_was_taken_is_delivered_whatever_comes_after() {
+    for what in [Do::Close, Do::Nothing, Do::Say("500 5.0.0 no")] {
+        let peer = SmtpPeer::start(vec![Script::with(At::Quit, what)]);
+        let mut smtp = channel(&peer);
+        smtp.options.deadlines.quit = IMPATIENT;
+        for _ in 0..MAX_MESSAGES {
+            assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+        }
+        let has_quit = || peer.record().commands.last().map(String::as_str) == Some("QUIT");
+        let began = Instant::now();
+        while !has_quit() {
+            assert!(began.elapsed() < PATIENT, "{:?}", peer.record().commands);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(peer.record().connections, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_greylisted_notice_passes_later() {
+    let peer = SmtpPeer::start(vec![Script::usual().greylisting()]);
+    let smtp = channel(&peer);
+    // Each recipient is put off once, and each attempt gets one further.
+    for _ in 0..2 {
+        let Outcome::Failed(Failure { cause, .. }) = smtp.send(&notice("x")).await else {
+            panic!("it was put off")
+        };
+        assert_eq!(cause, Cause::Deferred);
+    }
+    assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    assert_eq!(peer.record().received.len(), 1);
+}
+
+#[tokio::test]
+async fn connections_are_used_again_up_to_a_limit() {
+    let peer = SmtpPeer::start(vec![Script::usual()]);
+    let smtp = channel(&peer);
+    for _ in 0..=MAX_MESSAGES {
+        assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    }
+    assert_eq!(peer.record().connections, 2);
+    assert_eq!(peer.record().received.len(), MAX_MESSAGES as usize + 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_was_idle_for_too_long_is_not_used_again() {
+    let peer = SmtpPeer::start(vec![Script::usual()]);
+    let mut smtp = channel(&peer);
+    smtp.options.deadlines.idle = Duration::ZERO;
+    for _ in 0..3 {
+        assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    }
+    assert_eq!(peer.record().connections, 3);
+}
+
+#[tokio::test]
+async fn a_connection_that_died_while_it_was_idle_is_replaced_at_once() {
+    let peer = SmtpPeer::start(vec![Script::usual().closing_after(1)]);
+    let smtp = channel(&peer);
+    for _ in 0..5 {
+        assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    }
+    assert_eq!(peer.record().connections, 5);
+    assert_eq!(peer.record().received.len(), 5);
+}
+
+#[tokio::test]
+async fn it_is_replaced_only_once_and_never_after_the_message() {
+    let closing = Script::with(At::Mail, Do::Close);
+    let peer = SmtpPeer::start(vec![Script::usual().closing_after(1), closing]);
+    let smtp = channel(&peer);
+    assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    assert!(matches!(smtp.send(&notice("x")).await, Outcome::Failed(_)));
+    assert_eq!(peer.record().connections, 2);
+
+    let peer = SmtpPeer::start(vec![Script::usual().leaving_unanswered(2)]);
+    let smtp = channel(&peer);
+    assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Unclear, "nobody knows whether it was taken");
+    assert_eq!(peer.record().connections, 1);
+    assert_eq!(peer.record().received.len(), 2);
+}
+
+#[tokio::test]
+async fn notices_may_be_sent_at_the_same_time() {
+    let peer = SmtpPeer::start(vec![Script::usual()]);
+    let smtp = Arc::new(channel(&peer));
+    let mut sending = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let smtp = Arc::clone(&smtp);
+        sending.spawn(async move { smtp.send(&notice(&format!("number {number}"))).await });
+    }
+    assert!(sending.join_all().await.iter().all(|outcome| matches!(outcome, Outcome::Delivered(_))));
+    assert_eq!(peer.record().received.len(), 20);
+    assert!(smtp.idle.lock().expect("nobody panicked").len() <= MAX_IDLE);
+}
+
+#[tokio::test]
+async fn a_whole_attempt_has_an_end() {
+    let peer = SmtpPeer::start(vec![Script::with(At::End, Do::Nothing)]);
+    let mut smtp = channel(&peer);
+    smtp.options.deadlines.attempt = IMPATIENT;
+    let started = Instant::now();
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Unclear, "took longer than 5s");
+    assert!(started.elapsed() < PATIENT);
+    let deadlines = Deadlines::default();
+    assert!(deadlines.attempt + deadlines.quit < crate::submission::outcome::LONGEST_ATTEMPT);
+}
+
+#[tokio::test]
+async fn nobody_at_that_port_is_the_channels_fault() {
+    let port = Port::reserve();
+    let smtp = Smtp::new(Options { port: port.number(), ..bare_options() });
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "connecting: Connection refused");
+}
+
+#[tokio::test]
+async fn without_tls_nobody_beyond_this_machine_is_spoken_to() {
+    let smtp = Smtp::new(Options { host: "192.0.2.1".to_owned(), ..bare_options() });
+    check_outcome(
+        &smtp.send(&notice("x")).await,
+        Cause::Channel,
+        "only this machine itself may be spoken to",
+    );
+}
+
+#[tokio::test]
+async fn options_that_cannot_work_are_said_to() {
+    let wrong = [
+        (
+            Options { from: "desk@example.com>\r\nRCPT TO:<x@example.org".to_owned(), ..bare_options() },
+            "`from`",
+        ),
+        (Options { to: vec!["team@example.com\r\nDATA".to_owned()], ..bare_options() }, "`to`: number 1"),
+        (Options { extra_roots: Some(b"not PEM".to_vec()), ..bare_options() }, "`extra_roots`"),
+    ];
+    for (options, words) in wrong {
+        check_outcome(&Smtp::new(options).send(&notice("x")).await, Cause::Channel, words);
+    }
+}
+
+#[tokio::test]
+async fn the_login_is_one_that_the_server_offers() {
+    // The usual example: a NUL, the name, a NUL and the password.
+    let peer = SmtpPeer::start(vec![Script::usual().offering("AUTH PLAIN LOGIN")]);
+    assert!(matches!(Smtp::new(with_login(options(&peer))).send(&notice("x")).await, Outcome::Delivered(_)));
+    assert_eq!(peer.record().commands[1], "AUTH PLAIN AHVzZXIAcGFzc3dvcmQ=");
+
+    let peer = SmtpPeer::start(vec![Script::usual().offering("AUTH LOGIN")]);
+    assert!(matches!(Smtp::new(with_login(options(&peer))).send(&notice("x")).await, Outcome::Delivered(_)));
+    assert_eq!(peer.record().commands[1..4], ["AUTH LOGIN", "dXNlcg==", "cGFzc3dvcmQ="]);
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_or_not_offered_is_the_channels_fault_and_no_secret_shows() {
+    for (script, words) in [
+        (
+            Script::with(At::Auth, Do::Say("535 5.7.8 wrong")).offering("AUTH PLAIN"),
+            "535 5.7.8 wrong (AUTH, ",
+        ),
+        (
+            Script::with(At::Auth, Do::Say("535 5.7.8 wrong")).offering("AUTH LOGIN"),
+            "535 5.7.8 wrong (AUTH, ",
+        ),
+        (Script::usual(), "AUTH"),
+    ] {
+        let peer = SmtpPeer::start(vec![script]);
+        let smtp = Smtp::new(with_login(options(&peer)));
+        check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, words);
+        assert!(!format!("{smtp:?}").contains("password\""), "{smtp:?}");
+        assert!(peer.record().received.is_empty());
+    }
+}
+
+fn with_login(options: Options) -> Options {
+    let login = Login { username: "user".to_owned(), password: "password".to_owned().into() };
+    Options { login: Some(login), ..options }
+}
+
+fn bare_options() -> Options {
+    Options {
+        host: "127.0.0.1".to_owned(),
+        port: 25,
+        tls: Tls::None,
+        login: None,
+        from: "desk@example.com".to_owned(),
+        from_name: String::new(),
+        to: vec!["team@example.com".to_owned(), "\"the boss\"@[192.0.2.7]".to_owned()],
+        extra_roots: None,
+        deadlines: Deadlines {
+            connect: PATIENT,
+            tls: PATIENT,
+            command: PATIENT,
+            message: PATIENT,
+            quit: PATIENT,
+            attempt: PATIENT * 2,
+            idle: PATIENT * 4,
+        },
+    }
+}
+
+fn options(peer: &SmtpPeer) -> Options {
+    Options { port: peer.address.port(), ..bare_options() }
+}
+
+fn channel(peer: &SmtpPeer) -> Smtp {
+    Smtp::new(options(peer))
+}
+
+fn addresses() -> Addresses {
+    let options = bare_options();
+    Addresses::new(&options.from, &options.from_name, &options.to).expect("they are addresses")
+}
+
+fn notice(message: &str) -> Notice {
+    Notice {
+        is_suspicious: false,
+        may_be_there: true,
+        id: "01940000-0000-7000-8000-000000000001".parse().expect("an id"),
+        about: About::Submission,
+        created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
+        form: Some("contact".to_owned()),
+        title: format!("Contact: {message}"),
+        words: Vec::new(),
+        fields: ["name", "email", "message"].map(|name| (name.to_owned(), message.to_owned())).into(),
+    }
+}
+
+/// A fresh connection that follows the script fails like this, and nothing is sent on a second one.
+async fn check(script: Script, cause: Cause, words: &str) {
+    let peer = SmtpPeer::start(vec![script.clone()]);
+    let outcome = channel(&peer).send(&notice("x")).await;
+    check_outcome(&outcome, cause, words);
+    assert_eq!(peer.record().connections, 1, "{script:?}");
+}
+
+async fn check_impatiently(script: Script, words: &'static str) {
+    let peer = SmtpPeer::start(vec![script]);
+    let mut smtp = channel(&peer);
+    smtp.options.deadlines.command = IMPATIENT;
+    smtp.options.deadlines.message = IMPATIENT;
+    let cause = if words.contains("taken") { Cause::Unclear } else { Cause::Channel };
+    check_outcome(&smtp.send(&notice("x")).await, cause, words);
+}
+
+#[track_caller]
+fn check_outcome(outcome: &Outcome, cause: Cause, words: &str) {
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(failure.cause, cause, "{}", failure.answer);
+    assert!(failure.answer.contains(words), "{:?} lacks {words:?}", failure.answer);
+    assert!(!failure.answer.contains(|c: char| c.is_control()), "{}", failure.answer);
+}

@@ -1,0 +1,205 @@
+//! What an answer means for the notice and for the channel: the table of statuses, and `Retry-After`.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use jiff::Timestamp;
+use jiff::fmt::strtime;
+use jiff::tz::TimeZone;
+
+use crate::fetch::Answer;
+use crate::forms::text::visible;
+use crate::submission::outcome::{Cause, Outcome};
+
+/// No wish to be left alone is granted for longer.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
+
+/// The most characters of an answer's body that are kept.
+const MAX_EXCERPT_CHARS: usize = 200;
+
+/// What became of the notice.
+pub fn outcome(answer: &Answer, now: Timestamp) -> Outcome {
+    let status = answer.status;
+    if status.is_success() {
+        return Outcome::delivered(name(status));
+    }
+    if status.is_redirection() {
+        let place = answer.headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
+        let place = place.map_or_else(|| "elsewhere".to_owned(), |place| shown(&place));
+        let text = format!("{}, a redirect to {place} is not followed: change the url", name(status));
+        return Outcome::failed(Cause::Unclear, text);
+    }
+    let excerpt = shown(&String::from_utf8_lossy(&answer.body));
+    let text = if excerpt.is_empty() { name(status) } else { format!("{}: {excerpt}", name(status)) };
+    Outcome::failed(cause(status), text).with_retry_after(retry_after(status, &answer.headers, now))
+}
+
+/// Whose fault an unsuccessful status is.
+fn cause(status: StatusCode) -> Cause {
+    match status.as_u16() {
+        410 => Cause::Gone,
+        429 => Cause::Deferred,
+        // Not allowed, not found: most likely so would any other notice have been, but firewalls answer some contents like this.
+        401 | 403 | 404 | 407 | 421 | 426 => Cause::Unclear,
+        400..=499 => Cause::Notice,
+        // The receiver is down, or fails on this content.
+        _ => Cause::Unclear,
+    }
+}
+
+/// For how long the server asks to be left alone (RFC 9110 §10.2.3): seconds or a date, a day at most. What cannot be read says nothing.
+fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
+        return None;
+    }
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than a number holds are a very long time.
+        Duration::from_secs(value.parse().unwrap_or(u64::MAX))
+    } else {
+        // A date that has passed means: at once.
+        Duration::try_from(http_date(value)?.duration_since(now)).unwrap_or_default()
+    };
+    Some(wait.min(LONGEST_RETRY_AFTER))
+}
+
+/// A date in any of the three forms that RFC 9110 §5.6.7 asks recipients to read.
+fn http_date(text: &str) -> Option<Timestamp> {
+    ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"].iter().find_map(
+        |form| {
+            let date = strtime::parse(form, text).ok()?.to_datetime().ok()?;
+            Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+        },
+    )
+}
+
+/// `503 Service Unavailable`.
+fn name(status: StatusCode) -> String {
+    match status.canonical_reason() {
+        Some(reason) => format!("{} {reason}", status.as_u16()),
+        None => status.as_u16().to_string(),
+    }
+}
+
+/// The beginning of what a stranger said, on one line and with nothing hidden in it.
+fn shown(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().take(MAX_EXCERPT_CHARS).collect();
+    visible(&words.join(" ")).chars().take(MAX_EXCERPT_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A Friday.
+    const NOW: &str = "2026-11-20T12:00:00Z";
+
+    #[test]
+    fn each_status_has_its_cause() {
+        for status in [200, 201, 202, 204, 206, 299] {
+            check(status, None);
+        }
+        for status in [300, 301, 302, 303, 304, 307, 308, 399] {
+            check(status, Some(Cause::Unclear));
+        }
+        for status in [401, 403, 404, 407, 421, 426] {
+            check(status, Some(Cause::Unclear));
+        }
+        check(429, Some(Cause::Deferred));
+        for status in [400, 402, 405, 406, 408, 409, 411, 413, 414, 415, 417, 418, 422, 431, 451, 499] {
+            check(status, Some(Cause::Notice));
+        }
+        check(410, Some(Cause::Gone));
+        for status in [500, 501, 502, 503, 504, 505, 507, 520, 599] {
+            check(status, Some(Cause::Unclear));
+        }
+        for status in [101, 199, 600, 999] {
+            check(status, Some(Cause::Unclear));
+        }
+    }
+
+    #[test]
+    fn an_answer_is_told_in_a_sentence() {
+        says(answer(200, &[], ""), "200 OK");
+        says(answer(299, &[], "ignored"), "299");
+        says(answer(500, &[], ""), "500 Internal Server Error");
+        says(
+            answer(400, &[], "no\r\n  such\tfield \u{1b}[31m\u{202e}"),
+            r"400 Bad Request: no such field \u{1b}[31m\u{202e}",
+        );
+        says(
+            answer(308, &[("location", "https://other.example.com/")], "ignored"),
+            "308 Permanent Redirect, a redirect to https://other.example.com/ is not followed: change the url",
+        );
+        says(answer(302, &[], ""), "302 Found, a redirect to elsewhere is not followed: change the url");
+        let mut long = answer(422, &[], &"x".repeat(5_000));
+        says(&long, &format!("422 Unprocessable Entity: {}", "x".repeat(MAX_EXCERPT_CHARS)));
+        long.body = vec![0xff, b'!'];
+        says(long, "422 Unprocessable Entity: \u{fffd}!");
+    }
+
+    #[test]
+    fn a_server_may_ask_for_a_pause_of_a_day_at_most() {
+        let day = Some(86_400);
+        for (value, seconds) in [
+            ("0", Some(0)),
+            ("120", Some(120)),
+            (" 7 ", Some(7)),
+            ("86400", day),
+            ("86401", day),
+            ("99999999999999999999999999", day),
+            ("Fri, 20 Nov 2026 12:01:30 GMT", Some(90)),
+            ("Friday, 20-Nov-26 12:01:30 GMT", Some(90)),
+            ("Fri Nov 20 12:01:30 2026", Some(90)),
+            ("Fri Jan  1 00:00:00 2027", day),
+            ("Fri, 20 Nov 2026 11:00:00 GMT", Some(0)),
+            ("Thu, 31 Dec 2099 23:59:59 GMT", day),
+            ("", None),
+            ("soon", None),
+            ("-1", None),
+            ("1.5", None),
+            ("+5", None),
+            ("2026-11-20T12:01:30Z", None),
+        ] {
+            for (status, expected) in
+                [(429, seconds), (503, seconds), (500, seconds), (400, None), (302, None)]
+            {
+                let Outcome::Failed(failure) = of(&answer(status, &[("retry-after", value)], "")) else {
+                    panic!("{status}");
+                };
+                assert_eq!(failure.retry_after, expected.map(Duration::from_secs), "{status} {value:?}");
+            }
+        }
+    }
+
+    fn check(status: u16, expected: Option<Cause>) {
+        let cause = match of(&answer(status, &[], "")) {
+            Outcome::Delivered(_) => None,
+            Outcome::Failed(failure) => Some(failure.cause),
+        };
+        assert_eq!(cause, expected, "{status}");
+    }
+
+    fn says(answer: impl std::borrow::Borrow<Answer>, expected: &str) {
+        let (Outcome::Delivered(text) | Outcome::Failed(crate::deliver::Failure { answer: text, .. })) =
+            outcome(answer.borrow(), NOW.parse().unwrap());
+        assert_eq!(text, expected);
+    }
+
+    fn of(answer: &Answer) -> Outcome {
+        outcome(answer, NOW.parse().unwrap())
+    }
+
+    fn answer(status: u16, headers: &[(&'static str, &str)], body: &str) -> Answer {
+        Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: headers
+                .iter()
+                .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+                .collect(),
+            body: body.as_bytes().to_vec(),
+            is_whole: true,
+        }
+    }
+}

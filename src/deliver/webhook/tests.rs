@@ -1,0 +1,430 @@
+//! Attempts against a peer that misbehaves, over TLS, and by way of names that lead astray.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use http::HeaderMap;
+use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use uuid::Uuid;
+
+use super::*;
+use crate::deliver::notice::About;
+use crate::fetch::http_peer::{HttpPeer, Reply, Request};
+use crate::fetch::port::Port;
+use crate::submission::outcome::Failure;
+
+const OLD: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// Long enough for what happens at once, on a busy machine too.
+const AT_ONCE: Duration = Duration::from_mins(2);
+
+/// Short enough to wait for.
+const SHORT: Duration = Duration::from_millis(150);
+
+#[tokio::test]
+async fn a_notice_is_one_post_with_everything_a_receiver_needs() {
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let outcome = webhook(&peer.url("/in?key=1"), &[OLD]).send(&notice()).await;
+    assert_eq!(outcome, Outcome::Delivered("200 OK".to_owned()));
+    let [request] = &peer.requests()[..] else { panic!("{:?}", peer.requests()) };
+    assert_eq!((&*request.method, &*request.target), ("POST", "/in?key=1"));
+    assert_eq!(request.header("host"), Some(&*peer.address().to_string()));
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(request.header("content-length"), Some(&*request.body.len().to_string()));
+    assert_eq!(request.header("user-agent"), Some(concat!("frontdesk/", env!("CARGO_PKG_VERSION"))));
+    assert_eq!(request.header("connection"), Some("close"));
+    assert_eq!(request.header("transfer-encoding"), None);
+    assert_eq!(request.body, Body::Standard.render(&notice()).unwrap().as_bytes());
+    assert_eq!(request.headers.len(), 8, "{:?}", request.headers);
+}
+
+#[tokio::test]
+async fn a_receiver_verifies_each_of_two_signatures_and_no_third() {
+    let peer = HttpPeer::start([Reply::status(204)]);
+    webhook(&peer.url("/"), &[OLD, NEW]).send(&notice()).await;
+    let request = peer.requests().remove(0);
+    for secret in [OLD, NEW] {
+        verify(secret, &request).unwrap();
+    }
+    verify("whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", &request).unwrap_err();
+    let mut changed = request.clone();
+    changed.body[0] = b'[';
+    verify(OLD, &changed).unwrap_err();
+}
+
+#[tokio::test]
+async fn without_a_secret_nothing_is_signed() {
+    let peer = HttpPeer::start([Reply::status(200)]);
+    webhook(&peer.url("/"), &[]).send(&notice()).await;
+    let request = peer.requests().remove(0);
+    assert_eq!(request.header("webhook-signature"), None);
+    assert_eq!(request.header("webhook-id"), Some(&*notice().id.to_string()));
+}
+
+#[tokio::test]
+async fn a_second_attempt_has_the_same_id_and_body_and_a_time_of_its_own() {
+    static SECONDS: AtomicUsize = AtomicUsize::new(0);
+    let clock = || {
+        let seconds = SECONDS.fetch_add(1, Ordering::SeqCst);
+        Timestamp::from_second(1_700_000_000 + i64::try_from(seconds).unwrap()).unwrap()
+    };
+    let peer = HttpPeer::start([Reply::status(500), Reply::status(200)]);
+    let webhook = Webhook::with(options(&peer.url("/"), &[OLD]), Resolver::System, clock);
+    assert_eq!(failure(webhook.send(&notice()).await).cause, Cause::Unclear);
+    assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
+    let [first, second] = &peer.requests()[..] else { panic!("two requests") };
+    assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
+    assert_eq!(first.body, second.body);
+    assert_eq!(first.header("webhook-timestamp"), Some("1700000000"));
+    assert_ne!(first.header("webhook-timestamp"), second.header("webhook-timestamp"));
+    assert_ne!(first.header("webhook-signature"), second.header("webhook-signature"));
+    assert!(first.at <= second.at);
+    assert_eq!(peer.connections(), 2);
+}
+
+#[tokio::test]
+async fn the_status_decides_and_the_answer_says_what_the_peer_said() {
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let webhook = webhook(&peer.url("/"), &[]);
+    for (reply, cause, text) in [
+        (Reply::saying(422, "no such\nfield"), Cause::Notice, "422 Unprocessable Entity: no such field"),
+        (Reply::saying(410, ""), Cause::Gone, "410 Gone"),
+        (Reply::status(404), Cause::Unclear, "404 Not Found"),
+        (Reply::status(500), Cause::Unclear, "500 Internal Server Error"),
+        (
+            Reply::with(301, "Location", &peer.url("/elsewhere")),
+            Cause::Unclear,
+            &format!(
+                "301 Moved Permanently, a redirect to {} is not followed: change the url",
+                peer.url("/elsewhere")
+            ),
+        ),
+    ] {
+        peer.follow([reply]);
+        let Failure { cause: found, answer, retry_after } = failure(webhook.send(&notice()).await);
+        assert_eq!((found, &*answer, retry_after), (cause, text, None));
+    }
+    assert_eq!(peer.connections(), 5, "nothing was followed");
+    peer.follow([Reply::with(429, "Retry-After", "120")]);
+    assert_eq!(failure(webhook.send(&notice()).await).retry_after, Some(Duration::from_mins(2)));
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_speak_http_may_fail_on_the_content() {
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let webhook = webhook(&peer.url("/"), &[]);
+    for reply in [
+        Reply::CloseBeforeRequest,
+        Reply::CloseAfterRequest,
+        Reply::HalfHeader,
+        Reply::EndlessHeaders,
+        Reply::Raw(b"220 mail.example.com ESMTP\r\n".to_vec()),
+        Reply::Raw(b"HTTP/1.1 99 Short\r\n\r\n".to_vec()),
+        Reply::Raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n".to_vec()),
+        Reply::Raw(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()),
+        Reply::Raw(vec![0xff; 100]),
+    ] {
+        peer.follow([reply.clone()]);
+        let failure = failure(webhook.send(&notice()).await);
+        assert_eq!(failure.cause, Cause::Unclear, "{reply:?}: {}", failure.answer);
+        let told = failure.answer.starts_with(&format!("{}: waiting for the answer: ", peer.address()));
+        assert!(told || failure.answer.starts_with("101 "), "{reply:?}: {}", failure.answer);
+    }
+    assert!(peer.sent() < 16 * 1024 * 1024, "headers are not read for ever: {}", peer.sent());
+}
+
+#[tokio::test]
+async fn waiting_ends_with_the_deadline() {
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let deadlines = Deadlines { answer: SHORT, ..DEADLINES };
+    let webhook = Webhook::new(Options { deadlines, ..options(&peer.url("/"), &[]) });
+    for reply in [
+        Reply::Silence,
+        Reply::EndlessInterim,
+        Reply::HeaderDrip { every: Duration::from_millis(5) },
+        Reply::late(200, Duration::from_mins(10)),
+    ] {
+        peer.follow([reply]);
+        let began = Instant::now();
+        let failure = failure(webhook.send(&notice()).await);
+        assert!(began.elapsed() < AT_ONCE);
+        let text = format!("{}: waiting for the answer: not done within 0.15 s", peer.address());
+        assert_eq!((failure.cause, failure.answer), (Cause::Unclear, text));
+    }
+    assert_eq!(peer.wait_for(4, AT_ONCE).len(), 4);
+}
+
+#[tokio::test]
+async fn a_body_without_end_changes_nothing_and_costs_little() {
+    const TEN_GIGABYTES: u64 = 10_000_000_000;
+    let peer = HttpPeer::start([Reply::status(200)]);
+    // Long enough for the beginning of a body.
+    let deadlines = Deadlines { body: Duration::from_secs(2), ..DEADLINES };
+    let webhook = Webhook::new(Options { deadlines, ..options(&peer.url("/"), &[]) });
+    for (reply, expected) in [
+        (Reply::LongBody { status: 200, bytes: TEN_GIGABYTES }, "200 OK"),
+        (Reply::StalledBody { status: 202 }, "202 Accepted"),
+        (Reply::LongBody { status: 503, bytes: TEN_GIGABYTES }, "503 Service Unavailable: xxx"),
+        (Reply::StalledBody { status: 400 }, "400 Bad Request: so"),
+    ] {
+        peer.follow([reply.clone()]);
+        let began = Instant::now();
+        let outcome = webhook.send(&notice()).await;
+        assert!(began.elapsed() < AT_ONCE);
+        let is_success = matches!(outcome, Outcome::Delivered(_));
+        let (Outcome::Delivered(text) | Outcome::Failed(Failure { answer: text, .. })) = outcome;
+        assert!(text.starts_with(expected) && text.chars().count() < 300, "{reply:?}: {text}");
+        assert_eq!(is_success, expected.starts_with('2'));
+    }
+    // What lies in the system's buffers was sent, but hardly more.
+    assert!(peer.sent() < 64 * 1024 * 1024, "{}", peer.sent());
+}
+
+#[tokio::test]
+async fn a_port_without_anybody_is_named() {
+    let port = Port::reserve();
+    let address = port.address();
+    let failure = failure(webhook(&format!("http://{address}/"), &[]).send(&notice()).await);
+    assert_eq!(failure.cause, Cause::Channel);
+    let place = format!("{address}: connecting to 127.0.0.1: Connection refused");
+    assert!(failure.answer.starts_with(&place), "{}", failure.answer);
+}
+
+#[tokio::test]
+async fn a_name_that_changes_its_mind_leads_nowhere() {
+    // In each attempt the name is looked up once. What is permitted then is connected to; what comes later is checked anew.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let answers = ["127.0.0.1", "10.0.0.1"].map(|text| text.parse::<IpAddr>().unwrap());
+    let resolver = Resolver::Test(Box::new(move |_| vec![answers[counted.fetch_add(1, Ordering::SeqCst)]]));
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let options = options(&format!("http://localhost:{}/", peer.address().port()), &[]);
+    let webhook = Webhook::with(options, resolver, Timestamp::now);
+    assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    let failure = failure(webhook.send(&notice()).await);
+    let text = format!("localhost:{}: 10.0.0.1 is not on this machine", peer.address().port());
+    assert_eq!((failure.cause, failure.answer), (Cause::Channel, text));
+    assert_eq!((asked.load(Ordering::SeqCst), peer.connections()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_name_in_somebody_elses_hands_does_not_lead_inside() {
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let port = peer.address().port();
+    for (addresses, allow_private, part) in [
+        (["127.0.0.1", "127.0.0.1"], false, "127.0.0.1 is not an address of the public Internet"),
+        (["127.0.0.1", "8.8.8.8"], false, "127.0.0.1 is not an address of the public Internet"),
+        (["127.0.0.1", "169.254.169.254"], true, "169.254.169.254 hands out a cloud's credentials"),
+    ] {
+        let addresses = addresses.map(|text| text.parse::<IpAddr>().unwrap());
+        let resolver = Resolver::Test(Box::new(move |_| addresses.to_vec()));
+        let options =
+            Options { allow_private, ..options(&format!("https://hooks.example.com:{port}/"), &[]) };
+        let failure = failure(Webhook::with(options, resolver, Timestamp::now).send(&notice()).await);
+        assert!(failure.answer.contains(part), "{}", failure.answer);
+        assert_eq!(failure.cause, Cause::Channel);
+    }
+    assert_eq!(peer.connections(), 0);
+}
+
+#[tokio::test]
+async fn the_connection_goes_to_the_address_that_was_checked() {
+    let (issuer, authority) = authority();
+    let (address, server) = tls_server(&issuer, "hooks.example.com").await;
+    // No second question: it would be answered with an address at which nobody listens.
+    let asked = AtomicUsize::new(0);
+    let resolver = Resolver::Test(Box::new(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => vec![address.ip()],
+        _ => vec!["127.0.0.2".parse().unwrap()],
+    }));
+    let mut options = options(&format!("https://hooks.example.com:{}/in", address.port()), &[]);
+    options.allow_private = true;
+    options.extra_roots = Some(authority);
+    let webhook = Webhook::with(options, resolver, Timestamp::now);
+    assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
+    let (name, protocol, head) = server.await.unwrap().unwrap();
+    assert_eq!(name.as_deref(), Some("hooks.example.com"));
+    assert_eq!(protocol.as_deref(), Some(&b"http/1.1"[..]));
+    assert!(head.starts_with("POST /in HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains(&format!("\r\nhost: hooks.example.com:{}\r\n", address.port())), "{head}");
+}
+
+#[tokio::test]
+async fn a_certificate_may_be_for_an_address() {
+    let (issuer, authority) = authority();
+    let (address, server) = tls_server(&issuer, "127.0.0.1").await;
+    let mut options = options(&format!("https://{address}/"), &[]);
+    options.extra_roots = Some(authority);
+    assert_eq!(Webhook::new(options).send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
+    let (name, _, _) = server.await.unwrap().unwrap();
+    assert_eq!(name, None, "an address is no server name (RFC 6066 §3)");
+}
+
+#[tokio::test]
+async fn a_certificate_of_nobody_known_is_refused() {
+    let (issuer, _) = authority();
+    let (_, another) = authority();
+    for roots in [None, Some(another)] {
+        let text = over_tls(&issuer, "hooks.example.com", roots).await;
+        assert!(text.contains("TLS handshake: invalid peer certificate: UnknownIssuer"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused() {
+    let (issuer, authority) = authority();
+    let text = over_tls(&issuer, "other.example.com", Some(authority)).await;
+    assert!(
+        text.contains("TLS handshake: invalid peer certificate: certificate not valid for name"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_peer_without_tls_is_told_as_such() {
+    let peer = HttpPeer::start([Reply::Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())]);
+    let deadlines = Deadlines { tls: SHORT, ..DEADLINES };
+    let url = peer.url("/").replace("http://", "https://");
+    let webhook = Webhook::new(Options { deadlines, ..options(&url, &[]) });
+    let failure = failure(webhook.send(&notice()).await);
+    assert!(failure.answer.contains("TLS handshake"), "{}", failure.answer);
+    assert_eq!(failure.cause, Cause::Channel);
+}
+
+#[test]
+fn roots_are_certificates_in_pem() {
+    for pem in ["", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        let fault = Roots::parse(pem.as_bytes()).unwrap_err();
+        assert!(fault.contains("BEGIN CERTIFICATE"), "{fault}");
+    }
+}
+
+#[test]
+fn the_deadlines_end_before_the_attempt_does() {
+    let Deadlines { resolve, connect, tls, answer, body } = DEADLINES;
+    assert!(resolve + connect + tls + answer + body < LONGEST_ATTEMPT);
+}
+
+#[test]
+fn a_webhook_shows_neither_its_secrets_nor_its_path() {
+    let options = options("https://hooks.example.com/services/T0/secret", &[OLD]);
+    let shown = format!("{options:?} {:?}", Webhook::new(options.clone()));
+    assert!(!shown.contains("T0") && !shown.contains("C2FV"), "{shown}");
+}
+
+fn options(url: &str, secrets: &[&str]) -> Options {
+    Options {
+        url: Url::parse(url).unwrap(),
+        secrets: secrets.iter().map(|text| Key::parse(text).unwrap()).collect(),
+        body: Body::Standard,
+        allow_private: false,
+        extra_roots: None,
+        deadlines: DEADLINES,
+    }
+}
+
+fn webhook(url: &str, secrets: &[&str]) -> Webhook {
+    Webhook::new(options(url, secrets))
+}
+
+fn notice() -> Notice {
+    Notice {
+        is_suspicious: false,
+        may_be_there: true,
+        id: Uuid::from_u128(0x0193_4a5b_6c7d_7e8f_9a0b_1c2d_3e4f_5a6b),
+        about: About::Submission,
+        created_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
+        form: Some("waitlist".to_owned()),
+        title: "Waitlist: Ada".to_owned(),
+        words: Vec::new(),
+        fields: vec![("email".to_owned(), "ada@example.com".to_owned())],
+    }
+}
+
+fn failure(outcome: Outcome) -> Failure {
+    match outcome {
+        Outcome::Failed(failure) => failure,
+        Outcome::Delivered(text) => panic!("delivered: {text}"),
+    }
+}
+
+fn verify(secret: &str, request: &Request) -> Result<(), standardwebhooks::WebhookError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &request.headers {
+        headers.insert(http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+    }
+    standardwebhooks::Webhook::new(secret).unwrap().verify(&request.body, &headers)
+}
+
+/// Somebody who issues certificates, and how he is trusted.
+fn authority() -> (CertifiedIssuer<'static, KeyPair>, Roots) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("Authority {}", COUNT.fetch_add(1, Ordering::SeqCst));
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let roots = Roots::parse(issuer.pem().as_bytes()).unwrap();
+    (issuer, roots)
+}
+
+/// What a TLS server saw: the name that was asked for, the protocol that was agreed on and the request's header.
+type Seen = (Option<String>, Option<Vec<u8>>, String);
+
+/// Answers one request with 200, under a certificate for `name`.
+async fn tls_server(
+    issuer: &CertifiedIssuer<'static, KeyPair>,
+    name: &str,
+) -> (SocketAddr, tokio::task::JoinHandle<std::io::Result<Seen>>) {
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, issuer).unwrap();
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key.serialize_der().try_into().unwrap())
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await?;
+        let mut stream = acceptor.accept(stream).await?;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
+        stream.flush().await?;
+        let connection = stream.get_ref().1;
+        let name = connection.server_name().map(str::to_owned);
+        Ok((
+            name,
+            connection.alpn_protocol().map(<[u8]>::to_vec),
+            String::from_utf8_lossy(&head).into_owned(),
+        ))
+    });
+    (address, server)
+}
+
+/// How an attempt at `hooks.example.com` fails where the server's certificate is for `name`.
+async fn over_tls(issuer: &CertifiedIssuer<'static, KeyPair>, name: &str, roots: Option<Roots>) -> String {
+    let (address, server) = tls_server(issuer, name).await;
+    let resolver = Resolver::Test(Box::new(move |_| vec![IpAddr::from([127, 0, 0, 1])]));
+    let mut options = options(&format!("https://hooks.example.com:{}/", address.port()), &[]);
+    options.allow_private = true;
+    options.extra_roots = roots;
+    let failure = failure(Webhook::with(options, resolver, Timestamp::now).send(&notice()).await);
+    assert!(server.await.unwrap().is_err(), "no request arrives");
+    assert_eq!(failure.cause, Cause::Channel);
+    failure.answer
+}

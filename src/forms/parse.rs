@@ -1,0 +1,828 @@
+//! Reads a form's request body: an [`Entry`] with everything checked, or every fault in one sentence.
+//!
+//! The body is read once, straight into the form's fields: no tree of values is built, members that the
+//! form doesn't know are skipped, and of a member that is there twice the last one counts. Texts are
+//! kept as they were sent, to the last space.
+//!
+//! No sentence repeats what the visitor sent, so that an answer or a log line never carries it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use crate::forms::email::Mailbox;
+use crate::forms::text::is_blank;
+use crate::forms::{Field, Form, Kind};
+
+/// What a visitor sent in a form, all of it acceptable.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entry {
+    form: &'static Form,
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Entry {
+    /// An entry whose names and values were kept. Names that the form does not have are left out.
+    pub fn restored(form: &'static Form, fields: Vec<(String, String)>) -> Entry {
+        let own = |name: String| {
+            let mut all = form.fields.iter().chain(form.alternative.into_iter().flatten());
+            all.find_map(|field| (field.name == name).then_some(field.name))
+        };
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((own(name)?, value)));
+        Entry { form, fields: fields.collect() }
+    }
+
+    /// The form that it was sent with.
+    pub fn form(&self) -> &'static Form {
+        self.form
+    }
+
+    /// Names and values in the order of the form's definition. An optional field that was left empty is
+    /// not among them.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
+        self.fields.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// The value of a field, if it was filled in.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields().find_map(|(field, value)| (field == name).then_some(value))
+    }
+}
+
+/// As a JSON object of its fields.
+impl serde::Serialize for Entry {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.fields())
+    }
+}
+
+/// Names only: values are the visitor's, and no log may hold them.
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.fields().map(|(name, _)| name).collect();
+        f.debug_struct("Entry").field("form", &self.form.name).field("fields", &names).finish_non_exhaustive()
+    }
+}
+
+/// The member that the theme's forms have as a field which nobody sees. Whoever fills it in has not looked.
+pub const HONEYPOT: &str = "desk_note";
+/// The member by which the theme's script says how many milliseconds filling in took.
+pub const TIME_TO_FILL: &str = "desk_ms";
+
+/// What a request body may say beside the form's fields, for screening alone. None of it is required, documented or kept,
+/// and a value of the wrong type is as good as none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Extras {
+    /// Whether the field that nobody sees was filled in.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub honeypot: bool,
+    /// How long filling in took, as the sender says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_to_fill: Option<Duration>,
+}
+
+/// A body that was read: what is kept, and what is only looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// What the visitor sent.
+    pub entry: Entry,
+    /// What was sent along with it.
+    pub extras: Extras,
+}
+
+/// Why a body is not acceptable. `Display` is one whole sentence for the visitor.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// There is nothing in it, or nothing but white space.
+    Empty(&'static Form),
+    /// It is not UTF-8; the number of the first byte at fault, from 1.
+    NotUtf8(usize),
+    /// It is not JSON; what is wrong, with line and column.
+    NotJson(String),
+    /// It is JSON, but not an object; what it is.
+    NotAnObject(&'static Form, &'static str),
+    /// It is an object, and these fields are not what they must be.
+    Fields(Vec<Fault>),
+}
+
+/// A field and everything that is wrong with it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The field.
+    pub field: &'static Field,
+    /// At least one.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It is required and not there.
+    Missing,
+    /// It is required and holds nothing, or nothing that can be seen: white space and invisible characters.
+    Empty,
+    /// It is this instead of a string.
+    NotAString(&'static str),
+    /// It has this many characters.
+    TooLong(usize),
+    /// It is not an e-mail address.
+    NotAnAddress,
+    /// It is a single line and holds a control character.
+    ControlCharacter,
+    /// It holds U+0000.
+    Nul,
+}
+
+/// Reads the body of a POST to `form`. The caller has seen to [`crate::forms::MAX_BODY_BYTES`].
+pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
+    parse_with_extras(form, body).map(|parsed| parsed.entry)
+}
+
+/// The same, with what screening looks at beside the fields.
+pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<Parsed, Rejection> {
+    let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
+    let (members, extras) = read_object(form, text)?;
+    let shape = choose_shape(form, &members);
+    let entry = check_fields(form, shape, members)?;
+    Ok(Parsed { entry, extras })
+}
+
+fn read_object(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let first = text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
+    let members = match first {
+        None => return Err(Rejection::Empty(form)),
+        Some(b'{') => reader.deserialize_map(MembersVisitor(form)).map(Ok),
+        Some(b) => {
+            IgnoredAny::deserialize(&mut reader).map(|_| Err(Rejection::NotAnObject(form, json_type(b))))
+        }
+    };
+    members.and_then(|members| reader.end().map(|()| members)).unwrap_or_else(|error| Err(not_json(&error)))
+}
+
+fn json_type(first: u8) -> &'static str {
+    match first {
+        b'[' => "an array",
+        b'"' => "a string",
+        b't' | b'f' => "a boolean",
+        b'n' => "null",
+        _ => "a number",
+    }
+}
+
+/// What serde_json says of syntax is made of fixed phrases, a line and a column. What it says of data may
+/// quote the input, and our visitors take data of every type, so that is never passed on.
+fn not_json(error: &serde_json::Error) -> Rejection {
+    Rejection::NotJson(if error.is_data() {
+        format!("unexpected data at line {} column {}", error.line(), error.column())
+    } else {
+        error.to_string()
+    })
+}
+
+/// The second shape is meant where a member is there that only it has, and none that only the first has.
+fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
+    let Some(alternative) = form.alternative else { return form.fields };
+    let is_sent = |shape: &[Field], other: &[Field]| {
+        shape
+            .iter()
+            .filter(|field| other.iter().all(|o| o.name != field.name))
+            .any(|field| members.iter().any(|(name, _)| *name == field.name))
+    };
+    if is_sent(alternative, form.fields) && !is_sent(form.fields, alternative) {
+        alternative
+    } else {
+        form.fields
+    }
+}
+
+fn check_fields(form: &'static Form, shape: &'static [Field], members: Members) -> Result<Entry, Rejection> {
+    let mut values: Vec<_> = members;
+    let mut fields = Vec::with_capacity(shape.len());
+    let mut faults = Vec::new();
+    for field in shape {
+        let given =
+            values.iter().position(|(name, _)| *name == field.name).map(|at| values.swap_remove(at).1);
+        match check_field(field, given) {
+            Ok(Some(text)) => fields.push((field.name, text)),
+            Ok(None) => {}
+            Err(problems) => faults.push(Fault { field, problems }),
+        }
+    }
+    if faults.is_empty() { Ok(Entry { form, fields }) } else { Err(Rejection::Fields(faults)) }
+}
+
+fn check_field(field: &'static Field, given: Option<Given>) -> Result<Option<String>, Vec<Problem>> {
+    let text = match given {
+        Some(Given::Text(text)) => text,
+        Some(Given::Number(_)) => return Err(vec![Problem::NotAString("a number")]),
+        Some(Given::Other(found)) => return Err(vec![Problem::NotAString(found)]),
+        None if field.required => return Err(vec![Problem::Missing]),
+        None => return Ok(None),
+    };
+    let mut problems = Vec::new();
+    // Bytes are never fewer than characters, so that most texts need not be counted.
+    if text.len() > field.max_chars {
+        let chars = text.chars().count();
+        if chars > field.max_chars {
+            problems.push(Problem::TooLong(chars));
+        }
+    }
+    let is_empty = text.chars().all(is_blank);
+    match field.kind {
+        Kind::Email if is_empty && !field.required => {}
+        Kind::Email => {
+            if Mailbox::parse(&text).is_none() {
+                problems.push(Problem::NotAnAddress);
+            }
+        }
+        _ if is_empty && field.required => problems.push(Problem::Empty),
+        Kind::Line => {
+            if text.contains(char::is_control) {
+                problems.push(Problem::ControlCharacter);
+            }
+        }
+        Kind::Text => {
+            if text.contains('\0') {
+                problems.push(Problem::Nul);
+            }
+        }
+    }
+    if problems.is_empty() { Ok((!is_empty).then_some(text)) } else { Err(problems) }
+}
+
+/// The members that the form knows, each once.
+type Members = Vec<(&'static str, Given)>;
+
+/// A member's value, as far as a form can use it.
+enum Given {
+    Text(String),
+    /// Whole and not negative, if it is known which.
+    Number(Option<u64>),
+    Other(&'static str),
+}
+
+struct MembersVisitor(&'static Form);
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = (Members, Extras);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(Members, Extras), A::Error> {
+        let mut members = Members::new();
+        let mut extras = Extras::default();
+        while let Some(key) = map.next_key_seed(KnownKey(self.0))? {
+            let name = match key {
+                Key::Field(name) => name,
+                Key::Honeypot => {
+                    let given: Given = map.next_value()?;
+                    extras.honeypot = matches!(given, Given::Text(text) if !text.chars().all(is_blank));
+                    continue;
+                }
+                Key::TimeToFill => {
+                    let given: Given = map.next_value()?;
+                    extras.time_to_fill = match given {
+                        Given::Number(milliseconds) => milliseconds.map(Duration::from_millis),
+                        _ => None,
+                    };
+                    continue;
+                }
+                Key::Unknown => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            let given = map.next_value()?;
+            match members.iter_mut().find(|(known, _)| *known == name) {
+                Some(member) => member.1 = given,
+                None => members.push((name, given)),
+            }
+        }
+        Ok((members, extras))
+    }
+}
+
+/// What a member's name stands for.
+enum Key {
+    /// A field, as the form spells it.
+    Field(&'static str),
+    Honeypot,
+    TimeToFill,
+    Unknown,
+}
+
+struct KnownKey(&'static Form);
+
+impl<'de> serde::de::DeserializeSeed<'de> for KnownKey {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KnownKey {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Key, E> {
+        let mut known = self.0.fields.iter().chain(self.0.alternative.into_iter().flatten());
+        Ok(match known.find(|field| field.name == name) {
+            Some(field) => Key::Field(field.name),
+            None if name == HONEYPOT => Key::Honeypot,
+            None if name == TIME_TO_FILL => Key::TimeToFill,
+            None => Key::Unknown,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Given, D::Error> {
+        deserializer.deserialize_any(GivenVisitor)
+    }
+}
+
+struct GivenVisitor;
+
+impl<'de> Visitor<'de> for GivenVisitor {
+    type Value = Given;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Given, E> {
+        Ok(Given::Text(text.to_owned()))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Given, E> {
+        Ok(Given::Other("a boolean"))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Given, E> {
+        Ok(Given::Number(None))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Given, E> {
+        Ok(Given::Number(Some(number)))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Given, E> {
+        Ok(Given::Number(None))
+    }
+
+    fn visit_unit<E>(self) -> Result<Given, E> {
+        Ok(Given::Other("null"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Given, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Given::Other("an array"))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Given, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Given::Other("an object"))
+    }
+}
+
+impl std::error::Error for Rejection {}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejection::Empty(form) => {
+                write!(f, "The body must be a JSON object with {}, and it is empty.", Required(form))
+            }
+            Rejection::NotUtf8(at) => {
+                write!(f, "The body must be JSON in UTF-8, and its byte {at} is not UTF-8.")
+            }
+            Rejection::NotJson(reason) => write!(f, "The body must be JSON, and it is not: {reason}."),
+            Rejection::NotAnObject(form, found) => {
+                write!(f, "The body must be a JSON object with {}, not {found}.", Required(form))
+            }
+            Rejection::Fields(faults) => {
+                for (i, fault) in faults.iter().enumerate() {
+                    write!(f, "{}`{}` {fault}", if i == 0 { "" } else { "; " }, fault.field.name)?;
+                }
+                f.write_str(".")
+            }
+        }
+    }
+}
+
+/// What must be done about the field: "must …", "must … and must …".
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Field { kind, max_chars, example, .. } = self.field;
+        for (i, problem) in self.problems.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { " and " })?;
+            match problem {
+                Problem::Missing => match kind {
+                    Kind::Email => write!(f, "is required and must be an e-mail address such as {example}"),
+                    Kind::Line | Kind::Text => f.write_str("is required and must not be empty"),
+                },
+                Problem::Empty => f.write_str("is required and must not be empty"),
+                Problem::NotAString(found) => match kind {
+                    Kind::Email => {
+                        write!(
+                            f,
+                            "must be a string that holds an e-mail address such as {example}, not {found}"
+                        )
+                    }
+                    Kind::Line | Kind::Text => write!(f, "must be a string, not {found}"),
+                },
+                Problem::TooLong(chars) => write!(
+                    f,
+                    "must have at most {} characters (it has {})",
+                    Thousands(*max_chars),
+                    Thousands(*chars)
+                ),
+                Problem::NotAnAddress => write!(f, "must be an e-mail address such as {example}"),
+                Problem::ControlCharacter => f.write_str(
+                    "must be a single line without control characters such as tabs and line breaks",
+                ),
+                Problem::Nul => f.write_str("must not contain the NUL character (U+0000)"),
+            }?;
+        }
+        Ok(())
+    }
+}
+
+/// "`name`, `email` and `message`"
+struct Required(&'static Form);
+
+impl fmt::Display for Required {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> =
+            self.0.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+        for (i, name) in names.iter().enumerate() {
+            let joint = match i {
+                0 => "",
+                _ if i + 1 == names.len() => " and ",
+                _ => ", ",
+            };
+            write!(f, "{joint}`{name}`")?;
+        }
+        Ok(())
+    }
+}
+
+/// `20000` as "20,000".
+struct Thousands(usize);
+
+impl fmt::Display for Thousands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 / 1000, self.0 % 1000) {
+            (0, rest) => write!(f, "{rest}"),
+            (thousands, rest) => write!(f, "{},{rest:03}", Thousands(thousands)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::forms::{CONTACT, FORMS, WAITLIST};
+
+    #[test]
+    fn a_valid_body_becomes_an_entry_in_the_order_of_the_definition() {
+        accepted(&WAITLIST, r#"{"email":"ada@example.com"}"#, &[("email", "ada@example.com")]);
+        accepted(
+            &CONTACT,
+            r#" {"message":"Hello\nthere","email":"ada@example.com","name":"Ada"} "#,
+            &[("name", "Ada"), ("email", "ada@example.com"), ("message", "Hello\nthere")],
+        );
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_name_and_all_of_them_make_an_object() {
+        let body = r#"{"name":"Ada","email":"a@b","message":"Hello"}"#;
+        let entry = parse(&CONTACT, body.as_bytes()).unwrap();
+        assert_eq!((entry.get("email"), entry.get("company")), (Some("a@b"), None));
+        assert_eq!(serde_json::to_string(&entry).unwrap(), body);
+    }
+
+    #[test]
+    fn texts_are_kept_as_they_were_sent() {
+        accepted(
+            &CONTACT,
+            r#"{"name":"  Ada\u00a0","email":"a@b","message":"\n x \t\u0001"}"#,
+            &[("name", "  Ada\u{a0}"), ("email", "a@b"), ("message", "\n x \t\u{1}")],
+        );
+    }
+
+    #[test]
+    fn unknown_members_are_skipped_whatever_they_hold() {
+        let deep = format!(r#"{{"x":{}{},"email":"a@b"}}"#, "[".repeat(10_000), "]".repeat(10_000));
+        for body in [
+            r#"{"email":"a@b","name":7,"utm":{"a":[1,null,"é"]},"":"x"}"#,
+            r#"{"email":"a@b","x":1e999,"y":"\ud800"}"#,
+            &deep,
+        ] {
+            accepted(&WAITLIST, body, &[("email", "a@b")]);
+        }
+    }
+
+    #[test]
+    fn of_a_member_that_is_there_twice_the_last_counts() {
+        accepted(&WAITLIST, r#"{"email":7,"email":"b@c"}"#, &[("email", "b@c")]);
+        rejected(
+            &WAITLIST,
+            r#"{"email":"b@c","email":7}"#,
+            "`email` must be a string that holds an e-mail address such as ada@example.com, not a number.",
+        );
+    }
+
+    #[test]
+    fn the_second_shape_is_told_by_its_members() {
+        accepted(
+            &CONTACT,
+            r#"{"firstname":"Ada","lastname":"Lovelace","email":"a@b","company":"Example"}"#,
+            &[("firstname", "Ada"), ("lastname", "Lovelace"), ("email", "a@b"), ("company", "Example")],
+        );
+        accepted(
+            &CONTACT,
+            r#"{"firstname":"Ada","lastname":"Lovelace","email":"a@b","company":"Example","message":"Hi"}"#,
+            &[
+                ("firstname", "Ada"),
+                ("lastname", "Lovelace"),
+                ("email", "a@b"),
+                ("company", "Example"),
+                ("message", "Hi"),
+            ],
+        );
+        // A `name` makes it the first, and then the others are unknown members.
+        accepted(
+            &CONTACT,
+            r#"{"name":"Ada","firstname":7,"company":null,"email":"a@b","message":"Hi"}"#,
+            &[("name", "Ada"), ("email", "a@b"), ("message", "Hi")],
+        );
+        rejected(
+            &CONTACT,
+            r#"{"company":"Example","email":"a@b"}"#,
+            "`firstname` is required and must not be empty; `lastname` is required and must not be empty.",
+        );
+        rejected(
+            &CONTACT,
+            r#"{"name":null,"firstname":"Ada","email":"a@b","message":"Hi"}"#,
+            "`name` must be a string, not null.",
+        );
+        rejected(&CONTACT, r#"{"email":"a@b","message":"Hi"}"#, "`name` is required and must not be empty.");
+    }
+
+    #[test]
+    fn an_optional_field_may_be_absent_or_empty_but_not_of_another_type() {
+        let with = |message: serde_json::Value| {
+            json!({"firstname": "A", "lastname": "B", "email": "a@b", "company": "C", "message": message})
+                .to_string()
+        };
+        for empty in ["", " ", "\n\t\u{3000}", "\u{3164}\u{200b}"] {
+            let entry = parse(&CONTACT, with(empty.into()).as_bytes()).unwrap();
+            assert_eq!(entry.get("message"), None);
+        }
+        rejected(&CONTACT, &with(json!(null)), "`message` must be a string, not null.");
+        rejected(&CONTACT, &with(json!("\0")), "`message` must not contain the NUL character (U+0000).");
+    }
+
+    #[test]
+    fn an_address_may_be_left_empty_where_it_is_not_required() {
+        let wrong = || Err(vec![Problem::NotAnAddress]);
+        for (required, text, expected) in [
+            (false, "a@b", Ok(Some("a@b".to_owned()))),
+            (false, "", Ok(None)),
+            (false, " ", Ok(None)),
+            (false, "nobody", wrong()),
+            (true, "a@b", Ok(Some("a@b".to_owned()))),
+            (true, " ", wrong()),
+        ] {
+            let field = Box::leak(Box::new(Field { required, ..WAITLIST.fields[0] }));
+            assert_eq!(
+                check_field(field, Some(Given::Text(text.to_owned()))),
+                expected,
+                "{required} {text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_field_at_fault_is_named_at_once() {
+        rejected(
+            &CONTACT,
+            "{}",
+            "`name` is required and must not be empty; `email` is required and must be an e-mail address such as \
+             ada@example.com; `message` is required and must not be empty.",
+        );
+        rejected(
+            &CONTACT,
+            r#"{"name":"a\tb","email":"nobody","message":" \n"}"#,
+            "`name` must be a single line without control characters such as tabs and line breaks; `email` must be an \
+             e-mail address such as ada@example.com; `message` is required and must not be empty.",
+        );
+        rejected(
+            &CONTACT,
+            r#"{"name":[],"email":{},"message":true}"#,
+            "`name` must be a string, not an array; `email` must be a string that holds an e-mail address such as \
+             ada@example.com, not an object; `message` must be a string, not a boolean.",
+        );
+    }
+
+    #[test]
+    fn lengths_are_counted_in_characters() {
+        let body =
+            |name: &str, message: &str| json!({"name": name, "email": "a@b", "message": message}).to_string();
+        let (name, message) = ("é".repeat(200), "😀".repeat(16_000));
+        accepted(
+            &CONTACT,
+            &body(&name, &message),
+            &[("name", &name), ("email", "a@b"), ("message", &message)],
+        );
+        rejected(
+            &CONTACT,
+            &body(&"é".repeat(201), &"x".repeat(20_001)),
+            "`name` must have at most 200 characters (it has 201); `message` must have at most 20,000 characters (it \
+             has 20,001).",
+        );
+        rejected(
+            &CONTACT,
+            &body(&"\n".repeat(1_000_201), "x\0"),
+            "`name` must have at most 200 characters (it has 1,000,201) and is required and must not be empty; \
+             `message` must not contain the NUL character (U+0000).",
+        );
+    }
+
+    #[test]
+    fn what_is_only_looked_at_comes_beside_the_fields_and_is_never_at_fault() {
+        let check = |members: &str, honeypot: bool, milliseconds: Option<u64>| {
+            let body = format!(r#"{{"email":"a@b"{members}}}"#);
+            let parsed = parse_with_extras(&WAITLIST, body.as_bytes()).unwrap();
+            let time_to_fill = milliseconds.map(Duration::from_millis);
+            assert_eq!(parsed.extras, Extras { honeypot, time_to_fill }, "{body}");
+            assert_eq!(parsed.entry.fields().collect::<Vec<_>>(), [("email", "a@b")], "{body}");
+        };
+        check("", false, None);
+        check(r#","desk_note":"x","desk_ms":1500"#, true, Some(1500));
+        check(r#","desk_note":"","desk_ms":0"#, false, Some(0));
+        check(r#","desk_note":" \n","desk_ms":"1500""#, false, None);
+        check(r#","desk_note":"\u3164""#, false, None);
+        check(r#","desk_note":true,"desk_ms":-1"#, false, None);
+        check(r#","desk_note":["x"],"desk_ms":1.5"#, false, None);
+        check(r#","desk_note":null,"desk_ms":null"#, false, None);
+        check(r#","desk_note":{"a":1},"desk_ms":18446744073709551616"#, false, None);
+        check(r#","desk_note":"x","desk_note":"","desk_ms":1,"desk_ms":2"#, false, Some(2));
+        check(r#","Desk_Note":"x","desk_MS":1"#, false, None);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_empty_whatever_its_kind() {
+        for c in ('\0'..=char::MAX).filter(|c| is_blank(*c)) {
+            let body = json!({"name": "A", "email": "a@b", "message": c.to_string().repeat(3)}).to_string();
+            rejected(&CONTACT, &body, "`message` is required and must not be empty.");
+        }
+    }
+
+    #[test]
+    fn a_name_of_invisible_characters_is_empty() {
+        let body = |name: &str| json!({"name": name, "email": "a@b", "message": "m"}).to_string();
+        for name in ["\u{3164}", "\u{115f}\u{1160}", " \u{ffa0}\u{34f} ", "\u{200b}\u{feff}", "\u{fe0f}"] {
+            rejected(&CONTACT, &body(name), "`name` is required and must not be empty.");
+        }
+        // Beside a letter they are text, and kept as they were sent.
+        for name in ["a\u{3164}", "\u{1100}\u{1160}", "❤\u{fe0f}"] {
+            accepted(&CONTACT, &body(name), &[("name", name), ("email", "a@b"), ("message", "m")]);
+        }
+    }
+
+    #[test]
+    fn a_line_holds_no_control_character_and_a_text_all_but_nul() {
+        for c in ('\0'..=char::MAX).filter(|c| c.is_control()) {
+            let name = json!({"name": format!("a{c}b"), "email": "a@b", "message": "m"}).to_string();
+            rejected(
+                &CONTACT,
+                &name,
+                "`name` must be a single line without control characters such as tabs and line breaks.",
+            );
+            let message = json!({"name": "n", "email": "a@b", "message": format!("a{c}b")}).to_string();
+            assert_eq!(parse(&CONTACT, message.as_bytes()).is_ok(), c != '\0', "{c:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused_with_line_and_column() {
+        let cases = [
+            ("{", "The body must be JSON, and it is not: EOF while parsing an object at line 1 column 1."),
+            (
+                "{\n \"email\" \"a@b\"}",
+                "The body must be JSON, and it is not: expected `:` at line 2 column 10.",
+            ),
+            ("email=a@b", "The body must be JSON, and it is not: expected value at line 1 column 1."),
+            (
+                r#"{"email":"a@b"} x"#,
+                "The body must be JSON, and it is not: trailing characters at line 1 column 17.",
+            ),
+            (
+                r#"{"email":"a@b",}"#,
+                "The body must be JSON, and it is not: trailing comma at line 1 column 16.",
+            ),
+            (
+                r#"{"email":"\ud800"}"#,
+                "The body must be JSON, and it is not: unexpected end of hex escape at line 1 column 17.",
+            ),
+            ("\u{feff}{}", "The body must be JSON, and it is not: expected value at line 1 column 1."),
+        ];
+        for (body, sentence) in cases {
+            rejected(&WAITLIST, body, sentence);
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_refused_in_one_sentence() {
+        let cases = [
+            ("", "The body must be a JSON object with `email`, and it is empty."),
+            (" \r\n\t", "The body must be a JSON object with `email`, and it is empty."),
+            ("[]", "The body must be a JSON object with `email`, not an array."),
+            ("\"a@b\"", "The body must be a JSON object with `email`, not a string."),
+            ("null", "The body must be a JSON object with `email`, not null."),
+            ("true", "The body must be a JSON object with `email`, not a boolean."),
+            ("-1.5", "The body must be a JSON object with `email`, not a number."),
+        ];
+        for (body, sentence) in cases {
+            rejected(&WAITLIST, body, sentence);
+        }
+        rejected(
+            &CONTACT,
+            "7",
+            "The body must be a JSON object with `name`, `email` and `message`, not a number.",
+        );
+    }
+
+    #[test]
+    fn a_body_that_is_not_utf8_is_refused_in_one_sentence() {
+        let error = parse(&WAITLIST, b"{\"email\":\"\xff\"}").unwrap_err();
+        assert_eq!(error.to_string(), "The body must be JSON in UTF-8, and its byte 11 is not UTF-8.");
+    }
+
+    #[test]
+    fn what_was_sent_shows_neither_in_debug_output_nor_in_a_sentence() {
+        let entry = parse(&CONTACT, br#"{"name":"Sesame","email":"sesame@b","message":"sesame"}"#).unwrap();
+        assert_eq!(
+            format!("{entry:?}"),
+            r#"Entry { form: "contact", fields: ["name", "email", "message"], .. }"#
+        );
+        for body in [
+            r#"{"sesame":1}"#,
+            r#"{"name":"sesame\u0000","email":"sesame","message":{"sesame":"sesame"}}"#,
+            r#"{"name":sesame}"#,
+            r#"{"name":"\sesame"}"#,
+            r#""sesame""#,
+        ] {
+            let error = parse(&CONTACT, body.as_bytes()).unwrap_err();
+            assert!(!format!("{error} {error:?}").to_lowercase().contains("sesame"), "{error:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_is_too_strange(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            for form in FORMS {
+                let _ = parse(form, &body);
+            }
+        }
+
+        #[test]
+        fn every_rejection_is_one_sentence(name in ".{0,4}", email in ".{0,4}", message in "[\\x00 a]{0,3}", which in 0..3usize) {
+            let bodies = [
+                json!({"name": name, "email": email, "message": message}),
+                json!({"firstname": name, "lastname": message, "email": email, "company": name}),
+                json!({"name": [name], "email": email.len(), "message": message}),
+            ];
+            if let Err(rejection) = parse(&CONTACT, bodies[which].to_string().as_bytes()) {
+                let sentence = rejection.to_string();
+                prop_assert!(sentence.ends_with('.') && !sentence.contains(char::is_control), "{}", sentence);
+                prop_assert!(sentence.starts_with('`') || sentence.starts_with("The body"), "{}", sentence);
+            }
+        }
+    }
+
+    fn accepted(form: &'static Form, body: &str, expected: &[(&str, &str)]) {
+        let entry = parse(form, body.as_bytes()).unwrap_or_else(|error| panic!("{body}: {error}"));
+        assert_eq!(entry.fields().collect::<Vec<_>>(), expected);
+        assert_eq!(entry.form(), form);
+    }
+
+    fn rejected(form: &'static Form, body: &str, sentence: &str) {
+        assert_eq!(parse(form, body.as_bytes()).unwrap_err().to_string(), sentence, "{body}");
+    }
+}

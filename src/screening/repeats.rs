@@ -1,0 +1,365 @@
+//! Counts from how many senders near-identical messages came lately, in a fixed amount of memory.
+//!
+//! Of a message's text, without case, digits, punctuation and the paths of links, each run of [`RUN`] words is hashed, and the [`KEPT`]
+//! smallest hashes stand for the text: a changed name or greeting changes at most a few of them. A text counts as
+//! repeated if most of its hashes came from other sources before.
+//!
+//! The hash has a random key, so that nobody can choose texts that collide, and texts under [`MIN_WORDS`] words
+//! are not looked at: many people ask to be called back, and nobody shall be able to make that look like a campaign.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::text::{Reading, Token};
+
+/// For how long a text is remembered after it came last.
+pub const WINDOW: Duration = Duration::from_hours(24);
+/// Of how many senders of a text one can tell the number; more count as these.
+pub const MAX_SENDERS: usize = 5;
+/// How many words (or characters, in scripts that do not part words) a text must have.
+const MIN_WORDS: usize = 20;
+/// And how many letters, which such characters reach later.
+const MIN_LETTERS: u32 = 80;
+/// How many words in a row are hashed together.
+const RUN: usize = 6;
+/// How many hashes stand for a text.
+const KEPT: usize = 5;
+/// How many of them must have come from another source for the text to count as its.
+const AGREEING: usize = 3;
+/// 4,096 sets of eight places of 32 bytes: 1 MiB.
+const SETS: usize = 4096;
+const WAYS: usize = 8;
+
+/// One hash of a text and who sent it.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    hash: u64,
+    /// Seconds since the start; 0 if the place is free.
+    seen: u32,
+    /// Keyed hashes of the senders; 0 for none.
+    senders: [u32; MAX_SENDERS],
+}
+
+impl Place {
+    fn senders(&self) -> usize {
+        self.senders.iter().filter(|sender| **sender != 0).count()
+    }
+}
+
+/// What came lately. Shared by all who take submissions.
+pub struct Repeats {
+    key: RandomState,
+    /// Drawn from the key, one for each word of a run and two for what comes of them.
+    keys: [u64; RUN + 2],
+    start: Instant,
+    /// A megabyte; empty until the first text comes.
+    places: Mutex<Vec<[Place; WAYS]>>,
+}
+
+impl fmt::Debug for Repeats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repeats").finish_non_exhaustive()
+    }
+}
+
+impl Repeats {
+    /// Nothing seen yet. `now` is when time begins: nothing may be observed before it.
+    pub fn new(now: Instant) -> Repeats {
+        let key = RandomState::new();
+        Repeats {
+            keys: std::array::from_fn(|at| key.hash_one((3u8, at))),
+            key,
+            start: now,
+            places: Mutex::default(),
+        }
+    }
+
+    /// From how many other sources the same came within a day, of which only a few are counted; from now on from this one as well.
+    ///
+    /// `source` identifies the sender: an address, or a keyed hash of it.
+    pub fn observe(&self, reading: &Reading<'_>, source: impl Hash, now: Instant) -> u32 {
+        let Some(hashes) = self.sketch(reading.message()) else { return 0 };
+        let sender = self.hash(&(0u8, source)).to_le_bytes();
+        let sender = u32::from_le_bytes([sender[0], sender[1], sender[2], sender[3]]).max(1);
+        // From 1, so that 0 stands for a free place.
+        let seconds = now.saturating_duration_since(self.start).as_secs().saturating_add(1);
+        let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.resize(SETS, [Place::default(); WAYS]);
+        let mut others = hashes.map(|hash| {
+            let set = usize::try_from(hash % SETS as u64).unwrap_or_default();
+            observe_hash(&mut places[set], hash, sender, seconds)
+        });
+        drop(places);
+        others.sort_unstable_by(|a, b| b.cmp(a));
+        u32::try_from(others[AGREEING - 1]).unwrap_or_default()
+    }
+
+    /// The smallest hashes of a text's runs of words; nothing if it is too short to tell anything.
+    fn sketch(&self, text: &[Token<'_>]) -> Option<[u64; KEPT]> {
+        let mut words = 0;
+        let mut letters = 0;
+        let mut run = [0u64; RUN];
+        let mut smallest = [u64::MAX; KEPT];
+        for token in text {
+            let hash = match token {
+                Token::Word(word) if word.is_number() => continue,
+                Token::Word(word) => {
+                    letters += word.letters;
+                    word.hash
+                }
+                Token::Link(link) => self.hash(&(1u8, link.domain)),
+                Token::Break => continue,
+            };
+            run.rotate_left(1);
+            run[RUN - 1] = hash;
+            words += 1;
+            if words >= RUN {
+                keep(&mut smallest, self.hash_of_run(run));
+            }
+        }
+        (words >= MIN_WORDS && letters >= MIN_LETTERS && smallest[KEPT - 1] != u64::MAX).then_some(smallest)
+    }
+
+    fn hash(&self, value: &impl Hash) -> u64 {
+        self.key.hash_one(value)
+    }
+
+    /// The same for a run of words, of which a text has as many as it has words: multiplied in pairs with secret keys, which is quicker.
+    fn hash_of_run(&self, run: [u64; RUN]) -> u64 {
+        let keyed: [u64; RUN] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
+        let [first, second, third] = [0, 2, 4].map(|at| fold(keyed[at], keyed[at + 1]));
+        let (second, third) = (second.rotate_left(21), third.rotate_left(42));
+        fold(first ^ second ^ self.keys[RUN], second.wrapping_add(third) ^ self.keys[RUN + 1])
+    }
+}
+
+/// Both halves of a product as one.
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    let bytes = product.to_le_bytes();
+    let (low, high) = bytes.split_at(8);
+    let half = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+    half(low) ^ half(high)
+}
+
+/// Puts a hash among the smallest, unless it is there.
+fn keep(smallest: &mut [u64; KEPT], hash: u64) {
+    if hash >= smallest[KEPT - 1] || smallest.contains(&hash) {
+        return;
+    }
+    smallest[KEPT - 1] = hash;
+    smallest.sort_unstable();
+}
+
+/// How many other senders this hash came from; `sender` is one of its senders afterwards. A full set gives up
+/// what has the fewest senders, of those what was seen the longest ago.
+fn observe_hash(set: &mut [Place; WAYS], hash: u64, sender: u32, seconds: u32) -> usize {
+    let window = u32::try_from(WINDOW.as_secs()).unwrap_or(u32::MAX);
+    let is_live = |place: &Place| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;
+    let known = set.iter().position(|place| is_live(place) && place.hash == hash);
+    let worth = |place: &Place| if is_live(place) { (place.senders(), place.seen) } else { (0, 0) };
+    let at = known.or_else(|| (0..WAYS).min_by_key(|at| worth(&set[*at]))).unwrap_or_default();
+    let place = &mut set[at];
+    if known.is_none() {
+        *place = Place { hash, ..Place::default() };
+    }
+    place.seen = seconds;
+    let others = place.senders.iter().filter(|known| **known != 0 && **known != sender).count();
+    if !place.senders.contains(&sender)
+        && let Some(free) = place.senders.iter_mut().find(|known| **known == 0)
+    {
+        *free = sender;
+    }
+    others
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::limits::Source;
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::forms::parse::{Entry, parse};
+    use crate::forms::{CONTACT, WAITLIST};
+
+    const CAMPAIGN: &str = "Hello, I was looking at your website today and saw that it could bring you many more customers than \
+         it does. Our team has helped firms like yours for years, and I would like to send you a free report about it.";
+
+    #[test]
+    fn the_same_text_is_counted_by_its_other_senders() {
+        let (repeats, now) = new();
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(1), now), 0);
+        assert_eq!(
+            observe(&repeats, &message(CAMPAIGN), source(1), now),
+            0,
+            "who repeats himself is no campaign"
+        );
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(2), now), 1);
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(1), now), 1);
+        for n in 3..50 {
+            assert_eq!(
+                observe(&repeats, &message(CAMPAIGN), source(n), now),
+                (u32::from(n) - 1).min(5),
+                "{n}"
+            );
+        }
+    }
+
+    /// Of how many counters with keys of their own is asked what depends on the key.
+    const COUNTERS: usize = 200;
+
+    /// How many of [`COUNTERS`] counters take the second text for a repetition of the first.
+    fn recognised(first: &str, second: &str) -> usize {
+        let [first, second] = [first, second].map(message);
+        let is_recognised = || {
+            let (repeats, now) = new();
+            observe(&repeats, &first, source(1), now);
+            observe(&repeats, &second, source(2), now) >= 1
+        };
+        (0..COUNTERS).filter(|_| is_recognised()).count()
+    }
+
+    /// A changed text is recognised if three of five of its hashes are still there, which depends on the key. Each of these is with
+    /// nineteen keys of twenty at least, so that a counter misses it with a chance of 1/20. That 60 of 200 miss it has a chance
+    /// below 1e-25.
+    #[test]
+    fn what_campaigns_vary_does_not_hide_them() {
+        for variant in [
+            CAMPAIGN.replace("free report", "free report (4711)"),
+            CAMPAIGN.replace("Hello,", "Hello dear team of Example,"),
+            format!("{CAMPAIGN} 17"),
+        ] {
+            let found = recognised(CAMPAIGN, &variant);
+            assert!(found > COUNTERS * 7 / 10, "{found}: {variant}");
+        }
+        for variant in [CAMPAIGN.to_uppercase(), CAMPAIGN.replace(' ', "  \n")] {
+            assert_eq!(recognised(CAMPAIGN, &variant), COUNTERS, "{variant}");
+        }
+        let linked = |path: &str| format!("{CAMPAIGN} See https://offers.example.net/{path} for it all.");
+        let found = recognised(&linked("a1b2"), &linked("c3d4?x=y"));
+        assert!(found > COUNTERS * 7 / 10, "{found}");
+    }
+
+    /// Four of the about forty runs of words are the same in both. That three of them are among the five smallest hashes of either text
+    /// has a chance below 4/1000, and that it is so with 20 of 200 keys one below 1e-19.
+    #[test]
+    fn texts_that_only_resemble_each_other_are_not_the_same() {
+        let other = "Hello, I was looking at your website today and wondered whether the second plan allows us to keep all of \
+             our submissions in Zurich, because our lawyers insist on it. Our team would start with about forty people.";
+        let found = recognised(CAMPAIGN, other);
+        assert!(found < COUNTERS / 10, "{found}");
+    }
+
+    #[test]
+    fn short_texts_and_forms_without_one_do_not_count() {
+        let (repeats, now) = new();
+        let nineteen = CAMPAIGN.split(' ').take(19).collect::<Vec<_>>().join(" ");
+        let twenty = CAMPAIGN.split(' ').take(20).collect::<Vec<_>>().join(" ");
+        let few_letters = "私は貴社のサービスについて質問があります。よろしくお願いします。";
+        for (text, expected) in [("Please call me.", 0), (&*nineteen, 0), (&twenty, 1), (few_letters, 0)] {
+            observe(&repeats, &message(text), source(1), now);
+            assert_eq!(observe(&repeats, &message(text), source(2), now), expected, "{text}");
+        }
+        let waitlist = parse(&WAITLIST, br#"{"email":"a@example.com"}"#).unwrap();
+        observe(&repeats, &waitlist, source(1), now);
+        assert_eq!(observe(&repeats, &waitlist, source(2), now), 0);
+    }
+
+    #[test]
+    fn what_is_long_ago_is_forgotten() {
+        let (repeats, now) = new();
+        observe(&repeats, &message(CAMPAIGN), source(1), now);
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(2), now + WINDOW), 1);
+        let later = now + WINDOW + WINDOW + Duration::from_secs(1);
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(3), later), 0);
+    }
+
+    #[test]
+    fn a_campaign_outlives_a_flood_of_other_texts() {
+        let (repeats, now) = new();
+        for n in 1..4 {
+            observe(&repeats, &message(CAMPAIGN), source(n), now);
+        }
+        // 20,000 texts of one sender each have four hashes for each place there is.
+        for n in 0..20_000u32 {
+            let word: String = n.to_string().bytes().map(|digit| char::from(b'a' + digit - b'0')).collect();
+            let text = format!("{word} ").repeat(10) + &format!("x{word} ").repeat(15);
+            observe(&repeats, &message(&text), source(9), now + Duration::from_secs(1));
+        }
+        assert_eq!(observe(&repeats, &message(CAMPAIGN), source(4), now + Duration::from_secs(2)), 3);
+    }
+
+    #[test]
+    fn what_came_is_not_shown() {
+        assert_eq!(format!("{:?}", new().0), "Repeats { .. }");
+    }
+
+    #[test]
+    fn the_smallest_hashes_are_kept_each_once() {
+        let mut smallest = [u64::MAX; KEPT];
+        for hash in [5, 3, 9, 1, 7, 3, 2, 8, 7] {
+            keep(&mut smallest, hash);
+        }
+        assert_eq!(smallest, [1, 2, 3, 5, 7]);
+    }
+
+    #[test]
+    fn a_full_set_gives_up_what_has_the_fewest_senders_and_of_those_the_oldest() {
+        let mut set = [Place::default(); WAYS];
+        for hash in 1..=8u32 {
+            assert_eq!(observe_hash(&mut set, hash.into(), 100, hash), 0, "{hash}");
+        }
+        assert_eq!(observe_hash(&mut set, 1, 101, 10), 1);
+        assert_eq!(observe_hash(&mut set, 3, 100, 11), 0, "it was seen again, which makes it younger");
+        let hashes = |set: &[Place; WAYS]| set.map(|place| place.hash);
+        observe_hash(&mut set, 9, 100, 12);
+        assert_eq!(hashes(&set), [1, 9, 3, 4, 5, 6, 7, 8]);
+        observe_hash(&mut set, 10, 100, 13);
+        assert_eq!(hashes(&set), [1, 9, 3, 10, 5, 6, 7, 8]);
+        // What is over goes first, however many senders it had.
+        let day = 24 * 60 * 60;
+        for hash in [9, 3, 10, 5, 6, 7, 8] {
+            observe_hash(&mut set, hash, 100, 5 + day);
+        }
+        observe_hash(&mut set, 11, 100, 11 + day);
+        assert_eq!(hashes(&set), [11, 9, 3, 10, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn senders_are_counted_each_once_and_up_to_the_most() {
+        let mut set = [Place::default(); WAYS];
+        for (sender, others) in
+            [(1, 0), (1, 0), (2, 1), (1, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 5), (2, 4)]
+        {
+            assert_eq!(observe_hash(&mut set, 1, sender, 1), others, "{sender}");
+        }
+        assert_eq!(set[0].senders(), MAX_SENDERS);
+    }
+
+    #[test]
+    fn memory_is_one_mebibyte_whatever_comes() {
+        assert_eq!(SETS * size_of::<[Place; WAYS]>(), 1 << 20);
+    }
+
+    fn new() -> (Repeats, Instant) {
+        let now = Instant::now();
+        (Repeats::new(now), now)
+    }
+
+    fn observe(repeats: &Repeats, entry: &Entry, source: Source, now: Instant) -> u32 {
+        repeats.observe(&Reading::of(entry), source, now)
+    }
+
+    fn source(n: u8) -> Source {
+        Source::from(IpAddr::from([192, 0, 2, n]))
+    }
+
+    fn message(text: &str) -> Entry {
+        let body = serde_json::json!({"name": "Ada", "email": "ada@example.com", "message": text});
+        parse(&CONTACT, body.to_string().as_bytes()).unwrap()
+    }
+}

@@ -1,0 +1,941 @@
+//! Reads a text once, character by character: its words folded to what they stand for, its links, its markup.
+//!
+//! Words are told by hashes of their folded letters: lower case, without accents, full-width and decorative letters as plain ones, a
+//! plural's `s` left out. In scripts that do not part words each character is one. A link is one token
+//! whatever it says, so that its letters are no words, and what stands around it stays the same with or without it.
+
+use std::fmt;
+
+use crate::forms::parse::Entry;
+use crate::forms::text::is_invisible;
+
+/// What a person wrote in a submission, read once for all who look at words: screening, and the counting of repetitions.
+pub struct Reading<'a> {
+    entry: &'a Entry,
+    /// Of all fields in which there are a person's own words, with a break after each, the message last.
+    tokens: Vec<Token<'a>>,
+    /// Where the message begins.
+    message: usize,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads it.
+    pub fn of(entry: &'a Entry) -> Reading<'a> {
+        let texts = ["name", "firstname", "lastname", "company", "message"].map(|name| entry.get(name));
+        let length: usize = texts.iter().flatten().map(|text| text.len()).sum();
+        let mut tokens = Vec::with_capacity(length / 5);
+        let mut message = 0;
+        for text in texts {
+            message = tokens.len();
+            if let Some(text) = text {
+                tokens.extend(Reader::new(text));
+                tokens.push(Token::Break);
+            }
+        }
+        Reading { entry, tokens, message }
+    }
+
+    /// What was read.
+    pub fn entry(&self) -> &'a Entry {
+        self.entry
+    }
+
+    /// Of all texts, one after the other.
+    pub(super) fn tokens(&self) -> &[Token<'a>] {
+        &self.tokens
+    }
+
+    /// Of the message; none where there is no message.
+    pub(super) fn message(&self) -> &[Token<'a>] {
+        &self.tokens[self.message..]
+    }
+}
+
+/// Nothing of what the visitor wrote.
+impl fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading")
+            .field("entry", self.entry)
+            .field("tokens", &self.tokens.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One thing after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token<'a> {
+    Word(Word),
+    Link(Link<'a>),
+    /// The end of a sentence.
+    Break,
+}
+
+/// A word and how it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    /// Of the letters as they are, folded.
+    pub hash: u64,
+    /// Of what they look like: letters of other scripts and digits taken for the Latin letters that they resemble.
+    pub looks: u64,
+    pub letters: u32,
+    pub digits: u32,
+    pub upper: u32,
+    pub lower: u32,
+    /// Characters that cannot be seen, between letters of scripts that do not need them.
+    pub hidden: u32,
+    /// Letters that are pictures of letters.
+    pub decorative: u32,
+    latin: bool,
+    cyrillic: bool,
+    greek: bool,
+}
+
+impl Word {
+    /// Whether it has no letter.
+    pub fn is_number(self) -> bool {
+        self.letters == 0
+    }
+
+    /// Whether letters of several alphabets make up one word, as no language does.
+    pub fn is_mixed(self) -> bool {
+        self.letters > 3 && u8::from(self.latin) + u8::from(self.cyrillic) + u8::from(self.greek) > 1
+    }
+
+    /// Whether it may look like another word than it is.
+    pub fn is_disguised(self) -> bool {
+        self.is_mixed() || self.hidden > 0 || self.decorative > 0 || (self.digits > 0 && self.letters > 1)
+    }
+}
+
+/// A link, of which only the domain counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link<'a> {
+    /// The host's name as it is written, without `www.`.
+    pub domain: &'a str,
+    /// Whether it is written as forums or HTML want a link.
+    pub markup: Option<Markup>,
+}
+
+/// How a link is written where software makes links of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Markup {
+    /// `<a href="…">`, which people who write about web pages quote.
+    Html,
+    /// `[url=…]`, which is for forums alone.
+    Forum,
+}
+
+/// Reads tokens.
+pub(super) struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(text: &'a str) -> Reader<'a> {
+        Reader { text, at: 0 }
+    }
+}
+
+/// What an ASCII character is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Letter,
+    Digit,
+    /// Ends a sentence where white space follows.
+    Stop,
+    /// Is left out of words: `'` and `` ` ``.
+    Nothing,
+    Other,
+    NotAscii,
+}
+
+const KINDS: [Kind; 256] = {
+    let mut kinds = [Kind::Other; 256];
+    let mut at = 0;
+    while at < 256 {
+        kinds[at] = match at {
+            0x41..=0x5a | 0x61..=0x7a => Kind::Letter,
+            0x30..=0x39 => Kind::Digit,
+            0x21 | 0x2e | 0x3b | 0x3f => Kind::Stop,
+            0x27 => Kind::Nothing,
+            0x80.. => Kind::NotAscii,
+            _ => Kind::Other,
+        };
+        at += 1;
+    }
+    kinds
+};
+
+fn kind(byte: u8) -> Kind {
+    KINDS[usize::from(byte)]
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let bytes = self.text.as_bytes();
+        loop {
+            let byte = *bytes.get(self.at)?;
+            match kind(byte) {
+                Kind::Letter | Kind::Digit => {
+                    let start = self.at;
+                    let word = self.word();
+                    // What begins a link is followed by one of these.
+                    if matches!(bytes.get(self.at), Some(b'.' | b'-' | b':'))
+                        && let Some((link, end)) = link(self.text, start)
+                    {
+                        self.at = end;
+                        return Some(Token::Link(link));
+                    }
+                    return Some(Token::Word(word));
+                }
+                Kind::Stop => {
+                    self.at += 1;
+                    // `example.com` and `v.i.a` go on.
+                    if bytes.get(self.at).is_none_or(|next| !next.is_ascii_alphanumeric()) {
+                        return Some(Token::Break);
+                    }
+                }
+                Kind::Nothing | Kind::Other => self.at += 1,
+                Kind::NotAscii => {
+                    let c = self.text[self.at..].chars().next()?;
+                    match folded(c) {
+                        // Nothing to belong to.
+                        Folded::Other | Folded::Mark | Folded::Unseen => self.at += c.len_utf8(),
+                        Folded::Stop => {
+                            self.at += c.len_utf8();
+                            return Some(Token::Break);
+                        }
+                        Folded::Sign(sign) => {
+                            self.at += c.len_utf8();
+                            let hash = mix(0, sign);
+                            return Some(Token::Word(Word {
+                                hash,
+                                looks: hash,
+                                letters: 1,
+                                ..Word::default()
+                            }));
+                        }
+                        _ => return Some(Token::Word(self.word())),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// The same for a word of ASCII letters alone, as most are, which is quicker.
+    fn plain_word(&mut self) -> Option<Word> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let (mut before, mut hash) = (0, 0);
+        let (mut letters, mut upper) = (0, 0);
+        for byte in rest {
+            let small = byte | 0x20;
+            if !small.is_ascii_lowercase() {
+                break;
+            }
+            (before, hash) = (hash, mix(hash, char::from(small)));
+            letters += 1;
+            upper += u32::from(*byte != small);
+        }
+        if letters == 0
+            || rest.get(letters).is_some_and(|next| !matches!(kind(*next), Kind::Other | Kind::Stop))
+        {
+            return None;
+        }
+        self.at += letters;
+        let is_plural = letters > 3 && rest[letters - 1] | 0x20 == b's' && rest[letters - 2] | 0x20 != b's';
+        let hash = if is_plural { before } else { hash };
+        let letters = u32::try_from(letters).unwrap_or(u32::MAX);
+        Some(Word {
+            hash,
+            looks: hash,
+            letters,
+            upper,
+            lower: letters - upper,
+            latin: true,
+            ..Word::default()
+        })
+    }
+
+    /// Reads on to the end of the word that begins here.
+    fn word(&mut self) -> Word {
+        let bytes = self.text.as_bytes();
+        if let Some(word) = self.plain_word() {
+            return word;
+        }
+        let mut word = Word::default();
+        // The hashes before the last letter, where it may be a plural's.
+        let (mut hash, mut looks) = ((0, 0), (0, 0));
+        let mut last = ['\0'; 2];
+        let mut unseen = 0;
+        // Whether the letter before is of another script than those that are counted.
+        let mut after_other_script = false;
+        while let Some(&byte) = bytes.get(self.at) {
+            let (c, length) = match kind(byte) {
+                Kind::Letter => {
+                    word.latin = true;
+                    word.letters += 1;
+                    after_other_script = false;
+                    if byte.is_ascii_uppercase() {
+                        word.upper += 1;
+                    } else {
+                        word.lower += 1;
+                    }
+                    (char::from(byte.to_ascii_lowercase()), 1)
+                }
+                Kind::Digit => {
+                    word.digits += 1;
+                    (char::from(byte), 1)
+                }
+                Kind::Nothing => {
+                    self.at += 1;
+                    continue;
+                }
+                Kind::NotAscii => {
+                    let Some(c) = self.text[self.at..].chars().next() else { break };
+                    let length = c.len_utf8();
+                    match folded(c) {
+                        Folded::Letter(c, script, case) => {
+                            word.letters += 1;
+                            after_other_script = matches!(script, Script::Other);
+                            match script {
+                                Script::Latin => word.latin = true,
+                                Script::Cyrillic => word.cyrillic = true,
+                                Script::Greek => word.greek = true,
+                                Script::Other => unseen = 0,
+                            }
+                            match case {
+                                Case::Upper => word.upper += 1,
+                                Case::Lower => word.lower += 1,
+                                Case::None => {}
+                            }
+                            (c, length)
+                        }
+                        Folded::Decorative(c) => {
+                            word.latin = true;
+                            word.letters += 1;
+                            word.decorative += 1;
+                            (c, length)
+                        }
+                        Folded::Mark => {
+                            self.at += length;
+                            continue;
+                        }
+                        Folded::Unseen => {
+                            self.at += length;
+                            // Persian joins with these, and Hebrew marks the direction of a Latin word with them.
+                            unseen += u32::from(!after_other_script);
+                            continue;
+                        }
+                        Folded::Sign(_) | Folded::Stop | Folded::Other => break,
+                    }
+                }
+                Kind::Stop | Kind::Other => break,
+            };
+            // Between two letters: what stands at a word's end may have come with the paste.
+            if unseen > 0 {
+                if word.latin || word.cyrillic || word.greek {
+                    word.hidden += unseen;
+                }
+                unseen = 0;
+            }
+            self.at += length;
+            hash = (hash.1, mix(hash.1, c));
+            looks = (looks.1, mix(looks.1, like(c)));
+            last = [last[1], c];
+        }
+        let is_plural = last[1] == 's' && last[0] != 's' && word.letters > 3;
+        (word.hash, word.looks) = if is_plural { (hash.0, looks.0) } else { (hash.1, looks.1) };
+        word
+    }
+}
+
+/// Goes on with a hash. It need not withstand anybody: what collides with a word of the lexicon looks like spam, no more.
+pub(super) fn mix(hash: u64, c: char) -> u64 {
+    (hash.rotate_left(5) ^ u64::from(u32::from(c))).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+enum Script {
+    Latin,
+    Cyrillic,
+    Greek,
+    Other,
+}
+
+enum Case {
+    Upper,
+    Lower,
+    None,
+}
+
+/// What a character beyond ASCII is to a word.
+enum Folded {
+    Letter(char, Script, Case),
+    /// A mathematical or encircled letter.
+    Decorative(char),
+    /// A word by itself.
+    Sign(char),
+    /// Belongs to the letter before it.
+    Mark,
+    Unseen,
+    /// Ends a sentence.
+    Stop,
+    Other,
+}
+
+/// The letters from U+00C0 to U+017F without their accents; `*` stands for what is no letter.
+const LATIN: &[u8; 192] = b"aaaaaaaceeeeiiiidnooooo*ouuuuytsaaaaaaaceeeeiiiidnooooo*ouuuuyty\
+aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkklllllll\
+lllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
+
+fn folded(c: char) -> Folded {
+    let code = u32::from(c);
+    let case = || match c {
+        c if c.is_lowercase() => Case::Lower,
+        c if c.is_uppercase() => Case::Upper,
+        _ => Case::None,
+    };
+    let lower = |c: char| c.to_lowercase().next().unwrap_or(c);
+    match code {
+        0xc0..=0x17f => {
+            let at = usize::try_from(code - 0xc0).unwrap_or_default();
+            match LATIN[at] {
+                b'*' => Folded::Other,
+                base => Folded::Letter(char::from(base), Script::Latin, case()),
+            }
+        }
+        // Apostrophes belong to their words, and the soft hyphen comes along with texts from the web.
+        0xad | 0x2bc | 0x300..=0x34e | 0x350..=0x36f | 0x483..=0x489 | 0x2019 | 0xfe00..=0xfe0f => {
+            Folded::Mark
+        }
+        0x180..=0x24f | 0x1e00..=0x1eff => Folded::Letter(lower(c), Script::Latin, case()),
+        0x370..=0x3ff | 0x1f00..=0x1fff if c.is_alphabetic() => {
+            // Units and names of constants are written with these among Latin letters.
+            let script =
+                if matches!(c, 'μ' | 'Ω' | 'Δ' | 'π' | 'β') { Script::Other } else { Script::Greek };
+            Folded::Letter(lower(c), script, case())
+        }
+        // Russian and its like, without looking anything up.
+        0x410..=0x42f => {
+            Folded::Letter(char::from_u32(code + 0x20).unwrap_or(c), Script::Cyrillic, Case::Upper)
+        }
+        0x430..=0x44f => Folded::Letter(c, Script::Cyrillic, Case::Lower),
+        0x400..=0x52f => Folded::Letter(lower(c), Script::Cyrillic, case()),
+        0x3002 | 0xff01 | 0xff0e | 0xff1f | 0x61f | 0x6d4 | 0x964 | 0x2026 => Folded::Stop,
+        0xff21..=0xff3a | 0xff41..=0xff5a => {
+            let c = char::from_u32(code - 0xfee0).unwrap_or(c).to_ascii_lowercase();
+            Folded::Letter(c, Script::Latin, Case::None)
+        }
+        0x1d400..=0x1d6a3 => Folded::Decorative(alphabet((code - 0x1d400) % 26)),
+        0x24b6..=0x24e9 => Folded::Decorative(alphabet((code - 0x24b6) % 26)),
+        0x1f130..=0x1f189 => Folded::Decorative(alphabet((code - 0x1f130) % 32 % 26)),
+        // After the scripts that most messages are in, before the letters: Hangul fillers are letters by their category.
+        _ if is_invisible(c) => Folded::Unseen,
+        // Kana, ideographs and the scripts of South-East Asia, which write words together.
+        0xe00..=0xeff
+        | 0x1000..=0x109f
+        | 0x1780..=0x17ff
+        | 0x3041..=0x30ff
+        | 0x3400..=0x4dbf
+        | 0x4e00..=0x9fff
+        | 0xf900..=0xfaff
+        | 0x20000..=0x323af => Folded::Sign(c),
+        _ if c.is_alphanumeric() => Folded::Letter(lower(c), Script::Other, case()),
+        _ => Folded::Other,
+    }
+}
+
+fn alphabet(at: u32) -> char {
+    char::from_u32(u32::from('a') + at).unwrap_or('a')
+}
+
+/// The Latin letter that a digit, or a Cyrillic or Greek letter, can be taken for.
+fn like(c: char) -> char {
+    match c {
+        '0' | 'о' | 'ο' | 'σ' => 'o',
+        '1' | 'і' | 'ι' => 'i',
+        '3' | 'е' | 'ё' | 'ε' | 'є' => 'e',
+        '4' | 'а' | 'α' => 'a',
+        '5' | 'ѕ' => 's',
+        '7' | 'т' | 'τ' => 't',
+        'р' | 'ρ' => 'p',
+        'с' | 'ϲ' => 'c',
+        'х' | 'χ' => 'x',
+        'у' | 'γ' => 'y',
+        'к' | 'κ' => 'k',
+        'м' => 'm',
+        'н' | 'η' => 'n',
+        'в' => 'b',
+        'ј' => 'j',
+        'ν' => 'v',
+        'υ' => 'u',
+        c => c,
+    }
+}
+
+/// How a link is written, from what stands right before it.
+fn markup(before: &[u8]) -> Option<Markup> {
+    let unquoted = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'"));
+    let before = unquoted.unwrap_or(before);
+    let ends = |with: &str| {
+        before.len() >= with.len()
+            && before[before.len() - with.len()..].eq_ignore_ascii_case(with.as_bytes())
+    };
+    if ends("href=") {
+        Some(Markup::Html)
+    } else if ["[url=", "[url]", "[link=", "[img]"].into_iter().any(ends) {
+        Some(Markup::Forum)
+    } else {
+        None
+    }
+}
+
+/// Domains that are links wherever they stand, without a scheme; others are where a path follows.
+const COMMON_ENDINGS: [&str; 24] = [
+    "com", "net", "org", "info", "biz", "xyz", "top", "site", "online", "shop", "store", "club", "live",
+    "click", "link", "icu", "vip", "win", "bet", "casino", "ru", "cn", "ly", "me",
+];
+
+/// The link that begins here, and where it ends: with a scheme, with `www.`, or a domain. None that is part of an address or a word.
+fn link(text: &str, at: usize) -> Option<(Link<'_>, usize)> {
+    let bytes = text.as_bytes();
+    let rest = &bytes[at..];
+    let is_host = |b: &u8| b.is_ascii_alphanumeric() || *b == b'.' || *b == b'-';
+    let begins =
+        |with: &str| rest.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()));
+    let scheme = ["https://", "http://"].into_iter().find(|scheme| begins(scheme));
+    let mut host = at + scheme.map_or(0, str::len);
+    if scheme.is_none() {
+        // What a name may go on with is looked at from its beginning only, or `a-a-a-…` would be read again and again.
+        if at > 0 && matches!(bytes[at - 1], b'@' | b'/' | b'.' | b'-' | b'_') {
+            return None;
+        }
+        // Most words end here: nothing in them is a dot.
+        let word = rest.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'-').unwrap_or(rest.len());
+        if rest.get(word) != Some(&b'.') || rest.get(word + 1).is_none_or(|b| !b.is_ascii_alphanumeric()) {
+            return None;
+        }
+    }
+    let host_end =
+        |from: usize| from + bytes[from..].iter().position(|b| !is_host(b)).unwrap_or(bytes.len() - from);
+    let mut end = host_end(host);
+    // Who hides a domain behind a name: `https://example.com@example.net/`.
+    if scheme.is_some() && bytes.get(end) == Some(&b'@') {
+        host = end + 1;
+        end = host_end(host);
+    }
+    let name = text[host..end].trim_end_matches(['.', '-']);
+    let has_path = bytes.get(end) == Some(&b'/');
+    let www = name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("www."));
+    let domain = if www { &name[4..] } else { name };
+    if scheme.is_none() {
+        let ending = domain.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let is_ending = ending.len() >= 2 && ending.bytes().all(|b| b.is_ascii_alphabetic());
+        let common = || COMMON_ENDINGS.iter().any(|common| common.eq_ignore_ascii_case(ending));
+        let address = bytes.get(end) == Some(&b'@');
+        if address || !is_ending || !(www || has_path || common()) {
+            return None;
+        }
+    }
+    let after = &text[host + name.len()..];
+    let stop = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || "<>\"'`)]}|".contains(c)
+            || ('\u{3000}'..='\u{9fff}').contains(&c)
+    };
+    let tail =
+        after.find(stop).map_or(after, |end| &after[..end]).trim_end_matches(['.', ',', ';', ':', '!', '?']);
+    let tail = if tail.starts_with(['/', ':', '?', '#']) { tail.len() } else { 0 };
+    Some((Link { domain, markup: markup(&bytes[..at]) }, host + name.len() + tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_folded_to_what_they_stand_for() {
+        for (a, b) in [
+            ("Straße", "STRASE"),
+            ("Grüße", "gruse"),
+            ("naïve", "NAIVE"),
+            ("cafe\u{301}", "café"),
+            ("don't", "dont"),
+            ("don’t", "dont"),
+            ("backlinks", "Backlink"),
+            ("ＡＢＣ", "abc"),
+            ("𝐂𝐚𝐬𝐢𝐧𝐨", "casino"),
+            ("Ⓒⓐsino", "casino"),
+            ("ca\u{ad}sino", "casino"),
+            ("Привет", "привет"),
+            ("ca\u{200b}sino", "casino"),
+        ] {
+            assert_eq!(one_word(a).hash, one_word(b).hash, "{a} {b}");
+        }
+        for (a, b) in [("bus", "bu"), ("business", "busines"), ("link", "lynk"), ("casіno", "casino")] {
+            assert_ne!(one_word(a).hash, one_word(b).hash, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn what_a_word_looks_like_is_told_beside_what_it_is() {
+        for (disguised, plain) in
+            [("cas1n0", "casino"), ("саsіnо", "casino"), ("v1agra", "viagra"), ("βitcοin", "βitcoin")]
+        {
+            assert!(one_word(disguised).is_disguised(), "{disguised}");
+            assert_eq!(one_word(disguised).looks, one_word(plain).looks, "{disguised}");
+        }
+        for plain in ["casino", "Привет", "IT", "Ωmega", "4711", "x", "日", "नमस्ते", "Übergrößenträger"]
+        {
+            assert!(!one_word(plain).is_disguised(), "{plain}");
+        }
+    }
+
+    #[test]
+    fn invisible_characters_count_only_where_no_script_needs_them() {
+        for (text, hidden) in [
+            ("ca\u{200b}si\u{200b}no", 2),
+            ("ca\u{200b}\u{200b}sino", 2),
+            ("casino\u{200b}", 0),
+            ("\u{feff}casino", 0),
+            ("می\u{200c}خواهم", 0),
+            ("क्\u{200d}ष", 0),
+            ("ка\u{2060}зино", 1),
+            ("ca\u{3164}sino", 1),
+            ("ca\u{34f}si\u{115f}n\u{1160}o", 3),
+            ("ca\u{ffa0}sino", 1),
+            ("\u{1100}\u{1160}\u{11a8}", 0),
+            ("한\u{3164}국", 0),
+            ("שלום \u{200e}abc\u{200f} שלום", 0),
+            ("של\u{200e}abc", 0),
+            ("של\u{200e}ab\u{200e}c", 1),
+        ] {
+            let hidden_in: u32 = Reader::new(text)
+                .map(|token| if let Token::Word(word) = token { word.hidden } else { 0 })
+                .sum();
+            assert_eq!(hidden_in, hidden, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_letter_between_c0_and_17f_has_its_base() {
+        for (c, base) in [
+            ('À', b'a'),
+            ('ß', b's'),
+            ('ÿ', b'y'),
+            ('Ç', b'c'),
+            ('×', b'*'),
+            ('÷', b'*'),
+            ('ñ', b'n'),
+            ('Ø', b'o'),
+            ('ă', b'a'),
+            ('ń', b'n'),
+            ('ŏ', b'o'),
+            ('ś', b's'),
+            ('ţ', b't'),
+            ('ů', b'u'),
+            ('ŵ', b'w'),
+            ('ż', b'z'),
+            ('ĝ', b'g'),
+            ('ı', b'i'),
+            ('ł', b'l'),
+            ('ř', b'r'),
+            ('ſ', b's'),
+        ] {
+            assert_eq!(char::from(LATIN[c as usize - 0xc0]), char::from(base), "{c}");
+        }
+    }
+
+    #[test]
+    fn links_are_found_with_and_without_a_scheme() {
+        for (text, expected) in [
+            ("see https://www.Example.com/a?b#c.", &["Example.com"][..]),
+            ("(http://example.com)", &["example.com"]),
+            ("HTTPS://example.com:8443/x,y", &["example.com"]),
+            ("www.example.de and example.com", &["example.de", "example.com"]),
+            ("bit.ly/x, t.me/y; example.io/z", &["bit.ly", "t.me", "example.io"]),
+            ("https://example.com@example.net/", &["example.net"]),
+            ("ada@example.com, ada.b@mail.example.com", &[]),
+            ("ada.b.com@example.org", &[]),
+            ("main.rs, README.md, e.g. this, 3.14, a.b, v1.2/3", &[]),
+            ("example.com.", &["example.com"]),
+            ("https://", &[""]),
+            ("[url=https://a.example/]x[/url]", &["a.example"]),
+            ("https://a.example/https://b.example/", &["a.example"]),
+            ("詳細はhttps://example.com/をご覧", &["example.com"]),
+        ] {
+            let found: Vec<&str> = Reader::new(text)
+                .filter_map(|token| if let Token::Link(link) = token { Some(link.domain) } else { None })
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_time_that_reading_takes_grows_with_the_text_and_no_faster() {
+        // With its square, the first of these would take more than an hour.
+        for piece in [
+            "a-",
+            "a.",
+            "a:",
+            "a@",
+            "a/",
+            "a_",
+            "a.b-",
+            "a.b:",
+            "http:",
+            "http://",
+            "http://a@",
+            "[url=",
+            "a\u{ad}",
+        ] {
+            assert!(Reader::new(&piece.repeat(500_000)).count() > 0, "{piece}");
+        }
+    }
+
+    #[test]
+    fn a_links_markup_stands_right_before_it() {
+        for (text, expected) in [
+            ("[URL=https://a.example]x[/url]", Some(Markup::Forum)),
+            ("[url]www.a.example[/url]", Some(Markup::Forum)),
+            ("[link=https://a.example]x[/link]", Some(Markup::Forum)),
+            ("[img]https://a.example/x.png[/img]", Some(Markup::Forum)),
+            ("<a href=\"https://a.example\">x</A>", Some(Markup::Html)),
+            ("<a class=x HREF='https://a.example'>x</A>", Some(Markup::Html)),
+            ("<a href=https://a.example>x</A>", Some(Markup::Html)),
+            ("[text](https://a.example)", None),
+            ("<https://a.example>", None),
+            ("\"https://a.example\"", None),
+        ] {
+            let found = Reader::new(text)
+                .find_map(|token| if let Token::Link(link) = token { Some(link.markup) } else { None });
+            assert_eq!(found, Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn sentences_end_where_a_reader_would_end_them() {
+        for (text, breaks) in
+            [("One. Two! Three?", 3), ("a.b 3.14 e.g.x", 0), ("はい。いいえ。", 2), ("v.i.a", 0)]
+        {
+            assert_eq!(Reader::new(text).filter(|token| *token == Token::Break).count(), breaks, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_plural_of_four_letters_and_more_is_its_singular() {
+        for (plural, singular) in [("cars", "car"), ("CARS", "car"), ("cár's", "car"), ("ürls", "ürl")] {
+            assert_eq!(one_word(plural).hash, one_word(singular).hash, "{plural}");
+            assert_eq!(one_word(plural).looks, one_word(singular).looks, "{plural}");
+        }
+        for (word, other) in [("gas", "ga"), ("gás", "ga"), ("boss", "bos"), ("bóss", "bos"), ("sale", "ale")]
+        {
+            assert_ne!(one_word(word).hash, one_word(other).hash, "{word}");
+        }
+    }
+
+    #[test]
+    fn letters_digits_and_capitals_are_counted() {
+        for (text, letters, digits, upper, lower) in [
+            ("HeLLo", 5, 0, 3, 2),
+            ("Äb1cÖ2", 4, 2, 2, 2),
+            ("AЖΩbжω", 6, 0, 3, 3),
+            ("日", 1, 0, 0, 0),
+            ("עברית", 5, 0, 0, 0),
+            ("2026", 0, 4, 0, 0),
+        ] {
+            let word = one_word(text);
+            let counted = (word.letters, word.digits, word.upper, word.lower);
+            assert_eq!(counted, (letters, digits, upper, lower), "{text}");
+            assert_eq!(word.is_number(), letters == 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn alphabets_mix_in_longer_words_only_and_a_digit_disguises_letters_only() {
+        for (text, is_mixed) in [
+            ("caзи", true),
+            ("caз", false),
+            ("αλφd", true),
+            ("жиλα", true),
+            ("μΩΔπβabc", false),
+            ("caע", false),
+        ] {
+            assert_eq!(one_word(text).is_mixed(), is_mixed, "{text}");
+            assert_eq!(one_word(text).is_disguised(), is_mixed, "{text}");
+        }
+        for (text, is_disguised) in [("ab1", true), ("a1", false), ("11", false), ("𝐚b", true)] {
+            assert_eq!(one_word(text).is_disguised(), is_disguised, "{text}");
+        }
+    }
+
+    #[test]
+    fn decorative_alphabets_begin_and_end_where_unicode_has_them() {
+        for (decorative, plain) in [("𝐀𝐙𝑎𝚣", "azaz"), ("ⒶⓏⓐⓩ", "azaz"), ("🄰🅉🅐🅩🅰🆉", "azazaz")]
+        {
+            let word = one_word(decorative);
+            assert_eq!(
+                (word.hash, word.decorative),
+                (one_word(plain).hash, u32::try_from(plain.len()).unwrap()),
+                "{decorative}"
+            );
+        }
+        let full_width = one_word("ＡＺａｚ");
+        assert_eq!((full_width.hash, full_width.decorative), (one_word("azaz").hash, 0));
+    }
+
+    #[test]
+    fn what_belongs_to_letters_is_no_letter() {
+        for mark in ['\u{ad}', '\u{2bc}', '\u{300}', '\u{36f}', '\u{483}', '\u{489}', '\u{2019}', '\u{fe0f}']
+        {
+            let word = one_word(&format!("ca{mark}sino"));
+            assert_eq!((word.hash, word.letters, word.hidden), (one_word("casino").hash, 6, 0), "{mark:?}");
+            assert_eq!(Reader::new(&format!("a {mark} b")).count(), 2, "{mark:?}");
+        }
+        for unseen in
+            ['\u{200b}', '\u{200d}', '\u{2060}', '\u{2064}', '\u{feff}', '\u{180e}', '\u{202a}', '\u{202e}']
+                .into_iter()
+                .chain(['\u{34f}', '\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}', '\u{2066}', '\u{e0041}'])
+        {
+            let word = one_word(&format!("ca{unseen}sino"));
+            assert_eq!((word.hash, word.letters, word.hidden), (one_word("casino").hash, 6, 1), "{unseen:?}");
+            assert_eq!(Reader::new(&format!("a {unseen} b")).count(), 2, "{unseen:?}");
+        }
+        for other in ['×', '÷', '→', '€', '\u{a0}', '«'] {
+            assert_eq!(tokens(&format!("ab{other}cd {other}")), "w w", "{other:?}");
+        }
+    }
+
+    #[test]
+    fn scripts_without_spaces_have_a_word_a_character() {
+        for c in ['ก', 'က', 'ក', 'ぁ', 'ー', '㐀', '一', '龥', '豈', '𠀀'] {
+            assert_eq!(tokens(&format!("{c}{c}ab{c}")), "w w w w", "{c}");
+            let word = one_word(&c.to_string());
+            assert_eq!((word.letters, word.hash != 0, word.looks), (1, true, word.hash), "{c}");
+        }
+        assert_ne!(one_word("一").hash, one_word("二").hash);
+        for word in ["नमस्त", "مريم", "ხელი", "한국어", "ƀƁɏ", "ẞỳ", "ѐЀ", "ԱԲ"]
+        {
+            assert_eq!(tokens(word).split(' ').next(), Some("w"), "{word}");
+        }
+        for (upper, lower) in
+            [("Ѐ", "ѐ"), ("Ԁ", "ԁ"), ("Ƀ", "ƀ"), ("Ỳ", "ỳ"), ("Ἀ", "ἀ"), ("Λ", "λ"), ("Ա", "ա")]
+        {
+            assert_eq!(one_word(upper).hash, one_word(lower).hash, "{upper}");
+            assert_eq!((one_word(upper).upper, one_word(lower).lower), (1, 1), "{upper}");
+        }
+    }
+
+    #[test]
+    fn letters_are_taken_for_those_that_they_resemble() {
+        for (resembling, letter) in [
+            ("0оοσ", 'o'),
+            ("1іι", 'i'),
+            ("3еёεє", 'e'),
+            ("4аα", 'a'),
+            ("5ѕ", 's'),
+            ("7тτ", 't'),
+            ("рρ", 'p'),
+            ("сϲ", 'c'),
+            ("хχ", 'x'),
+            ("уγ", 'y'),
+            ("кκ", 'k'),
+            ("м", 'm'),
+            ("нη", 'n'),
+            ("в", 'b'),
+            ("ј", 'j'),
+            ("ν", 'v'),
+            ("υ", 'u'),
+        ] {
+            for c in resembling.chars() {
+                let (disguised, plain) = (one_word(&format!("q{c}q")), one_word(&format!("q{letter}q")));
+                assert_eq!(disguised.looks, plain.looks, "{c} {letter}");
+                assert_ne!(disguised.hash, plain.hash, "{c} {letter}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_ends_where_a_reader_would_end_it() {
+        for (text, expected) in [
+            ("https://example.com/a/b?c=d#e next", "[example.com] w"),
+            ("https://example.com, next", "[example.com] w"),
+            ("https://example.com:8443/x next", "[example.com] w"),
+            ("https://example.com?x=y next", "[example.com] w"),
+            ("https://example.com#top next", "[example.com] w"),
+            ("https://example.com/a. Next", "[example.com] . w"),
+            ("https://example.com/a,b;c:d! Next", "[example.com] . w"),
+            ("https://example.com/a?. Next", "[example.com] . . w"),
+            ("(https://example.com/a) b", "[example.com] w"),
+            ("<https://example.com/a>b", "[example.com] w"),
+            ("https://example.com/a|b `https://example.com/a`b", "[example.com] w [example.com] w"),
+            ("https://example.com/a]b https://example.com/a}b", "[example.com] w [example.com] w"),
+            ("https://example.com/a\"b https://example.com/a'b", "[example.com] w [example.com] w"),
+            ("https://example.com/a\u{1}b", "[example.com] w"),
+            ("https://example.com/é/x y", "[example.com] w"),
+            ("https://example.com/をx", "[example.com] w w"),
+            ("https://example.com/龥x", "[example.com] w w"),
+            ("https://user@example.net/x b", "[example.net] w"),
+            ("https://user@example.net b", "[example.net] w"),
+            ("https://example.com@", "[]"),
+            ("https://example.com-. b", "[example.com] . w"),
+            ("example.com/x/y z", "[example.com] w"),
+            ("example.com b", "[example.com] w"),
+            ("example.COM. B", "[example.COM] . w"),
+            ("www.example.museum b", "[example.museum] w"),
+            ("WWW.Example.de b", "[Example.de] w"),
+            ("https://www.example.de b", "[example.de] w"),
+            ("wwwexample.com b", "[wwwexample.com] w"),
+            ("x-example.com b", "[x-example.com] w"),
+            ("example.museum b", "w w w"),
+            ("example.museum/ b", "[example.museum] w"),
+            ("example.c/x b", "w w w w"),
+            ("example.c0m/x b", "w w w w"),
+            ("ada@example.com b", "w w w w"),
+            ("ada.b.com@example.org c", "w w w w w w"),
+            ("a/example.com b", "w w w w"),
+            ("_example.com b", "w w w"),
+            ("-example.com b", "w w w"),
+            ("..example.com b", ". w w w"),
+            ("https:/example.com b", "w w w w"),
+            ("https: b", "w w"),
+            ("one.", "w ."),
+            ("one-two b", "w w w"),
+        ] {
+            assert_eq!(tokens(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_stop_ends_a_sentence() {
+        for stop in ['.', '!', '?', ';', '。', '！', '．', '？', '؟', '۔', '।', '…'] {
+            assert_eq!(tokens(&format!("one{stop} two{stop}")), "w . w .", "{stop}");
+        }
+        for other in [',', ':', '-', '"', '、', '(', '\n'] {
+            assert_eq!(tokens(&format!("one{other} two{other}")), "w w", "{other:?}");
+        }
+        assert_eq!(tokens("don't 'one' two '"), "w w w");
+    }
+
+    /// `w` for a word, `.` for a sentence's end, and a link's domain.
+    fn tokens(text: &str) -> String {
+        let shown = Reader::new(text).map(|token| match token {
+            Token::Word(_) => "w".to_owned(),
+            Token::Break => ".".to_owned(),
+            Token::Link(link) => format!("[{}]", link.domain),
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    fn one_word(text: &str) -> Word {
+        let words: Vec<Word> = Reader::new(text)
+            .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
+            .collect();
+        words.first().copied().unwrap_or_else(|| panic!("{text} has a word"))
+    }
+}

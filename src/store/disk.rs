@@ -1,0 +1,317 @@
+//! Free space where the inbox is, and the reserve below which large submissions are refused.
+//!
+//! A thread of its own samples the file system of the data folder once a second, so that no request waits for it and a file system that
+//! hangs stops nothing else. Requests read one flag.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::store::Place;
+
+/// The longest body in bytes that is accepted while less than the reserve is free.
+pub const SMALL_BODY_BYTES: usize = 4 * 1024;
+
+/// How often the file system is sampled.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The automatic reserve is this share of the file system, as a divisor, and at most so many bytes.
+const AUTO_SHARE: u64 = 20;
+const AUTO_MOST: u64 = 1 << 30;
+
+/// How much of the file system is kept free of large submissions: `store.min_free`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinFree {
+    /// 5 % of the file system, at most 1 GiB.
+    #[default]
+    Auto,
+    /// Nothing.
+    Off,
+    /// So many bytes, whatever the size of the file system.
+    Bytes(u64),
+}
+
+impl MinFree {
+    /// The reserve in bytes on a file system of that size.
+    pub fn bytes(self, size: u64) -> u64 {
+        match self {
+            MinFree::Auto => AUTO_MOST.min(size / AUTO_SHARE),
+            MinFree::Off => 0,
+            MinFree::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// The space of a file system in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Free bytes available to unprivileged users (`f_bavail`).
+    pub free: u64,
+    /// Total bytes.
+    pub size: u64,
+}
+
+impl Space {
+    /// Samples the file system that contains `path`.
+    pub fn of(path: &Path) -> io::Result<Space> {
+        let found = rustix::fs::statvfs(path)?;
+        Ok(Space {
+            free: found.f_bavail.saturating_mul(found.f_frsize),
+            size: found.f_blocks.saturating_mul(found.f_frsize),
+        })
+    }
+}
+
+/// Space that is scarce: less than twice the reserve is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// Free and total space.
+    pub space: Space,
+    /// The reserve in bytes.
+    pub reserve: u64,
+}
+
+impl Shortage {
+    /// Looks where the inbox is now. None if there is enough space, if the file system cannot be sampled, and if the inbox is on a
+    /// PostgreSQL server.
+    pub fn at(place: &Place, min_free: MinFree) -> Option<Shortage> {
+        let space = Space::of(place.file()?.parent()?).ok()?;
+        Shortage::of(space, min_free)
+    }
+
+    fn of(space: Space, min_free: MinFree) -> Option<Shortage> {
+        let reserve = min_free.bytes(space.size);
+        (space.free < reserve.saturating_mul(2)).then_some(Shortage { space, reserve })
+    }
+}
+
+/// A sentence for the operator.
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shortage { space, reserve } = *self;
+        let [free, size, reserve_text] = [space.free, space.size, reserve].map(in_units);
+        let kib = SMALL_BODY_BYTES / 1024;
+        write!(f, "Only {free} of {size} is free where the inbox is. ")?;
+        if space.free < reserve {
+            write!(
+                f,
+                "Submissions of more than {kib} KiB are refused until {reserve_text} is free (store.min_free)."
+            )
+        } else {
+            write!(
+                f,
+                "Once it is less than {reserve_text} (store.min_free), submissions of more than {kib} KiB are refused."
+            )
+        }
+    }
+}
+
+/// A number of bytes with one decimal, in the largest unit of which there is at least one.
+fn in_units(bytes: u64) -> String {
+    let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => {
+            let tenths = u128::from(bytes) * 10 / u128::from(unit);
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
+/// Samples the file system of the data folder. Shared by all who take submissions.
+#[derive(Debug)]
+pub struct DiskMonitor {
+    folder: PathBuf,
+    min_free: Mutex<MinFree>,
+    /// The last sample; a size of zero stands for none.
+    free: AtomicU64,
+    size: AtomicU64,
+    /// The reserve in bytes that followed from it.
+    reserve: AtomicU64,
+    is_low: AtomicBool,
+}
+
+impl DiskMonitor {
+    /// A monitor that samples nothing and reports no shortage.
+    pub fn idle() -> DiskMonitor {
+        DiskMonitor::new(PathBuf::new(), MinFree::Off)
+    }
+
+    fn new(folder: PathBuf, min_free: MinFree) -> DiskMonitor {
+        DiskMonitor {
+            folder,
+            min_free: Mutex::new(min_free),
+            free: AtomicU64::new(0),
+            size: AtomicU64::new(0),
+            reserve: AtomicU64::new(0),
+            is_low: AtomicBool::new(false),
+        }
+    }
+
+    /// Samples the file system of `folder` now, and then on a thread of its own for as long as the monitor is in use.
+    pub fn start(folder: PathBuf, min_free: MinFree) -> io::Result<Arc<DiskMonitor>> {
+        let monitor = Arc::new(DiskMonitor::new(folder, min_free));
+        monitor.sample();
+        let weak = Arc::downgrade(&monitor);
+        std::thread::Builder::new().name("disk".into()).spawn(move || {
+            loop {
+                std::thread::sleep(SAMPLE_INTERVAL);
+                let Some(monitor) = weak.upgrade() else { return };
+                monitor.sample();
+            }
+        })?;
+        Ok(monitor)
+    }
+
+    /// Takes another reserve, which counts from the next sample on.
+    pub fn reconfigure(&self, min_free: MinFree) {
+        *self.min_free() = min_free;
+    }
+
+    /// Whether less than the reserve was free when it was last sampled. After that it stays so until a sixteenth more than the reserve
+    /// is free, so that it does not change with each submission.
+    pub fn is_low(&self) -> bool {
+        self.is_low.load(Relaxed)
+    }
+
+    /// The last sample, and the reserve in bytes. None if the file system could not be sampled.
+    pub fn last(&self) -> Option<(Space, u64)> {
+        let space = Space { free: self.free.load(Relaxed), size: self.size.load(Relaxed) };
+        (space.size > 0).then(|| (space, self.reserve.load(Relaxed)))
+    }
+
+    fn sample(&self) {
+        match Space::of(&self.folder) {
+            Ok(space) => self.note(space),
+            // For example, the folder was removed: the writer logs that and refuses submissions.
+            Err(_) => self.size.store(0, Relaxed),
+        }
+    }
+
+    /// Stores a sample, and logs when free space falls below the reserve or has recovered.
+    fn note(&self, space: Space) {
+        let reserve = self.min_free().bytes(space.size);
+        self.free.store(space.free, Relaxed);
+        self.size.store(space.size, Relaxed);
+        self.reserve.store(reserve, Relaxed);
+        let was_low = self.is_low();
+        let is_low = space.free < if was_low { reserve.saturating_add(reserve / 16) } else { reserve };
+        self.is_low.store(is_low, Relaxed);
+        let (folder, free) = (self.folder.display(), space.free);
+        match (was_low, is_low) {
+            (false, true) => tracing::warn!(
+                %folder,
+                free,
+                reserve,
+                "free space is below `store.min_free`: submissions of more than {} KiB are refused until there is more",
+                SMALL_BODY_BYTES / 1024
+            ),
+            (true, false) => tracing::info!(
+                %folder,
+                free,
+                reserve,
+                "free space is above `store.min_free` again: submissions of all sizes are accepted"
+            ),
+            _ => {}
+        }
+    }
+
+    fn min_free(&self) -> MutexGuard<'_, MinFree> {
+        self.min_free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn the_automatic_reserve_is_a_twentieth_but_no_more_than_a_gibibyte() {
+        for (min_free, size, reserve) in [
+            (MinFree::Auto, 0, 0),
+            (MinFree::Auto, 10 * GIB, GIB / 2),
+            (MinFree::Auto, 20 * GIB, GIB),
+            (MinFree::Auto, 1000 * GIB, GIB),
+            (MinFree::Off, 1000 * GIB, 0),
+            (MinFree::Bytes(2 * GIB), GIB, 2 * GIB),
+        ] {
+            assert_eq!(min_free.bytes(size), reserve, "{min_free:?} {size}");
+        }
+    }
+
+    #[test]
+    fn space_is_low_below_the_reserve_until_a_sixteenth_more_is_free() {
+        let monitor = DiskMonitor::new(PathBuf::from("/data"), MinFree::Bytes(1600));
+        assert_eq!((monitor.is_low(), monitor.last()), (false, None));
+        let check = |free: u64, is_low: bool| {
+            let space = Space { free, size: 10_000 };
+            monitor.note(space);
+            assert_eq!((monitor.is_low(), monitor.last()), (is_low, Some((space, 1600))), "{free}");
+        };
+        check(1600, false);
+        check(1599, true);
+        check(1600, true);
+        check(1699, true);
+        check(1700, false);
+        check(1600, false);
+        check(0, true);
+        monitor.reconfigure(MinFree::Off);
+        monitor.note(Space { free: 0, size: 10_000 });
+        assert!(!monitor.is_low());
+    }
+
+    #[test]
+    fn a_running_monitor_knows_the_file_system_from_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let monitor = DiskMonitor::start(folder.path().to_owned(), MinFree::Bytes(u64::MAX)).unwrap();
+        let (space, reserve) = monitor.last().unwrap();
+        assert!(monitor.is_low() && space.free <= space.size && reserve == u64::MAX, "{space:?}");
+        let monitor = DiskMonitor::start(folder.path().join("missing"), MinFree::Bytes(u64::MAX)).unwrap();
+        assert_eq!((monitor.is_low(), monitor.last()), (false, None));
+    }
+
+    #[test]
+    fn a_shortage_is_reported_before_submissions_are_refused() {
+        let shortage = |free| Shortage::of(Space { free, size: 100 * GIB }, MinFree::Auto);
+        assert_eq!(shortage(2 * GIB), None);
+        let near = shortage(2 * GIB - 1).unwrap().to_string();
+        assert_eq!(
+            near,
+            "Only 1.9 GiB of 100.0 GiB is free where the inbox is. Once it is less than 1.0 GiB (store.min_free), submissions of \
+             more than 4 KiB are refused."
+        );
+        let low = shortage(300 << 20).unwrap().to_string();
+        assert_eq!(
+            low,
+            "Only 300.0 MiB of 100.0 GiB is free where the inbox is. Submissions of more than 4 KiB are refused until 1.0 GiB is \
+             free (store.min_free)."
+        );
+        assert_eq!(Shortage::of(Space { free: 0, size: GIB }, MinFree::Off), None);
+    }
+
+    #[test]
+    fn sizes_are_shown_in_the_largest_fitting_unit() {
+        for (bytes, text) in
+            [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1535, "1.4 KiB"), (3 << 40, "3.0 TiB")]
+        {
+            assert_eq!(in_units(bytes), text);
+        }
+        assert_eq!(in_units(u64::MAX), "16777215.9 TiB");
+    }
+
+    #[test]
+    fn an_inbox_on_a_server_has_no_shortage_of_its_own() {
+        let server = crate::store::Server::parse("postgres://db.example.com/frontdesk").unwrap();
+        assert_eq!(Shortage::at(&Place::Postgres(server), MinFree::Bytes(u64::MAX)), None);
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::Sqlite(folder.path().join("inbox.sqlite"));
+        assert!(Shortage::at(&place, MinFree::Bytes(u64::MAX)).is_some());
+        assert_eq!(Shortage::at(&place, MinFree::Off), None);
+    }
+}

@@ -1,0 +1,245 @@
+//! Which database on which server, and how the way there is protected.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// A PostgreSQL server and a database on it, as a URL names them.
+///
+/// TLS is by rustls and always verifies the server's name. It is off where all hosts are this machine, and on everywhere else, unless
+/// the URL says `sslmode=disable`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Server(Arc<Settings>);
+
+#[derive(PartialEq, Eq)]
+struct Settings {
+    config: Config,
+    tls: Option<Roots>,
+}
+
+/// Who may vouch for the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Roots {
+    /// The authorities that browsers trust.
+    Public,
+    /// The certificates in this PEM file.
+    File(PathBuf),
+}
+
+/// How long one host may take to answer, where the URL says nothing.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long what was sent may stay unacknowledged before the connection counts as lost.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
+
+impl Server {
+    /// Reads a `postgres://` or `postgresql://` URL (libpq's connection URI), several hosts among what it may name. Says what is wrong
+    /// with it otherwise, without its password.
+    pub fn parse(url: &str) -> Result<Server, String> {
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err("is not a postgres:// URL".to_owned());
+        }
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut mode, mut roots, mut rest) = (None, Roots::Public, Vec::new());
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            match parameter.split_once('=') {
+                Some(("sslmode", value)) => mode = Some(value),
+                Some(("sslrootcert", value)) => roots = Roots::File(unescaped(value).into()),
+                _ => rest.push(parameter),
+            }
+        }
+        let mut config: Config =
+            format!("{base}?{}", rest.join("&")).parse().map_err(|error: tokio_postgres::Error| {
+                let reason =
+                    std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+                format!("cannot be read: {reason}")
+            })?;
+        if config.get_hosts().is_empty() {
+            return Err("names no host".to_owned());
+        }
+        if config.get_dbname().is_none() {
+            return Err("names no database, as in postgres://frontdesk@db.example.com/frontdesk".to_owned());
+        }
+        let is_secured = match mode {
+            None => !config.get_hosts().iter().all(is_this_machine),
+            Some("disable") => false,
+            Some("require" | "verify-ca" | "verify-full") => true,
+            Some(other) => {
+                return Err(format!(
+                    "has sslmode={other}: \"verify-full\" (certificate and name are verified) or \"disable\" would be right"
+                ));
+            }
+        };
+        config.ssl_mode(if is_secured { SslMode::Require } else { SslMode::Disable });
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(ACKNOWLEDGED_WITHIN);
+        }
+        config
+            .keepalives_idle(Duration::from_secs(5))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(3);
+        if config.get_application_name().is_none() {
+            config.application_name("frontdesk");
+        }
+        Ok(Server(Arc::new(Settings { config, tls: is_secured.then_some(roots) })))
+    }
+
+    /// How to connect, TLS aside.
+    pub(in crate::store) fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// What TLS is to be spoken with; nothing where it is off.
+    pub(super) fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
+        let Some(roots) = &self.0.tls else { return Ok(None) };
+        let mut store = RootCertStore::empty();
+        match roots {
+            Roots::Public => store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+            Roots::File(path) => {
+                let unreadable = |error: String| io::Error::other(format!("{}: {error}", path.display()));
+                for certificate in
+                    CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?
+                {
+                    let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+                    store.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+                }
+                if store.is_empty() {
+                    return Err(unreadable("no certificate is in it".to_owned()));
+                }
+            }
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(
+            tokio_rustls::rustls::crypto::aws_lc_rs::default_provider(),
+        ))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(store)
+        .with_no_client_auth();
+        Ok(Some(Arc::new(config)))
+    }
+}
+
+/// A socket's folder, or a name or address that does not leave this machine.
+fn is_this_machine(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            name.eq_ignore_ascii_case("localhost")
+                || name
+                    .trim_matches(['[', ']'])
+                    .parse::<std::net::IpAddr>()
+                    .is_ok_and(|address| address.is_loopback())
+        }
+        Host::Unix(_) => true,
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = after
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Hosts, ports and database: neither user nor password.
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("postgres://")?;
+        let ports = self.0.config.get_ports();
+        for (at, host) in self.0.config.get_hosts().iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+            match host {
+                Host::Tcp(name) => write!(f, "{comma}{name}:{port}")?,
+                Host::Unix(folder) => write!(f, "{comma}{}:{port}", Path::display(folder))?,
+            }
+        }
+        write!(f, "/{}", self.0.config.get_dbname().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_shown_without_what_is_secret() {
+        for (url, shown) in [
+            ("postgres://frontdesk:hunter2@db.example.com/inbox", "postgres://db.example.com:5432/inbox"),
+            (
+                "postgresql://f:hunter2@a.example.com:1,b.example.com:2/inbox?target_session_attrs=any",
+                "postgres://a.example.com:1,b.example.com:2/inbox",
+            ),
+            (
+                "postgres:///inbox?host=/run/postgresql&user=f&password=hunter2",
+                "postgres:///run/postgresql:5432/inbox",
+            ),
+        ] {
+            let server = Server::parse(url).unwrap();
+            assert_eq!(server.to_string(), shown);
+            assert!(!format!("{server:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn tls_is_on_unless_nothing_leaves_this_machine() {
+        for (url, expected) in [
+            ("postgres://db.example.com/inbox", true),
+            ("postgres://192.0.2.1/inbox", true),
+            ("postgres://127.0.0.1/inbox", false),
+            ("postgres://localhost,db.example.com/inbox", true),
+            ("postgres://[::1]/inbox", false),
+            ("postgres:///inbox?host=/run/postgresql", false),
+            ("postgres://db.example.com/inbox?sslmode=disable", false),
+            ("postgres://127.0.0.1/inbox?sslmode=verify-full", true),
+        ] {
+            assert_eq!(Server::parse(url).unwrap().0.tls.is_some(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_without_its_password() {
+        for (url, reason) in [
+            ("mysql://db.example.com/inbox", "not a postgres:// URL"),
+            ("postgres://f:hunter2@db.example.com", "names no database"),
+            ("postgres:///inbox", "names no host"),
+            ("postgres://f:hunter2@db.example.com/inbox?sslmode=prefer", "verify-full"),
+            ("postgres://f:hunter2@db.example.com/inbox?colour=red", "colour"),
+            ("postgres://f:hunter2@db.example.com:port/inbox", "port"),
+        ] {
+            let error = Server::parse(url).unwrap_err();
+            assert!(error.contains(reason), "{url}: {error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_root_certificate_may_have_any_name() {
+        let server =
+            Server::parse("postgres://db.example.com/inbox?sslrootcert=%2Fetc%2Fmy%20ca.pem").unwrap();
+        assert_eq!(server.0.tls, Some(Roots::File("/etc/my ca.pem".into())));
+        assert!(server.tls().unwrap_err().to_string().contains("/etc/my ca.pem"));
+    }
+}

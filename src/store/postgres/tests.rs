@@ -1,0 +1,486 @@
+//! What is PostgreSQL's alone: several replicas, a server that goes away, layouts. Over `FRONTDESK_TEST_POSTGRES`, like the contract's tests.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::link::Link;
+use super::*;
+use crate::forms::{CONTACT, parse};
+use crate::limits::Source;
+use crate::screening::{self, Repeats};
+use crate::store::sql::{Dialect, bound, discard, intake};
+use crate::store::tests::fresh::Fresh;
+use crate::store::{Accepted, Arrival, Doubt, Filter, HeldFilter, Options, Reader, SourcePrefix, Store};
+use crate::submission::delivery::{Room, Route, Target, Want};
+
+const LEASE: Duration = Duration::from_mins(3);
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn replicas_that_start_at_once_make_one_inbox() {
+    let desk = Desk::new();
+    let opened = desk.at_once(8, |desk, _| desk.open().close());
+    assert_eq!(opened.len(), 8);
+    assert_eq!(desk.number("SELECT count(*) FROM meta"), 1);
+    assert_eq!(desk.number("SELECT layout FROM frontdesk_layout"), LAYOUT);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn what_several_replicas_get_at_once_is_one_submission() {
+    let desk = Desk::new();
+    let accepted = desk.at_once(6, |desk, _| {
+        let store = desk.open();
+        (0..20).map(|n| accept(&store, &n.to_string()).unwrap()).collect::<Vec<_>>()
+    });
+    for n in 0..20 {
+        let ids: Vec<_> = accepted.iter().map(|replica| replica[n].id()).collect();
+        assert!(ids.iter().all(|id| *id == ids[0]), "{n}: {ids:?}");
+        let new = accepted.iter().filter(|replica| matches!(replica[n], Accepted::New(_))).count();
+        assert_eq!(new, 1, "{n}");
+    }
+    assert_eq!(desk.list().iter().map(|submission| submission.repeats).collect::<Vec<_>>(), [5; 20]);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn no_two_replicas_claim_the_same_delivery() {
+    let desk = Desk::new();
+    let store = desk.open();
+    for n in 0..60 {
+        accept(&store, &n.to_string()).unwrap();
+    }
+    let claimed = desk.at_once(4, |desk, _| {
+        let store = desk.open();
+        let mut claimed = Vec::new();
+        loop {
+            let claims = claim(&store, Timestamp::now());
+            if claims.is_empty() {
+                return claimed;
+            }
+            claimed.extend(claims);
+        }
+    });
+    let mut all: Vec<_> = claimed.into_iter().flatten().collect();
+    all.sort();
+    let count = all.len();
+    all.dedup();
+    assert_eq!((count, all.len()), (60, 60));
+    // Who died with one of them is followed when the lease is over, and not before.
+    assert!(claim(&store, Timestamp::now() + LEASE - Duration::from_secs(10)).is_empty());
+    assert!(!claim(&store, Timestamp::now() + LEASE + Duration::from_secs(10)).is_empty());
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_start_leaves_alone_what_another_replica_has_begun() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "one").unwrap();
+    assert_eq!(claim(&store, Timestamp::now()).len(), 1);
+    let other = desk.open();
+    assert_eq!(wait(other.recover(Timestamp::now())).unwrap(), 0);
+    assert_eq!(wait(other.retake(Vec::new(), Timestamp::now())).unwrap(), 0);
+    assert!(claim(&other, Timestamp::now()).is_empty());
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn leases_hold_by_the_servers_clock() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "one").unwrap();
+    assert_eq!(claim(&store, Timestamp::now()).len(), 1);
+    let ahead = jiff::SignedDuration::from_secs(-600);
+    // A replica whose clock is ten minutes ahead, as `Changing` sees it.
+    let (link, secret) = open_to_write(&desk.server()).unwrap();
+    let changing = crate::store::sql::change::Changing { sql: &link, secret: &secret, ahead };
+    let its_now = Timestamp::now() - ahead;
+    let claims = changing.claim(&[want()], &[], &[], its_now, LEASE).unwrap();
+    assert!(claims[0].claimed.is_empty());
+    let next = claims[0].next.first.expect("the lease is over at some time");
+    let until = next.duration_since(its_now).as_secs();
+    assert!((170..=181).contains(&until), "{until}");
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn what_a_replica_takes_whose_clock_is_ahead_is_due_at_once() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept_at(&store, "one", Timestamp::now() + Duration::from_mins(7)).unwrap();
+    assert_eq!(claim(&store, Timestamp::now()).len(), 1);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn what_a_refused_transaction_leaves_behind_is_taken_out_once_it_has_ended() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "one").unwrap();
+    // As one that waits for a standby: it is not seen yet, and nobody knows when it will be.
+    let (hung, _) = open_to_write(&desk.server()).unwrap();
+    hung.run("BEGIN").unwrap();
+    let of = |sql: &str| -> String { (&hung as &dyn Sql).one(sql, &[]).unwrap().get(0).unwrap() };
+    let backend = of(BACKEND);
+    let id = uuid::Uuid::now_v7();
+    hung.run(&format!(
+        "INSERT INTO submission (id, form, received_at, fields, source)
+         SELECT '{id}', form, received_at, fields, source FROM submission"
+    ))
+    .unwrap();
+    let mut doubtful = vec![Doubt { id, backend: Some(backend.clone()) }];
+    let mut database = Database::open(&desk.server()).unwrap();
+    let mut ids = crate::store::ids::Ids::default();
+    database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    assert_eq!(doubtful.len(), 1, "it is still under way");
+    hung.run("COMMIT").unwrap();
+    assert_eq!(desk.list().len(), 2);
+    drop(hung);
+    desk.wait_for_end_of(&backend);
+    database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    assert_eq!((desk.list().len(), doubtful.len()), (1, 0));
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn what_was_refused_stays_once_another_replica_has_acknowledged_it() {
+    let desk = Desk::new();
+    let store = desk.open();
+    // As if nobody had heard the end of its transaction, and the visitor had sent it again, elsewhere.
+    let id = accept(&store, "one").unwrap().id();
+    let doubt = || vec![Doubt { id, backend: None }];
+    assert_eq!(accept(&desk.open(), "one").unwrap(), Accepted::Duplicate(id));
+    let mut database = Database::open(&desk.server()).unwrap();
+    let mut ids = crate::store::ids::Ids::default();
+    let mut doubtful = doubt();
+    database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
+    assert_eq!((desk.list().len(), doubtful.len()), (1, 0));
+    desk.run("UPDATE submission SET repeats = 0");
+    database.commit(&[], &mut [], &mut ids, &mut doubt()).unwrap();
+    assert_eq!(desk.list().len(), 0);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
+    let desk = Desk::new();
+    let store = desk.open();
+    let id = accept(&store, "one").unwrap().id();
+    let claims = wait(store.claim(vec![want()], Vec::new(), Timestamp::now(), LEASE)).unwrap();
+    let lease = claims[0].claimed[0].lease.clone();
+    let now = Timestamp::now();
+    let mut editor = crate::store::Editor::open(&desk.fresh.place).unwrap();
+    assert!(editor.hold(id, "to be looked at", now).unwrap());
+    let (link, _) = open_to_write(&desk.server()).unwrap();
+    let sql: &dyn Sql = &link;
+    link.run("BEGIN").unwrap();
+    let failed =
+        crate::submission::outcome::Outcome::failed(crate::submission::outcome::Cause::Channel, "451");
+    let verdict = crate::submission::schedule::Verdict::Again(now);
+    crate::store::sql::deliver::record(sql, &lease, &failed, verdict, now).unwrap();
+    thread::scope(|scope| {
+        let release = scope.spawn(move || editor.release(id, &[], now).unwrap());
+        // It waits for what is being recorded, and goes by that.
+        thread::sleep(Duration::from_millis(300));
+        assert!(!release.is_finished());
+        link.run("COMMIT").unwrap();
+        assert!(release.join().unwrap());
+    });
+    assert_eq!(desk.text("SELECT state FROM delivery"), "waiting");
+    assert_eq!(claim(&store, Timestamp::now()), [id]);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_replica_that_stops_while_it_processes_loses_its_turn() {
+    let desk = Desk::new();
+    desk.open().close();
+    let screener = intake::Screener::new(Repeats::new(Instant::now()).into());
+    let process = |sql: &dyn Sql| {
+        sql.execute("BEGIN", &[]).unwrap();
+        let ids = uuid::Uuid::nil()..=uuid::Uuid::max();
+        let processed = intake::process(sql, &desk.options(), &screener, 1, ids).unwrap();
+        processed.is_some()
+    };
+    let (stopped, other) = (desk.fresh.sql(), desk.fresh.sql());
+    assert!(process(&*stopped), "it is its turn");
+    let began = Instant::now();
+    while !process(&*other) {
+        other.execute("ROLLBACK", &[]).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(15), "the lock is kept");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(began.elapsed() > Duration::from_secs(3), "the other one did not wait for its turn");
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_connection_that_is_ended_costs_no_submission() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "before").unwrap();
+    for n in 0..5 {
+        desk.end_connections();
+        // What was lost with the connection is found out and done again.
+        accept(&store, &n.to_string()).unwrap_or_else(|error| panic!("{n}: {error}"));
+    }
+    assert_eq!(desk.list().len(), 6);
+    assert!(store.health().is_ok());
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn every_answer_is_true_while_connections_are_ended_again_and_again() {
+    let desk = Desk::new();
+    let store = desk.open();
+    let stop = AtomicBool::new(false);
+    let outcomes = thread::scope(|scope| {
+        let ender = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                desk.end_connections();
+                thread::sleep(Duration::from_millis(7));
+            }
+        });
+        let accept = |n: i32| wait(store.accept(arrival(&n.to_string(), Timestamp::now())));
+        let outcomes: Vec<_> = (0..300).map(|n| (n.to_string(), accept(n))).collect();
+        stop.store(true, Ordering::Relaxed);
+        ender.join().unwrap();
+        outcomes
+    });
+    accept(&store, "after").unwrap();
+    let there: Vec<String> = desk.list().iter().map(|one| one.get("message").unwrap().to_owned()).collect();
+    for (message, outcome) in &outcomes {
+        let count = there.iter().filter(|other| *other == message).count();
+        assert_eq!(count, usize::from(outcome.is_ok()), "{message}: {outcome:?}");
+    }
+    // How many get through between two ends depends on the machine.
+    assert!(outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count() > 50);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_server_that_would_not_keep_what_it_confirms_is_refused() {
+    let desk = Desk::new();
+    let place = desk.with("-csynchronous_commit%3Doff");
+    let error = Store::open(&Options::in_place(place)).map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::NotDurable { setting: "synchronous_commit", .. }), "{error}");
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_later_layout_is_used_unless_it_says_that_it_must_not_be() {
+    let desk = Desk::new();
+    desk.open().close();
+    desk.run("UPDATE frontdesk_layout SET layout = 99");
+    accept(&desk.open(), "one").unwrap();
+    assert_eq!(desk.list().len(), 1);
+    desk.run("UPDATE frontdesk_layout SET readable_from = 99");
+    for error in [
+        Store::open(&desk.options()).map(drop).unwrap_err(),
+        Reader::open(&desk.fresh.place).map(drop).unwrap_err(),
+    ] {
+        assert!(matches!(error, StoreError::TooNew { found: 99, .. }), "{error}");
+    }
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn tables_of_another_program_are_left_alone() {
+    let desk = Desk::new();
+    assert!(matches!(Reader::open(&desk.fresh.place), Err(StoreError::Missing(_))));
+    desk.run("CREATE TABLE channel (frequency bigint)");
+    let error = Store::open(&desk.options()).map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::NotAnInbox(_)), "{error}");
+    assert_eq!(desk.number("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"), 1);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_server_that_is_not_there_is_waited_for() {
+    let desk = Desk::new();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = nobody.local_addr().unwrap().port();
+    drop(nobody);
+    let url = format!("postgres://frontdesk:hunter2@127.0.0.1:{port}/inbox");
+    let place = Place::Postgres(Server::parse(&url).unwrap());
+    let store = Store::open(&Options::in_place(place)).unwrap();
+    let error = accept(&store, "one").unwrap_err().to_string();
+    assert!(error.contains(&format!("127.0.0.1:{port}/inbox")) && !error.contains("hunter2"), "{error}");
+    assert!(store.health().is_err());
+    drop(desk);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn a_server_that_only_reads_is_an_error_until_it_writes() {
+    let desk = Desk::new();
+    let store = desk.open();
+    accept(&store, "one").unwrap();
+    // As a standby is, or a primary after somebody else has become one.
+    let place = desk.with("-cdefault_transaction_read_only%3Don");
+    let standby = Store::open(&Options::in_place(place)).unwrap();
+    assert!(accept(&standby, "two").is_err());
+    assert!(standby.health().is_err());
+    assert_eq!(desk.list().len(), 1);
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn over_tls_the_servers_certificate_and_name_are_verified() {
+    let url = std::env::var("FRONTDESK_TEST_POSTGRES_TLS").expect("an address that asks for TLS");
+    let link = Link::open(&Server::parse(&url).unwrap(), READING).unwrap();
+    let encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    assert!((&link as &dyn Sql).one(encrypted, &[]).unwrap().get::<bool>(0).unwrap());
+    let (base, file) = url.split_once("&sslrootcert=").unwrap();
+    for (url, reason) in [
+        // Nobody vouches for it.
+        (base.to_owned(), "UnknownIssuer"),
+        // It is somebody else's.
+        (url.replace("@localhost:", "@127.0.0.1:"), "not valid for name"),
+        (url.replace("hunter2", "hunter3"), "password authentication failed"),
+        (url.replace("verify-full", "disable"), "no encryption"),
+        (format!("{base}&sslrootcert={file}x"), "No such file"),
+    ] {
+        let error = Link::open(&Server::parse(&url).unwrap(), READING).map(drop).unwrap_err().to_string();
+        assert!(error.contains(reason), "{url}: {error}");
+    }
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn held_submissions_are_found_by_their_own_index() {
+    let desk = Desk::new();
+    desk.open().close();
+    desk.run(
+        "INSERT INTO submission (id, form, received_at, fields, source, held_at)
+         SELECT gen_random_uuid(), 'contact', n, '{}', decode(md5(n::text), 'hex'), CASE WHEN n % 1000 = 0 THEN n END
+         FROM generate_series(1, 20000) n",
+    );
+    desk.run("ANALYZE submission");
+    let filter = HeldFilter {
+        signal: Some(screening::Signal::Rate),
+        before: Some(Timestamp::UNIX_EPOCH),
+        source: SourcePrefix::parse("00"),
+    };
+    for filter in [HeldFilter::default(), filter] {
+        let (statement, values) = discard::page_statement(Dialect::Postgres, &filter, discard::START);
+        let plan = desk.fresh.sql().query(&format!("EXPLAIN {statement}"), &bound(&values)).unwrap();
+        let plan: Vec<_> = plan.iter().map(|row| row.get::<String>(0).unwrap()).collect();
+        assert!(plan.iter().any(|step| step.contains("submission_held")), "{plan:#?}");
+        assert!(!plan.iter().any(|step| step.contains("Seq Scan")), "{plan:#?}");
+    }
+}
+
+struct Desk {
+    fresh: Fresh,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let fresh = Fresh::place();
+        assert!(fresh.place.file().is_none(), "FRONTDESK_TEST_POSTGRES names a server");
+        Desk { fresh }
+    }
+
+    fn server(&self) -> Server {
+        match &self.fresh.place {
+            Place::Postgres(server) => server.clone(),
+            Place::Sqlite(_) => unreachable!("there is a server"),
+        }
+    }
+
+    fn options(&self) -> Options {
+        Options { channels: vec![Route::new("box")], ..Options::in_place(self.fresh.place.clone()) }
+    }
+
+    fn open(&self) -> Store {
+        Store::open(&self.options()).unwrap()
+    }
+
+    /// The same schema, with a further setting.
+    fn with(&self, setting: &str) -> Place {
+        let schema = self.text("SELECT current_schema()");
+        let url = std::env::var("FRONTDESK_TEST_POSTGRES").unwrap();
+        let joint = if url.contains('?') { '&' } else { '?' };
+        let url = format!("{url}{joint}options=-csearch_path%3D{schema}%20{setting}");
+        Place::Postgres(Server::parse(&url).unwrap())
+    }
+
+    fn at_once<T: Send>(&self, replicas: usize, act: impl Fn(&Desk, usize) -> T + Sync) -> Vec<T> {
+        thread::scope(|scope| {
+            let act = &act;
+            let threads: Vec<_> = (0..replicas).map(|n| scope.spawn(move || act(self, n))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    fn list(&self) -> Vec<crate::submission::Submission> {
+        let reader = Reader::open(&self.fresh.place).unwrap();
+        reader.list(&Filter::default()).unwrap().map(Result::unwrap).collect()
+    }
+
+    fn run(&self, sql: &str) {
+        self.fresh.sql().execute(sql, &[]).unwrap();
+    }
+
+    fn number(&self, sql: &str) -> i64 {
+        self.fresh.sql().one(sql, &[]).unwrap().get(0).unwrap()
+    }
+
+    fn text(&self, sql: &str) -> String {
+        self.fresh.sql().one(&format!("SELECT ({sql})::text"), &[]).unwrap().get(0).unwrap()
+    }
+
+    fn wait_for_end_of(&self, backend: &str) {
+        while self.fresh.sql().exists(IS_ALIVE, values![backend]).unwrap() {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Ends all connections to this inbox but the one that does it.
+    fn end_connections(&self) {
+        let schema = self.text("SELECT current_schema()");
+        let link = Link::open(&self.server(), EDITING).unwrap();
+        let locks = "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+             WHERE a.pid <> pg_backend_pid() AND a.application_name = ?1";
+        let _ = link.query(locks, values![schema]);
+    }
+}
+
+fn want() -> Want {
+    let target = Target { name: "box".to_owned(), leads_to: String::new() };
+    Want { target, room: Room { any: 3, again: 2 }, turn: 0 }
+}
+
+fn claim(store: &Store, now: Timestamp) -> Vec<uuid::Uuid> {
+    let claims = wait(store.claim(vec![want()], Vec::new(), now, LEASE)).unwrap();
+    claims.into_iter().flat_map(|claims| claims.claimed).map(|claimed| claimed.lease.submission).collect()
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn accept(store: &Store, message: &str) -> Result<Accepted, StoreError> {
+    accept_at(store, message, Timestamp::now())
+}
+
+fn accept_at(store: &Store, message: &str, received_at: Timestamp) -> Result<Accepted, StoreError> {
+    wait(store.keep(arrival(message, received_at)))
+}
+
+fn arrival(message: &str, received_at: Timestamp) -> Arrival {
+    let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"}).to_string();
+    Arrival {
+        entry: parse(&CONTACT, body.as_bytes()).unwrap(),
+        idempotency_key: None,
+        source: Source::V4([192, 0, 2, 1]),
+        received_at,
+        evidence: screening::Evidence::Verdict(screening::Verdict::default()),
+        agent: None,
+    }
+}

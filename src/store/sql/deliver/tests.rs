@@ -1,0 +1,660 @@
+//! Processing, worker, schedule and database under a clock of our own: thousands of lives, each from a seed, each the same every time.
+//!
+//! What is real here: the statements of [`super`] on a database in memory, the [`Roster`] and the schedule. What is played: time,
+//! what the other sides do, when processes end, and clocks that are set. `FRONTDESK_TEST_SEEDS` says how many lives there are.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Instant;
+
+use rusqlite::{Connection, params};
+
+use super::*;
+use crate::deliver::dispatch::{Roster, Turn};
+use crate::screening::{Evidence, Repeats, Verdict as Screened};
+use crate::store::Options;
+use crate::store::sql::intake;
+use crate::store::sqlite::{STATEMENTS, TABLES};
+use crate::submission::outcome::{Failure, LONGEST_ATTEMPT};
+
+const LEASE: Duration = Duration::from_mins(3);
+const DAY: u64 = 86_400_000;
+
+#[test]
+fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
+    let seeds: u64 = std::env::var("FRONTDESK_TEST_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
+    let workers: Vec<_> = (0..threads)
+        .map(|thread| {
+            std::thread::spawn(move || {
+                let mut total = Totals::default();
+                for seed in (thread..seeds).step_by(usize::try_from(threads).unwrap()) {
+                    let life = std::panic::catch_unwind(|| World::new(seed).run());
+                    total.add(&life.unwrap_or_else(|_| panic!("the life from seed {seed} went wrong")));
+                }
+                total
+            })
+        })
+        .collect();
+    let mut total = Totals::default();
+    for worker in workers {
+        total.add(&worker.join().unwrap());
+    }
+    eprintln!("{seeds} seeds: {total:?}");
+    // That nothing went wrong must not be because nothing happened.
+    for (what, count) in [
+        ("delivered", total.delivered),
+        ("parked", total.parked),
+        ("repeated", total.repeated),
+        ("ends of processes", total.ends),
+        ("pauses", total.pauses),
+        ("clocks set", total.clocks_set),
+        ("stalls", total.stalls),
+        ("leases that ran out", total.run_out),
+        ("repeats of a submission", total.repeats),
+        ("held", total.held),
+        ("processing that was cut off", total.cut_off),
+    ] {
+        assert!(count > 0, "nothing was {what}");
+    }
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    delivered: usize,
+    parked: usize,
+    attempts: usize,
+    repeated: usize,
+    ends: usize,
+    pauses: usize,
+    clocks_set: usize,
+    stalls: usize,
+    run_out: usize,
+    repeats: usize,
+    held: usize,
+    cut_off: usize,
+}
+
+impl Totals {
+    fn add(&mut self, other: &Totals) {
+        self.delivered += other.delivered;
+        self.parked += other.parked;
+        self.attempts += other.attempts;
+        self.repeated += other.repeated;
+        self.ends += other.ends;
+        self.pauses += other.pauses;
+        self.clocks_set += other.clocks_set;
+        self.stalls += other.stalls;
+        self.run_out += other.run_out;
+        self.repeats += other.repeats;
+        self.held += other.held;
+        self.cut_off += other.cut_off;
+    }
+}
+
+/// SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % below
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.roll(n) == 0
+    }
+}
+
+/// How the other side of a channel behaves.
+#[derive(Clone, Copy, Debug)]
+enum Peer {
+    /// Takes everything, soon.
+    Fine,
+    /// Takes one in two.
+    Flaky,
+    /// Is away between two moments, in milliseconds.
+    Away(u64, u64),
+    /// Never answers in time, and sometimes has taken it all the same.
+    Silent,
+    /// Asks for time, the first few times.
+    Busy,
+    /// Takes everything but what it refuses for good.
+    Picky,
+    /// Is ill whenever it is sent certain ones, and takes all others.
+    Poisoned,
+    /// Says that it is gone, once that moment has come.
+    GoneAfter(u64),
+}
+
+/// Something that happens at a moment; the number breaks ties.
+#[derive(Clone, Debug)]
+enum Event {
+    Arrival,
+    /// A worker's process takes a batch out of the intake.
+    Process(usize),
+    /// A worker looks for something to do.
+    Wake(usize),
+    /// An attempt comes to its end.
+    End {
+        worker: usize,
+        life: u32,
+        attempt: usize,
+    },
+    /// A worker's process is killed, and starts again later.
+    Kill(usize),
+    Start(usize),
+    /// A worker's process stands still, longer than its leases hold, and goes on as if nothing had been.
+    Stall(usize),
+    /// The wall clock is set by so many milliseconds.
+    SetClock(i64),
+    /// Nothing arrives or is killed any more.
+    Calm,
+}
+
+struct Attempt {
+    post: usize,
+    claimed: Claimed,
+    outcome: Outcome,
+    /// The other side has given up on it meanwhile.
+    is_broken: bool,
+}
+
+struct Worker {
+    /// None while no process runs. A number for each process that has run.
+    roster: Option<Roster>,
+    life: u32,
+    started: u64,
+    /// When it looks next for something to do.
+    wakes_at: Option<u64>,
+    /// Until when it stands still.
+    stalled_until: u64,
+    attempts: HashMap<usize, Attempt>,
+}
+
+struct World {
+    dice: Dice,
+    database: Connection,
+    options: Options,
+    screener: intake::Screener,
+    secret: Secret,
+    /// Milliseconds since the beginning, which no clock shows.
+    now: u64,
+    /// What the wall clock shows beyond that.
+    offset: i64,
+    events: BTreeMap<(u64, u64), Event>,
+    next_event: u64,
+    targets: Vec<Target>,
+    peers: Vec<Peer>,
+    places: Vec<usize>,
+    workers: Vec<Worker>,
+    /// Two workers without a lock between them: leases alone keep them apart.
+    two: bool,
+    arrived: Vec<Uuid>,
+    /// What each peer has taken, and how often.
+    taken: HashMap<(Uuid, usize), u32>,
+    /// What is being sent in truth, whoever knows of it.
+    sending: BTreeSet<(Uuid, usize)>,
+    /// Since when each delivery has been tried.
+    begun: HashMap<(Uuid, usize), u64>,
+    next_attempt: usize,
+    totals: Totals,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut dice = Dice(seed);
+        let database = Connection::open_in_memory().unwrap();
+        database.pragma_update(None, "foreign_keys", "on").unwrap();
+        database.set_prepared_statement_cache_capacity(STATEMENTS);
+        database.execute_batch(TABLES).unwrap();
+        let peers: Vec<Peer> = (0..=dice.roll(3))
+            .map(|_| match dice.roll(9) {
+                0 => Peer::Flaky,
+                1 => Peer::Away(dice.roll(DAY), dice.roll(9 * DAY)),
+                2 => Peer::Away(0, dice.roll(10 * 60_000)),
+                3 => Peer::Silent,
+                4 => Peer::Busy,
+                5 => Peer::Picky,
+                6 => Peer::GoneAfter(dice.roll(DAY)),
+                7 => Peer::Poisoned,
+                _ => Peer::Fine,
+            })
+            .collect();
+        let two = dice.one_in(4);
+        let mut world = World {
+            database,
+            options: Options {
+                channels: (0..peers.len()).map(|n| Route::new(&format!("c{n}"))).collect(),
+                ..Options::at("unused".into())
+            },
+            screener: intake::Screener::new(Repeats::new(Instant::now()).into()),
+            secret: Secret::from_bytes([7; 32]),
+            now: 0,
+            offset: 1_700_000_000_000,
+            events: BTreeMap::new(),
+            next_event: 0,
+            targets: (0..peers.len())
+                .map(|n| Target { name: format!("c{n}"), leads_to: format!("https://{n}.example.com/") })
+                .collect(),
+            places: peers.iter().map(|_| 1 + usize::try_from(dice.roll(4)).unwrap()).collect(),
+            peers,
+            workers: Vec::new(),
+            two,
+            arrived: Vec::new(),
+            taken: HashMap::new(),
+            sending: BTreeSet::new(),
+            begun: HashMap::new(),
+            next_attempt: 0,
+            totals: Totals::default(),
+            dice,
+        };
+        world.plan();
+        world
+    }
+
+    /// Everything that doesn't follow from something else.
+    fn plan(&mut self) {
+        let span = [60_000, 3_600_000, DAY][usize::try_from(self.dice.roll(3)).unwrap()];
+        let mut arrivals = Vec::new();
+        for _ in 0..2 + self.dice.roll(10) {
+            let at = self.dice.roll(span);
+            arrivals.push(at);
+            self.at(at, Event::Arrival);
+        }
+        for worker in 0..if self.two { 2 } else { 1 } {
+            self.workers.push(Worker {
+                roster: None,
+                life: 0,
+                started: 0,
+                wakes_at: None,
+                stalled_until: 0,
+                attempts: HashMap::new(),
+            });
+            self.at(0, Event::Start(worker));
+            for _ in 0..self.dice.roll(4) {
+                let at = self.dice.roll(2 * span);
+                self.at(at, Event::Kill(worker));
+            }
+        }
+        if self.two && self.dice.one_in(2) {
+            let worker = usize::try_from(self.dice.roll(2)).unwrap();
+            let at = self.dice.roll(span);
+            self.at(at, Event::Stall(worker));
+        }
+        // A clock that is set makes leases of others run out early: only one that holds the lock may live with that.
+        if !self.two && self.dice.one_in(3) {
+            for _ in 0..=self.dice.roll(2) {
+                let by =
+                    i64::try_from(self.dice.roll(400 * DAY)).unwrap() - i64::try_from(200 * DAY).unwrap();
+                // Best while something is under way.
+                let at = match self.dice.roll(3) {
+                    0 => self.dice.roll(3 * DAY),
+                    _ => {
+                        arrivals[usize::try_from(self.dice.roll(arrivals.len() as u64)).unwrap()]
+                            + self.dice.roll(2_000)
+                    }
+                };
+                self.at(at, Event::SetClock(by));
+            }
+        }
+        self.at(10 * DAY, Event::Calm);
+    }
+
+    fn at(&mut self, moment: u64, event: Event) {
+        self.next_event += 1;
+        self.events.insert((moment.max(self.now), self.next_event), event);
+    }
+
+    fn clock(&self) -> Timestamp {
+        let shown = i64::try_from(self.now).unwrap() + self.offset;
+        Timestamp::from_millisecond(shown).unwrap()
+    }
+
+    fn run(mut self) -> Totals {
+        while let Some(((moment, _), event)) = self.events.pop_first() {
+            self.now = moment;
+            assert!(self.now < 60 * DAY, "it never comes to an end");
+            match event {
+                Event::Arrival => self.arrive(),
+                Event::Process(worker) => self.process(worker),
+                Event::Wake(worker) => self.wake(worker),
+                Event::End { worker, life, attempt } => self.end(worker, life, attempt),
+                Event::Kill(worker) => self.kill(worker),
+                Event::Start(worker) => self.start(worker),
+                Event::Stall(worker) => self.stall(worker),
+                Event::SetClock(by) => {
+                    self.offset += by;
+                    self.totals.clocks_set += 1;
+                    // Workers sleep for a minute at most.
+                    for worker in 0..self.workers.len() {
+                        self.wake_at(worker, self.now + 60_000);
+                    }
+                }
+                Event::Calm => {}
+            }
+        }
+        self.check_the_end();
+        self.totals
+    }
+
+    /// Now and then it says the same as an earlier one, or screening holds it.
+    fn arrive(&mut self) {
+        let id = Uuid::from_u64_pair(self.now << 16 | 0x7000, self.dice.roll(u64::MAX) | 1 << 63);
+        let content = [u8::try_from(self.dice.roll(30)).unwrap(); 16];
+        let verdict = Screened { hold: self.dice.one_in(10), ..Screened::default() };
+        let evidence = serde_json::to_string(&Evidence::Verdict(verdict)).unwrap();
+        self.database
+            .execute(
+                "INSERT INTO intake (id, form, received_at, fields, source, evidence, channels, content)
+                 VALUES (?1, 'contact', ?2, '{}', ?3, ?4, ?5, ?6)",
+                params![
+                    id.as_bytes(),
+                    self.clock().as_millisecond(),
+                    [0_u8; 16],
+                    evidence,
+                    i64::try_from(self.targets.len()).unwrap(),
+                    content
+                ],
+            )
+            .unwrap();
+        self.arrived.push(id);
+        for worker in 0..self.workers.len() {
+            let pause = self.dice.roll(100);
+            self.at(self.now + pause, Event::Process(worker));
+        }
+    }
+
+    /// Sometimes the process is killed before it commits.
+    fn process(&mut self, worker: usize) {
+        if self.workers[worker].roster.is_none() {
+            return;
+        }
+        if self.workers[worker].stalled_until > self.now {
+            self.at(self.workers[worker].stalled_until, Event::Process(worker));
+            return;
+        }
+        let most = 1 + usize::try_from(self.dice.roll(4)).unwrap();
+        let sql: &dyn Sql = &self.database;
+        sql.execute("BEGIN", &[]).unwrap();
+        let all = Uuid::nil()..=Uuid::max();
+        let processed = intake::process(sql, &self.options, &self.screener, most, all).unwrap();
+        let rows = processed.unwrap().rows;
+        if rows > 0 && self.dice.one_in(10) {
+            sql.execute("ROLLBACK", &[]).unwrap();
+            self.totals.cut_off += 1;
+            self.kill(worker);
+            return;
+        }
+        sql.execute("COMMIT", &[]).unwrap();
+        if rows == most {
+            self.at(self.now + 1, Event::Process(worker));
+        }
+        for worker in 0..self.workers.len() {
+            self.wake_at(worker, self.now);
+        }
+    }
+
+    fn start(&mut self, worker: usize) {
+        if self.workers[worker].roster.is_some() {
+            return;
+        }
+        let posts = self.targets.iter().cloned().zip(self.places.iter().copied());
+        self.workers[worker].roster = Some(Roster::new(posts));
+        self.workers[worker].life += 1;
+        self.workers[worker].started = self.now;
+        if !self.two {
+            recover(&self.database, self.clock()).unwrap();
+        }
+        self.at(self.now, Event::Process(worker));
+        self.wake_at(worker, self.now);
+    }
+
+    fn kill(&mut self, worker: usize) {
+        if self.workers[worker].roster.take().is_none() {
+            return;
+        }
+        self.totals.ends += 1;
+        // What had been sent by then may have been taken.
+        let mut attempts: Vec<_> = self.workers[worker].attempts.drain().collect();
+        attempts.sort_by_key(|(number, _)| *number);
+        for (_, attempt) in attempts {
+            let key = (attempt.claimed.lease.submission, attempt.post);
+            if !attempt.is_broken {
+                self.sending.remove(&key);
+            }
+            if self.dice.one_in(2) && matches!(attempt.outcome, Outcome::Delivered(_)) {
+                *self.taken.entry(key).or_default() += 1;
+            }
+        }
+        let away = self.dice.roll(10 * 60_000);
+        self.at(self.now + away, Event::Start(worker));
+    }
+
+    /// Has a worker look for something to do at a moment, if it doesn't before.
+    fn wake_at(&mut self, worker: usize, moment: u64) {
+        let planned = &mut self.workers[worker].wakes_at;
+        if planned.is_none_or(|planned| planned > moment) {
+            *planned = Some(moment);
+            self.at(moment, Event::Wake(worker));
+        }
+    }
+
+    fn stall(&mut self, worker: usize) {
+        let until = self.now + 200_000 + self.dice.roll(1_000_000);
+        self.workers[worker].stalled_until = until;
+        self.totals.stalls += 1;
+        let mut attempts: Vec<_> = self.workers[worker].attempts.values_mut().collect();
+        attempts.sort_by_key(|attempt| (attempt.claimed.lease.submission, attempt.post));
+        for attempt in attempts {
+            let key = (attempt.claimed.lease.submission, attempt.post);
+            self.sending.remove(&key);
+            attempt.is_broken = true;
+            if matches!(attempt.outcome, Outcome::Delivered(_)) && self.dice.one_in(2) {
+                attempt.outcome = Outcome::failed(Cause::Channel, "it closed the connection");
+                *self.taken.entry(key).or_default() += 1;
+            }
+        }
+    }
+
+    fn wake(&mut self, worker: usize) {
+        let (clock, two, life) = (self.clock(), self.two, self.workers[worker].life);
+        if self.workers[worker].wakes_at != Some(self.now) {
+            return;
+        }
+        self.workers[worker].wakes_at = None;
+        if self.workers[worker].stalled_until > self.now {
+            self.wake_at(worker, self.workers[worker].stalled_until);
+            return;
+        }
+        let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
+        let Some(roster) = &mut self.workers[worker].roster else { return };
+        let (wants, under_way) = (roster.wants(elapsed), roster.under_way().to_vec());
+        let claims =
+            claim(&self.database, &self.secret, &wants, &["c0".to_owned()], &under_way, clock, LEASE)
+                .unwrap();
+        let mut sleep: Option<Duration> = None;
+        let mut begun = Vec::new();
+        for (post, claims) in claims.into_iter().enumerate() {
+            assert!(claims.claimed.len() <= wants[post].room.any, "more than there is room for");
+            let more = roster.begin(post, claims, clock, elapsed);
+            begun.extend(more.claimed.into_iter().map(|claimed| (post, claimed)));
+            sleep = [sleep, more.sleep].into_iter().flatten().min();
+        }
+        for (post, claimed) in begun {
+            self.totals.attempts += 1;
+            let key = (claimed.lease.submission, post);
+            assert!(self.sending.insert(key), "a lease is held twice at a time");
+            self.totals.repeated += usize::from(claimed.lease.number > 1);
+            self.begun.entry(key).or_insert(self.now);
+            let (takes, outcome) = self.answer(post, &claimed);
+            assert!(takes <= LONGEST_ATTEMPT);
+            let attempt = self.next_attempt;
+            self.next_attempt += 1;
+            self.workers[worker]
+                .attempts
+                .insert(attempt, Attempt { post, claimed, outcome, is_broken: false });
+            let takes = u64::try_from(takes.as_millis()).unwrap();
+            self.at(self.now + takes, Event::End { worker, life, attempt });
+        }
+        if let Some(sleep) = sleep {
+            let sleep = u64::try_from(sleep.as_millis()).unwrap().max(1);
+            self.wake_at(worker, self.now + sleep);
+        } else if two && !self.sending.is_empty() {
+            // What another one has begun is looked after again once its lease is over.
+            self.wake_at(worker, self.now + 60_000);
+        }
+    }
+
+    /// How long an attempt takes, and what comes of it.
+    fn answer(&mut self, post: usize, claimed: &Claimed) -> (Duration, Outcome) {
+        let longest = if self.dice.one_in(6) { 115_000 } else { 2_000 };
+        let soon = Duration::from_millis(1 + self.dice.roll(longest));
+        let fine = || Outcome::delivered("250 taken");
+        let away = || Outcome::failed(Cause::Channel, "nobody answers");
+        match self.peers[post] {
+            Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Notice, "400")),
+            Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Deferred, "451")),
+            Peer::Away(from, length) if (from..from + length).contains(&self.now) => (soon, away()),
+            Peer::Silent => (LONGEST_ATTEMPT, away()),
+            Peer::Busy if claimed.lease.number < 4 => {
+                let retry_after = Some(Duration::from_secs(self.dice.roll(20_000)));
+                let answer = "429".to_owned();
+                (soon, Outcome::Failed(Failure { cause: Cause::Channel, answer, retry_after }))
+            }
+            Peer::Picky if claimed.lease.submission.as_u128() & 2 == 0 => {
+                (soon, Outcome::failed(Cause::Refused, "554"))
+            }
+            Peer::Poisoned if claimed.lease.submission.as_u128() & 2 == 0 => {
+                (soon, Outcome::failed(Cause::Unclear, "500"))
+            }
+            Peer::GoneAfter(at) if self.now >= at => (soon, Outcome::failed(Cause::Gone, "410")),
+            _ => (soon, fine()),
+        }
+    }
+
+    fn end(&mut self, worker: usize, life: u32, attempt: usize) {
+        if self.workers[worker].life != life {
+            return;
+        }
+        if self.workers[worker].stalled_until > self.now {
+            self.at(self.workers[worker].stalled_until, Event::End { worker, life, attempt });
+            return;
+        }
+        let Some(Attempt { post, claimed, outcome, is_broken }) =
+            self.workers[worker].attempts.remove(&attempt)
+        else {
+            return;
+        };
+        let clock = self.clock();
+        let id = claimed.lease.submission;
+        if !is_broken {
+            self.sending.remove(&(id, post));
+        }
+        if matches!(outcome, Outcome::Delivered(_))
+            || matches!(self.peers[post], Peer::Silent) && self.dice.one_in(4)
+        {
+            *self.taken.entry((id, post)).or_default() += 1;
+        }
+        let verdict = schedule::judge(&outcome, id, claimed.failures, clock);
+        record(&self.database, &claimed.lease, &outcome, verdict, clock).unwrap();
+        let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
+        let roster = self.workers[worker].roster.as_mut().unwrap();
+        let target = roster.target(post).clone();
+        match roster.end(post, &claimed.lease, claimed.again, &outcome, elapsed) {
+            Turn::None => {}
+            Turn::Paused => {
+                self.totals.pauses += 1;
+                pause(&self.database, &target.name, "away", clock).unwrap();
+            }
+            Turn::Resumed { after_outage } => {
+                resume(&self.database, &target.name).unwrap();
+                let mut from = after_outage.then_some(clock);
+                while let Some(later) = from {
+                    from = bring_forward(&self.database, &target.name, later, clock).unwrap().from;
+                }
+            }
+            Turn::Off => switch_off(&self.database, &self.secret, &target, "410", clock).unwrap(),
+        }
+        self.wake_at(worker, self.now);
+    }
+
+    fn check_the_end(&mut self) {
+        let count = |sql: &str| -> usize {
+            let count: i64 = self.database.query_row(sql, [], |row| row.get(0)).unwrap();
+            usize::try_from(count).unwrap()
+        };
+        assert_eq!(count("SELECT count(*) FROM intake"), 0, "something was never processed");
+        self.totals.repeats = count("SELECT coalesce(sum(repeats), 0) FROM submission");
+        let submissions: BTreeSet<Uuid> = {
+            let mut select = self.database.prepare("SELECT id FROM submission").unwrap();
+            let rows = select.query_map([], |row| row.get(0).map(Uuid::from_bytes)).unwrap();
+            rows.map(Result::unwrap).collect()
+        };
+        let accounted = submissions.len() + self.totals.repeats;
+        assert_eq!(accounted, self.arrived.len(), "each is a submission or counted as a repeat, once");
+        let ends = u32::try_from(self.totals.ends + self.totals.stalls).unwrap();
+        for id in self.arrived.iter().filter(|id| submissions.contains(id)) {
+            for (post, target) in self.targets.iter().enumerate() {
+                let (state, failures, interrupted, attempts): (String, u32, u32, u32) = self
+                    .database
+                    .query_row(
+                        "SELECT state, failures, interrupted, attempts FROM delivery WHERE submission = ?1 AND channel = ?2",
+                        params![id.as_bytes(), target.name],
+                        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+                    )
+                    .unwrap();
+                let taken = self.taken.get(&(*id, post)).copied().unwrap_or_default();
+                let peer = self.peers[post];
+                match state.as_str() {
+                    "delivered" => {
+                        self.totals.delivered += 1;
+                        assert!(taken >= 1, "delivered, and never taken");
+                        assert!(
+                            taken <= 1 + ends,
+                            "taken {taken} times by {peer:?}, with {ends} ends of processes"
+                        );
+                    }
+                    "parked" => {
+                        self.totals.parked += 1;
+                        let justified = match peer {
+                            Peer::GoneAfter(_) => true,
+                            Peer::Picky => attempts > 0,
+                            _ => failures >= 10,
+                        };
+                        assert!(
+                            justified,
+                            "parked by {peer:?} after {failures} failures, {interrupted} interruptions"
+                        );
+                        // What is brought forward again and again comes to its end earlier.
+                        let is_brought_forward = matches!(peer, Peer::Poisoned);
+                        if failures >= 10 && self.totals.clocks_set == 0 && !is_brought_forward {
+                            let tried = self.now - self.begun[&(*id, post)];
+                            assert!(tried >= 28 * DAY / 10, "given up after {} h", tried / 3_600_000);
+                        }
+                    }
+                    "held" => {
+                        self.totals.held += 1;
+                        assert_eq!((attempts, taken), (0, 0), "held, and tried all the same");
+                    }
+                    state => panic!("{state} at the end, by {peer:?}"),
+                }
+            }
+        }
+        let unended: usize = self
+            .database
+            .query_row(
+                "SELECT count(*) FROM attempt a JOIN delivery d USING (submission, channel)
+                 WHERE a.ended_at IS NULL AND a.number < d.attempts",
+                [],
+                |row| row.get::<_, i64>(0),
+            )
+            .map(|count| usize::try_from(count).unwrap())
+            .unwrap();
+        if self.two {
+            self.totals.run_out += unended;
+        }
+    }
+}

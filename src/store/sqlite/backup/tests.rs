@@ -1,0 +1,380 @@
+//! What a backup promises, and what is refused as one.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::forms::{CONTACT, parse};
+use crate::limits::Source;
+use crate::screening;
+use crate::store::ids::Ids;
+use crate::store::sqlite::Database;
+use crate::store::{Arrival, Filter, Job, Options, Reader};
+
+const NOW: &str = "2026-11-20T14:03:05Z";
+
+#[test]
+fn a_backup_holds_what_the_inbox_holds_and_is_one_file_for_one_user() {
+    let desk = Desk::new();
+    let _writer = desk.keep(["one", "two"]);
+    let backup = desk.backup().unwrap();
+    assert_eq!(backup.submissions, 2);
+    assert_eq!(backup.newest, Some("2026-11-20T14:03:05.120Z".parse().unwrap()));
+    assert_eq!(verify(&desk.copy).unwrap(), backup);
+    assert_eq!(messages(&desk.copy), ["one", "two"]);
+    assert_eq!(names(desk.copy.parent().unwrap()), ["copy.sqlite"]);
+    let metadata = fs::metadata(&desk.copy).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    // The header says whether there is a log: 1 is no, 2 is yes.
+    assert_eq!(fs::read(&desk.copy).unwrap()[18..20], [1, 1]);
+}
+
+#[test]
+fn an_inbox_that_nobody_has_open_is_backed_up_as_well() {
+    let desk = Desk::new();
+    drop(desk.keep(["one"]));
+    assert_eq!(desk.backup().unwrap().submissions, 1);
+}
+
+#[test]
+fn nothing_that_was_deleted_is_in_a_backup() {
+    let desk = Desk::new();
+    let _writer = desk.keep(["to be forgotten", "to be kept"]);
+    desk.sql("PRAGMA secure_delete = off; DELETE FROM submission WHERE fields LIKE '%forgotten%'");
+    desk.backup().unwrap();
+    let bytes = fs::read(&desk.copy).unwrap();
+    let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(holds("to be kept"));
+    assert!(!holds("to be forgotten"));
+}
+
+#[test]
+fn what_is_there_already_is_replaced_only_if_one_says_so() {
+    let desk = Desk::new();
+    let mut writer = desk.keep(["one"]);
+    desk.backup().unwrap();
+    keep(&mut writer, "two");
+    let error = desk.backup().unwrap_err();
+    assert!(matches!(error, BackupError::Exists(_)), "{error}");
+    assert_eq!(messages(&desk.copy), ["one"]);
+    assert_eq!(backup(&desk.database, &desk.copy, true).unwrap().submissions, 2);
+    assert_eq!(messages(&desk.copy), ["one", "two"]);
+}
+
+#[test]
+fn the_inbox_itself_is_never_overwritten_by_its_backup() {
+    let desk = Desk::new();
+    let _writer = desk.keep(["one"]);
+    let link = desk.database.with_file_name("link.sqlite");
+    fs::hard_link(&desk.database, &link).unwrap();
+    for name in
+        ["inbox.sqlite", "inbox.sqlite-wal", "inbox.sqlite-lock", "../data/inbox.sqlite", "link.sqlite"]
+    {
+        let file = desk.database.with_file_name(name);
+        let error = backup(&desk.database, &file, true).unwrap_err();
+        assert!(matches!(error, BackupError::IsTheInbox(_)), "{name}: {error}");
+        let error = restore(&file, &desk.database, true, NOW.parse().unwrap()).unwrap_err();
+        assert!(matches!(error, BackupError::IsTheInbox(_)), "{name}: {error}");
+    }
+    assert_eq!(messages(&desk.database), ["one"]);
+}
+
+#[test]
+fn a_backup_that_fails_leaves_nothing_behind() {
+    let desk = Desk::new();
+    let error = desk.backup().unwrap_err();
+    assert!(matches!(error, BackupError::Store(StoreError::Missing(_))), "{error}");
+    assert_eq!(names(desk.copy.parent().unwrap()), [""; 0]);
+    let _writer = desk.keep(["one"]);
+    let error = backup(&desk.database, &desk.copy.join("nowhere"), false).unwrap_err();
+    assert!(matches!(error, BackupError::Store(StoreError::Io { .. })), "{error}");
+}
+
+#[test]
+fn what_a_killed_backup_left_behind_is_written_over_and_what_another_writes_is_not() {
+    let desk = Desk::new();
+    let _writer = desk.keep(["one"]);
+    let left = with_suffix(&desk.copy, ".partial");
+    fs::write(&left, "half a backup").unwrap();
+    fs::write(with_suffix(&left, "-snapshot"), "half a snapshot").unwrap();
+    let other = Partial::begin(&desk.copy, ".partial").unwrap();
+    let error = desk.backup().unwrap_err();
+    assert!(matches!(error, BackupError::UnderWay(_)), "{error}");
+    drop(other);
+    desk.backup().unwrap();
+    assert_eq!(names(desk.copy.parent().unwrap()), ["copy.sqlite"]);
+}
+
+#[test]
+fn a_flipped_bit_in_a_text_is_noticed() {
+    let desk = Desk::new();
+    let _writer = desk.keep(["one"]);
+    desk.backup().unwrap();
+    let mut bytes = fs::read(&desk.copy).unwrap();
+    let at = bytes.windows(3).position(|three| three == b"one").unwrap();
+    bytes[at] ^= 1;
+    fs::write(&desk.copy, bytes).unwrap();
+    refused(&desk, "it does not hold what was once written to it");
+}
+
+#[test]
+fn a_file_that_lost_its_end_is_refused() {
+    let desk = Desk::new();
+    let _writer = desk.keep([&*"x".repeat(9_000)]);
+    desk.backup().unwrap();
+    let bytes = fs::read(&desk.copy).unwrap();
+    for length in [bytes.len() - 1, bytes.len() - 4096, bytes.len() / 2, 4096, 100, 50] {
+        fs::write(&desk.copy, &bytes[..length]).unwrap();
+        let error = verify(&desk.copy).unwrap_err();
+        assert!(
+            matches!(error, BackupError::Damaged { .. } | BackupError::Store(StoreError::NotAnInbox(_))),
+            "{length} of {}: {error}",
+            bytes.len()
+        );
+    }
+    fs::write(&desk.copy, "").unwrap();
+    let error = verify(&desk.copy).unwrap_err();
+    assert!(matches!(error, BackupError::Store(StoreError::Missing(_))), "{error}");
+}
+
+#[test]
+fn what_is_no_inbox_is_refused() {
+    let desk = Desk::new();
+    fs::write(&desk.copy, "a text file, and long enough to look like something".repeat(100)).unwrap();
+    refused(&desk, "is not an inbox of frontdesk");
+    fs::remove_file(&desk.copy).unwrap();
+    Connection::open(&desk.copy).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
+    refused(&desk, "is not an inbox of frontdesk");
+    for (sql, words) in [
+        ("PRAGMA user_version = 1000", "was made by a newer frontdesk"),
+        ("DELETE FROM meta", "its secret is gone"),
+        ("DROP TABLE submission", "it lacks a table or a column of an inbox"),
+    ] {
+        let desk = Desk::new();
+        let _writer = desk.keep(["one"]);
+        desk.backup().unwrap();
+        Connection::open(&desk.copy)
+            .unwrap()
+            .execute_batch(&format!("PRAGMA foreign_keys = off; {sql}"))
+            .unwrap();
+        refused(&desk, words);
+    }
+}
+
+#[test]
+fn an_inbox_is_restored_where_there_was_none_and_goes_on_from_there() {
+    let desk = Desk::new();
+    drop(desk.keep(["one", "two"]));
+    desk.backup().unwrap();
+    fs::remove_dir_all(desk.database.parent().unwrap()).unwrap();
+    let restored = desk.restore(false).unwrap();
+    assert_eq!((restored.backup.submissions, restored.kept), (2, None));
+    assert_eq!(names(desk.database.parent().unwrap()), ["inbox.sqlite", "inbox.sqlite-lock"]);
+    assert_eq!(fs::metadata(&desk.database).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(desk.count("SELECT count(*) FROM meta WHERE name <> 'secret'"), 0);
+    // Still the same inbox: a repeat is recognised.
+    drop(desk.keep(["two", "three"]));
+    assert_eq!(messages(&desk.database), ["one", "three", "two"]);
+}
+
+#[test]
+fn an_inbox_is_replaced_only_if_one_says_so_and_kept_with_all_of_its_log() {
+    let desk = Desk::new();
+    drop(desk.keep(["one"]));
+    desk.backup().unwrap();
+    drop(desk.keep(["two"]));
+    let error = desk.restore(false).unwrap_err();
+    assert!(matches!(error, BackupError::Occupied { submissions: 2, .. }), "{error}");
+    // As a killed server leaves it: the newest is only in the log.
+    let writer = desk.keep(["three"]);
+    let killed = tempfile::tempdir().unwrap();
+    for suffix in ["", "-wal"] {
+        let to = with_suffix(&killed.path().join("inbox.sqlite"), suffix);
+        fs::copy(with_suffix(&desk.database, suffix), to).unwrap();
+    }
+    drop(writer);
+    let database = killed.path().join("inbox.sqlite");
+    let restored = restore(&desk.copy, &database, true, NOW.parse().unwrap()).unwrap();
+    let kept = killed.path().join("inbox.sqlite.before-restore-20261120T140305Z");
+    assert_eq!(restored.kept.as_ref(), Some(&kept));
+    assert_eq!(
+        names(killed.path()),
+        ["inbox.sqlite", "inbox.sqlite-lock", "inbox.sqlite.before-restore-20261120T140305Z"]
+    );
+    assert_eq!(messages(&database), ["one"]);
+    assert_eq!(verify(&kept).unwrap().submissions, 3);
+    // What is kept is never written over either.
+    let error = restore(&desk.copy, &database, true, NOW.parse().unwrap()).unwrap_err();
+    assert!(matches!(error, BackupError::Exists(_)), "{error}");
+    assert_eq!(messages(&database), ["one"]);
+}
+
+#[test]
+fn a_log_without_its_inbox_is_never_replayed_into_another() {
+    let desk = Desk::new();
+    let writer = desk.keep(["one"]);
+    desk.backup().unwrap();
+    let orphan = tempfile::tempdir().unwrap();
+    let database = orphan.path().join("inbox.sqlite");
+    fs::copy(with_suffix(&desk.database, "-wal"), with_suffix(&database, "-wal")).unwrap();
+    drop(writer);
+    restore(&desk.copy, &database, false, NOW.parse().unwrap()).unwrap();
+    assert!(!with_suffix(&database, "-wal").exists());
+    assert!(with_suffix(&database, ".before-restore-20261120T140305Z-wal").exists());
+    assert_eq!(messages(&database), ["one"]);
+}
+
+#[test]
+fn an_inbox_that_cannot_be_read_is_replaced_only_if_one_says_so_and_kept() {
+    let desk = Desk::new();
+    drop(desk.keep(["one"]));
+    desk.backup().unwrap();
+    let broken = "not a database at all".repeat(500);
+    fs::write(&desk.database, &broken).unwrap();
+    let error = desk.restore(false).unwrap_err();
+    assert!(matches!(error, BackupError::Unreadable { .. }), "{error}");
+    assert_eq!(fs::read_to_string(&desk.database).unwrap(), broken);
+    let kept = desk.restore(true).unwrap().kept.unwrap();
+    assert_eq!(fs::read_to_string(kept).unwrap(), broken);
+    assert_eq!(messages(&desk.database), ["one"]);
+}
+
+#[test]
+fn an_inbox_that_is_in_use_is_not_replaced() {
+    let desk = Desk::new();
+    let writer = desk.keep(["one"]);
+    desk.backup().unwrap();
+    // Who has it open is noticed even if he holds no lock.
+    let error = desk.restore(true).unwrap_err();
+    assert!(matches!(error, BackupError::InUse(_)), "{error}");
+    drop(writer);
+    let lock = Lock::try_take(&desk.database).unwrap().unwrap();
+    let error = desk.restore(true).unwrap_err();
+    assert!(matches!(error, BackupError::InUse(_)), "{error}");
+    drop(lock);
+    assert_eq!(names(desk.database.parent().unwrap()), ["inbox.sqlite", "inbox.sqlite-lock"]);
+    desk.restore(true).unwrap();
+}
+
+#[test]
+fn where_a_file_system_has_no_links_the_inbox_is_copied() {
+    let desk = Desk::new();
+    drop(desk.keep(["one"]));
+    let name = desk.database.with_file_name("kept.sqlite");
+    let copy = Partial::begin(&name, ".partial").unwrap();
+    fs::copy(&desk.database, &copy.path).unwrap();
+    copy.finish(&name, false).unwrap();
+    let again = Partial::begin(&name, ".partial").unwrap();
+    assert!(matches!(again.finish(&name, false), Err(BackupError::Exists(_))));
+    assert_eq!(names(name.parent().unwrap()), ["inbox.sqlite", "kept.sqlite"]);
+    assert_eq!(messages(&name), ["one"]);
+}
+
+#[test]
+fn a_digest_tells_rows_and_columns_apart() {
+    let digest = |sql: &str| {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t (a, b)").unwrap();
+        connection.execute_batch(sql).unwrap();
+        let mut hasher = blake3::Hasher::new();
+        hash_rows(&connection, "t", &mut hasher).unwrap();
+        *hasher.finalize().as_bytes()
+    };
+    let rows =
+        ["('ab', 'c')", "('a', 'bc')", "(x'6162', 'c')", "(1, 2)", "(1.0, 2)", "(NULL, '')", "('', NULL)"];
+    let mut digests: Vec<_> = rows.iter().map(|row| digest(&format!("INSERT INTO t VALUES {row}"))).collect();
+    digests.push(digest(""));
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), rows.len() + 1);
+}
+
+struct Desk {
+    database: PathBuf,
+    copy: PathBuf,
+    _folder: TempDir,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("backups")).unwrap();
+        Desk {
+            database: folder.path().join("data/inbox.sqlite"),
+            copy: folder.path().join("backups/copy.sqlite"),
+            _folder: folder,
+        }
+    }
+
+    /// Keeps these messages and returns the database, still open.
+    fn keep<const N: usize>(&self, messages: [&str; N]) -> Database {
+        files::create_folder(&self.database).unwrap();
+        let mut database = Database::open(&self.database).unwrap();
+        for message in messages {
+            keep(&mut database, message);
+        }
+        database
+    }
+
+    fn backup(&self) -> Result<Backup> {
+        backup(&self.database, &self.copy, false)
+    }
+
+    fn restore(&self, force: bool) -> Result<Restored> {
+        restore(&self.copy, &self.database, force, NOW.parse().unwrap())
+    }
+
+    fn sql(&self, sql: &str) {
+        Connection::open(&self.database).unwrap().execute_batch(sql).unwrap();
+    }
+
+    fn count(&self, sql: &str) -> i64 {
+        Connection::open(&self.database).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+}
+
+fn keep(database: &mut Database, message: &str) {
+    let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
+    let arrival = Arrival {
+        entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
+        idempotency_key: None,
+        source: Source::V4([192, 0, 2, 1]),
+        received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
+        evidence: screening::Evidence::Verdict(screening::Verdict::default()),
+        agent: None,
+    };
+    let job = Job::of(arrival, &Options::at("unused".into()));
+    database.commit(&[job], &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
+    database.process();
+}
+
+/// Neither verified nor restored, for this reason; and an inbox that is there stays as it is.
+fn refused(desk: &Desk, words: &str) {
+    let error = verify(&desk.copy).unwrap_err().to_string();
+    assert!(error.contains(words) && error.contains("copy.sqlite"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let database = folder.path().join("data/inbox.sqlite");
+    let error = restore(&desk.copy, &database, true, NOW.parse().unwrap()).unwrap_err().to_string();
+    assert!(error.contains(words), "{error}");
+    assert_eq!(names(folder.path()), [""; 0]);
+}
+
+/// What is in the inbox, sorted.
+fn messages(file: &Path) -> Vec<String> {
+    let reader = Reader::open(file).unwrap();
+    let listing = reader.list(&Filter::default()).unwrap();
+    let mut messages: Vec<_> =
+        listing.map(|submission| submission.unwrap().get("message").unwrap().to_owned()).collect();
+    messages.sort();
+    messages
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

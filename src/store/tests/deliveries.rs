@@ -1,0 +1,487 @@
+//! The life of a delivery, as the store keeps it.
+
+use super::*;
+use crate::submission::delivery::{Claimed, Delivery, Next, Room};
+use crate::submission::outcome::{Cause, Failure};
+use crate::submission::seal::Recipient;
+
+const LEASE: Duration = Duration::from_mins(3);
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+#[test]
+fn a_submission_is_queued_for_each_channel_that_takes_its_form() {
+    let desk = Desk::with_channels(&["box", "crm"], &["contact"]);
+    let id = desk.keep_new(&contact("Hello"));
+    assert_eq!(desk.states(id), [("box", State::Waiting), ("crm", State::Waiting)]);
+    assert_eq!(desk.status(id), Status::Waiting);
+    let other = desk.keep_new(&waitlist("ada@example.com"));
+    assert_eq!(desk.states(other), []);
+    assert_eq!(desk.status(other), Status::Kept);
+    // A repetition queues nothing.
+    desk.keep_again(&contact("Hello"), id);
+    assert_eq!(desk.count("delivery"), 2);
+}
+
+#[test]
+fn what_is_claimed_is_not_claimed_again_until_its_lease_is_over() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    let claimed = desk.claim("box", at(0));
+    assert_eq!(claimed.len(), 1);
+    assert_eq!((claimed[0].lease.submission, claimed[0].lease.number, claimed[0].again), (id, 1, false));
+    assert_eq!(claimed[0].submission.get("message"), Some("Hello"));
+    assert_eq!(desk.states(id), [("box", State::Sending)]);
+    assert_eq!(desk.claim("box", at(179)).len(), 0);
+    // Whoever knows that it is his own leaves it alone even then.
+    assert_eq!(desk.claim_beside("box", at(200), &[claimed[0].lease.clone()]).len(), 0);
+    let again = desk.claim("box", at(200));
+    assert_eq!((again.len(), again[0].lease.number), (1, 2));
+    // The first one's report comes too late to change anything, unless it has arrived after all.
+    desk.record(&claimed[0], &failed(), Verdict::Parked, at(201));
+    assert_eq!(desk.states(id), [("box", State::Sending)]);
+    assert!(desk.record(&claimed[0], &Outcome::delivered("250"), Verdict::Delivered, at(202)));
+    assert_eq!(desk.status(id), Status::Delivered);
+    desk.record(&again[0], &failed(), Verdict::Again(at(300)), at(203));
+    assert_eq!(desk.status(id), Status::Delivered);
+    let ends: Vec<_> =
+        desk.deliveries(id)[0].attempts.iter().map(|a| a.end.as_ref().unwrap().delivered).collect();
+    assert_eq!(ends, [true, false]);
+}
+
+#[test]
+fn what_is_noted_as_begun_and_is_not_under_way_is_queued_again() {
+    let desk = Desk::in_file_with_channels(&["box", "crm"]);
+    let id = desk.keep_new(&contact("Hello"));
+    let (mine, _nobodys) = (desk.claim("box", at(0)), desk.claim("crm", at(0)));
+    let retake = || desk.runtime.block_on(desk.store.retake(vec![mine[0].lease.clone()], at(1))).unwrap();
+    assert_eq!((retake(), retake()), (1, 0));
+    assert_eq!(desk.states(id), [("box", State::Sending), ("crm", State::Waiting)]);
+}
+
+#[test]
+fn one_that_was_interrupted_again_and_again_is_parked_in_the_end() {
+    let desk = Desk::in_file_with_channels(&["box"]);
+    let id = desk.keep_new(&contact("Hello"));
+    let mut now = 0;
+    for number in 1..=20 {
+        assert_eq!(desk.claim("box", at(now)).len(), 1, "{number}");
+        now += 100_000;
+        assert_eq!(desk.runtime.block_on(desk.store.recover(at(now))).unwrap(), 1);
+        now += 1000;
+    }
+    assert_eq!(desk.status(id), Status::Parked);
+    assert_eq!(desk.claim("box", at(now)).len(), 0);
+    assert!(desk.deliveries(id)[0].attempts.iter().all(|attempt| attempt.end.is_none()));
+}
+
+#[test]
+fn the_queue_is_what_is_still_to_be_done() {
+    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    assert_eq!(desk.reader().queue().unwrap(), Queue::default());
+    let ids = ["One", "Two", "Three"].map(|message| desk.keep_new(&contact(message)));
+    // One has arrived by box, one is parked there, and one is on its way.
+    let claimed = desk.claim("box", at(0));
+    desk.record(&claimed[0], &Outcome::delivered("250"), Verdict::Delivered, at(1));
+    desk.record(&claimed[1], &failed(), Verdict::Parked, at(1));
+    // And one of those that wait for crm has failed before.
+    let claimed = desk.claim("crm", at(0));
+    desk.record(&claimed[0], &failed(), Verdict::Again(at(300)), at(1));
+    desk.runtime.block_on(desk.store.pause("crm".to_owned(), "503".to_owned(), at(2))).unwrap();
+    let oldest = desk.reader().get(ids[0]).unwrap().unwrap().received_at;
+    let Queue { held, channels, .. } = desk.reader().queue().unwrap();
+    assert_eq!(held, 0);
+    let [by_box, by_crm] = &channels[..] else { panic!("{channels:?}") };
+    assert_eq!((&*by_box.name, by_box.waiting, by_box.parked), ("box", 1, 1));
+    assert_eq!((&*by_crm.name, by_crm.waiting, by_crm.parked, by_crm.oldest), ("crm", 3, 0, Some(oldest)));
+    assert_eq!((by_box.is_paused, by_crm.is_paused, by_crm.is_off), (false, true, false));
+    desk.runtime.block_on(desk.store.switch_off(target("crm", "a"), "410".to_owned(), at(3))).unwrap();
+    let [_, by_crm] = &desk.reader().queue().unwrap().channels[..] else { panic!("two channels") };
+    assert_eq!((by_crm.is_paused, by_crm.is_off), (false, true));
+}
+
+#[test]
+fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
+    let desk = Desk::in_file_with_channels(&["box"]);
+    let connection = desk.connection();
+    let indexes = ["delivery_first", "delivery_again", "delivery_parked", "submission_held"];
+    for (sql, index) in sql::queue::counts(Dialect::Sqlite).iter().zip(indexes) {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps: Vec<String> =
+            statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        assert!(steps[0].contains(&format!("INDEX {index}")), "{sql}: {steps:?}");
+        assert_eq!(steps.len(), 1, "no sorting: {steps:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_delays_nothing_for_ever() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    desk.keep_new(&contact("Hello"));
+    // It was received in 2026, as far as its clock knew; it is 1970 now.
+    assert_eq!(desk.claim("box", at(0)).len(), 1);
+}
+
+#[test]
+fn places_are_kept_for_first_attempts_and_the_next_time_is_told() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    for n in 0..4 {
+        desk.keep_new(&contact(&format!("again {n}")));
+    }
+    for claimed in desk.claim("box", at(0)) {
+        desk.record(&claimed, &failed(), Verdict::Again(at(10)), at(1));
+    }
+    for n in 0..4 {
+        desk.keep_new(&contact(&format!("first {n}")));
+    }
+    let claims = desk.claims("box", at(10), Room { any: 5, again: 2 });
+    let again: Vec<bool> = claims.claimed.iter().map(|claimed| claimed.again).collect();
+    assert_eq!(again, [false, false, false, false, true]);
+    // What is under way is looked at again when its lease is over.
+    assert_eq!(claims.next, Next { first: Some(at(190)), again: Some(at(10)) });
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_parked_and_holds_up_no_other() {
+    let desk = Desk::in_file_with_channels(&["box"]);
+    let damaged = desk.keep_new(&contact("one"));
+    let whole = desk.keep_new(&contact("two"));
+    desk.sql("UPDATE submission SET fields = 'x' WHERE json_extract(fields, '$.message') = 'one'");
+    let claimed = desk.claim("box", at(0));
+    assert_eq!(claimed.iter().map(|claimed| claimed.lease.submission).collect::<Vec<_>>(), [whole]);
+    assert_eq!(desk.deliveries(damaged)[0].state, State::Parked);
+}
+
+#[test]
+fn what_is_held_is_delivered_only_once_it_is_released() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&contact("Hello").held_for(&[(screening::Signal::Links, "many links")]));
+    assert_eq!((desk.status(id), desk.states(id)), (Status::Held, vec![("box", State::Held)]));
+    assert_eq!(
+        desk.reader().get(id).unwrap().unwrap().held.unwrap().because,
+        "many links (60); 60 of 0 points"
+    );
+    assert_eq!(desk.claim("box", at(0)).len(), 0);
+    assert!(!desk.is_confirmed(id));
+    let mut editor = desk.editor();
+    assert!(editor.release(id, &[], at(0)).unwrap());
+    assert!(!editor.release(id, &[], at(0)).unwrap());
+    assert!(!desk.is_confirmed(id));
+    assert_eq!(desk.claim("box", at(0)).len(), 1);
+}
+
+#[test]
+fn what_is_held_while_it_is_sent_is_not_sent_again() {
+    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    let sent = desk.claim("box", at(0));
+    assert!(desk.editor().hold(id, "wait", at(1)).unwrap());
+    assert!(!desk.editor().hold(id, "wait", at(1)).unwrap());
+    assert_eq!(desk.states(id), [("box", State::Sending), ("crm", State::Held)]);
+    desk.record(&sent[0], &failed(), Verdict::Again(at(9)), at(2));
+    assert_eq!(desk.states(id), [("box", State::Held), ("crm", State::Held)]);
+    desk.runtime.block_on(desk.store.recover(at(3))).unwrap();
+    assert_eq!(desk.status(id), Status::Held);
+    desk.editor().release(id, &[], at(10)).unwrap();
+    assert_eq!(desk.states(id), [("box", State::Waiting), ("crm", State::Waiting)]);
+}
+
+#[test]
+fn what_is_held_while_it_is_sent_is_not_sent_again_once_its_lease_is_over() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    assert_eq!(desk.claim("box", at(0)).len(), 1);
+    assert!(desk.editor().hold(id, "wait", at(1)).unwrap());
+    assert_eq!(desk.claim("box", at(200)).len(), 0);
+    assert_eq!(desk.states(id), [("box", State::Held)]);
+}
+
+#[test]
+fn what_nobody_delivers_though_it_is_due_is_counted_as_overdue() {
+    let desk = Desk::with_channels(&["box", "renamed"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    let received = desk.reader().get(id).unwrap().unwrap().received_at;
+    let later = received + Duration::from_secs(1);
+    assert_eq!(desk.reader().overdue(received).unwrap(), []);
+    assert_eq!(desk.claim("box", later).len(), 1);
+    assert_eq!(desk.reader().overdue(later).unwrap(), [("renamed".to_owned(), 1)]);
+}
+
+#[test]
+fn a_retry_queues_what_it_names_and_nothing_else() {
+    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    let parked = desk.keep_new(&contact("parked"));
+    for channel in ["box", "crm"] {
+        for claimed in desk.claim(channel, at(0)) {
+            desk.record(&claimed, &failed(), Verdict::Parked, at(1));
+        }
+    }
+    let waiting = desk.keep_new(&contact("waiting"));
+    for claimed in desk.claim("crm", at(0)) {
+        desk.record(&claimed, &failed(), Verdict::Again(at(300)), at(1));
+    }
+    assert_eq!(desk.status(parked), Status::Parked);
+    let retry = |retry: Retry| desk.editor().retry(&retry, at(2)).unwrap();
+    let of = |id| Filter { id: Some(id), ..Filter::default() };
+    assert_eq!(retry(Retry { which: of(parked), channel: Some("box".to_owned()), parked_only: false }), 1);
+    assert_eq!(desk.states(parked), [("box", State::Waiting), ("crm", State::Parked)]);
+    assert_eq!(retry(Retry { parked_only: true, ..Retry::default() }), 1);
+    assert_eq!(desk.status(parked), Status::Waiting);
+    assert_eq!(retry(Retry { which: of(waiting), ..Retry::default() }), 2);
+    assert_eq!(desk.claim("crm", at(2)).len(), 2);
+    assert_eq!(retry(Retry { which: of(Uuid::nil()), ..Retry::default() }), 0);
+}
+
+#[test]
+fn a_channel_that_is_gone_parks_everything_until_it_leads_elsewhere_or_is_retried() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let first = desk.keep_new(&contact("one"));
+    let sent = desk.claim("crm", at(0));
+    desk.record(&sent[0], &Outcome::failed(Cause::Gone, "410 Gone"), Verdict::Parked, at(1));
+    desk.runtime.block_on(desk.store.switch_off(target("crm", "a"), "410 Gone".to_owned(), at(1))).unwrap();
+    let second = desk.keep_new(&contact("two"));
+    assert!(desk.claims("crm", at(2), Room { any: 4, again: 2 }).is_off);
+    assert_eq!((desk.status(first), desk.status(second)), (Status::Parked, Status::Parked));
+    let obstacle = desk.deliveries(second)[0].obstacle.clone().unwrap();
+    assert_eq!((obstacle.off, obstacle.since, obstacle.answer.as_str()), (true, at(1), "410 Gone"));
+    // By name, because a retry of everything else shall not wake it by accident.
+    let retry = Retry { channel: Some("crm".to_owned()), ..Retry::default() };
+    assert_eq!(desk.editor().retry(&retry, at(3)).unwrap(), 2);
+    assert_eq!(desk.claim("crm", at(3)).len(), 2);
+    desk.runtime.block_on(desk.store.switch_off(target("crm", "b"), "410".to_owned(), at(4))).unwrap();
+    assert!(!desk.claims("crm", at(5), Room::default()).is_off, "it leads elsewhere now");
+}
+
+#[test]
+fn a_retry_ends_the_pause_of_its_channel() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let id = desk.keep_new(&contact("Hello"));
+    desk.runtime.block_on(desk.store.pause("crm".to_owned(), "429".to_owned(), at(0))).unwrap();
+    assert!(desk.claims("crm", at(1), Room::default()).is_paused);
+    let which = Filter { id: Some(id), ..Filter::default() };
+    assert_eq!(desk.editor().retry(&Retry { which, ..Retry::default() }, at(2)).unwrap(), 1);
+    assert!(!desk.claims("crm", at(3), Room::default()).is_paused);
+}
+
+#[test]
+fn a_channel_that_works_again_delivers_what_waits_because_of_it_at_once() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let ids: Vec<Uuid> = (0..3).map(|n| desk.keep_new(&contact(&n.to_string()))).collect();
+    let asked = Outcome::Failed(Failure {
+        cause: Cause::Channel,
+        answer: "429".to_owned(),
+        retry_after: Some(Duration::from_hours(1)),
+    });
+    let outcomes = [failed(), Outcome::failed(Cause::Notice, "400"), asked];
+    for (claimed, outcome) in desk.claim("crm", at(0)).iter().zip(&outcomes) {
+        desk.record(claimed, outcome, Verdict::Again(at(3600)), at(1));
+    }
+    desk.runtime.block_on(desk.store.pause("crm".to_owned(), "refused".to_owned(), at(2))).unwrap();
+    assert!(!desk.deliveries(ids[0])[0].obstacle.clone().unwrap().off);
+    let resume = |after_outage| {
+        desk.runtime.block_on(desk.store.resume("crm".to_owned(), after_outage, at(3))).unwrap()
+    };
+    assert_eq!((resume(false), resume(true)), (0, 1));
+    let claimed = desk.claim("crm", at(3));
+    assert_eq!(claimed.iter().map(|c| (c.lease.submission, c.failures)).collect::<Vec<_>>(), [(ids[0], 1)]);
+    assert_eq!(desk.deliveries(ids[0])[0].obstacle, None);
+}
+
+#[test]
+fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let keyed = Arrival { idempotency_key: Some("k".to_owned()), ..contact("sesame sesame") };
+    desk.keep_new(&keyed);
+    let other = desk.keep_new(&waitlist("else@example.com"));
+    for claimed in desk.claim("crm", at(0)) {
+        desk.record(&claimed, &Outcome::delivered("taken"), Verdict::Delivered, at(1));
+    }
+    let quotes = desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1));
+    desk.runtime.block_on(quotes).unwrap();
+    let erased = desk.editor().erase("ADA@example.COM").unwrap();
+    let expected = Erased {
+        submissions: 1,
+        deliveries: 1,
+        delivered: 1,
+        attempts: 1,
+        is_wiped: desk.options.place.file().is_some(),
+    };
+    assert_eq!(erased, expected);
+    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [other]);
+    assert_eq!((desk.count("delivery"), desk.count("attempt")), (1, 1));
+    assert!(!desk.files_hold("sesame") && !desk.files_hold("ada@"));
+    assert!(desk.files_hold("else@example.com"), "the search works");
+    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 0);
+    // Whoever comes back is new.
+    desk.keep_new(&keyed);
+}
+
+#[test]
+fn what_is_too_old_goes_unless_it_is_still_to_be_delivered() {
+    let desk = Desk::with_channels(&["crm"], &["contact"]);
+    let old = |arrival: &Arrival| Arrival {
+        received_at: "2020-01-01T00:00:00Z".parse().unwrap(),
+        ..arrival.clone()
+    };
+    desk.keep_new(&old(&waitlist("kept@example.com")));
+    let held = desk.keep_new(&old(&contact("held").held_for(&[(screening::Signal::Links, "4 links")])));
+    desk.keep_new(&old(&waitlist("too@example.com")));
+    let waiting = desk.keep_new(&old(&contact("waiting")));
+    let new = desk.keep_new(&contact("new"));
+    let expire = |after| {
+        desk.runtime.block_on(desk.store.expire("2021-01-01T00:00:00Z".parse().unwrap(), after)).unwrap()
+    };
+    assert_eq!(expire(Uuid::nil()), Expired { removed: 2, after: Some(waiting) });
+    assert_eq!(expire(waiting), Expired { removed: 0, after: None });
+    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting, held]);
+    // The address is not on the list any more.
+    desk.keep_new(&waitlist("kept@example.com"));
+}
+
+#[test]
+fn what_needs_no_channel_is_sealed_before_it_is_written() {
+    let desk = Desk::with_options(|options| options.recipient = Some(recipient()));
+    let id = desk.keep_new(&contact("sesame"));
+    let submission = desk.reader().get(id).unwrap().unwrap();
+    assert!(submission.fields.is_empty() && submission.sealed.is_some());
+    assert!(!desk.files_hold("sesame") && !desk.files_hold("ada@example.com"));
+    // It is recognised and erased all the same.
+    desk.keep_again(&contact("sesame"), id);
+    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 1);
+}
+
+#[test]
+fn only_what_is_settled_is_sealed() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let id = desk.keep_new(&contact("sesame"));
+    let seal = || desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
+    assert!(!seal());
+    assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap(), []);
+    // Who refuses it may quote it.
+    let quotes = Outcome::failed(Cause::Channel, "500: no sesame here");
+    let refused = desk.claim("crm", at(0));
+    desk.record(&refused[0], &quotes, Verdict::Again(at(5)), at(1));
+    desk.runtime
+        .block_on(desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1)))
+        .unwrap();
+    let sent = desk.claim("crm", at(5));
+    assert!(desk.record(&sent[0], &Outcome::delivered("ok"), Verdict::Delivered, at(6)));
+    desk.runtime.block_on(desk.store.resume("crm".to_owned(), true, at(6))).unwrap();
+    assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap().len(), 1);
+    assert!(seal() && !seal());
+    assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    assert!(!desk.files_hold("sesame"));
+    assert_eq!(desk.deliveries(id)[0].attempts.len(), 2);
+}
+
+#[test]
+fn whoever_reads_for_long_keeps_nobody_from_writing_while_the_log_is_to_be_emptied() {
+    let desk = Desk::in_file_with_channels(&[]);
+    let id = desk.keep_new(&contact("sesame"));
+    let reader = desk.connection();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM submission").unwrap();
+    desk.keep_new(&waitlist("else@example.com"));
+    let (path, wiped) = (desk.file(), std::sync::mpsc::channel());
+    let (told, erasing) = wiped;
+    std::thread::spawn(move || told.send(Editor::open(&path).unwrap().erase("ada@example.com").unwrap()));
+    while desk.reader().get(id).unwrap().is_some() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The server gives up on a lock well before the one who erases gives up on the reader.
+    assert!(!desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    for n in 0..20 {
+        desk.keep_new(&contact(&format!("message {n}")));
+    }
+    reader.execute_batch("COMMIT").unwrap();
+    assert!(erasing.recv().unwrap().is_wiped);
+    assert!(!desk.files_hold("sesame"));
+}
+
+#[test]
+fn what_waits_is_found_without_looking_at_everything() {
+    let desk = Desk::in_file_with_channels(&["crm"]);
+    let connection = desk.connection();
+    for query in [
+        "SELECT submission FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND failures = 0 ORDER BY due_at LIMIT 4",
+        "SELECT submission FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND failures > 0 ORDER BY due_at LIMIT 4",
+        "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND failures > 0 ORDER BY due_at LIMIT 1",
+        "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND failures = 0",
+        "UPDATE delivery SET state = 'parked', due_at = NULL
+         WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND failures = 0",
+        "SELECT submission FROM delivery WHERE state = 'sending'",
+        "SELECT submission FROM delivery WHERE due_at IS NOT NULL ORDER BY submission LIMIT 100",
+        "SELECT count(*) FROM submission s WHERE s.held_at IS NOT NULL",
+        "SELECT submission FROM delivery WHERE state = 'parked'",
+    ] {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().unwrap() {
+            let step: String = row.get(3).unwrap();
+            assert!(
+                step.contains("USING") && step.contains("INDEX") && !step.contains("TEMP"),
+                "{query}: {step}"
+            );
+        }
+    }
+}
+
+/// So many seconds after the beginning of time.
+fn at(seconds: i64) -> Timestamp {
+    NOW + Duration::from_secs(seconds.unsigned_abs())
+}
+
+fn failed() -> Outcome {
+    Outcome::failed(Cause::Channel, "refused")
+}
+
+fn target(name: &str, leads_to: &str) -> Target {
+    Target { name: name.to_owned(), leads_to: leads_to.to_owned() }
+}
+
+fn recipient() -> Recipient {
+    Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap()
+}
+
+impl Desk {
+    fn claims(&self, channel: &str, now: Timestamp, room: Room) -> Claims {
+        let want = Want { target: target(channel, "a"), room, turn: 0 };
+        self.runtime.block_on(self.store.claim(vec![want], Vec::new(), now, LEASE)).unwrap().remove(0)
+    }
+
+    fn claim_beside(&self, channel: &str, now: Timestamp, under_way: &[Lease]) -> Vec<Claimed> {
+        let want = Want { target: target(channel, "a"), room: Room { any: 9, again: 9 }, turn: 0 };
+        let claims = self.store.claim(vec![want], under_way.to_vec(), now, LEASE);
+        self.runtime.block_on(claims).unwrap().remove(0).claimed
+    }
+
+    pub(super) fn claim(&self, channel: &str, now: Timestamp) -> Vec<Claimed> {
+        self.claim_beside(channel, now, &[])
+    }
+
+    pub(super) fn record(
+        &self,
+        claimed: &Claimed,
+        outcome: &Outcome,
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> bool {
+        let recorded = self.store.record(claimed.lease.clone(), outcome.clone(), verdict, now);
+        self.runtime.block_on(recorded).unwrap()
+    }
+
+    fn is_confirmed(&self, id: Uuid) -> bool {
+        self.runtime.block_on(self.store.is_confirmed(id)).unwrap()
+    }
+
+    pub(super) fn status(&self, id: Uuid) -> Status {
+        self.reader().get(id).unwrap().unwrap().status
+    }
+
+    pub(super) fn deliveries(&self, id: Uuid) -> Vec<Delivery> {
+        self.reader().deliveries(id).unwrap()
+    }
+
+    fn states(&self, id: Uuid) -> Vec<(&'static str, State)> {
+        let name = |name: &str| ["box", "crm"].into_iter().find(|known| *known == name).unwrap();
+        self.deliveries(id).iter().map(|delivery| (name(&delivery.channel), delivery.state)).collect()
+    }
+}

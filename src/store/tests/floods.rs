@@ -1,0 +1,203 @@
+//! Floods of a form, marks of suspicious submissions, and the order in which submissions are delivered.
+
+use super::*;
+use crate::limits::Quota;
+use crate::screening::Verdict;
+use crate::submission::delivery::{Room, Target, Want};
+
+/// With a quota of ten submissions a minute.
+fn flooded() -> Desk {
+    let Desk { mut options, fresh, .. } = Desk::with_channels(&["box"], &[]);
+    options.form_quota = Some(Quota { per_minute: 10, per_hour: 100 });
+    // No flood ends while a test runs.
+    options.flood_ends_after = Duration::from_hours(1);
+    Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh }
+}
+
+/// When all messages are received.
+fn start() -> Timestamp {
+    static START: std::sync::OnceLock<Timestamp> = std::sync::OnceLock::new();
+    *START.get_or_init(Timestamp::now)
+}
+
+/// The n-th message of a network.
+fn message(network: u8, n: usize) -> Arrival {
+    Arrival {
+        source: Source::V4([10, 0, network, u8::try_from(n % 250).unwrap()]),
+        received_at: start(),
+        ..contact(&format!("number {n} of {network}"))
+    }
+}
+
+fn suspicious(arrival: Arrival) -> Arrival {
+    let verdict = Verdict { score: 60, suspicious: true, threshold: 100, ..Verdict::default() };
+    Arrival { evidence: Evidence::Verdict(verdict), ..arrival }
+}
+
+fn status(desk: &Desk, id: Uuid) -> Status {
+    desk.reader().get(id).unwrap().unwrap().status
+}
+
+/// Releases what ended floods hold, as if it were then.
+fn end_floods(desk: &Desk, now: Timestamp) -> usize {
+    let sql = desk.fresh.sql();
+    sql.transaction(|| {
+        sql::flood::release_ended(&*sql, now, desk.options.flood_ends_after, 3, &desk.options.channels)
+    })
+    .unwrap()
+}
+
+#[test]
+fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
+    let desk = flooded();
+    let flood: Vec<Uuid> = (0..16).map(|n| desk.keep_new(&message(1, n))).collect();
+    let held: Vec<Uuid> = flood.iter().copied().filter(|id| status(&desk, *id) == Status::Held).collect();
+    assert_eq!(held, flood[10..]);
+    let because = desk.reader().get(held[0]).unwrap().unwrap().held.unwrap().because;
+    assert_eq!(because, "the form has had more than its quota (0); 0 of 0 points");
+    let honest = desk.keep_new(&message(2, 0));
+    assert_eq!(status(&desk, honest), Status::Waiting);
+    assert_eq!((desk.store.held(), desk.store.held_in_floods()), (6, 6));
+    let [flood] = &desk.reader().floods().unwrap()[..] else { panic!() };
+    assert_eq!((flood.form.as_str(), flood.held), ("contact", 6));
+
+    // Retention leaves what a flood holds.
+    let expired = desk.runtime.block_on(desk.store.expire_held(start() + Duration::from_hours(1)));
+    assert_eq!(expired.unwrap(), 0);
+
+    // What the operator decides meanwhile, the end of the flood does not change.
+    let now = start();
+    assert!(desk.editor().release(held[0], &[], now).unwrap());
+    assert!(desk.editor().hold(held[1], "by hand", now).unwrap());
+    assert_eq!(end_floods(&desk, now), 0, "it lasts for an hour more");
+    let later = now + Duration::from_hours(2);
+    // On a server the processor may have its turn just then.
+    let mut steps: Vec<usize> = (0..100).map(|_| end_floods(&desk, later)).collect();
+    steps.retain(|released| *released > 0);
+    assert_eq!(steps, [3, 1]);
+    assert_eq!(held.iter().filter(|id| status(&desk, **id) == Status::Waiting).count(), 5);
+    assert_eq!(desk.reader().get(held[1]).unwrap().unwrap().held.unwrap().because, "by hand");
+    assert_eq!(desk.reader().floods().unwrap(), []);
+}
+
+#[test]
+fn a_server_that_starts_after_a_flood_releases_what_it_held() {
+    let desk = flooded();
+    let long_ago = Timestamp::now() - Duration::from_hours(3);
+    let ids: Vec<Uuid> =
+        (0..12).map(|n| desk.keep_new(&Arrival { received_at: long_ago, ..message(1, n) })).collect();
+    let Desk { store, options, fresh, .. } = desk;
+    store.close();
+    let desk = Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh };
+    let began = Instant::now();
+    while ids.iter().any(|id| status(&desk, *id) == Status::Held) {
+        assert!(began.elapsed() < Duration::from_mins(10), "they are released");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn repeats_and_held_submissions_do_not_use_up_the_quota() {
+    let desk = flooded();
+    let id = desk.keep_new(&message(1, 0));
+    for _ in 0..50 {
+        desk.keep_again(&message(1, 0), id);
+    }
+    for n in 0..50 {
+        desk.keep_new(&message(1, 100 + n).held_for(&[(screening::Signal::Honeypot, "filled in")]));
+    }
+    for n in 1..10 {
+        let id = desk.keep_new(&message(1, n));
+        assert_eq!(status(&desk, id), Status::Waiting, "{n}");
+    }
+    let over = desk.keep_new(&message(1, 10));
+    assert_eq!(status(&desk, over), Status::Held);
+}
+
+#[test]
+fn a_copy_from_another_network_releases_a_flooded_submission() {
+    let desk = flooded();
+    let ids: Vec<Uuid> = (0..12).map(|n| desk.keep_new(&message(1, n))).collect();
+    let copy = Arrival { source: Source::V4([10, 0, 2, 1]), ..message(1, 11) };
+    desk.keep_again(&copy, ids[11]);
+    assert_eq!((status(&desk, ids[10]), status(&desk, ids[11])), (Status::Held, Status::Waiting));
+}
+
+/// The team is told by one replica, and another one may have held them.
+#[test]
+fn whoever_opens_a_flooded_inbox_hears_of_it() {
+    let Desk { store, options, fresh: _fresh, .. } = flooded();
+    let runtime = runtime();
+    for n in 0..12 {
+        runtime.block_on(store.keep(message(1, n))).unwrap();
+    }
+    store.close();
+    let next = Store::open(&options).unwrap();
+    let heard = async { tokio::time::timeout(Duration::from_mins(1), next.flooded()).await };
+    runtime.block_on(heard).expect("it hears of the flood");
+}
+
+#[test]
+fn repeats_from_a_second_network_bring_few_deliveries_forward() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let sent =
+        |network| (0..60).map(move |n| Arrival { source: message(network, n).source, ..message(1, n) });
+    for arrival in sent(1).chain(sent(2)) {
+        desk.accept(&arrival).unwrap();
+    }
+    let honest = desk.keep_new(&message(3, 0));
+    let target = Target { name: "box".to_owned(), leads_to: String::new() };
+    let mut earlier = 0;
+    loop {
+        let want = Want { target: target.clone(), room: Room { any: 1, again: 0 }, turn: earlier };
+        let later = start() + Duration::from_secs(1);
+        let claims = desk.store.claim(vec![want], Vec::new(), later, Duration::from_mins(3));
+        let claimed = desk.runtime.block_on(claims).unwrap().remove(0).claimed;
+        if claimed[0].lease.submission == honest {
+            break;
+        }
+        earlier += 1;
+    }
+    assert!(earlier <= 2, "{earlier} of 60 come before it");
+}
+
+#[test]
+fn a_marked_submission_is_delivered_with_its_mark() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let id = desk.keep_new(&suspicious(contact("Hello")));
+    let is_marked = |id| desk.reader().get(id).unwrap().unwrap().screening.is_some_and(|it| it.suspicious);
+    assert!(is_marked(id) && status(&desk, id) == Status::Waiting);
+    let clean = desk.keep_new(&contact("Hello"));
+    assert!(!is_marked(clean));
+}
+
+#[test]
+fn networks_and_forms_take_turns_and_suspicious_submissions_come_last() {
+    let desk = Desk::with_channels(&["box"], &[]);
+    let early = Arrival { received_at: start() - Duration::from_secs(1), ..message(9, 0) };
+    let early = desk.keep_new(&suspicious(early));
+    let late = Arrival { received_at: start() + Duration::from_millis(500), ..message(9, 1) };
+    let late = desk.keep_new(&suspicious(late));
+    let many: Vec<Uuid> = (0..40).map(|n| desk.keep_new(&message(1, n))).collect();
+    let one = desk.keep_new(&message(2, 0));
+    let address =
+        Arrival { source: Source::V4([10, 0, 3, 1]), received_at: start(), ..waitlist("ada@example.com") };
+    let address = desk.keep_new(&address);
+    let mut order = Vec::new();
+    for turn in 0.. {
+        let target = Target { name: "box".to_owned(), leads_to: String::new() };
+        let want = Want { target, room: Room { any: 1, again: 1 }, turn };
+        let now = start() + Duration::from_secs(1);
+        let claims = desk.store.claim(vec![want], Vec::new(), now, Duration::from_mins(3));
+        let claims = desk.runtime.block_on(claims).unwrap().remove(0);
+        let Some(claimed) = claims.claimed.first() else { break };
+        order.push(claimed.lease.submission);
+    }
+    assert_eq!(order.len(), 44);
+    let place = |id: Uuid| order.iter().position(|other| *other == id).unwrap();
+    assert!(place(address) < 2, "the forms take turns");
+    assert!(place(one) < 4, "a network with one comes before the many of another");
+    assert!(place(many[0]) < 4);
+    assert_eq!(place(late), 43);
+    assert_eq!(place(early), 7, "one in eight is the one that has been due for longest");
+}

@@ -1,0 +1,96 @@
+//! Held submissions are sealed where no channel could deliver them.
+
+use super::*;
+use crate::screening::{Reason, Signal, Verdict};
+use crate::submission::delivery::State;
+use crate::submission::seal::Recipient;
+
+const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
+
+#[test]
+fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
+    let desk = Desk::with_channels(&["box", "crm"], &["contact"]);
+    let deliverable = desk.keep_new(&contact("deliverable").held_for(&LINKS));
+    let undeliverable = desk.keep_new(&waitlist("without@example.com").held_for(&LINKS));
+    let delivered = desk.keep_new(&contact("delivered").held_for(&LINKS));
+    let set = |id: Uuid, set: &str, channel: &str| {
+        let sql = format!("UPDATE delivery SET {set} WHERE submission = ?1 AND channel = ?2");
+        desk.fresh.sql().execute(&sql, sql::values![id.as_bytes(), channel]).unwrap();
+    };
+    for channel in ["box", "crm"] {
+        set(delivered, "state = 'delivered'", channel);
+    }
+    let sealable = |channels: &[&str]| {
+        let found = desk.reader().to_be_sealed(&super::channels(channels, &["contact"]), 9).unwrap();
+        found.iter().map(|submission| submission.id).collect::<Vec<_>>()
+    };
+    assert_eq!(sealable(&["box", "crm"]), [undeliverable, delivered]);
+    // One channel that could deliver it is enough.
+    assert_eq!(sealable(&["crm"]), [undeliverable, delivered]);
+    // After a release, a channel that was added or renamed meanwhile would deliver it.
+    assert_eq!(sealable(&["other"]), [undeliverable]);
+    assert_eq!(sealable(&[]), [deliverable, undeliverable, delivered]);
+    // What one has and the other is not configured for is not waited for.
+    set(deliverable, "state = 'delivered'", "crm");
+    assert_eq!(sealable(&["crm"]), [deliverable, undeliverable, delivered]);
+    // Another replica may have that channel still.
+    set(deliverable, "state = 'sending', due_at = 1", "box");
+    assert_eq!(sealable(&["crm"]), [undeliverable, delivered]);
+    set(deliverable, "state = 'held', due_at = NULL", "box");
+    // The store goes by its own channels.
+    let seal = |id| desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
+    assert_eq!([deliverable, undeliverable, delivered].map(seal), [false, true, true]);
+    let options = Options { channels: channels(&["crm"], &["contact"]), ..desk.options.clone() };
+    desk.store.reconfigure(&options);
+    assert!(seal(deliverable) && !seal(deliverable));
+    assert!(sealable(&[]).is_empty());
+}
+
+#[test]
+fn what_is_not_held_waits_for_a_channel_to_come_back() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let id = desk.keep_new(&contact("waiting"));
+    assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap(), []);
+    desk.store.reconfigure(&Options { channels: Vec::new(), ..desk.options.clone() });
+    assert!(!desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap());
+}
+
+#[test]
+fn why_a_sealed_submission_is_held_names_no_domain() {
+    let desk = Desk::with_options(|options| options.channels = channels(&["crm"], &["contact"]));
+    let mut arrival = waitlist("ada@sesame.example");
+    let reason = |signal, points, detail: &str| Reason { signal, points, detail: detail.to_owned() };
+    let reasons = vec![
+        reason(Signal::Disposable, 25, "throw-away address at sesame.example"),
+        reason(Signal::Honeypot, 60, "hidden field filled in"),
+    ];
+    arrival.evidence =
+        Evidence::Verdict(Verdict { score: 85, reasons, hold: true, suspicious: false, threshold: 50 });
+    let id = desk.keep_new(&arrival);
+    let by_hand = desk.keep_new(&waitlist("bob@example.com"));
+    assert!(desk.editor().hold(by_hand, "odd; see ticket 7", Timestamp::UNIX_EPOCH).unwrap());
+    let because = |id| desk.reader().get(id).unwrap().unwrap().held.unwrap().because;
+    assert!(because(id).starts_with("throw-away address at sesame.example (25)"), "{}", because(id));
+    for id in [id, by_hand] {
+        assert!(desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap());
+    }
+    assert_eq!(because(id), "disposable (25), honeypot (60); 85 of 50 points");
+    assert_eq!(because(by_hand), "odd; see ticket 7");
+    assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    assert!(!desk.files_hold("sesame"));
+}
+
+#[test]
+fn a_held_submission_can_be_delivered_after_its_release() {
+    let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+    let desk = Desk::with_options(|options| {
+        options.channels = channels(&["crm"], &[]);
+        options.recipient = Some(Recipient::parse(recipient).unwrap());
+    });
+    let id = desk.keep_new(&contact("Hello").held_for(&LINKS));
+    assert!(!desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap());
+    assert!(desk.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap());
+    let submission = desk.reader().get(id).unwrap().unwrap();
+    assert_eq!((submission.sealed, submission.fields.len()), (None, 3));
+    assert_eq!(desk.reader().deliveries(id).unwrap()[0].state, State::Waiting);
+}

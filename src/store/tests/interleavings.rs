@@ -1,0 +1,243 @@
+//! However acceptance, processing, crashes and changes of the configuration follow each other, the inbox is as if each submission had been
+//! processed at once, and hostile submissions keep no honest one from being delivered.
+//! `FRONTDESK_TEST_HISTORIES` says how many histories are tried.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+use crate::forms::parse::Extras;
+use crate::screening::{Facts, Origin};
+use crate::store::sql::{Cell, Sql, flood, intake, values};
+
+const WINDOW: Duration = Duration::from_secs(10);
+/// How many replicas process; over a file one at a time has a transaction.
+const REPLICAS: usize = 3;
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+enum Event {
+    /// These are accepted, in one transaction.
+    Accept(Vec<Arrival>),
+    /// A replica processes so many rows, and has not committed yet.
+    Process { replica: Index, most: usize },
+    /// A replica commits what it has processed.
+    Commit(Index),
+    /// A replica ends before that.
+    Crash(Index),
+    /// Everything is processed, and from now on this channel takes messages, or none does.
+    Configure(Option<&'static str>),
+}
+
+fn some_arrival() -> impl Strategy<Value = Arrival> {
+    let gap = 0..WINDOW.as_secs() / 3;
+    // A few networks that send much, and up to a thousand others.
+    let network = prop_oneof![3 => 0..3u16, 1 => 0..1000u16];
+    let who = (network, prop::bool::weighted(0.3), prop::bool::weighted(0.3));
+    (0..8u8, any::<bool>(), prop::option::of(0..2u8), who, gap).prop_map(
+        |(content, is_contact, key, (network, is_robot, is_suspicious), gap)| {
+            let arrival = if is_contact {
+                contact(&format!("message {content}"))
+            } else {
+                // The case of an address makes no other of it.
+                waitlist(&format!("{}{}@example.com", if network % 2 == 0 { "a" } else { "A" }, content))
+            };
+            let [high, low] = network.to_be_bytes();
+            let time_to_fill = is_suspicious.then_some(Duration::ZERO);
+            let extras = Extras { honeypot: is_robot, time_to_fill };
+            let origin = if is_suspicious { Origin::Foreign } else { Origin::NotABrowser };
+            Arrival {
+                source: Source::V4([10, high, low, 1]),
+                idempotency_key: key.map(|key| format!("key {key}")),
+                evidence: Evidence::Facts(Facts { origin, extras, ..Facts::default() }),
+                // Since the one before, until they are all in their order.
+                received_at: Timestamp::UNIX_EPOCH + Duration::from_secs(gap),
+                ..arrival
+            }
+        },
+    )
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        3 => prop::collection::vec(some_arrival(), 1..5).prop_map(Event::Accept),
+        4 => (any::<Index>(), 1..6usize).prop_map(|(replica, most)| Event::Process { replica, most }),
+        3 => any::<Index>().prop_map(Event::Commit),
+        1 => any::<Index>().prop_map(Event::Crash),
+        1 => prop::sample::select(vec![None, Some("crm"), Some("box")]).prop_map(Event::Configure),
+    ]
+}
+
+/// An inbox without a server.
+struct Inbox {
+    options: Options,
+    fresh: Fresh,
+    secret: fingerprint::Secret,
+}
+
+impl Inbox {
+    fn new() -> Inbox {
+        let desk = Desk::with_channels(&["crm"], &["contact"]);
+        desk.store.close();
+        let Desk { options, fresh, .. } = desk;
+        let form_quota = Some(Quota { per_minute: 5, per_hour: 20 });
+        let options = Options { duplicate_window: WINDOW, form_quota, ..options };
+        Inbox { options, fresh, secret: fingerprint::Secret::from_bytes([7; 32]) }
+    }
+
+    fn accept(&self, sql: &dyn Sql, arrivals: &[(Uuid, Arrival)]) {
+        let jobs: Vec<Job> =
+            arrivals.iter().map(|(_, arrival)| Job::of(arrival.clone(), &self.options)).collect();
+        let ids: Vec<Uuid> = arrivals.iter().map(|(id, _)| *id).collect();
+        sql.transaction(|| intake::append(sql, &self.secret, &jobs, &ids)).unwrap();
+    }
+
+    fn configure(&mut self, channel: Option<&str>) {
+        self.options.channels = channel.map(|name| channels(&[name], &["contact"])).unwrap_or_default();
+    }
+
+    /// In the caller's transaction. Whether it was this replica's turn.
+    fn process(&self, sql: &dyn Sql, most: usize) -> bool {
+        let screener = intake::Screener::new(Repeats::new(Instant::now()).into());
+        intake::process(sql, &self.options, &screener, most, Uuid::nil()..=Uuid::max()).unwrap().is_some()
+    }
+
+    /// All that can be told of it.
+    fn state(&self) -> Vec<Vec<Cell>> {
+        let sql = self.fresh.sql();
+        let mut all = Vec::new();
+        for query in [
+            "SELECT id, form, received_at, fields, source, sender, repeats, held_at, held_because, score, reasons, withheld, released_at,
+                 content, idempotency_key, suspicious, flood
+             FROM submission ORDER BY id",
+            "SELECT submission, channel, state, due_at, form, rank FROM delivery ORDER BY submission, channel",
+            "SELECT form, minute, hour, over_at FROM form_rate ORDER BY form",
+            "SELECT network, form, rested FROM network_rate ORDER BY network, form",
+            "SELECT id, submission FROM repeat ORDER BY id",
+            "SELECT id FROM intake",
+        ] {
+            all.extend(sql.query(query, &[]).unwrap().into_iter().map(|row| row.0));
+        }
+        all
+    }
+}
+
+/// Any submission may be honest, also one that screening holds because the visitor's browser has filled in the hidden field. It is in the
+/// inbox, itself or as the one that it repeats:
+///
+/// - What screening does not hold is delivered by the `channel` that took messages when it was processed, once every flood has ended. It
+///   is not marked because of a suspicious one.
+/// - What is still held was held for the same source, and not before it was received.
+fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival, channel: Option<&str>) {
+    let Evidence::Facts(facts) = &arrival.evidence else { panic!("{arrival:?}") };
+    let sql = inbox.fresh.sql();
+    let original = sql.row("SELECT submission FROM repeat WHERE id = ?1", values![id.as_bytes()]).unwrap();
+    let id = original.map_or(id, |row| Uuid::from_bytes(row.get(0).unwrap()));
+    let row = sql
+        .one("SELECT held_at, suspicious, source FROM submission WHERE id = ?1", values![id.as_bytes()])
+        .unwrap();
+    if let Some(held_at) = row.get::<Option<i64>>(0).unwrap() {
+        assert!(facts.extras.honeypot, "it is not held");
+        assert_eq!(row.get::<fingerprint::Hash>(2).unwrap(), inbox.secret.source(arrival.source));
+        assert!(held_at >= arrival.received_at.as_millisecond(), "it counts as held since it came");
+    }
+    if facts.extras.honeypot {
+        return;
+    }
+    assert!(facts.origin == Origin::Foreign || !row.get::<bool>(1).unwrap(), "it is not marked");
+    let waits = "SELECT 1 FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'waiting' AND due_at IS NOT NULL";
+    if let Some(channel) = channel.filter(|_| arrival.entry.form().name == "contact") {
+        assert!(sql.exists(waits, values![id.as_bytes(), channel]).unwrap(), "it is delivered");
+    }
+}
+
+/// Runs a history, and compares what it leaves with what is left where each submission is processed before the next one comes.
+fn check(history: Vec<Event>) {
+    let (mut inbox, mut reference) = (Inbox::new(), Inbox::new());
+    let mut channel = Some("crm");
+    let replicas: Vec<Box<dyn Sql>> = (0..REPLICAS).map(|_| inbox.fresh.sql()).collect();
+    let (acceptance, plain) = (inbox.fresh.sql(), reference.fresh.sql());
+    let is_file = inbox.fresh.place.file().is_some();
+    let mut is_open = [false; REPLICAS];
+    let mut ids = ids::Ids::default();
+    let mut now = Timestamp::UNIX_EPOCH;
+    let mut all = Vec::new();
+    let end = |replica: usize, how: &str, is_open: &mut [bool; REPLICAS]| {
+        if std::mem::take(&mut is_open[replica]) {
+            replicas[replica].execute(how, &[]).unwrap();
+        }
+    };
+    for event in history {
+        match event {
+            Event::Accept(arrivals) => {
+                // A file has one writer, who waits for the processing.
+                for replica in (0..REPLICAS).filter(|_| is_file) {
+                    end(replica, "COMMIT", &mut is_open);
+                }
+                let dated = |arrival: Arrival| {
+                    now += arrival.received_at.duration_since(Timestamp::UNIX_EPOCH);
+                    (ids.next(now), Arrival { received_at: now, ..arrival })
+                };
+                let arrivals: Vec<_> = arrivals.into_iter().map(dated).collect();
+                inbox.accept(&*acceptance, &arrivals);
+                all.extend(arrivals.iter().map(|(id, arrival)| (*id, arrival.clone(), channel)));
+                for arrival in arrivals {
+                    reference.accept(&*plain, &[arrival]);
+                    assert!(reference.process(&*plain, 1));
+                }
+            }
+            Event::Process { replica, most } => {
+                let replica = replica.index(REPLICAS);
+                let another = (0..REPLICAS).any(|other| other != replica && is_open[other]);
+                if !(is_file && another) {
+                    if !std::mem::replace(&mut is_open[replica], true) {
+                        replicas[replica].execute("BEGIN", &[]).unwrap();
+                    }
+                    inbox.process(&*replicas[replica], most);
+                }
+            }
+            Event::Commit(replica) => end(replica.index(REPLICAS), "COMMIT", &mut is_open),
+            Event::Crash(replica) => end(replica.index(REPLICAS), "ROLLBACK", &mut is_open),
+            Event::Configure(next) => {
+                for replica in 0..REPLICAS {
+                    end(replica, "COMMIT", &mut is_open);
+                }
+                assert!(inbox.process(&*acceptance, usize::MAX));
+                channel = next;
+                inbox.configure(channel);
+                reference.configure(channel);
+            }
+        }
+    }
+    for replica in 0..REPLICAS {
+        end(replica, "COMMIT", &mut is_open);
+    }
+    assert!(inbox.process(&*acceptance, usize::MAX));
+    assert_eq!(inbox.state(), reference.state());
+    let later = now + Duration::from_hours(1);
+    let quiet = inbox.options.flood_ends_after;
+    acceptance
+        .transaction(|| flood::release_ended(&*acceptance, later, quiet, usize::MAX, &inbox.options.channels))
+        .unwrap();
+    for (id, arrival, channel) in &all {
+        survives(&inbox, *id, arrival, *channel);
+    }
+}
+
+const EVENTS: Range<usize> = 1..40;
+
+/// How many histories there are; each makes two inboxes.
+fn histories() -> u32 {
+    std::env::var("FRONTDESK_TEST_HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(10)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: histories(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_when_the_inbox_is_the_same(history in prop::collection::vec(event(), EVENTS)) {
+        check(history);
+    }
+}

@@ -1,0 +1,264 @@
+//! How long visitors wait for deliveries while attackers send what receivers refuse: the store, the dispatcher and the schedule under a
+//! clock of the test's own.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::deliver::dispatch::{Roster, Turn};
+use crate::limits::{MAX_QUOTA, Quota};
+use crate::submission::delivery::{Claimed, Target};
+use crate::submission::outcome::{Cause, Outcome};
+use crate::submission::schedule::{self, Verdict};
+
+const LEASE: Duration = Duration::from_mins(3);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One channel with four places.
+struct Channel {
+    desk: Desk,
+    roster: Roster,
+    start: Timestamp,
+    elapsed: Duration,
+    attempts: usize,
+    delivered: HashMap<Uuid, Duration>,
+}
+
+impl Channel {
+    /// A mail channel, which sends what busy networks have sent at a limited pace.
+    fn mail() -> Channel {
+        let mut channel = Channel::new();
+        channel.desk.options.channels[0].has_daily_quota = true;
+        // Limits are on, but no submission exceeds them.
+        channel.desk.options.form_quota = Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA });
+        channel.desk.store.reconfigure(&channel.desk.options);
+        channel
+    }
+
+    fn new() -> Channel {
+        let target = Target { name: "box".to_owned(), leads_to: String::new() };
+        let roster = Roster::new([(target, 4)]);
+        let desk = Desk::in_file_with_channels(&["box"]);
+        Channel {
+            desk,
+            roster,
+            start: Timestamp::now(),
+            elapsed: Duration::ZERO,
+            attempts: 0,
+            delivered: HashMap::new(),
+        }
+    }
+
+    /// A message that a network sends now.
+    fn message(&self, network: u32, text: &str) -> Arrival {
+        let [_, a, b, c] = network.to_be_bytes();
+        Arrival {
+            source: Source::V4([a + 10, b, c, 1]),
+            received_at: self.start + self.elapsed,
+            ..contact(text)
+        }
+    }
+
+    fn visitor(&self, network: u32) -> Uuid {
+        self.desk.keep_new(&self.message(10_000 + network, &format!("honest {network}")))
+    }
+
+    /// Claims what may begin and has the receiver answer. Returns for how long the worker would sleep, or None if anything began.
+    fn step(&mut self, receive: &mut Receiver<'_>) -> Option<Duration> {
+        let (elapsed, now) = (self.elapsed, self.start + self.elapsed);
+        let (store, runtime) = (&self.desk.store, &self.desk.runtime);
+        let claims = store.claim(self.roster.wants(elapsed), self.roster.under_way().to_vec(), now, LEASE);
+        let claims = runtime.block_on(claims).unwrap().remove(0);
+        let begun = self.roster.begin(0, claims, now, elapsed);
+        if begun.claimed.is_empty() {
+            return Some(begun.sleep.unwrap_or(Duration::from_mins(1)));
+        }
+        for claimed in begun.claimed {
+            self.attempts += 1;
+            let outcome = receive(&claimed, elapsed);
+            let Claimed { lease, failures, again, .. } = claimed;
+            let verdict = schedule::judge(&outcome, lease.submission, failures, now);
+            runtime.block_on(store.record(lease.clone(), outcome.clone(), verdict, now)).unwrap();
+            if verdict == Verdict::Delivered {
+                self.delivered.insert(lease.submission, elapsed);
+            }
+            match self.roster.end(0, &lease, again, &outcome, elapsed) {
+                Turn::Paused => runtime.block_on(store.pause("box".to_owned(), String::new(), now)).unwrap(),
+                Turn::Resumed { after_outage } => {
+                    runtime.block_on(store.resume("box".to_owned(), after_outage, now)).unwrap();
+                }
+                Turn::None | Turn::Off => {}
+            }
+        }
+        None
+    }
+
+    /// Goes on until a moment. Attempts that begin together take `takes`.
+    fn run(&mut self, until: Duration, takes: Duration, receive: &mut Receiver<'_>) {
+        while self.elapsed < until {
+            let sleep = self.step(receive);
+            self.elapsed = (self.elapsed + sleep.unwrap_or(takes)).min(until);
+        }
+    }
+
+    /// How long deliveries took, those that have not arrived for as long as they have waited.
+    fn waits(&self, sent: &[(Uuid, Duration)]) -> Vec<u64> {
+        let wait = |(id, at): &(Uuid, Duration)| {
+            self.delivered.get(id).unwrap_or(&self.elapsed).saturating_sub(*at).as_secs()
+        };
+        sent.iter().map(wait).collect()
+    }
+}
+
+type Receiver<'a> = dyn FnMut(&Claimed, Duration) -> Outcome + 'a;
+
+fn is_honest(claimed: &Claimed) -> bool {
+    claimed.submission.get("message").unwrap().starts_with("honest")
+}
+
+/// A receiver that answers with an error to what attackers send.
+fn poisoned(cause: Cause, retry_after: Option<Duration>) -> impl FnMut(&Claimed, Duration) -> Outcome {
+    move |claimed, _| {
+        if is_honest(claimed) {
+            return Outcome::delivered("200");
+        }
+        Outcome::failed(cause, "no").with_retry_after(retry_after)
+    }
+}
+
+#[test]
+fn content_that_a_receiver_fails_on_delays_others_by_minutes() {
+    let hour = Some(Duration::from_hours(1));
+    for (networks, each, cause, retry_after, most) in [
+        (1, 100, Cause::Unclear, None, 10),
+        (100, 1, Cause::Unclear, None, 200),
+        (100, 1, Cause::Unclear, hour, 2400),
+        (100, 1, Cause::Deferred, None, 1200),
+    ] {
+        let mut channel = Channel::new();
+        let poison: Vec<Arrival> = (0..each)
+            .flat_map(|n| (0..networks).map(move |network| (network, n)))
+            .map(|(network, n)| channel.message(network, &format!("poison {network} {n}")))
+            .collect();
+        channel.desk.keep_all(&poison);
+        channel.elapsed = 10 * SECOND;
+        let visitor = [(channel.visitor(0), channel.elapsed)];
+        while channel.delivered.is_empty() && channel.elapsed < DAY {
+            channel.run(channel.elapsed + 10 * SECOND, SECOND, &mut poisoned(cause, retry_after));
+        }
+        let waited = channel.waits(&visitor)[0];
+        assert!(waited <= most, "{networks} {each} {cause:?} {retry_after:?}: {waited:?}");
+    }
+}
+
+#[test]
+fn content_that_fails_again_and_again_delays_others_by_minutes() {
+    let mut channel = Channel::new();
+    let mut visitors = Vec::new();
+    for round in 0..2 {
+        let poison: Vec<Arrival> =
+            (0..100).map(|network| channel.message(network, &format!("poison {network} {round}"))).collect();
+        channel.desk.keep_all(&poison);
+        for minute in [0, 5, 15] {
+            channel.run(
+                Duration::from_mins(20 * round + minute),
+                SECOND,
+                &mut poisoned(Cause::Unclear, None),
+            );
+            let number = u32::try_from(visitors.len()).unwrap();
+            visitors.push((channel.visitor(number), channel.elapsed));
+        }
+        channel.run(Duration::from_mins(20 * round + 20), SECOND, &mut poisoned(Cause::Unclear, None));
+    }
+    let waits = channel.waits(&visitors);
+    assert!(waits.iter().all(|wait| *wait <= 300), "{waits:?}");
+}
+
+/// A mail server that takes 20 messages a minute and refuses more for now. One network sends what the limits let through, or a hundred
+/// send one a minute each.
+#[test]
+fn a_server_that_limits_the_rate_takes_what_visitors_send_in_time() {
+    for (at_once, per_minute, networks) in [(300, 45, 1), (0, 100, 100)] {
+        let mut channel = Channel::new();
+        let (mut hostile, mut visitors) = (0, Vec::new());
+        let (mut tokens, mut refilled) = (20, 0);
+        let mut limited = |_: &Claimed, elapsed: Duration| {
+            let filled = elapsed.as_secs() / 3;
+            tokens = (tokens + filled - refilled).min(20);
+            refilled = filled;
+            if tokens == 0 {
+                return Outcome::failed(Cause::Deferred, "451 4.7.1 too much mail");
+            }
+            tokens -= 1;
+            Outcome::delivered("250")
+        };
+        for minute in 0..17 {
+            let count = if minute == 0 { at_once.max(per_minute) } else { per_minute };
+            let sent: Vec<Arrival> = (hostile..hostile + count)
+                .map(|n| channel.message(n % networks, &format!("hostile {n}")))
+                .collect();
+            channel.desk.keep_all(&sent);
+            hostile += count;
+            if (4..10).contains(&minute) {
+                visitors.push((channel.visitor(minute), channel.elapsed));
+            }
+            channel.run(Duration::from_mins(u64::from(minute) + 1), SECOND, &mut limited);
+        }
+        let waits = channel.waits(&visitors);
+        assert!(waits.iter().all(|wait| *wait < 400), "{waits:?}");
+        assert!(channel.delivered.len() > 300, "the server takes 20 a minute");
+    }
+}
+
+/// A mail provider that takes 500 messages a day and refuses more until the next day.
+#[test]
+fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
+    let mut channel = Channel::mail();
+    let mut taken = 0;
+    let mut quota = |_: &Claimed, elapsed: Duration| {
+        if elapsed < DAY && taken == 500 {
+            return Outcome::failed(Cause::Channel, "550 5.4.5 daily quota exceeded");
+        }
+        taken += 1;
+        Outcome::delivered("250")
+    };
+    let attack: Vec<Arrival> = (0..600).map(|n| channel.message(1, &format!("hostile {n}"))).collect();
+    channel.desk.keep_all(&attack);
+    channel.run(Duration::from_mins(40), SECOND, &mut quota);
+    assert!((60..80).contains(&channel.delivered.len()), "{}", channel.delivered.len());
+    let mut visitors = Vec::new();
+    for (number, hours) in (0..).zip([1, 6, 12, 23]) {
+        visitors.push((channel.visitor(number), channel.elapsed));
+        channel.run(Duration::from_hours(hours), SECOND, &mut quota);
+    }
+    assert!(channel.attempts < 400, "{}", channel.attempts);
+    let waits = channel.waits(&visitors);
+    assert!(waits.iter().all(|wait| *wait < 10), "{waits:?}");
+    // It goes on until all have arrived.
+    channel.run(DAY * 3, SECOND, &mut quota);
+    assert_eq!(channel.delivered.len(), 604);
+}
+
+/// The quota is used up by many networks, and no delivery is parked because of that.
+#[test]
+fn what_a_used_up_quota_refuses_is_delivered_on_the_next_day() {
+    let mut channel = Channel::mail();
+    let mut taken = 0;
+    let mut quota = |_: &Claimed, elapsed: Duration| {
+        if elapsed < DAY && taken == 20 {
+            return Outcome::failed(Cause::Channel, "550 5.4.5 daily quota exceeded");
+        }
+        taken += 1;
+        Outcome::delivered("250")
+    };
+    let attack: Vec<Arrival> =
+        (0..30).map(|network| channel.message(network, &format!("hostile {network}"))).collect();
+    channel.desk.keep_all(&attack);
+    channel.run(Duration::from_mins(40), SECOND, &mut quota);
+    let visitor = channel.visitor(0);
+    channel.run(DAY, SECOND, &mut quota);
+    assert_eq!(channel.delivered.len(), 20);
+    // The next one that arrives shows that the channel works again, and what waits becomes due.
+    channel.visitor(1);
+    channel.run(DAY + Duration::from_mins(10), SECOND, &mut quota);
+    assert!(channel.delivered.contains_key(&visitor) && channel.delivered.len() == 32);
+}

@@ -1,0 +1,264 @@
+//! Checks the statements that visitors wait for: each uses an index, and none does more work with more held submissions.
+
+use super::*;
+use crate::screening::Signal;
+use crate::store::recorder::{self, Recorded};
+use crate::store::sql::{Cell, bound, intake};
+use crate::submission::delivery::Room;
+use crate::submission::outcome::Cause;
+
+const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
+const LEASE: Duration = Duration::from_mins(3);
+
+/// What may be scanned: it has few rows, or only so many are read.
+const SCANNED: [&str; 8] = [
+    // The parameters of a statement.
+    "CONSTANT ROW",
+    "VALUES CLAUSE",
+    "SCAN wanted",
+    // A row for each channel.
+    "SCAN channel",
+    // A row for each form.
+    "SCAN form_rate",
+    // One row of it.
+    "SCAN submission USING COVERING INDEX submission_flood",
+    // Attempts that are under way.
+    "SCAN delivery USING INDEX delivery_sending",
+    // Up to the first row.
+    "SCAN intake",
+];
+
+#[test]
+fn every_statement_that_visitors_wait_for_uses_an_index() {
+    let (desk, recorded) = record(200);
+    let connection = desk.connection();
+    let (mut checked, mut faults) = (0, Vec::new());
+    for sql in recorded.keys() {
+        let first = sql.split_ascii_whitespace().next().unwrap();
+        if !["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"].contains(&first) {
+            let others = ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA"];
+            assert!(others.contains(&first), "{sql}");
+            continue;
+        }
+        for step in plan(&connection, sql) {
+            let is_scan = step.starts_with("SCAN") && !SCANNED.iter().any(|may| step.contains(may));
+            if is_scan || step.contains("TEMP B-TREE") || step.contains("AUTOMATIC") {
+                faults.push(format!("{step}: {sql}"));
+            }
+        }
+        checked += 1;
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(checked > 70, "{checked}");
+}
+
+#[test]
+fn no_statement_that_visitors_wait_for_grows_with_what_is_held() {
+    let [few, many] = [200, 4000].map(|held| record(held).1);
+    for (sql, few) in &few {
+        let Some(many) = many.get(sql) else {
+            // How many rows are inserted at a time depends on what arrives together.
+            assert!(sql.starts_with("INSERT"), "{sql}");
+            continue;
+        };
+        let (steps, grown) = (few.steps, many.steps);
+        // Ids and hashes are random: what is found first, and so how often something is compared, differs a little.
+        assert!(grown <= steps + steps / 10 + 50, "{steps} steps become {grown}: {sql}");
+    }
+}
+
+#[test]
+fn every_statement_of_the_writers_uses_an_index_of_a_server() {
+    let desk = Desk::recorded(Fresh::place);
+    let sql = desk.fresh.sql();
+    if sql.dialect() == Dialect::Sqlite {
+        return;
+    }
+    desk.keep_new(&keyed("first").held_for(&LINKS));
+    desk.accept_everything();
+    desk.deliver_everything();
+    desk.look_after_everything();
+    // A table is only scanned where there is no other way.
+    sql.execute("SET enable_seqscan = off", &[]).unwrap();
+    let (mut checked, mut faults) = (0, Vec::new());
+    for (statement, executions) in recorder::stop(&desk.options.place) {
+        let first = statement.split_ascii_whitespace().next().unwrap();
+        if !["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&first) || statement.contains("pg_") {
+            continue;
+        }
+        let plan = sql.query(&format!("EXPLAIN {statement}"), &bound(&executions.values)).unwrap();
+        for step in plan {
+            let step = step.text(0).unwrap();
+            if step.contains("Seq Scan")
+                && !["channel", "form_rate"]
+                    .iter()
+                    .any(|table| step.contains(&format!("Seq Scan on {table}")))
+            {
+                faults.push(format!("{step}: {statement}"));
+            }
+        }
+        checked += 1;
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(checked > 50, "{checked}");
+}
+
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection
+        .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let mut rows = statement.raw_query();
+    let mut steps = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        steps.push(row.get(3).unwrap());
+    }
+    steps
+}
+
+pub fn keyed(message: &str) -> Arrival {
+    Arrival { idempotency_key: Some("key".to_owned()), ..contact(message) }
+}
+
+/// Everything that the writer's thread does, in an inbox with so many held submissions.
+fn record(held: u32) -> (Desk, Recorded) {
+    let desk = Desk::recorded(Fresh::file);
+    desk.keep_new(&keyed("first").held_for(&LINKS));
+    // All with the same content and idempotency key, by which earlier submissions are looked up.
+    desk.sql(&format!(
+        "INSERT INTO submission (id, form, received_at, source, sender, content, idempotency_key, score, reasons, withheld,
+                                 held_at, held_because, fields)
+         WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number LIMIT {held})
+         SELECT unhex(printf('%032x', n)), form, received_at, source, sender, content, idempotency_key, score, reasons, withheld,
+                held_at, held_because, fields FROM number, submission"
+    ));
+    desk.sql(
+        "INSERT INTO delivery (submission, channel, state)
+         SELECT s.id, d.channel, 'held' FROM submission s, delivery d WHERE d.submission <> s.id",
+    );
+    desk.accept_everything();
+    desk.deliver_everything();
+    desk.look_after_everything();
+    let recorded = recorder::stop(&desk.options.place);
+    (desk, recorded)
+}
+
+impl Desk {
+    /// A desk that records its writer's statements.
+    pub fn recorded(fresh: impl FnOnce() -> Fresh) -> Desk {
+        let fresh = || {
+            let fresh = fresh();
+            recorder::start(&fresh.place);
+            fresh
+        };
+        Desk::open(fresh, |options| options.channels = channels(&["box", "crm", "gone"], &[]))
+    }
+
+    pub fn accept_everything(&self) {
+        let first = keyed("first").held_for(&LINKS);
+        assert!(matches!(self.accept(&first).unwrap(), Accepted::Duplicate(_)));
+        // Released by a repeat that is not held.
+        assert!(matches!(self.accept(&keyed("first")).unwrap(), Accepted::Duplicate(_)));
+        self.keep_new(&keyed("second"));
+        self.keep_new(&waitlist("ada@example.com"));
+        // One at a time, and many at once.
+        let arrivals: Vec<_> =
+            (0..150).map(|n| later(&contact(&format!("number {n}")), MILLISECOND * n)).collect();
+        assert!(self.keep_all(&arrivals).iter().all(Result::is_ok));
+        assert!(self.keep_all(&arrivals).iter().all(|kept| matches!(kept, Ok(Accepted::Duplicate(_)))));
+        self.check().unwrap();
+        // What a repeat repeated is forgotten after a day.
+        self.keep_new(&later(&contact("a day later"), 2 * DAY));
+        // Something that cannot be processed.
+        self.sql(match self.fresh.sql().dialect() {
+            Dialect::Sqlite => {
+                "CREATE TRIGGER refuse BEFORE INSERT ON submission WHEN new.fields LIKE '%poison%'
+                 BEGIN SELECT RAISE(ABORT, 'no'); END"
+            }
+            Dialect::Postgres => {
+                "ALTER TABLE submission ADD CONSTRAINT refuse CHECK (CAST(fields AS text) NOT LIKE '%poison%')"
+            }
+        });
+        self.runtime.block_on(self.store.accept(contact("poison"))).unwrap();
+        self.keep_new(&contact("after it"));
+        // A commit that was reported as failed.
+        let (sql, doubtful) = (self.fresh.sql(), vec![Doubt { id: Uuid::max(), backend: None }]);
+        let taken_back = std::thread::Builder::new().name(recorder::WRITER.to_owned()).spawn(move || {
+            intake::take_back(&*sql, &doubtful).unwrap();
+            intake::is_stored(&*sql, Uuid::max()).unwrap();
+        });
+        taken_back.unwrap().join().unwrap();
+    }
+
+    pub fn deliver_everything(&self) {
+        let at = |seconds| Timestamp::UNIX_EPOCH + Duration::from_secs(seconds);
+        let target = |name: &str| Target { name: name.to_owned(), leads_to: "there".to_owned() };
+        let claim = |name: &str, now| {
+            let want = Want { target: target(name), room: Room { any: 9, again: 4 }, turn: 0 };
+            let claims = self.store.claim(vec![want], Vec::new(), at(now), LEASE);
+            self.runtime.block_on(claims).unwrap().remove(0).claimed
+        };
+        let start = 3_000_000_000;
+        for name in ["box", "crm"] {
+            for (claimed, n) in claim(name, start).iter().zip(0..) {
+                let failed = Outcome::failed(Cause::Channel, "451");
+                let (outcome, verdict) = match n {
+                    0 => (failed, Verdict::Again(at(start + 5))),
+                    1 => (failed, Verdict::Parked),
+                    2 => continue,
+                    _ => (Outcome::delivered("250"), Verdict::Delivered),
+                };
+                let recorded = self.store.record(claimed.lease.clone(), outcome, verdict, at(start + 1));
+                self.runtime.block_on(recorded).unwrap();
+                self.runtime.block_on(self.store.is_confirmed(claimed.lease.submission)).unwrap();
+            }
+        }
+        // Attempts whose lease is over, and others at what has failed.
+        claim("box", start + 1000);
+        self.runtime
+            .block_on(async {
+                let store = &self.store;
+                store.pause("crm".to_owned(), "451".to_owned(), at(start)).await?;
+                store.retake(Vec::new(), at(start)).await?;
+                store.recover(at(start)).await?;
+                store.mend_waits(at(1)).await?;
+                store.resume("crm".to_owned(), true, at(start)).await?;
+                store.switch_off(target("gone"), "410".to_owned(), at(start)).await
+            })
+            .unwrap();
+        claim("gone", start);
+        let elsewhere = Target { leads_to: "elsewhere".to_owned(), ..target("gone") };
+        let want = Want { target: elsewhere, room: Room { any: 1, again: 1 }, turn: 0 };
+        self.runtime.block_on(self.store.claim(vec![want], Vec::new(), at(start), LEASE)).unwrap();
+    }
+
+    pub fn look_after_everything(&self) {
+        let day = |day: u8| -> Timestamp { format!("2026-12-{day:02}T00:00:00Z").parse().unwrap() };
+        let refused = |n| Refused { source: Some(source(n)), form: "contact", count: 1 };
+        self.sql(
+            "UPDATE delivery SET state = 'delivered', due_at = NULL WHERE state <> 'held'
+             AND submission NOT IN (SELECT submission FROM attempt)",
+        );
+        let settled = self.reader().to_be_sealed(&self.options.channels, 9).unwrap();
+        let reasons = "UPDATE submission SET score = 25, held_at = 1, held_because = 'odd (25); 25 of 50 points', withheld = 1,
+             reasons = '[{\"signal\":\"links\",\"points\":25,\"detail\":\"odd\"}]' WHERE id = ?1";
+        let id = settled.last().unwrap().id;
+        self.fresh.sql().execute(reasons, &bound(&[Cell::Blob(id.as_bytes().to_vec())])).unwrap();
+        self.runtime
+            .block_on(async {
+                let store = &self.store;
+                for submission in &settled {
+                    assert!(store.seal(submission.id, b"sealed".to_vec()).await?);
+                }
+                store.pressed((0..9).map(refused).collect(), day(1)).await?;
+                store.pressed(vec![Refused { source: None, ..refused(1) }], day(2)).await?;
+                assert_eq!(store.forget_pressure(day(2), 200).await?, 9);
+                store.remember("digest", day(1)).await?;
+                store.remembered("digest").await?;
+                assert!(store.expire_held(day(1)).await? > 0);
+                let expired = store.expire(day(1), Uuid::nil()).await?;
+                assert!(expired.removed > 0, "{expired:?}");
+                store.empty_log().await
+            })
+            .unwrap();
+    }
+}

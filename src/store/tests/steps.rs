@@ -1,0 +1,259 @@
+//! Changes to many submissions run in bounded transactions, and new submissions are accepted between them.
+
+use super::*;
+use crate::screening::Signal;
+use crate::store::sql::edit::{Part, Retried, retry};
+use crate::store::sql::intake;
+use crate::submission::delivery::Room;
+use crate::submission::outcome::Cause;
+
+const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
+const LEASE: Duration = Duration::from_mins(3);
+
+#[test]
+fn many_are_erased_in_transactions_of_a_bounded_size() {
+    let desk = Desk::new();
+    desk.keep_many(450);
+    let other = desk.keep_new(&waitlist("else@example.com"));
+    // The newest of them cannot be removed: the transactions before stay committed, and that one is undone.
+    let id = if desk.options.place.file().is_some() { "blob" } else { "uuid" };
+    desk.sql(&format!("CREATE TABLE guard (submission {id} REFERENCES submission (id))"));
+    desk.sql("INSERT INTO guard SELECT id FROM submission WHERE form = 'contact' ORDER BY id DESC LIMIT 1");
+    desk.editor().erase("ada@example.com").unwrap_err();
+    assert_eq!(desk.count("submission"), 51);
+    desk.sql("DROP TABLE guard");
+    // The same again completes it.
+    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 50);
+    assert_eq!(desk.list().iter().map(|submission| submission.id).collect::<Vec<_>>(), [other]);
+}
+
+#[test]
+fn submissions_are_accepted_while_others_are_erased() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    desk.keep_many(1500);
+    let place = desk.options.place.clone();
+    let erase = std::thread::spawn(move || Editor::open(place).unwrap().erase("ada@example.com").unwrap());
+    while desk.count("submission") == 1500 && !erase.is_finished() {
+        std::thread::sleep(MILLISECOND);
+    }
+    let (mut accepted, mut late) = (0, Vec::new());
+    while !erase.is_finished() || accepted < 3 {
+        desk.keep_new(&waitlist(&format!("{accepted}@example.com")));
+        // From the same address: they came after the operator had asked, and stay.
+        late.push(desk.keep_new(&contact(&format!("late {accepted}"))));
+        accepted += 1;
+    }
+    let erased = erase.join().unwrap();
+    assert_eq!((erased.submissions, erased.deliveries), (1500, 1500));
+    let listed: Vec<Uuid> = desk.list().iter().map(|submission| submission.id).collect();
+    assert_eq!(listed.len(), 2 * accepted);
+    assert!(late.iter().all(|id| listed.contains(id)));
+    desk.store.health().unwrap();
+}
+
+#[test]
+fn an_erase_leaves_nothing_of_repeats() {
+    let desk = Desk::new();
+    let (erased, other) = (contact("one"), waitlist("else@example.com"));
+    for arrival in [&erased, &other] {
+        let id = desk.keep_new(arrival);
+        desk.keep_again(arrival, id);
+    }
+    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 1);
+    assert_eq!(desk.count("repeat"), 1);
+    // As if an erase had been interrupted before it came to the repeats.
+    desk.sql("DELETE FROM submission");
+    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 0);
+    assert_eq!(desk.count("repeat"), 0);
+}
+
+#[test]
+fn a_submission_that_is_being_processed_is_erased_after_that() {
+    let desk = Desk::new();
+    if desk.options.place.file().is_some() {
+        return;
+    }
+    let locked = desk.keep_new(&contact("locked"));
+    desk.keep_new(&later(&contact("other"), DAY));
+    let other = desk.fresh.sql();
+    other.execute("BEGIN", &[]).unwrap();
+    other.query("SELECT 1 FROM submission ORDER BY id LIMIT 1 FOR UPDATE", &[]).unwrap();
+    let place = desk.options.place.clone();
+    let erase = std::thread::spawn(move || Editor::open(place).unwrap().erase("ada@example.com"));
+    while desk.list().iter().map(|submission| submission.id).collect::<Vec<_>>() != [locked] {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!erase.is_finished());
+    other.execute("COMMIT", &[]).unwrap();
+    assert_eq!(erase.join().unwrap().unwrap().submissions, 2);
+}
+
+#[test]
+fn many_are_retried_in_transactions_of_a_bounded_size() {
+    let desk = Desk::in_file_with_channels(&["crm"]);
+    desk.keep_many(450);
+    desk.sql("UPDATE delivery SET state = 'parked', due_at = NULL");
+    desk.sql(
+        "CREATE TRIGGER guard BEFORE UPDATE ON delivery WHEN new.submission = (SELECT max(submission) FROM delivery)
+         BEGIN SELECT RAISE(ABORT, 'no'); END",
+    );
+    let retry = Retry { parked_only: true, ..Retry::default() };
+    desk.editor().retry(&retry, Timestamp::UNIX_EPOCH).unwrap_err();
+    assert_eq!(desk.reader().queue().unwrap().channels[0].parked, 50);
+    desk.sql("DROP TRIGGER guard");
+    assert_eq!(desk.editor().retry(&retry, Timestamp::UNIX_EPOCH).unwrap(), 50);
+}
+
+#[test]
+fn submissions_are_accepted_while_deliveries_are_retried() {
+    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    desk.keep_many(1000);
+    desk.sql("UPDATE delivery SET state = 'parked', due_at = NULL");
+    desk.sql("INSERT INTO channel (name, off_at, answer) VALUES ('crm', 1, '410')");
+    let place = desk.options.place.clone();
+    let now = Timestamp::UNIX_EPOCH;
+    let parked = Retry { parked_only: true, ..Retry::default() };
+    let retry = std::thread::spawn(move || Editor::open(place).unwrap().retry(&parked, now).unwrap());
+    let mut accepted = 0;
+    while !retry.is_finished() || accepted < 3 {
+        desk.keep_new(&waitlist(&format!("{accepted}@example.com")));
+        accepted += 1;
+    }
+    assert_eq!(retry.join().unwrap(), 2000);
+    let channels = desk.reader().queue().unwrap().channels;
+    assert!(channels.iter().all(|channel| channel.parked == 0 && !channel.is_off), "{channels:?}");
+    desk.store.health().unwrap();
+}
+
+#[test]
+fn deliveries_attempted_during_a_retry_are_not_retried_again() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    let ids = ["delivered", "failed", "under way", "waiting", "held", "gone"]
+        .map(|message| desk.keep_new(&contact(message)));
+    let sql = desk.fresh.sql();
+    let found = Retried::find(&*sql, &Retry::default()).unwrap();
+    // The server goes on meanwhile.
+    let want = Want {
+        turn: 0,
+        target: Target { name: "crm".to_owned(), leads_to: String::new() },
+        room: Room { any: 3, again: 0 },
+    };
+    let claims = desk.store.claim(vec![want], Vec::new(), now(0), LEASE);
+    let claimed = desk.runtime.block_on(claims).unwrap().remove(0).claimed;
+    for (claimed, outcome, verdict) in [
+        (&claimed[0], Outcome::delivered("250"), Verdict::Delivered),
+        (&claimed[1], Outcome::failed(Cause::Channel, "451"), Verdict::Again(now(300))),
+    ] {
+        desk.runtime.block_on(desk.store.record(claimed.lease.clone(), outcome, verdict, now(1))).unwrap();
+    }
+    desk.editor().hold(ids[4], "odd", now(1)).unwrap();
+    desk.sql("DELETE FROM submission WHERE CAST(fields AS text) LIKE '%gone%'");
+    let mut count = 0;
+    for part in found.parts() {
+        assert!(matches!(part, Part::Channels(_) | Part::Deliveries("crm", _)));
+        count += sql.transaction(|| retry(&*sql, &part, now(2))).unwrap();
+    }
+    assert_eq!(count, 1);
+    let due_at = |id: Uuid| desk.reader().deliveries(id).unwrap()[0].due_at;
+    assert_eq!(due_at(ids[3]), Some(now(2)));
+    assert_eq!(due_at(ids[1]), Some(now(300)), "its next attempt is not brought forward");
+    let states = ids[..5].iter().map(|id| desk.reader().deliveries(*id).unwrap()[0].state);
+    let expected = [State::Delivered, State::Waiting, State::Sending, State::Waiting, State::Held];
+    assert!(states.eq(expected));
+}
+
+#[test]
+fn waiting_deliveries_are_due_once_their_channel_recovers() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    desk.keep_many(500);
+    desk.sql("UPDATE delivery SET due_at = 9000000, failures = 1, blame = 'channel'");
+    // All of the others are due at the same time, or one after the other.
+    desk.sql(
+        "UPDATE delivery SET due_at = 9000000 + (SELECT received_at % 1000 FROM submission WHERE id = submission)
+         WHERE submission IN (SELECT id FROM submission ORDER BY id LIMIT 250)",
+    );
+    desk.sql(
+        "UPDATE delivery SET blame = 'notice' WHERE submission IN (SELECT id FROM submission ORDER BY id LIMIT 10)",
+    );
+    let resume = || desk.runtime.block_on(desk.store.resume("crm".to_owned(), true, now(1))).unwrap();
+    assert_eq!((resume(), resume()), (490, 0));
+    assert_eq!(desk.reader().overdue(now(2)).unwrap(), [("crm".to_owned(), 490)]);
+}
+
+#[test]
+fn expired_submissions_are_removed_in_bounded_steps() {
+    let desk = Desk::with_channels(&["crm"], &[]);
+    desk.keep_many(300);
+    desk.sql("UPDATE delivery SET state = 'delivered', due_at = NULL");
+    let (mut steps, mut after) = (Vec::new(), Some(Uuid::nil()));
+    while let Some(last) = after {
+        let expired = desk.runtime.block_on(desk.store.expire(now(4_000_000_000), last)).unwrap();
+        steps.push(expired.removed);
+        after = expired.after;
+    }
+    let expected =
+        if desk.options.place.file().is_some() { vec![64, 64, 64, 64, 44, 0] } else { vec![200, 100, 0] };
+    assert_eq!(steps, expected);
+    assert_eq!((desk.count("submission"), desk.count("delivery")), (0, 0));
+}
+
+#[test]
+fn a_step_removes_fewer_submissions_where_they_are_large() {
+    let desk = Desk::in_file();
+    desk.keep_many(9);
+    let make_large = "UPDATE submission SET fields = json_object('message', hex(zeroblob(30000)))";
+    desk.sql(make_large);
+    let expire = |after| {
+        let expired = desk.runtime.block_on(desk.store.expire(now(4_000_000_000), after)).unwrap();
+        (expired.removed, expired.after.unwrap())
+    };
+    let (removed, after) = expire(Uuid::nil());
+    assert_eq!((removed, desk.count("submission")), (4, 5));
+    assert_eq!(expire(after).0, 4, "it goes on where it ended");
+    for n in 0..5 {
+        desk.keep_new(&contact(&format!("held {n}")).held_for(&LINKS));
+    }
+    desk.sql(make_large);
+    let expire_held = || desk.runtime.block_on(desk.store.expire_held(now(4_000_000_000))).unwrap();
+    assert_eq!((expire_held(), expire_held(), expire_held()), (4, 1, 0));
+    assert_eq!(desk.count("submission"), 1);
+}
+
+#[test]
+fn a_batch_has_fewer_submissions_where_they_are_large() {
+    let fresh = Fresh::file();
+    let large = |n: u32| contact(&format!("{n} {}", "\u{1f600}".repeat(15_000)));
+    let options = Options::in_place(fresh.place.clone());
+    let desk = Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh };
+    desk.keep_all(&(0..20).map(large).collect::<Vec<_>>());
+    assert_eq!((desk.count("submission"), desk.count("intake")), (20, 0), "it goes on until nothing is left");
+    let secret = fingerprint::Secret::from_bytes([7; 32]);
+    let jobs: Vec<Job> = (20..40).map(|n| Job::of(large(n), &desk.options)).collect();
+    desk.store.close();
+    let ids: Vec<Uuid> = (0..20).map(|n| Uuid::from_u128(u128::MAX - 20 + n)).collect();
+    let sql = desk.fresh.sql();
+    intake::append(&*sql, &secret, &jobs, &ids).unwrap();
+    let screener = intake::Screener::new(Repeats::new(Instant::now()).into());
+    let process = || {
+        let processed = intake::process(&*sql, &desk.options, &screener, 128, Uuid::nil()..=Uuid::max())
+            .unwrap()
+            .unwrap();
+        (processed.rows, processed.has_more)
+    };
+    assert_eq!((process(), process(), process(), process()), ((8, true), (8, true), (4, false), (0, false)));
+}
+
+/// The time `seconds` after the Unix epoch.
+fn now(seconds: u64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+impl Desk {
+    /// So many submissions from ada@example.com.
+    fn keep_many(&self, count: u64) {
+        let arrivals: Vec<_> = (0..count)
+            .map(|n| later(&contact(&n.to_string()), MILLISECOND * u32::try_from(n).unwrap()))
+            .collect();
+        assert!(self.keep_all(&arrivals).iter().all(Result::is_ok));
+    }
+}
