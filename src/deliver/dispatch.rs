@@ -13,7 +13,7 @@
 //!   others by minutes. A receiver that is down gets less than one request a second, and only as long as deliveries are due, each of which
 //!   is tried ten times in three days.
 //! - Where the other side refuses for now (a mail server's 4xx, HTTP 429), deliveries go one at a time from the first refusal on, after
-//!   3, 6, 12, 24 and then every 30 seconds, so that the lowest rank gets the next message that a rate limiter lets through.
+//!   3, 6, 12 and then every 15 seconds, so that the lowest rank gets the next message that a rate limiter lets through.
 //!
 //! Time is what has passed since the start, by a clock that never jumps.
 
@@ -35,7 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// How long a channel is left alone after the other side has refused for now.
 const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
 /// How long it is left alone after several rounds of such refusals.
-const LONGEST_DEFERRAL: Duration = Duration::from_secs(30);
+const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
 /// After refusals for now, deliveries go one at a time with a gap between them, an eighth shorter each time one arrives, so that a rate
 /// limiter refuses few of them. Gaps below this are none.
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
 /// tried before that, because a receiver that limits each sender's volume counts them as one sender.
 const LONGEST_RESPITE: Duration = Duration::from_mins(5);
 /// The same where the content may be the reason for the answer.
-const LONGEST_UNCLEAR_RESPITE: Duration = Duration::from_mins(1);
+const LONGEST_UNCLEAR_RESPITE: Duration = Duration::from_secs(15);
 
 /// What an outcome changed for its channel as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -545,7 +545,7 @@ mod tests {
                 assert_eq!(fail(&mut lane, Cause::Unclear, now), Turn::None);
             }
         }
-        // A probe that asks for time is one of the probes, and nobody is waited for longer than a minute.
+        // A probe that asks for time is one of the probes, and nobody is waited for longer than a quarter of a minute.
         now += FIRST_PAUSE;
         for _ in 1..PROBES {
             fail(&mut lane, Cause::Unclear, now);
@@ -593,7 +593,7 @@ mod tests {
         assert_eq!(fail(&mut lane, Cause::Deferred, START), Turn::None);
         let mut now = START;
         for (pause, turn) in
-            [(3, Turn::None), (6, Turn::None), (12, Turn::None), (24, Turn::Paused), (30, Turn::None)]
+            [(3, Turn::None), (6, Turn::None), (12, Turn::Paused), (15, Turn::None), (15, Turn::None)]
         {
             let until = now + Duration::from_secs(pause);
             assert_eq!(lane.wakes_at(now), Some(until));

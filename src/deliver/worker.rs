@@ -428,7 +428,7 @@ impl Work {
         } else if self.paced.insert(post) {
             tracing::info!(
                 channel = self.roster.target(post).name,
-                "some networks have sent many submissions: 12 an hour of those that wait are sent, and others without delay"
+                "some networks have sent many submissions: 8 an hour of those that wait are sent, and others without delay"
             );
         }
         let begun = self.roster.begin(post, claims, Timestamp::now(), self.started.elapsed());

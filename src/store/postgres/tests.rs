@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::link::Link;
 use super::*;
 use crate::forms::{CONTACT, parse};
-use crate::limits::Source;
+use crate::limits::{MAX_QUOTA, Quota, Source};
 use crate::screening::{self, Repeats};
 use crate::store::sql::{Dialect, bound, discard, intake};
 use crate::store::tests::fresh::Fresh;
@@ -85,6 +85,31 @@ fn a_start_leaves_alone_what_another_replica_has_begun() {
     assert_eq!(wait(other.recover(Timestamp::now())).unwrap(), 0);
     assert_eq!(wait(other.retake(Vec::new(), Timestamp::now())).unwrap(), 0);
     assert!(claim(&other, Timestamp::now()).is_empty());
+}
+
+#[test]
+#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+fn replicas_share_the_pace_of_busy_networks() {
+    let desk = Desk::new();
+    let options = Options {
+        channels: vec![Route { has_daily_quota: true, ..Route::new("box") }],
+        form_quota: Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA }),
+        ..desk.options()
+    };
+    let replicas = [0; 3].map(|_| Store::open(&options).unwrap());
+    for n in 0..400 {
+        accept(&replicas[0], &n.to_string()).unwrap();
+    }
+    let claim = |store: &Store| {
+        let target = Target { name: "box".to_owned(), leads_to: String::new() };
+        let want = Want { target, room: Room { any: 400, again: 0 }, turn: 0 };
+        wait(store.claim(vec![want], Vec::new(), Timestamp::now(), LEASE)).unwrap().remove(0).claimed.len()
+    };
+    let claimed: usize = thread::scope(|scope| {
+        let claims = replicas.each_ref().map(|store| scope.spawn(move || claim(store)));
+        claims.into_iter().map(|claim| claim.join().unwrap()).sum()
+    });
+    assert!((160..190).contains(&claimed), "{claimed}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Each function belongs into a transaction of the caller's and leaves it whole. None of them sends anything.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -234,7 +235,7 @@ impl Found {
 
     /// Whether it is a submission of a network that has sent many.
     fn is_busy(&self) -> bool {
-        self.rank >= BUSY_RANK
+        self.rank % flood::SUSPICIOUS >= BUSY_RANK
     }
 
     fn is_among(&self, under_way: &[Lease]) -> bool {
@@ -259,14 +260,26 @@ fn due_first(
     // Skip rows that another replica is claiming instead of waiting.
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
-        "SELECT {DELIVERY} FROM delivery {index} WHERE channel = ?1 AND form = ?2 AND due_at <= ?3 AND {}
+        "SELECT {DELIVERY} FROM delivery {index}
+         WHERE channel = ?1 AND form = ?2 AND rank >= ?5 AND rank < ?6 AND due_at <= ?3 AND {}
          ORDER BY rank, due_at LIMIT ?4 {lock}",
         condition(false)
     );
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let mut by_form = Vec::with_capacity(forms.len());
+    let ranks = if may_begin == 0 {
+        QUIET_RANKS
+    } else {
+        [0..flood::SUSPICIOUS, flood::SUSPICIOUS..2 * flood::SUSPICIOUS]
+    };
     for form in &forms {
-        by_form.push(tx.query(&due, values![channel, form, now.as_millisecond(), most])?);
+        let mut rows = Vec::new();
+        for ranks in &ranks {
+            rows.extend(
+                tx.query(&due, values![channel, form, now.as_millisecond(), most, ranks.start, ranks.end])?,
+            );
+        }
+        by_form.push(rows);
     }
     by_form.retain(|rows| !rows.is_empty());
     let mut found = Vec::new();
@@ -328,7 +341,7 @@ fn next_not_busy(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, Store
     );
     let mut next: Option<Timestamp> = None;
     for form in waiting_forms(tx, channel)? {
-        for rank in 0..BUSY_RANK {
+        for rank in QUIET_RANKS.into_iter().flatten() {
             if let Some(row) = tx.row(&due, values![channel, form, rank])? {
                 let at = rows::time(row.get(0)?)?;
                 next = Some(next.map_or(at, |next| next.min(at)));
@@ -338,12 +351,15 @@ fn next_not_busy(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, Store
     Ok(next)
 }
 
-/// From this rank on a submission is of a busy network: others of it, four or more, count besides it (three an hour count as none), or it
-/// is suspicious.
-const BUSY_RANK: i64 = 3;
+/// From this rank on, which counts anew for suspicious submissions, a submission is of a busy network: 16 or more others of it count
+/// besides it (three an hour count as none).
+const BUSY_RANK: i64 = 5;
 
-/// How fast a mail channel sends what busy networks have sent: 60 messages at once and 12 an hour, which is at most 348 in a day. So one
-/// network never uses up a provider's quota of a day, which begins at 500, and there is always some of it left for others.
+/// The ranks of submissions that are not of a busy network.
+const QUIET_RANKS: [Range<i64>; 2] = [0..BUSY_RANK, flood::SUSPICIOUS..flood::SUSPICIOUS + BUSY_RANK];
+
+/// How fast a mail channel sends what busy networks have sent: 160 messages at once and 8 an hour, which is at most 352 in a day. One
+/// network gets 88 more before it is busy. So it never uses up a provider's quota of a day, which begins at 500.
 ///
 /// This is the generic cell rate algorithm. Its state is in the database, for all replicas and beyond a restart.
 struct BusyPace {
@@ -354,12 +370,20 @@ struct BusyPace {
 }
 
 /// How many messages may follow each other at once.
-const BUSY_BURST: u32 = 60;
+const BUSY_BURST: u32 = 160;
 /// How long one message counts.
-const BUSY_STEP: Duration = Duration::from_mins(5);
+const BUSY_STEP: Duration = Duration::from_secs(450);
 
 impl BusyPace {
     fn read(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<BusyPace, StoreError> {
+        if tx.dialect() == Dialect::Postgres {
+            // Another replica that claims at the same time waits until this one has counted.
+            tx.execute(
+                "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
+                values![BusyPace::name(channel), now.as_millisecond().to_be_bytes()],
+            )?;
+            tx.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![BusyPace::name(channel)])?;
+        }
         let latest = later(now, BUSY_STEP * (BUSY_BURST + 1));
         // What lies further ahead was written by a clock that has been set back since.
         let rested = remembered(tx, &BusyPace::name(channel))?.filter(|at| (now..=latest).contains(at));
@@ -534,7 +558,8 @@ pub(in crate::store) fn record(
         Outcome::Failed(failure) => {
             let blame = match (failure.cause, failure.retry_after) {
                 (_, Some(_)) => "asked",
-                (Cause::Channel | Cause::Unclear | Cause::Deferred | Cause::Gone, None) => "channel",
+                (Cause::Channel | Cause::Deferred | Cause::Gone, None) => "channel",
+                (Cause::Unclear, None) => "unclear",
                 (Cause::Notice | Cause::Refused, None) => "notice",
             };
             (false, &failure.answer, Some(blame))
@@ -609,7 +634,9 @@ pub(in crate::store) struct BroughtForward {
 }
 
 /// After a channel's outage, makes deliveries due that wait because of it: one step makes up to 200 due that were due at `from` or later.
-/// Their failure counts are kept, so a delivery that the receiver never accepts is still parked in the end.
+/// An attempt that failed because of the channel alone does not count any more: a mail server that takes a message now and then would
+/// otherwise use up all attempts within an hour. The last failure stays, and so do those that the content may have caused, so a delivery
+/// that the receiver never accepts is still parked in the end.
 pub(in crate::store) fn bring_forward(
     tx: &dyn Sql,
     channel: &str,
@@ -618,7 +645,7 @@ pub(in crate::store) fn bring_forward(
 ) -> Result<BroughtForward, StoreError> {
     let later = format!(
         "SELECT submission, due_at FROM delivery
-         WHERE channel = ?1 AND due_at >= ?2 AND due_at > ?3 AND state = 'waiting' AND blame = 'channel' AND {}
+         WHERE channel = ?1 AND due_at >= ?2 AND due_at > ?3 AND state = 'waiting' AND blame IN ('channel', 'unclear') AND {}
          ORDER BY due_at LIMIT {}",
         condition(true),
         steps::ROWS
@@ -627,8 +654,8 @@ pub(in crate::store) fn bring_forward(
     let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();
     let count = tx.execute_with_in(
-        "UPDATE delivery SET due_at = ?1
-         WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame = 'channel' AND submission",
+        "UPDATE delivery SET due_at = ?1, failures = CASE WHEN blame = 'channel' AND failures > 1 THEN failures - 1 ELSE failures END
+         WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame IN ('channel', 'unclear') AND submission",
         values![now.as_millisecond(), channel],
         &ids,
     )?;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -384,7 +385,8 @@ fn known(
     let mut known = Known::default();
     let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, sealed IS NOT NULL";
     let rows = newest_in(tx, columns, "content", &stored, tx.dialect().lock())?;
-    let reach = Reach::read(tx, &rows, channels)?;
+    let now = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
+    let reach = Reach::read(tx, &rows, channels, now)?;
     for row in rows {
         let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);
         let hold = match held_at {
@@ -420,16 +422,19 @@ fn known(
     Ok(known)
 }
 
-/// Which submissions have been delivered, and which have a delivery that a configured channel will make.
+/// Which submissions have been delivered, and which have a delivery that a configured channel will soon make.
 #[derive(Default)]
 struct Reach {
     delivered: BTreeSet<[u8; 16]>,
     pending: BTreeSet<[u8; 16]>,
 }
 
+/// A delivery whose next attempt is further ahead is not one that a repeat can rely on: a new submission would be tried at once.
+const SOON: Duration = Duration::from_mins(5);
+
 impl Reach {
     /// Reads the deliveries of submissions whose ids are in the first column of `submissions`.
-    fn read(tx: &dyn Sql, submissions: &[Row], channels: &[Route]) -> Result<Reach, StoreError> {
+    fn read(tx: &dyn Sql, submissions: &[Row], channels: &[Route], now: i64) -> Result<Reach, StoreError> {
         let mut reach = Reach::default();
         // Where there is no channel, no submission needs one.
         if channels.is_empty() {
@@ -438,13 +443,15 @@ impl Reach {
         let mut ids = submissions.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
         ids.sort_unstable();
         for row in
-            tx.query_in("SELECT state, channel, submission FROM delivery WHERE submission", &ids, "")?
+            tx.query_in("SELECT state, channel, due_at, submission FROM delivery WHERE submission", &ids, "")?
         {
             let (state, name) = (row.text(0)?, row.text(1)?);
+            let is_far = state == "waiting"
+                && row.get::<Option<i64>>(2)?.is_some_and(|due_at| due_at.saturating_sub(millis(SOON)) > now);
             if state == "delivered" {
-                reach.delivered.insert(row.get(2)?);
-            } else if state != "parked" && channels.iter().any(|channel| channel.name == name) {
-                reach.pending.insert(row.get(2)?);
+                reach.delivered.insert(row.get(3)?);
+            } else if state != "parked" && !is_far && channels.iter().any(|channel| channel.name == name) {
+                reach.pending.insert(row.get(3)?);
             }
         }
         Ok(reach)
