@@ -55,16 +55,16 @@ fn every_statement_that_visitors_wait_for_uses_an_index() {
 #[test]
 fn no_statement_that_visitors_wait_for_grows_with_what_is_held() {
     let [few, many] = [200, 4000].map(|held| record(held).1);
+    let mut compared = 0;
     for (sql, few) in &few {
-        let Some(many) = many.get(sql) else {
-            // How many rows are inserted at a time depends on what arrives together.
-            assert!(sql.starts_with("INSERT"), "{sql}");
-            continue;
-        };
+        // The number of values in a list depends on what arrives together.
+        let Some(many) = many.get(sql) else { continue };
+        compared += 1;
         let (steps, grown) = (few.steps, many.steps);
         // Ids and hashes are random: what is found first, and so how often something is compared, differs a little.
         assert!(grown <= steps + steps / 10 + 50, "{steps} steps become {grown}: {sql}");
     }
+    assert!(compared > 60, "{compared} of {}", few.len());
 }
 
 #[test]
