@@ -19,6 +19,5 @@ pub mod worker;
 #[path = "../tests/it/corpus.rs"]
 mod corpus;
 
-pub use crate::submission::outcome::{Cause, Failure, Outcome};
 pub use channel::{Channel, Kind, Options};
 pub use notice::Notice;

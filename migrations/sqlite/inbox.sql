@@ -73,7 +73,7 @@ CREATE TABLE delivery (
     attempts    INTEGER NOT NULL DEFAULT 0, -- all that were ever begun; the number of the last one is the lease's token
     failures    INTEGER NOT NULL DEFAULT 0, -- since it was last queued: how far it is in the schedule
     interrupted INTEGER NOT NULL DEFAULT 0, -- attempts in a row of which nobody heard the end
-    blame       TEXT,                       -- of the last failure: 'channel', 'notice', or 'asked' where the other side said when to come back
+    blame       TEXT,                       -- of the last failure: 'channel', 'unclear', 'notice', or 'asked' where the other side said when to come back
     form        TEXT    NOT NULL DEFAULT '', -- the submission's
     rank        INTEGER NOT NULL DEFAULT 0, -- the order of due deliveries of one form: the lowest first
     PRIMARY KEY (submission, channel),

@@ -18,12 +18,13 @@ use super::style;
 use crate::config::Config;
 use crate::deliver::digest::Digest;
 use crate::deliver::notice::About;
-use crate::deliver::{Cause, Channel, Kind, Notice, Options, Outcome};
+use crate::deliver::{Channel, Kind, Notice, Options};
 use crate::forms::text::visible;
 use crate::limits::gate::{self, HashSecret};
 use crate::store::{Reader, StoreError};
 use crate::submission::delivery::State;
 use crate::submission::outcome::LONGEST_ATTEMPT;
+use crate::submission::outcome::{Cause, Outcome};
 use dns::Resolver;
 use mail_domain::Finding;
 

@@ -6,7 +6,7 @@
 //! attempt gets through. How long the pauses are depends on what fails ([`Cause`]), so that a sender cannot delay the deliveries of others
 //! by content that the receiver always answers with an error:
 //!
-//! - Where no content can be the reason (nobody answers, the login fails), one delivery probes the channel after 5, 10, 20, 40 and then
+//! - Where the content cannot be the cause (no connection, a failed login), one delivery probes the channel after 5, 10, 20, 40 and then
 //!   every 60 seconds.
 //! - Where the content may be the reason (HTTP 403, 404 or 5xx), up to [`PROBES`] deliveries probe the channel every five seconds, however
 //!   long it fails. Deliveries of the lowest rank come first, so these are of different networks: content from a hundred networks delays
@@ -545,7 +545,7 @@ mod tests {
                 assert_eq!(fail(&mut lane, Cause::Unclear, now), Turn::None);
             }
         }
-        // A probe that asks for time is one of the probes, and nobody is waited for longer than a quarter of a minute.
+        // A probe whose answer asks for time counts as a probe, and the pause is 15 seconds at most.
         now += FIRST_PAUSE;
         for _ in 1..PROBES {
             fail(&mut lane, Cause::Unclear, now);

@@ -32,11 +32,11 @@ pub struct Failure {
 /// Whose fault a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The channel's: nobody answers, the login is refused, the day's quota is used up. Any other notice would have failed as well.
+    /// The channel's: no connection, a refused login, a used-up daily quota. Any other notice would have failed as well.
     Channel,
     /// The channel's or this notice's: the other side answers with an error that may be about either, as HTTP 403 or 500.
     Unclear,
-    /// Nobody's: the other side refuses for now (SMTP 450, HTTP 429). The next notice may pass in a few seconds.
+    /// Neither's: the other side refuses for now (SMTP 450, HTTP 429). The next notice may pass in a few seconds.
     Deferred,
     /// Perhaps this notice's: the other side works and did not want it this time.
     Notice,

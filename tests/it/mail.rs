@@ -1,9 +1,9 @@
 //! Messages go through a real mail server and arrive as they were written.
 
-use frontdesk::deliver::Outcome;
 use frontdesk::deliver::mail::{self, Addresses};
 use frontdesk::deliver::notice::{About, Notice};
 use frontdesk::deliver::smtp::{Deadlines, Options, Smtp, Tls};
+use frontdesk::submission::outcome::Outcome;
 
 use crate::corpus;
 use crate::support::opensmtpd::OpenSmtpd;

@@ -203,7 +203,7 @@ mod tests {
         let stages = [Stage { service: 0.6, waking: 0.0 }, Stage { service: 0.5, waking: 0.1 }];
         let seen = simulate(&stages, 1.0, 100_000, 5);
         assert_eq!(seen.responses.len(), 90_000);
-        // Nobody is faster than both stages are alone.
+        // No request takes less time than the two stages take without a queue.
         assert!(seen.responses[0] > 1.1 - 1e-9, "{}", seen.responses[0]);
     }
 

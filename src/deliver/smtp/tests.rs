@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use super::*;
+use crate::deliver::corpus;
 use crate::deliver::notice::About;
-use crate::deliver::{Failure, corpus};
 use crate::fetch::port::Port;
+use crate::submission::outcome::Failure;
 use smtp_peer::{At, Do, Script, SmtpPeer};
 
 #[path = "../../../tests/it/support/smtp_peer.rs"]

@@ -182,7 +182,8 @@ mod tests {
     }
 
     fn says(answer: impl std::borrow::Borrow<Answer>, expected: &str) {
-        let (Outcome::Delivered(text) | Outcome::Failed(crate::deliver::Failure { answer: text, .. })) =
+        let (Outcome::Delivered(text)
+        | Outcome::Failed(crate::submission::outcome::Failure { answer: text, .. })) =
             outcome(answer.borrow(), NOW.parse().unwrap());
         assert_eq!(text, expected);
     }
