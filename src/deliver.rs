@@ -1,7 +1,7 @@
 //! How submissions reach the operator's team: channels, and what became of each attempt.
 //!
-//! A [`Channel`] is one way out (a mailbox, a webhook, a Maildir). It is handed a [`Notice`] and says in an [`Outcome`] what
-//! became of it; it keeps nothing and decides nothing about when to try again.
+//! A [`Channel`] is one way out (a mailbox, a webhook, a Maildir). It is handed a [`Notice`] and returns an
+//! [`Outcome`](crate::submission::outcome::Outcome). It keeps nothing and decides nothing about when to try again.
 
 pub mod channel;
 pub mod chores;
