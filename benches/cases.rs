@@ -1,4 +1,4 @@
-//! What one request needs, piece by piece, prepared to be run again and again: `micro.rs` takes its time, `instructions.rs` counts its
+//! The parts of a request as benchmark cases: `micro.rs` measures their time, `instructions.rs` counts their
 //! instructions.
 
 use std::fmt::Write as _;
@@ -8,25 +8,25 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use frontdesk::forms::parse::{Parsed, parse_with_extras};
+use frontdesk::forms::parse::{ParsedForm, parse_with_extras};
 use frontdesk::forms::{CONTACT, Form, WAITLIST};
-use frontdesk::limits::{self, Limiter, MAX_QUOTA, Quota, Source};
-use frontdesk::pages::negotiate::{Encoding, choose, choose_encoding};
+use frontdesk::intake::{Intake, IntakeOptions};
+use frontdesk::limits::{self, LocalLimiter, MAX_QUOTA, Quota, Source};
+use frontdesk::pages::negotiate::{Codings, Encoding, choose};
 use frontdesk::pages::{self, Site, path};
-use frontdesk::screening::{self, Reading, Signals, screen};
-use frontdesk::store::{self, Store};
-use frontdesk::web::{self, Desk, Stage, Worker};
+use frontdesk::screening::{self, RequestSignals, TokenizedText, screen};
+use frontdesk::store::{Store, StoreOptions};
+use frontdesk::web::{AppState, ShutdownPhase, WebOptions, WorkerState};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
-/// Does one thing once.
+/// Runs a case once.
 pub type Run = Box<dyn FnMut()>;
 
-/// One thing that is done for a request, under a name that stays.
+/// A part of a request. Its name must not change, because `instructions.toml` contains it.
 #[derive(Debug)]
 pub struct Case {
-    /// How it is called.
     pub name: &'static str,
-    /// Prepares it, which does not count.
+    /// Prepares the case; not measured.
     pub prepare: fn() -> Run,
 }
 
@@ -36,7 +36,7 @@ impl std::fmt::Display for Case {
     }
 }
 
-/// All that are prepared quickly, even under valgrind.
+/// The cases with a fast preparation, also under valgrind.
 pub const CASES: [Case; 14] = [
     Case { name: "negotiation_browser", prepare: || negotiation(BROWSER.to_owned()) },
     Case { name: "negotiation_agent", prepare: || negotiation(AGENT.to_owned()) },
@@ -54,18 +54,18 @@ pub const CASES: [Case; 14] = [
     Case { name: "answer_by_hyper", prepare: || answer(false, "") },
 ];
 
-/// What Chrome sends.
+/// The `Accept` header of Chrome.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,\
                        application/signed-exchange;v=b3;q=0.7";
 
-/// The longest that a coding agent is known to send.
+/// The longest known `Accept` header of a coding agent.
 const AGENT: &str = "text/markdown, text/plain;q=0.9, application/json;q=0.9, text/html;q=0.8, application/pdf;q=0.7, video/*;q=0.7, */*;q=0.5";
 
 const WAITLIST_BODY: &str = r#"{"email": "ada.lovelace@analytical.example.com", "desk_ms": 8300}"#;
 
 const CONTACT_BODY: &str = r#"{"name": "Ada Lovelace", "email": "ada.lovelace@analytical.example.com", "desk_ms": 48300, "message": "Good morning,\n\nwe run about forty coding agents for our engineers, and would like to know what they do on our hosts before we let them write to production. Two questions. Does the gateway work where outgoing traffic passes a proxy with its own certificate authority? And can decisions be exported to the log store that we have, or only be looked at in the console?\n\nA short call next week would be fine as well: Tuesday or Thursday, after ten. What we have written about our own rules so far is at https://engineering.example.com/agents.\n\nKind regards\nAda Lovelace"}"#;
 
-/// About 13 KB, and nothing that is on offer until its end.
+/// About 13 KB, of which only the last range is available.
 fn many_ranges() -> String {
     let mut header = String::new();
     for n in 0..450 {
@@ -84,11 +84,11 @@ fn negotiation(header: String) -> Run {
 fn encoding() -> Run {
     Box::new(|| {
         let all_but_brotli = |encoding| encoding != Encoding::Brotli;
-        black_box(choose_encoding([black_box(&b"gzip, deflate, br, zstd"[..])], all_but_brotli));
+        black_box(Codings::parse([black_box(&b"gzip, deflate, br, zstd"[..])]).choose(all_but_brotli));
     })
 }
 
-/// Decodes and looks up a page, its twin, and one that is not there; the site is one of [`generated_site`].
+/// Looks up a page, its Markdown, and a missing page in a [`generated_site`].
 pub fn lookup(site: Site) -> Run {
     let paths = ["/p5/", "/p5.md", "/p5-which-is-not-there/"];
     assert_eq!(paths.map(|path| site.get(path).is_some()), [true, true, false]);
@@ -107,58 +107,59 @@ fn validation(form: &'static Form, body: &'static str) -> Run {
 }
 
 fn screening(form: &'static Form, body: &'static str) -> Run {
-    let Parsed { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("it is acceptable");
-    let (signals, options) = (Signals::default(), screening::Options::default());
-    assert!(!screen(&Reading::of(&entry), &extras, &signals, &options).hold);
+    let ParsedForm { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("it is acceptable");
+    let (signals, options) = (RequestSignals::default(), screening::ScreeningOptions::default());
+    assert!(!screen(&TokenizedText::of(&entry), &extras, &signals, &options).hold);
     Box::new(move || {
-        black_box(screen(&Reading::of(black_box(&entry)), &extras, &signals, &options));
+        black_box(screen(&TokenizedText::of(black_box(&entry)), &extras, &signals, &options));
     })
 }
 
-/// One check each millisecond, of so many sources in turn, each of which has sent already. Nothing else is limited.
+/// One check each simulated millisecond, for each of the sources in turn. Every source is already known.
 pub fn limiter(quota: u32, sources: u32) -> Run {
     let all = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     let source = Quota { per_minute: quota, per_hour: quota };
-    let limiter = Limiter::new(&limits::Options { enabled: true, source, network: all, form: all });
+    let limiter = LocalLimiter::new(&limits::LimitOptions { enabled: true, source, network: all, form: all });
     let mut now = Instant::now();
     let mut turn = 0_u32;
     let mut check = move || {
         turn = (turn + 1) % sources;
         now += Duration::from_millis(1);
-        // Scattered, so that hardly any two are neighbours.
+        // Scattered, so that few sources are in the same network.
         let source = Source::V4(turn.wrapping_mul(0x9e37_79b1).to_be_bytes());
-        black_box(limiter.take(source, now));
+        black_box(limiter.check(source, now));
     };
     (0..sources).for_each(|_| check());
     Box::new(check)
 }
 
-/// A browser asks for a page again and again, on one connection that is only memory. What the client does of its own is counted
-/// along, and is always the same.
-fn answer(fast_lane: bool, more: &str) -> Run {
+/// Requests a page repeatedly on an in-memory connection. Includes the constant work of the client.
+fn answer(fast_path: bool, more: &str) -> Run {
     let folder = tempfile::tempdir().expect("a folder");
     let site = generated_site(10);
     site.compress(usize::MAX);
-    let store = Store::open(&store::Options::at(folder.path().join("inbox.sqlite"))).expect("a store");
-    let desk = Desk::new(site, store, web::Options { fast_lane, ..web::Options::default() });
-    let worker = Rc::new(Worker::new(&desk));
+    let store = Store::open(&StoreOptions::new(folder.path().join("inbox.sqlite"))).expect("a store");
+    let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
+    let app = AppState::new(site, intake, WebOptions { fast_path, ..WebOptions::default() });
+    let worker = Rc::new(WorkerState::new(&app));
     let (mut client, server) = tokio::io::duplex(1 << 16);
-    let (sender, stage) = tokio::sync::watch::channel(Stage::Serving);
+    let (sender, stage) = tokio::sync::watch::channel(ShutdownPhase::Serving);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let local = tokio::task::LocalSet::new();
     let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-    local.spawn_local(async move { worker.attend(server, peer, stage).await });
+    local.spawn_local(async move { worker.serve_stream(server, peer, stage).await });
     let request = format!(
         "GET /p5/ HTTP/1.1\r\nhost: www.example.com\r\nconnection: keep-alive\r\naccept: {BROWSER}\r\n\
-         user-agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36\r\n\
+         user-agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
+         Chrome/140.0.0.0 Safari/537.36\r\n\
          accept-encoding: gzip, deflate, br, zstd\r\naccept-language: en\r\n{more}\r\n"
     );
     let mut answer = local.block_on(&runtime, first_answer(&mut client, request.as_bytes()));
     let status: &[u8] = if more.is_empty() { b"HTTP/1.1 200 " } else { b"HTTP/1.1 304 " };
     assert!(answer.starts_with(status), "{}", answer.escape_ascii());
     Box::new(move || {
-        // They are to live as long as the connection.
-        let _ = (&folder, &sender, &desk);
+        // Must live as long as the connection.
+        let _ = (&folder, &sender, &app);
         local.block_on(&runtime, async {
             client.write_all(black_box(request.as_bytes())).await.expect("it listens");
             client.read_exact(&mut answer).await.expect("it answers");
@@ -166,7 +167,7 @@ fn answer(fast_lane: bool, more: &str) -> Run {
     })
 }
 
-/// The whole of it, by which its length is known.
+/// Reads the first response, whose length later ones share.
 async fn first_answer(client: &mut DuplexStream, request: &[u8]) -> Vec<u8> {
     client.write_all(request).await.expect("it listens");
     let mut answer = Vec::new();
@@ -186,7 +187,7 @@ async fn first_answer(client: &mut DuplexStream, request: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// A site with so many pages, `/`, `/p1/` and so on, without code.
+/// A site with the pages `/`, `/p1/` and so on, without code blocks.
 pub fn generated_site(pages: usize) -> Site {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("pages")).expect("a folder");
@@ -198,17 +199,16 @@ pub fn generated_site(pages: usize) -> Site {
         let name = if page == 0 { "index.md".to_owned() } else { format!("p{page}.md") };
         std::fs::write(folder.path().join("pages").join(name), text).expect("a file");
     }
-    let options = pages::Options {
+    let options = pages::PagesOptions {
         title: "Generated".into(),
         language: "en".into(),
         base_url: "https://www.example.com".into(),
-        ..pages::Options::default()
+        ..pages::PagesOptions::default()
     };
     load(folder.path(), &options)
 }
 
-/// Loads the site in `folder`.
-pub fn load(folder: &Path, options: &pages::Options) -> Site {
+pub fn load(folder: &Path, options: &pages::PagesOptions) -> Site {
     let loaded = pages::load(folder, options, &[]);
     loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults))
 }

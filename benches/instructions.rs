@@ -1,9 +1,10 @@
-//! Counts the instructions of what is done for each request, under valgrind, and compares them with `instructions.toml`:
-//! `cargo bench --bench instructions`, or `-- --accept` to write down what it finds.
+//! Counts the instructions of the parts of a request with valgrind, and compares them with
+//! `instructions.toml`: `cargo bench --bench instructions`, or `-- --accept` to record new counts.
 //!
-//! Counts do not depend on what else the machine does, so that a few percent more are seen. They say nothing of caches and
-//! mispredicted branches: whether something got faster is for `micro.rs` to say.
+//! Counts do not depend on the load of the machine, so changes of a few percent are visible. They do not
+//! include effects of caches and branch prediction: use `micro.rs` to measure time.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 mod cases;
@@ -16,19 +17,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cases::{CASES, Run};
 
-/// The argument before the name of a case, which is then run instead of counted.
+/// The argument before the name of a case that this process runs under valgrind.
 const RUN: &str = "--run";
 
-/// Before counting: what is only done the first time is not of interest.
+/// Runs before counting, because the first run differs.
 const WARM_UP: u64 = 200;
 
-/// What is counted.
+/// Counted runs.
 const ROUNDS: u64 = 1_000;
 
-/// A count may differ from the one that is written down by so much.
+/// Accepted difference from the recorded count.
 const TOLERANCE_PERCENT: f64 = 5.0;
 
-/// The name by which valgrind knows [`counted`].
+/// The symbol name of [`counted`] for valgrind.
 const COUNTED: &str = "instructions::counted";
 
 fn main() -> ExitCode {
@@ -47,13 +48,13 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "--accept") {
         baseline.insert(std::env::consts::ARCH.to_owned(), found);
         std::fs::write(&path, written(&baseline)).expect("it can be written");
-        println!("written down in benches/instructions.toml");
+        println!("recorded in benches/instructions.toml");
         return ExitCode::SUCCESS;
     }
     compare(baseline.get(std::env::consts::ARCH).unwrap_or(&BTreeMap::new()), &found)
 }
 
-/// Runs a case so often that what surrounds it does not matter. By its name valgrind begins and ends to count.
+/// Runs a case repeatedly. valgrind counts only inside this function.
 #[inline(never)]
 fn counted(run: &mut Run) {
     for _ in 0..ROUNDS {
@@ -61,7 +62,7 @@ fn counted(run: &mut Run) {
     }
 }
 
-/// The instructions of each case, by its name. Valgrind uses one core, so there is one case at a time for each.
+/// The instructions of each case, by name. Runs one case for each core, because valgrind uses one.
 fn count_all() -> BTreeMap<String, u64> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
@@ -75,12 +76,12 @@ fn count_all() -> BTreeMap<String, u64> {
     })
 }
 
-/// The instructions of a case, once through, as a run of this program under valgrind counts them.
+/// Runs this program under valgrind and returns the instructions of one run of a case.
 fn count(case: &str) -> u64 {
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().join("counts");
-    // Without an environment, whose size moves the stack. Valgrind stands for the same processor wherever there is AVX2, so that
-    // code which chooses by processor chooses the same.
+    // Without an environment, because its size moves the stack. valgrind emulates the same processor on all
+    // machines with AVX2, so code that depends on the processor behaves the same.
     let run = Command::new("valgrind")
         .args(["--tool=callgrind", "--collect-atstart=no"])
         .arg(format!("--toggle-collect={COUNTED}"))
@@ -102,7 +103,7 @@ fn count(case: &str) -> u64 {
 
 fn written(baseline: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
     let mut text = String::from(
-        "# Instructions that each case of benches/cases.rs takes. `cargo bench --bench instructions -- --accept` writes this file.\n",
+        "# Instructions of each case in benches/cases.rs, from `cargo bench --bench instructions -- --accept`.\n",
     );
     for (architecture, counts) in baseline {
         write!(text, "\n[{architecture}]\n").expect("a string");
@@ -113,12 +114,12 @@ fn written(baseline: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
     text
 }
 
-/// Prints each count beside what is written down. Fails where one has grown, has shrunk so much that growing back would not be seen,
-/// or is not written down.
+/// Prints each count with the recorded one. Fails if a count grew, is not recorded, or shrank so much that a
+/// later increase would not be visible.
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
 fn compare(baseline: &BTreeMap<String, u64>, found: &BTreeMap<String, u64>) -> ExitCode {
     let mut fine = true;
-    println!("{:<28} {:>12} {:>12} {:>9}", "instructions", "written down", "found", "change");
+    println!("{:<28} {:>12} {:>12} {:>9}", "instructions", "recorded", "counted", "change");
     for (name, &count) in found {
         let Some(&before) = baseline.get(name) else {
             println!("{name:<28} {:>12} {count:>12} {:>9}  NEW", "", "");
@@ -135,15 +136,15 @@ fn compare(baseline: &BTreeMap<String, u64>, found: &BTreeMap<String, u64>) -> E
         println!("{name:<28} {before:>12} {count:>12} {change:>+8.1}%{verdict}");
     }
     for name in baseline.keys().filter(|name| !found.contains_key(*name)) {
-        println!("{name:<28} is written down, and no such case is there");
+        println!("{name:<28} is recorded, but there is no such case");
         fine = false;
     }
     if fine {
         return ExitCode::SUCCESS;
     }
     println!(
-        "\nToo far off what benches/instructions.toml says. What has grown by mistake is to be mended; what is meant, \
-         and what has shrunk, is to be written down: `scripts/test instructions --accept`, and the file belongs to the commit."
+        "\nThe counts differ from benches/instructions.toml. Fix unintended growth; record intended changes and \
+         decreases with `scripts/test instructions --accept`, and commit the file."
     );
     ExitCode::FAILURE
 }

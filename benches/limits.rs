@@ -1,26 +1,29 @@
-//! What the limiter costs with many sources: `cargo bench --bench limits`.
+//! Measures cost and accuracy of the limiter with many sources: `cargo bench --bench limits`.
 //!
-//! Each source sends about once in a simulated hour, in random order, and one request in eleven comes from a few that
-//! send a thousand an hour. The same requests are then decided by a table with an entry for each source, which is the rule itself. At last an
-//! attacker exhausts many sources, each in a network of its own, and strangers come.
+//! Each source sends about once in a simulated hour, in random order, and one request in eleven comes from a
+//! few sources that send a thousand an hour. An exact table with an entry for each source decides the same
+//! requests. Then an attacker exhausts many sources, each in its own network, and the benchmark counts
+//! refused strangers.
 //!
-//! With few sources a check seems dear: going through all cells once an hour is shared among few requests.
+//! With few sources, a check seems expensive, because few requests share the cost of the hourly pass over all
+//! cells.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 use std::time::{Duration, Instant};
 
-use frontdesk::limits::{Admission, Limiter, MAX_QUOTA, Options, Quota, Source};
+use frontdesk::limits::{Admission, LimitOptions, LocalLimiter, MAX_QUOTA, Quota, Source};
 
 const PER_MINUTE: u32 = 30;
 const PER_HOUR: u32 = 300;
 
 fn main() {
-    // The networks' quotas are out of the way: the rule that is compared with is that of sources.
+    // Without quotas for networks, because the exact table has only those for sources.
     let wide = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     let source = Quota { per_minute: PER_MINUTE, per_hour: PER_HOUR };
-    let options = Options { enabled: true, source, network: wide, form: wide };
+    let options = LimitOptions { enabled: true, source, network: wide, form: wide };
 
     println!(
         "{:>12} {:>12} {:>12} {:>12} {:>12} {:>12}",
@@ -28,11 +31,11 @@ fn main() {
     );
     for keys in [1_000, 100_000, 1_000_000, 10_000_000] {
         let before = resident();
-        let limiter = Limiter::new(&options);
+        let limiter = LocalLimiter::new(&options);
         let (start, begun) = (Instant::now(), processor_nanos());
         let decisions = decide(keys, |source, now| allows(&limiter, source, start + now));
         let took = processor_nanos() - begun;
-        // The list of decisions is the bench's own.
+        // The memory of the list of decisions does not count.
         let memory = resident().saturating_sub(before + decisions.len() as u64 * 8);
         let mut table = vec![[0.0; 2]; (keys + heavy(keys)) as usize];
         let exact = decide(keys, |source, now| rule(&mut table[unscattered(source) as usize], now));
@@ -52,7 +55,7 @@ fn main() {
 
     println!("\n{:>12} {:>24}", "exhausted", "strangers refused");
     for attackers in [10_000, 100_000, 1_000_000] {
-        let (limiter, start) = (Limiter::new(&options), Instant::now());
+        let (limiter, start) = (LocalLimiter::new(&options), Instant::now());
         for n in 0..attackers {
             while allows(&limiter, scattered(n), start) {}
         }
@@ -62,7 +65,7 @@ fn main() {
     }
 }
 
-/// One bit a request: whether it was let through.
+/// One bit for each request: whether it was allowed.
 fn decide(keys: u32, mut decision: impl FnMut(Source, Duration) -> bool) -> Vec<u64> {
     let requests = requests(keys);
     let between = Duration::from_hours(1) / requests;
@@ -78,7 +81,7 @@ fn decide(keys: u32, mut decision: impl FnMut(Source, Duration) -> bool) -> Vec<
     decisions
 }
 
-/// How many sources send far too often.
+/// The number of sources that exceed their quota.
 fn heavy(keys: u32) -> u32 {
     (keys / 10_000).max(1)
 }
@@ -87,11 +90,11 @@ fn requests(keys: u32) -> u32 {
     keys / 10 * 11
 }
 
-fn allows(limiter: &Limiter, source: Source, now: Instant) -> bool {
-    matches!(limiter.take(source, now).admission, Admission::Allowed)
+fn allows(limiter: &LocalLimiter, source: Source, now: Instant) -> bool {
+    matches!(limiter.check(source, now).admission, Admission::Allowed)
 }
 
-/// The rule, for one source.
+/// The exact rule for one source.
 fn rule(arrivals: &mut [f64; 2], now: Duration) -> bool {
     let now = now.as_secs_f64();
     let policies = [(f64::from(PER_MINUTE), 60.0), (f64::from(PER_HOUR), 3600.0)];
@@ -107,7 +110,7 @@ fn rule(arrivals: &mut [f64; 2], now: Duration) -> bool {
     fits
 }
 
-/// Sources of which hardly any two are neighbours.
+/// Sources that are rarely in the same network.
 fn scattered(n: u32) -> Source {
     Source::V4(n.wrapping_mul(0x9e37_79b1).to_be_bytes())
 }
@@ -118,13 +121,13 @@ fn unscattered(source: Source) -> u32 {
     u32::from_be_bytes(octets).wrapping_mul(0x0e8b_2f51)
 }
 
-/// How long this thread has had a processor: what else runs on the machine shall not count.
+/// CPU time of this thread in nanoseconds, which excludes other programs.
 fn processor_nanos() -> u64 {
     let line = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     line.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("a number")
 }
 
-/// The process's resident memory in bytes.
+/// Resident memory in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");

@@ -1,8 +1,10 @@
-//! How long generated sites take to load, to load again and to be encoded, and what they hold: `cargo bench --bench load`.
+//! Measures loading, reloading and encoding of generated sites, and their memory: `cargo bench --bench load`.
 //!
-//! `-- --pages 10,100,1000` sets the sizes, `--rounds 3` how often each is measured (the quickest counts), `--json` prints a line of
-//! JSON for each size. Each size runs in a process of its own, whose memory is told. `--encode` adds the quick encodings.
+//! `-- --pages 10,100,1000` sets the sizes, `--rounds 3` the number of rounds (the minimum counts). `--json`
+//! prints a line of JSON for each size. `--encode` adds the quick encodings. Each size runs in a new process,
+//! to measure its memory.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::fmt::Write as _;
@@ -10,13 +12,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use frontdesk::pages::{Options, Previous, Site};
+use frontdesk::pages::{LoadCache, PagesOptions, Site};
 use frontdesk::resources;
 use serde_json::{Value, json};
 
 const PAGES: &str = "10,100,1000,2000,10000";
 
-/// Time stamps that are younger than two seconds are not trusted, and most sites are older.
+/// The loader does not trust timestamps of the last two seconds; most sites are older.
 const AGE: Duration = Duration::from_millis(3_100);
 
 fn main() {
@@ -36,7 +38,7 @@ fn main() {
             "milliseconds on the wall / of processors, the quickest of {rounds}; memory in MiB, bodies included"
         );
         print!("{:>7} {:>7} {:>7}", "pages", "bodies", "memory");
-        for what in WHAT {
+        for what in MEASUREMENTS {
             print!(" {what:>15}");
         }
         println!();
@@ -57,15 +59,14 @@ fn main() {
         let figures: Value = serde_json::from_str(&line).expect("figures");
         let of = |name: &str| figures[name].as_f64().map_or("-".to_owned(), |figure| format!("{figure:.1}"));
         print!("{pages:>7} {:>7} {:>7}", of("bodies_mib"), of("memory_mib"));
-        for what in WHAT {
+        for what in MEASUREMENTS {
             print!(" {:>15}", format!("{} / {}", of(&format!("{what}_ms")), of(&format!("{what}_cpu_ms"))));
         }
         println!();
     }
 }
 
-/// Loads a site of so many pages and loads it again after edits, as a server does: with its resources, and with the files of the
-/// previous site where they are the same.
+/// Loads a site with this number of pages, and reloads it after edits like a server, reusing unchanged files.
 fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
@@ -74,7 +75,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
     let mut quickest = [(f64::INFINITY, f64::INFINITY); 7];
     let mut end = (0, 0.0);
     for round in 0..rounds {
-        let mut previous = Previous::default();
+        let mut previous = LoadCache::default();
         let mut note = |at: usize, (wall, cpu): (f64, f64)| {
             quickest[at] = (quickest[at].0.min(wall), quickest[at].1.min(cpu));
         };
@@ -122,7 +123,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
         "bodies_mib": mib(end.0),
         "memory_mib": end.1,
     });
-    for ((wall, cpu), what) in quickest.into_iter().zip(WHAT) {
+    for ((wall, cpu), what) in quickest.into_iter().zip(MEASUREMENTS) {
         if wall.is_finite() {
             figures[format!("{what}_ms")] = json!(wall);
             figures[format!("{what}_cpu_ms")] = json!(cpu);
@@ -131,22 +132,25 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
     figures
 }
 
-/// What is measured: the first load; the same with nothing changed; with one body changed; with the title of a page that is in the
-/// navigation; with a page more; with another template. And the quick encodings of everything.
-const WHAT: [&str; 7] = ["load", "again", "body", "title", "added", "template", "encode"];
+/// The measurements: first load, and reload with no change, a changed body, a changed title in the
+/// navigation, an added page, and a changed template; then the quick encodings.
+const MEASUREMENTS: [&str; 7] = ["load", "again", "body", "title", "added", "template", "encode"];
 
-/// The site, and how long it took until it could be put in the place of the last one.
-fn load(folder: &Path, previous: &mut Previous, last: Option<Site>) -> (Site, (f64, f64)) {
-    let options = Options {
+/// The site, and the time until it could replace the previous one.
+fn load(folder: &Path, previous: &mut LoadCache, last: Option<Site>) -> (Site, (f64, f64)) {
+    let options = PagesOptions {
         title: "Generated".into(),
         language: "en".into(),
         base_url: "https://www.example.com".into(),
-        ..Options::default()
+        ..PagesOptions::default()
     };
     let began = Clock::now();
     let loaded = previous.load(folder, &options, &[]);
     let mut site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
-    resources::add(&mut site, &resources::Options { base_url: options.base_url, ..Default::default() });
+    resources::add(
+        &mut site,
+        &resources::ResourceOptions { base_url: options.base_url, ..Default::default() },
+    );
     if let Some(last) = &last {
         site.adopt(last);
     }
@@ -155,7 +159,7 @@ fn load(folder: &Path, previous: &mut Previous, last: Option<Site>) -> (Site, (f
     (site, took)
 }
 
-/// Time on the wall, and the processors' time for this process: on a busy machine only the second means much.
+/// Wall-clock time and CPU time of this process. On a busy machine, only the CPU time is meaningful.
 struct Clock {
     wall: Instant,
     cpu: f64,
@@ -166,7 +170,7 @@ impl Clock {
         Self { wall: Instant::now(), cpu: cpu() }
     }
 
-    /// In milliseconds.
+    /// Milliseconds.
     fn elapsed(&self) -> (f64, f64) {
         (self.wall.elapsed().as_secs_f64() * 1_000.0, cpu() - self.cpu)
     }
@@ -177,7 +181,7 @@ fn cpu() -> f64 {
     Duration::try_from(time).unwrap_or_default().as_secs_f64() * 1_000.0
 }
 
-/// What the process holds, in MiB.
+/// Resident memory in MiB.
 fn memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
@@ -192,7 +196,7 @@ fn edit(folder: &Path, file: &str, change: impl Fn(String) -> String) {
     std::fs::write(folder.join(file), changed).expect("it can be written");
 }
 
-/// About 8 KB of Markdown a page: headings, prose with links, a table, highlighted code.
+/// Generates pages of about 8 KB of Markdown: headings, prose with links, a table, highlighted code.
 fn generate(folder: &Path, pages: usize) {
     let words =
         ["agent", "policy", "call", "session", "sandbox", "approval", "digest", "ledger", "boundary", "host"];
@@ -205,7 +209,7 @@ fn generate(folder: &Path, pages: usize) {
     for page in 0..pages {
         let mut text = format!(
             "---\ntitle: Page {page}\ndescription: Generated page number {page}.\nupdated: 2026-01-01\n{}---\n",
-            // What is in the navigation is shown on every page.
+            // The navigation is part of every page.
             if page == 1 { "nav: 1\n" } else { "" },
         );
         for section in 0..6 {

@@ -1,4 +1,7 @@
-//! How long the pieces of a request take, and those of a start: `cargo bench --bench micro`, or `-- NAME` for some of them.
+//! Measures the parts of a request and of a start: `cargo bench --bench micro`, or `-- NAME` for some of
+//! them.
+
+#![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 
 mod cases;
 
@@ -9,7 +12,7 @@ use divan::{Bencher, black_box};
 use frontdesk::config::Config;
 use frontdesk::limits::MAX_QUOTA;
 use frontdesk::pages::highlight::Highlighter;
-use frontdesk::pages::link::{Catalog, Place};
+use frontdesk::pages::link::{LinkCatalog, LinkOrigin};
 use frontdesk::pages::markdown;
 use frontdesk::resources;
 
@@ -37,13 +40,13 @@ fn limiter_allows_among_a_million_sources(bencher: Bencher) {
     bencher.bench_local(run);
 }
 
-/// A page of 12 KB with code, whose grammars are unpacked before.
+/// A page of 12 KB with code. The grammars are already unpacked.
 #[divan::bench]
 fn render_a_page_of_markdown(bencher: Bencher) {
     let source = std::fs::read_to_string(example_site().join("pages/developers.md")).expect("it is there");
     let (_, body) = source.trim_start_matches("---").split_once("\n---\n").expect("front matter");
-    let (catalog, highlighter) = (Catalog::default(), Highlighter::default());
-    let place = Place { file: "pages/developers.md", path: "/developers/" };
+    let (catalog, highlighter) = (LinkCatalog::default(), Highlighter::default());
+    let place = LinkOrigin { file: "pages/developers.md", path: "/developers/" };
     let earlier = HashMap::new();
     bencher.bench_local(|| markdown::render(black_box(body), 1, place, &catalog, &highlighter, &earlier));
 }

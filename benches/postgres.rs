@@ -1,10 +1,12 @@
-//! How many submissions a second a PostgreSQL server keeps, beside what `pgbench` gets out of the same server with the same rows, as
-//! many of them a transaction: `FRONTDESK_TEST_POSTGRES=URL cargo bench --bench postgres`, or `scripts/bench postgres`.
+//! Measures submissions a second over PostgreSQL, and compares them with `pgbench`, which inserts the same
+//! rows in transactions of the same size: `FRONTDESK_TEST_POSTGRES=URL cargo bench --bench postgres`, or
+//! `scripts/bench postgres`.
 //!
-//! Both write to schemas of their own on one server, in turns. What `pgbench` sends is one transaction after the other over one connection:
-//! the submissions and deliveries of a batch, made up by the server itself, and committed. frontdesk's part includes what it
-//! reads before it writes.
+//! Both write alternately to separate schemas on one server. `pgbench` sends one transaction after another
+//! over one connection, with the submissions and deliveries of a batch that the server generates. frontdesk
+//! also reads before it writes.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::process::{Command, ExitCode};
@@ -12,20 +14,21 @@ use std::time::{Duration, Instant};
 
 use frontdesk::forms::CONTACT;
 use frontdesk::forms::parse::parse;
+use frontdesk::intake::{Arrival, Intake, IntakeOptions};
 use frontdesk::limits::Source;
-use frontdesk::screening::{Evidence, Facts};
-use frontdesk::store::{Arrival, Options, Place, Server, Store};
+use frontdesk::screening::{Evidence, RequestFacts};
+use frontdesk::store::{DatabaseUrl, Server, Store, StoreOptions};
 use frontdesk::submission::delivery::Route;
 
 const ROUNDS: usize = 5;
 const SECONDS: u64 = 2;
-/// As long as messages are.
+/// Length of a message.
 const MESSAGE: usize = 500;
 
 fn main() -> ExitCode {
     let Ok(url) = std::env::var("FRONTDESK_TEST_POSTGRES") else {
         println!(
-            "FRONTDESK_TEST_POSTGRES is to name a PostgreSQL server, as in postgres:///bench?host=/run/postgresql"
+            "FRONTDESK_TEST_POSTGRES must be the URL of a server, such as postgres:///bench?host=/run/postgresql"
         );
         return ExitCode::FAILURE;
     };
@@ -36,12 +39,12 @@ fn main() -> ExitCode {
         let fresh = format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}");
         psql(&url, &format!("SET client_min_messages = warning; {fresh}"));
     }
-    // Tables as ours are.
-    let place = |url: &str| Place::Postgres(Server::parse(url).expect("a URL"));
+    // The same tables as in frontdesk.
+    let place = |url: &str| DatabaseUrl::Postgres(Server::parse(url).expect("a URL"));
     frontdesk::store::migrate(&place(&theirs)).expect("tables");
-    let store =
-        Store::open(&Options { channels: vec![Route::new("team")], ..Options::in_place(place(&ours)) })
-            .expect("a store");
+    let store = Store::open(&StoreOptions { url: place(&ours), channels: vec![Route::new("team")] })
+        .expect("a store");
+    let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let script = tempfile::NamedTempFile::new().expect("a file");
     println!("{:>8} {:>14} {:>8} {:>14} {:>7}", "senders", "frontdesk/s", "batch", "pgbench rows/s", "ratio");
@@ -50,8 +53,8 @@ fn main() -> ExitCode {
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
             let before = commits(&ours);
-            let kept = runtime.block_on(run(&store, senders, &mut number));
-            // Each counts itself, and so does the question.
+            let kept = runtime.block_on(run(&intake, senders, &mut number));
+            // The query itself also takes a transaction number.
             let batch = (kept / (commits(&ours) - before).max(1)).max(1);
             std::fs::write(script.path(), transaction(batch)).expect("it can be written");
             let (kept, rows) = (count(kept), count(batch) * pgbench(&theirs, script.path()));
@@ -63,7 +66,7 @@ fn main() -> ExitCode {
         let (least, most) = (rounds[0].0, rounds[ROUNDS - 1].0);
         println!("{senders:>8} {rate:>14.0} {batch:>8} {rows:>14.0} {ratio:>7.2} ({least:.2}–{most:.2})");
     }
-    store.close();
+    intake.close();
     ExitCode::SUCCESS
 }
 
@@ -77,12 +80,12 @@ fn psql(url: &str, sql: &str) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-/// How many transactions have written something: each takes a number.
+/// Writing transactions: each takes a number.
 fn commits(url: &str) -> u64 {
     psql(url, "SELECT pg_snapshot_xmax(pg_current_snapshot())").parse().expect("a number")
 }
 
-/// What a batch comes to.
+/// The transaction of a batch.
 fn transaction(rows: u64) -> String {
     let message = "x".repeat(MESSAGE);
     format!(
@@ -90,8 +93,10 @@ fn transaction(rows: u64) -> String {
 CREATE TEMP TABLE IF NOT EXISTS batch (id uuid, key bytea) ON COMMIT DELETE ROWS;
 INSERT INTO batch SELECT gen_random_uuid(), uuid_send(gen_random_uuid()) FROM generate_series(1, {rows});
 INSERT INTO submission (id, form, received_at, fields, source, sender, content, score)
-    SELECT id, 'contact', 1700000000000, '{{\"name\":\"Ada\",\"email\":\"ada@example.com\",\"message\":\"{message}\"}}', key, key, key, 0 FROM batch;
-INSERT INTO delivery (submission, channel, state, due_at) SELECT id, 'team', 'waiting', 1700000000000 FROM batch;
+    SELECT id, 'contact', 1700000000000,
+      '{{\"name\":\"Ada\",\"email\":\"ada@example.com\",\"message\":\"{message}\"}}', key, key, key, 0 FROM batch;
+INSERT INTO delivery (submission, channel, state, due_at)
+    SELECT id, 'team', 'waiting', 1700000000000 FROM batch;
 COMMIT;
 "
     )
@@ -112,7 +117,7 @@ fn pgbench(url: &str, script: &std::path::Path) -> f64 {
     figure.unwrap_or_else(|| panic!("{output:?}"))
 }
 
-async fn run(store: &Store, senders: u64, number: &mut u64) -> u64 {
+async fn run(intake: &Intake, senders: u64, number: &mut u64) -> u64 {
     let deadline = Instant::now() + Duration::from_secs(SECONDS);
     let local = tokio::task::LocalSet::new();
     let message = "x".repeat(MESSAGE);
@@ -120,7 +125,7 @@ async fn run(store: &Store, senders: u64, number: &mut u64) -> u64 {
     let run = *number;
     let tasks: Vec<_> = (0..senders)
         .map(|sender| {
-            let (store, message) = (store.clone(), message.clone());
+            let (intake, message) = (intake.clone(), message.clone());
             local.spawn_local(async move {
                 let mut kept = 0_u64;
                 while Instant::now() < deadline {
@@ -132,10 +137,10 @@ async fn run(store: &Store, senders: u64, number: &mut u64) -> u64 {
                         idempotency_key: None,
                         source: Source::from(std::net::IpAddr::from([192, 0, 2, 1])),
                         received_at: jiff::Timestamp::now(),
-                        evidence: Evidence::Facts(Facts::default()),
+                        evidence: Evidence::Facts(RequestFacts::default()),
                         agent: None,
                     };
-                    store.accept(arrival).await.expect("it is kept");
+                    intake.accept(arrival).await.expect("it is kept");
                     kept += 1;
                 }
                 kept

@@ -1,11 +1,13 @@
-//! What it costs to share limits by way of Redis: `cargo bench --bench shared_limits`. It starts a `redis-server` of its own.
+//! Measures the cost of shared limits in Redis: `cargo bench --bench shared_limits`. Starts its own
+//! `redis-server`.
 //!
-//! The same script is called in four ways, in turns and under the same load: by a gate, which names the keys, waits no longer than it
-//! should, counts, and charges its own limits as well; bare, over one connection that the asking thread serves itself, as a gate does
-//! it; bare, over one that another thread serves; and a script that does nothing at all, bare.
+//! Calls the same script in four ways, alternately and under the same load: by a gate, which composes keys,
+//! enforces a timeout, counts, and also charges local limits; directly, over a connection on the calling
+//! thread, like a gate; directly, over a connection on another thread; and an empty script, directly.
 //!
-//! At last Redis is stopped, and it is measured for how long requests are held up.
+//! Then it stops Redis and measures the delay of requests.
 
+#![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::future::Future;
@@ -14,8 +16,8 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use frontdesk::limits::gate::{self, Gate, SCRIPT};
-use frontdesk::limits::{Limiter, Options, Quota, Source};
+use frontdesk::limits::rate_limiter::{self, RateLimiter, SCRIPT};
+use frontdesk::limits::{LimitOptions, LocalLimiter, Quota, Source};
 use redis::aio::MultiplexedConnection;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::{Builder, Runtime};
@@ -24,10 +26,10 @@ use tokio::task::{JoinSet, LocalSet};
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
 
-/// So many sources take turns.
+/// Number of sources, used in turn.
 const SOURCES: u32 = 50_000;
 
-/// Nobody is refused: that would be the cheaper answer.
+/// A quota that is never exhausted, because a refusal is cheaper.
 const QUOTA: u32 = 1_000_000;
 
 const WAYS: [&str; 4] = ["gate", "bare", "by another thread", "empty script"];
@@ -35,11 +37,11 @@ const WAYS: [&str; 4] = ["gate", "bare", "by another thread", "empty script"];
 fn main() {
     let redis = Redis::start();
     let quota = Quota { per_minute: QUOTA, per_hour: QUOTA };
-    let limits = Options { enabled: true, source: quota, network: quota, form: quota };
-    let mut options = gate::Options::parse(&redis.url()).expect("an address");
-    // Under the heaviest load that can be had an answer takes longer than anybody should wait.
-    options.patience = Duration::from_secs(5);
-    let gate: &'static Gate = Box::leak(Box::new(Gate::new(&limits, Some(&options))));
+    let limits = LimitOptions { enabled: true, source: quota, network: quota, form: quota };
+    let mut options = rate_limiter::RedisOptions::parse(&redis.url()).expect("an address");
+    // Under the highest load, responses take longer than the default timeout.
+    options.timeout = Duration::from_secs(5);
+    let gate: &'static RateLimiter = Box::leak(Box::new(RateLimiter::new(&limits, Some(&options))));
     let runtime = runtime();
     let (near, hash, empty) = runtime.block_on(connect(&redis.url()));
     let (hash, empty): (&'static str, &'static str) = (hash.leak(), empty.leak());
@@ -58,7 +60,7 @@ fn main() {
                     let (near, far) = (near.clone(), far.clone());
                     async move {
                         match way {
-                            0 => drop(black_box(gate.take(source(number), Instant::now()).await)),
+                            0 => drop(black_box(gate.check(source(number), Instant::now()).await)),
                             1 => call(near, hash, number).await,
                             2 => call(far, hash, number).await,
                             _ => call(near, empty, number).await,
@@ -79,30 +81,30 @@ fn main() {
             );
         }
     }
-    let figures = gate.figures().expect("it is shared");
+    let figures = gate.metrics().expect("it is shared");
     assert_eq!(figures.fallbacks, [0; 3], "Redis has decided everything");
 
     alone(&runtime, &limits);
     failover(&runtime, &redis, &limits);
 }
 
-/// What a gate adds where nothing is shared.
-fn alone(runtime: &Runtime, limits: &Options) {
+/// The cost of a gate without shared limits.
+fn alone(runtime: &Runtime, limits: &LimitOptions) {
     const CHECKS: u32 = 1_000_000;
-    let (limiter, gate) = (Limiter::new(limits), Gate::new(limits, None));
+    let (limiter, gate) = (LocalLimiter::new(limits), RateLimiter::new(limits, None));
     let now = Instant::now();
     let each = |began: Instant| began.elapsed().as_secs_f64() * 1e9 / f64::from(CHECKS);
     let mut rounds = [const { Vec::new() }; 2];
     for _ in 0..ROUNDS {
         let began = Instant::now();
         for number in 0..CHECKS {
-            black_box(limiter.take(source(number), now));
+            black_box(limiter.check(source(number), now));
         }
         rounds[0].push(each(began));
         let began = Instant::now();
         runtime.block_on(async {
             for number in 0..CHECKS {
-                black_box(gate.take(source(number), now).await);
+                black_box(gate.check(source(number), now).await);
             }
         });
         rounds[1].push(each(began));
@@ -113,21 +115,21 @@ fn alone(runtime: &Runtime, limits: &Options) {
     );
 }
 
-/// How long requests are held up when Redis stops answering, as long as one may be.
-fn failover(runtime: &Runtime, redis: &Redis, limits: &Options) {
-    let options = gate::Options::parse(&redis.url()).expect("an address");
-    let gate = Gate::new(limits, Some(&options));
+/// Measures the delay of requests after Redis stops responding.
+fn failover(runtime: &Runtime, redis: &Redis, limits: &LimitOptions) {
+    let options = rate_limiter::RedisOptions::parse(&redis.url()).expect("an address");
+    let gate = RateLimiter::new(limits, Some(&options));
     kill_process(Pid::from_child(&redis.child), Signal::STOP).expect("it is there");
     let mut waits: Vec<f64> = (0..1000)
         .map(|number| {
             let began = Instant::now();
-            black_box(runtime.block_on(gate.take(source(number), began)));
+            black_box(runtime.block_on(gate.check(source(number), began)));
             began.elapsed().as_secs_f64() * 1e3
         })
         .collect();
     kill_process(Pid::from_child(&redis.child), Signal::CONT).expect("it is there");
     let began = Instant::now();
-    while !gate.figures().is_some_and(|figures| figures.is_connected) {
+    while !gate.metrics().is_some_and(|figures| figures.is_connected) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let held_up = waits.iter().filter(|ms| **ms > 5.0).count();
@@ -140,7 +142,7 @@ fn failover(runtime: &Runtime, redis: &Redis, limits: &Options) {
     );
 }
 
-/// What one call takes, in microseconds.
+/// The cost of a call in microseconds.
 #[derive(Clone, Copy)]
 struct Cost {
     waiting: f64,
@@ -164,7 +166,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// So many tasks of one thread call again and again.
+/// Runs concurrent tasks on one thread that call repeatedly.
 fn round<F: Future<Output = ()> + 'static>(
     runtime: &Runtime,
     redis: &Redis,
@@ -200,7 +202,7 @@ fn round<F: Future<Output = ()> + 'static>(
     }
 }
 
-/// The script, with keys as long as those of a gate.
+/// Calls the script with keys of the same length as those of a gate.
 async fn call(mut connection: MultiplexedConnection, hash: &str, number: u32) {
     let number = number % SOURCES;
     let mut call = redis::Cmd::with_capacity(13, 320);
@@ -227,7 +229,7 @@ async fn connect(url: &str) -> (MultiplexedConnection, String, String) {
     (connection, hash, empty)
 }
 
-/// A connection that another thread serves, until the end.
+/// A connection on another thread, which runs until the program ends.
 fn elsewhere(url: String) -> MultiplexedConnection {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -248,7 +250,7 @@ fn source(number: u32) -> Source {
     Source::V4((number % SOURCES).to_be_bytes())
 }
 
-/// How long a process has had processors, in microseconds: all of its threads together.
+/// CPU time of a process with all threads, in microseconds.
 fn processor(pid: &str) -> f64 {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("Linux");
     let nanos = tasks.flatten().filter_map(|task| {
@@ -258,7 +260,7 @@ fn processor(pid: &str) -> f64 {
     nanos.sum::<f64>() / 1e3
 }
 
-/// A server of our own, which is ended with us.
+/// A Redis server that ends with this program.
 struct Redis {
     child: Child,
     port: u16,

@@ -1,7 +1,7 @@
-# shellcheck shell=bash
-# A PostgreSQL server of one's own, for as long as a command runs. Sourced by scripts that have `as_root`, `apt_install` and `die`.
+# shellcheck shell=bash Runs commands with a temporary PostgreSQL server. Sourced by scripts that define
+# `as_root`, `apt_install` and `die`.
 
-# Debian would make a database and start a server for it at once; nobody here needs that one.
+# Prevents the Debian package from creating a database and starting a server.
 need_postgres() {
     compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && return 0
     as_root mkdir -p /etc/postgresql-common
@@ -11,14 +11,14 @@ need_postgres() {
     compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || die "initdb is missing although postgresql is installed"
 }
 
-# with_postgres COMMAND: runs it while there is a server in a folder of its own, which FRONTDESK_TEST_POSTGRES names by its socket, and
-# FRONTDESK_TEST_POSTGRES_TLS by an address that asks for TLS and a password. It ends with the command.
+# with_postgres COMMAND: runs the command with a temporary server. FRONTDESK_TEST_POSTGRES is its URL with a
+# socket, FRONTDESK_TEST_POSTGRES_TLS its URL with TLS and a password.
 with_postgres() (
     command -v openssl >/dev/null || apt_install openssl
     local bin folder port attempt
     bin=$(compgen -G '/usr/lib/postgresql/*/bin' | sort -V | tail -n 1)
     folder=$(mktemp -d)
-    # It refuses to be run by root.
+    # PostgreSQL refuses to run as root.
     local as=()
     if ((EUID == 0)); then
         as=(setpriv --reuid=postgres --regid=postgres --clear-groups --)
@@ -26,13 +26,15 @@ with_postgres() (
     fi
     (
         cd "$folder"
-        "${as[@]}" "$bin/initdb" --pgdata="$folder/data" --username=frontdesk --auth=trust --encoding=UTF8 --locale=C.UTF-8 >"$folder/log"
+        "${as[@]}" "$bin/initdb" --pgdata="$folder/data" --username=frontdesk --auth=trust \
+            --encoding=UTF8 --locale=C.UTF-8 >"$folder/log"
         printf '%s\n' 'local all all trust' 'hostssl all all 127.0.0.1/32 scram-sha-256' >"$folder/data/pg_hba.conf"
         "${as[@]}" openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
-            -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout "$folder/data/key.pem" -out "$folder/data/certificate.pem" 2>/dev/null
+            -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE \
+            -keyout "$folder/data/key.pem" -out "$folder/data/certificate.pem" 2>/dev/null
         cp "$folder/data/certificate.pem" "$folder/certificate.pem"
     ) || { cat "$folder/log"; exit 1; }
-    # A port may be taken by another program: then another one is tried.
+    # Tries other ports if one is taken.
     for ((attempt = 1; ; attempt++)); do
         port=$(shuf -i 20000-30000 -n 1)
         rm -f "$folder/data/log"
@@ -46,7 +48,8 @@ with_postgres() (
     done
     trap '"${as[@]}" "$bin/pg_ctl" --pgdata="$folder/data" --mode=immediate --silent stop; rm -rf "$folder"' EXIT
     "$bin/createdb" --host="$folder" --port="$port" --username=frontdesk frontdesk
-    "$bin/psql" --host="$folder" --port="$port" --username=frontdesk --quiet --command="ALTER ROLE frontdesk PASSWORD 'hunter2'" frontdesk
+    "$bin/psql" --host="$folder" --port="$port" --username=frontdesk --quiet \
+        --command="ALTER ROLE frontdesk PASSWORD 'hunter2'" frontdesk
     export FRONTDESK_TEST_POSTGRES="postgres:///frontdesk?host=$folder&port=$port&user=frontdesk"
     export FRONTDESK_TEST_POSTGRES_TLS="postgres://frontdesk:hunter2@localhost:$port/frontdesk?sslmode=verify-full&sslrootcert=$folder/certificate.pem"
     PATH=$bin:$PATH "$@"

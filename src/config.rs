@@ -1,11 +1,18 @@
-//! From `frontdesk.toml`, the environment and flags to typed options, each fault with its place.
+//! Reads `frontdesk.toml`, environment variables and flags into typed options. Reports every fault with its
+//! place.
 //!
-//! A key is declared once, where it is read in `Config::read`: its name, its default and how it is parsed. Everything else
-//! (unknown keys, environment variables, the `config` command, the check of the commented example) follows from that.
+//! Each key is declared once, where it is read: its name, default, documentation, and whether a change needs
+//! a restart. Environment variables, the check for unknown keys, `frontdesk config`, the starter file and the
+//! reload follow from the declarations.
+
+#![expect(clippy::disallowed_methods, reason = "drafts and dates are checked against the time")]
 
 mod channel;
-mod exposure;
+mod limits;
 mod reader;
+mod secret_file;
+mod server;
+mod starter;
 mod tls;
 mod value;
 
@@ -13,143 +20,153 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use exposure::SecretFile;
-pub use reader::{Flag, Origin, Setting};
+pub use self::reader::{FILE_NAME, Flag, Setting};
+pub use self::value::LogFormat;
 
-use crate::deliver::chores::Housekeeping;
-use crate::deliver::{Kind, Options as Channel};
+use self::reader::{Reader, ValueOrigin, key};
+use self::secret_file::SecretFile;
+use self::value::Raw;
+use crate::deliver::maintenance::MaintenanceOptions;
+use crate::deliver::{ChannelOptions, TransportOptions};
 use crate::fault::Fault;
-use crate::forms::email::Mailbox;
-use crate::forms::{FORMS, MAX_BODY_BYTES};
-use crate::limits::gate::{self, HashSecret};
-use crate::limits::{self, Quota};
+use crate::forms::FORMS;
+use crate::intake::IntakeOptions;
+use crate::limits::rate_limiter;
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
-use crate::screening::{self, Signal};
-use crate::store::{self, Place};
+use crate::screening;
+use crate::store::{DatabaseUrl, StoreOptions};
+use crate::submission::delivery::Route;
+use crate::submission::verdict::Signal;
 use crate::web::{Address, agent};
 use crate::{resources, web};
-use reader::Reader;
-use value::Raw;
 
-/// The least that `server.max_memory` may be, in bytes.
-const LEAST_MEMORY: u64 = 64 << 20;
+/// Folders of a site whose files are served, so that neither inbox nor Maildir may be in them.
+const PUBLISHED: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
-/// The configuration file's name in the site's folder.
-pub const FILE_NAME: &str = "frontdesk.toml";
+/// The longest period after which submissions are removed: about a century.
+const MAX_RETENTION: Duration = Duration::from_hours(24 * 36_500);
 
-/// Everything that can be configured, as the parts want it.
+/// The greatest threshold and the most points of a signal; the default thresholds are 50 and 100.
+const MAX_POINTS: i64 = 1000;
+
+/// The options of every module, from one configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The address under which the public reaches the site, as configured or, once it is asked where, as a certificate is asked for;
-    /// none if it is to follow from the address that is listened on.
+    /// The public address of the site, if configured, or derived from the first ACME domain by
+    /// [`Config::at`].
     pub base_url: Option<String>,
-    /// Where the public address listens.
+    /// The addresses of the HTTP listeners.
     pub listen: Vec<Address>,
-    /// Where it listens over TLS.
+    /// The addresses of the HTTPS listeners.
     pub tls_listen: Vec<Address>,
-    /// Where the private address listens, if at all.
+    /// The address of the private listener, if it is enabled.
     pub ops_listen: Option<Address>,
-    /// How requests are served.
-    pub web: web::Options,
-    /// What the operator says of the site; its `base_url` is filled in once it is known.
-    pub pages: pages::Options,
-    /// What goes into the resources; likewise.
-    pub resources: resources::Options,
-    /// The folder for what the server keeps beside the inbox, and for the inbox where that is a file.
+    /// Options of the web server.
+    pub web: web::WebOptions,
+    /// Options of the pages. [`Config::at`] fills in their base URL.
+    pub pages: pages::PagesOptions,
+    /// Options of the resources. [`Config::at`] fills in their base URL.
+    pub resources: resources::ResourceOptions,
+    /// The folder for a SQLite inbox and for the server's caches.
     pub data_dir: PathBuf,
-    /// Where submissions are kept.
-    pub store: store::Options,
-    /// Where submissions are delivered.
-    pub channels: Vec<Channel>,
-    /// What is to be done in the inbox from time to time.
-    pub housekeeping: Housekeeping,
-    /// How often one may submit.
-    pub limits: limits::Options,
-    /// How many bytes one may submit in a day.
-    pub byte_limits: limits::ByteOptions,
-    /// Where that is counted together with other servers; none if this one counts alone.
-    pub shared_limits: Option<gate::Options>,
-    /// Whose agents are recognised; where the site is, is filled in once it is known.
-    pub agents: agent::Options,
-    /// What is said of it all while it runs.
-    pub log: Log,
-    /// The effective settings in the order in which they are documented.
+    /// Options of the inbox.
+    pub store: StoreOptions,
+    /// Options of accepting and processing submissions.
+    pub intake: IntakeOptions,
+    /// The channels that submissions are delivered to.
+    pub channels: Vec<ChannelOptions>,
+    /// Options of periodic maintenance.
+    pub maintenance: MaintenanceOptions,
+    /// Request quotas of the forms.
+    pub limits: crate::limits::LimitOptions,
+    /// Daily byte budgets of the forms.
+    pub byte_limits: crate::limits::ByteOptions,
+    /// The Redis server that shares the limits; none if this server counts alone.
+    pub shared_limits: Option<rate_limiter::RedisOptions>,
+    /// Agents whose signatures are verified. [`Config::at`] fills in the site's origin.
+    pub agents: agent::AgentOptions,
+    /// Options of the log.
+    pub log: LogOptions,
+    /// The effective settings in the order of the documentation.
     pub settings: Vec<Setting>,
-    /// The files that hold the secrets among them.
-    pub secret_files: Vec<SecretFile>,
+    /// The files that hold secrets.
+    secret_files: Vec<SecretFile>,
 }
 
-impl Config {
-    /// The database that a text such as `store.url` names. Says what would be right where it names none.
-    pub fn place(&self, url: &str) -> Result<Place, String> {
-        value::place(&value::Raw::Text(url.to_owned())).map(|place| in_folder(&self.data_dir, place))
-    }
-}
-
-/// A file is named relative to the data folder.
-fn in_folder(data_dir: &Path, place: Place) -> Place {
-    match place {
-        Place::Sqlite(path) => Place::Sqlite(data_dir.join(path)),
-        place @ Place::Postgres(_) => place,
-    }
-}
-
-/// What a running server says on standard error.
+/// Options of the log on standard error.
 #[derive(Debug, Clone, Copy)]
-pub struct Log {
-    /// In which form.
+pub struct LogOptions {
     pub format: LogFormat,
-    /// Nothing that matters less than this.
+    /// The minimum level.
     pub level: tracing::Level,
 }
 
-/// The form of what is said on standard error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people where standard error is a terminal, for programs elsewhere.
-    Auto,
-    /// Lines for people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
 impl Config {
-    /// Reads the configuration of the site in `folder`: a flag wins over the environment, that over the file, that over the
-    /// default. Where a value is at fault its default stands in; with an error among the faults, it must not be used to serve.
+    /// Reads the configuration of the site in `folder`. A flag overrides the environment, the environment
+    /// overrides the file, and the file overrides the default. An invalid value is replaced by its default;
+    /// with an error among the faults the configuration must not be used to serve.
     pub fn load(
         folder: &Path,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &[Flag],
     ) -> (Self, Vec<Fault>) {
-        match std::fs::read_to_string(folder.join(FILE_NAME)) {
-            Ok(text) => Self::parse(&text, folder, environment, flags),
-            Err(error) => {
-                let (config, mut faults) = Self::parse("", folder, environment, flags);
-                let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
-                let folder = folder.display();
-                let hint = match error.kind() {
-                    std::io::ErrorKind::NotFound => {
-                        format!(
-                            "is {folder} a site's folder? `frontdesk init DIR` writes a small site to begin with"
-                        )
-                    }
-                    _ => "it must be a text file in UTF-8 that this user may read".to_owned(),
-                };
-                faults.insert(0, fault.hint(hint));
-                (config, faults)
-            }
-        }
+        Self::load_beside(folder, environment, flags, &[])
     }
 
-    /// The same for a text that was read already; `folder` is what relative paths are relative to.
+    /// Reads the configuration again for a running server. Keys that need a restart keep this configuration's
+    /// values, and so do all options that follow from them.
+    pub fn reload(
+        &self,
+        folder: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &[Flag],
+    ) -> (Self, Vec<Fault>) {
+        Self::load_beside(folder, environment, flags, &self.settings)
+    }
+
+    fn load_beside(
+        folder: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &[Flag],
+        running: &[Setting],
+    ) -> (Self, Vec<Fault>) {
+        let text = std::fs::read_to_string(folder.join(FILE_NAME));
+        let (config, mut faults) =
+            Self::parse_beside(text.as_deref().unwrap_or_default(), folder, environment, flags, running);
+        if let Err(error) = text {
+            let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
+            let folder = folder.display();
+            let hint = match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    format!(
+                        "is {folder} a site's folder? `frontdesk init DIR` writes a small site to begin with"
+                    )
+                }
+                _ => "it must be a text file in UTF-8 that this user may read".to_owned(),
+            };
+            faults.insert(0, fault.hint(hint));
+        }
+        (config, faults)
+    }
+
+    /// Reads the configuration from a text. Relative paths are relative to `folder`.
     pub fn parse(
         text: &str,
         folder: &Path,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &[Flag],
     ) -> (Self, Vec<Fault>) {
-        let mut reader = Reader::new(FILE_NAME, text, environment, flags);
+        Self::parse_beside(text, folder, environment, flags, &[])
+    }
+
+    fn parse_beside(
+        text: &str,
+        folder: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &[Flag],
+        running: &[Setting],
+    ) -> (Self, Vec<Fault>) {
+        let mut reader = Reader::new(text, environment, flags, running);
         let config = Self::read(&mut reader, folder);
         let secret_files = reader.secrets().map(|(path, keys)| SecretFile {
             is_configuration: path.is_none(),
@@ -161,227 +178,178 @@ impl Config {
         (Self { settings, secret_files, ..config }, faults)
     }
 
-    /// Every key there is, in the order of the documentation.
+    /// The `frontdesk.toml` of a new site, with the documentation of every key.
+    pub fn starter_file() -> String {
+        starter::render(&Self::parse(starter::CHANNELS, Path::new(""), [], &[]).0.settings)
+    }
+
+    /// Reads every key, in the order of the documentation.
     #[expect(
         clippy::too_many_lines,
-        reason = "one list of all keys is easier to find one's way in than several"
+        reason = "the declarations of many keys, in the order of the starter file"
     )]
     fn read(r: &mut Reader<'_>, folder: &Path) -> Self {
-        let base_url = r.get("base_url", "", value::base_url);
-        let operator = Operator {
-            name: r.get("operator.name", "", value::text),
-            email: r.get("operator.email", "", email),
-            console_url: r.get("operator.console_url", "", value::web_address),
-        };
-        let security_email = r.get("operator.security_email", "", email);
-        let title = r.get("site.title", "", value::text);
-        let tagline = r.get("site.tagline", "", value::text);
-        let description = r.get("site.description", "", value::text);
-        let language = r.get("site.language", "en", value::language);
-        let footer = r.get("site.footer", "[]", footer);
-
-        let mut listen = r.get("server.listen", "127.0.0.1:8080", value::addresses);
-        let mut ops_listen = r.get("server.ops_listen", "127.0.0.1:8081", value::optional_address);
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let seconds = |seconds| Duration::from_secs(seconds)..=Duration::from_hours(1);
-        let mut web = web::Options {
-            workers: match r.get("server.workers", "0", value::count(0..=1024)) {
-                0 => cores,
-                workers => workers,
-            },
-            max_connections: r.get("server.max_connections", "10000", value::count(1..=10_000_000)),
-            max_connections_per_source: r.get(
-                "server.max_connections_per_source",
-                "256",
-                value::count(1..=10_000_000),
-            ),
-            max_connections_per_network: r.get(
-                "server.max_connections_per_network",
-                "2048",
-                value::count(1..=10_000_000),
-            ),
-            max_memory: r.get("server.max_memory", "auto", value::memory_limit(LEAST_MEMORY..=1 << 50)),
-            trusted_proxies: r.get("server.trusted_proxies", "[]", value::networks),
-            proxy_protocol: r.get("server.proxy_protocol", "false", value::flag),
-            forwarded_header: r.get("server.forwarded_header", "x-forwarded-for", value::forwarded_header),
-            first_byte_timeout: r.get("server.first_byte_timeout", "5s", value::duration(seconds(1))),
-            header_timeout: r.get("server.header_timeout", "5s", value::duration(seconds(1))),
-            body_timeout: r.get("server.body_timeout", "10s", value::duration(seconds(1))),
-            idle_timeout: r.get("server.idle_timeout", "10s", value::duration(seconds(1))),
-            exchange_timeout: r.get("server.exchange_timeout", "30s", value::duration(seconds(1))),
-            drain: r.get("server.drain", "0s", value::duration(seconds(0))),
-            shutdown_grace: r.get("server.shutdown_grace", "10s", value::duration(seconds(0))),
-            fast_lane: r.get("server.fast_lane", "true", value::flag),
-            confirmed_forms: Vec::new(),
-            confirm_timeout: r.get("forms.confirm_timeout", "15s", value::duration(seconds(1))),
-            log_requests: r.get("log.requests", "false", value::flag),
-            inbox: Place::Sqlite(PathBuf::new()),
-            channels: Vec::new(),
-            tls: web::tls::Options::default(),
-        };
-        let log = Log {
-            format: r.get("log.format", "auto", value::log_format),
-            level: r.get("log.level", "info", value::log_level),
-        };
-
-        let mut tls_listen = r.get("tls.listen", "[]", value::addresses_or_none);
-        for address in listen.iter_mut().chain(&mut tls_listen).chain(&mut ops_listen) {
-            if let Address::Unix(path) = address {
-                *path = folder.join(&*path);
-            }
-        }
-        r.refuse_if(
-            web.exchange_timeout <= web.body_timeout,
-            "server.exchange_timeout",
-            "must be longer than `server.body_timeout`, or a slow body would get no answer",
+        let base_url = r.get(
+            key(
+                "base_url",
+                "",
+                "The public address of the site. Links in Markdown, sitemaps and feeds begin with it. If \
+                 unset, the first name in `tls.acme_domains` is used, or the address that the server listens \
+                 on, which is wrong behind a proxy.",
+            )
+            .example("\"https://www.example.com\""),
+            value::base_url,
         );
-        let data_dir: PathBuf = r.get("store.data_dir", "data", value::path);
+        let (pages, security_email) = read_site(r);
+        let server::ServerValues { listen, ops_listen, mut web } = server::read(r, folder);
+        let data_dir = r.get(
+            key(
+                "store.data_dir",
+                "data",
+                "The folder for submissions, relative to this folder. Back it up; keep it out of version control.",
+            )
+            .needs_restart(),
+            value::path,
+        );
         let data_dir = folder.join(data_dir);
-        let place = in_folder(&data_dir, r.get("store.url", "sqlite:inbox.sqlite", value::place));
-        web.tls = tls::read(r, folder, &data_dir, !tls_listen.is_empty());
-        let published = ["pages", "posts", "assets", "static", "theme"].map(|part| real(&folder.join(part)));
+        let url = r.get(
+            key(
+                "store.url",
+                "sqlite:inbox.sqlite",
+                "The database: a file, relative to the data folder, or a PostgreSQL server that several \
+                 machines share, such as \"postgres://frontdesk@db.example.com/frontdesk\" (docs/scale.md). \
+                 FRONTDESK_STORE__URL_FILE names a file with the URL, including its password.",
+            )
+            .needs_restart(),
+            value::place,
+        );
+        let url = in_folder(&data_dir, url);
+        let published = PUBLISHED.map(|part| resolve_path(&folder.join(part)));
+        let is_published = |path: &Path| published.iter().any(|part| resolve_path(path).starts_with(part));
         r.refuse_if(
-            published.iter().any(|part| real(place.file().unwrap_or(&data_dir)).starts_with(part)),
+            is_published(url.file().unwrap_or(&data_dir)),
             "store.data_dir",
             "must not be inside a folder that is published",
         );
-        let window = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
-        let retention =
-            || value::optional_duration(Duration::from_hours(24)..=Duration::from_hours(24 * 36_500));
-        let mut store = store::Options {
-            place,
-            duplicate_window: r.get("forms.duplicate_window", "24h", value::duration(window)),
-            channels: Vec::new(),
-            recipient: r.get("store.recipient", "", value::recipient),
-            screening: screening::Options::default(),
-            form_quota: None,
-            flood_ends_after: store::FLOOD_ENDS_AFTER,
-        };
-        let housekeeping = Housekeeping {
-            retention: r.get("store.retention", "off", retention()),
-            retention_held: r.get("store.retention_held", "off", retention()),
-            min_free: r.get("store.min_free", "auto", value::min_free),
-            digest_at: r.get("digest.at", "07:00", value::optional_time),
-            recipient: store.recipient.clone(),
-        };
-        let quota = || value::count(1..=i64::from(limits::MAX_QUOTA));
-        // The longest body fits into the smallest budget.
-        let budget = || value::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
-        let limits = limits::Options {
-            enabled: r.get("limits.enabled", "true", value::flag),
-            source: Quota {
-                per_minute: r.get("limits.per_minute", "30", quota()),
-                per_hour: r.get("limits.per_hour", "300", quota()),
-            },
-            network: Quota {
-                per_minute: r.get("limits.network_per_minute", "300", quota()),
-                per_hour: r.get("limits.network_per_hour", "3000", quota()),
-            },
-            form: Quota {
-                per_minute: r.get("limits.form_per_minute", "600", quota()),
-                per_hour: r.get("limits.form_per_hour", "6000", quota()),
-            },
-        };
-        let byte_limits = limits::ByteOptions {
-            enabled: limits.enabled,
-            source: r.get("limits.bytes_per_day", "8MiB", budget()),
-            network: r.get("limits.network_bytes_per_day", "80MiB", budget()),
-        };
-        let shared_limits = shared_limits(r, folder);
-        store.screening = screening(r, folder);
-        store.form_quota = limits.form_quota();
-        let signals = resources::Signals {
-            search: r.get("content_signals.search", "", value::maybe),
-            ai_input: r.get("content_signals.ai_input", "", value::maybe),
-            ai_train: r.get("content_signals.ai_train", "", value::maybe),
-        };
-
-        let agents = agent::Options {
-            directories: r.get("agents.directories", "[]", channel::directories),
-            allow_private: r.get("agents.allow_private", "false", value::flag),
-            extra_roots: channel::certificates(r, "agents.ca_file", folder),
-            origin: agent::Origin::of(""),
-            deadlines: agent::DEADLINES,
-            patience: agent::PATIENCE,
-        };
-        for url in &agents.directories {
-            channel::refuse_unreachable(r, "agents.directories", url, agents.allow_private);
-        }
-
-        let title = if title.is_empty() { operator.name.clone() } else { title };
-        let description = if description.is_empty() { tagline.clone() } else { description };
+        let mut maintenance = read_maintenance(r);
+        let (tls_listen, tls) = tls::read(r, folder, &data_dir);
+        web.tls = tls;
+        let month = Duration::from_hours(30 * 24);
+        let duplicate_window = r.get(
+            key(
+                "forms.duplicate_window",
+                "24h",
+                "A contact message with the same content within this time is a repeat, and is not delivered again.",
+            ),
+            value::duration(Duration::from_mins(1)..=month),
+        );
+        web.confirm_timeout = r.get(
+            key(
+                "forms.confirm_timeout",
+                "15s",
+                "How long a form with `accept = \"delivered\"` waits for a channel.",
+            ),
+            value::duration(server::timeouts(1)),
+        );
+        let mut documentation = "When the form answers 200: \"kept\", once the submission is stored safely; \
+             \"delivered\", once a channel has confirmed it as well (500 until then, and for a held \
+             submission; a second attempt is recognized as a repeat). With \"delivered\", the response time \
+             reveals whether an address was on the list before.";
+        web.confirmed_forms = FORMS
+            .iter()
+            .filter(|form| {
+                let name = format!("forms.{}.accept", form.name);
+                r.get(key(name, "kept", std::mem::take(&mut documentation)), value::accept)
+            })
+            .map(|form| form.name)
+            .collect();
+        maintenance.digest_at = r.get(
+            key(
+                "digest.at",
+                "07:00",
+                "When the team gets a daily digest, if submissions are held or parked, a channel fails, or \
+                 disk space is low. UTC; \"off\" disables it.",
+            ),
+            value::optional_time,
+        );
+        let limits = limits::read(r, folder);
+        let agents = read_agents(r, folder);
+        let screening = read_screening(r, folder);
+        let log = read_log(r, &mut web);
+        let signals = read_content_signals(r);
         r.warn_if(
-            title.is_empty(),
+            pages.title.is_empty(),
             "operator.name",
             "neither `operator.name` nor `site.title` is set",
             "pages, guides and feeds need a name",
         );
         r.warn_if(
-            description.is_empty(),
+            pages.description.is_empty(),
             "site.description",
             "`site.description` is not set",
             "llms.txt and the feed begin with it: one or two sentences",
         );
         r.warn_if(
-            operator.email.is_empty(),
+            pages.operator.email.is_empty(),
             "operator.email",
             "`operator.email` is not set",
-            "without script the forms show it, and security.txt needs a contact",
+            "forms show it where JavaScript is off, and security.txt needs a contact",
         );
-        let defaults = channel::Defaults { folder, email: &operator.email, title: &title };
+        let defaults = channel::ChannelDefaults { folder, email: &pages.operator.email, title: &pages.title };
         let channels = channel::read(r, &defaults);
-        store.channels = channels.iter().map(Channel::route).collect();
-        web.inbox.clone_from(&store.place);
-        web.channels = store.channels.iter().map(|channel| channel.name.clone()).collect();
         for channel in &channels {
-            if let Kind::Maildir(maildir) = &channel.kind {
+            if let TransportOptions::Maildir(maildir) = &channel.kind {
                 r.refuse_if(
-                    published.iter().any(|part| real(&maildir.path).starts_with(part)),
+                    is_published(&maildir.path),
                     &format!("channel.{}.path", channel.name),
                     "must not be inside a folder that is published",
                 );
             }
         }
-        for form in FORMS {
-            let key = format!("forms.{}.accept", form.name);
-            if r.get(&key, "kept", value::accept) {
-                r.refuse_if(
-                    !store.channels.iter().any(|channel| channel.takes(form.name)),
-                    &key,
-                    "is \"delivered\", and no `[[channel]]` takes this form",
-                );
-                web.confirmed_forms.push(form.name);
-            }
+        let route = |channel: &ChannelOptions| {
+            let route = channel.route();
+            Route { is_paced: route.is_paced && limits.requests.enabled, ..route }
+        };
+        let store = StoreOptions { url, channels: channels.iter().map(route).collect() };
+        let intake = IntakeOptions {
+            duplicate_window,
+            recipient: maintenance.recipient.clone(),
+            screening,
+            form_quota: limits.requests.form_quota(),
+            ..IntakeOptions::default()
+        };
+        web.inbox.clone_from(&store.url);
+        web.channels = store.channels.iter().map(|channel| channel.name.clone()).collect();
+        for form in &web.confirmed_forms {
+            r.refuse_if(
+                !store.channels.iter().any(|channel| channel.takes(form)),
+                &format!("forms.{form}.accept"),
+                "is \"delivered\", and no `[[channel]]` takes this form",
+            );
         }
         r.refuse_if(
             !web.confirmed_forms.is_empty() && web.exchange_timeout <= web.confirm_timeout + web.body_timeout,
             "server.exchange_timeout",
-            "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or who waits for a confirmation gets no answer",
+            "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or a client that waits for a confirmation gets no answer",
         );
-        let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-        let pages = pages::Options {
-            title: title.clone(),
-            tagline,
-            description: description.clone(),
-            language: language.clone(),
+        let resources = resources::ResourceOptions {
+            title: pages.title.clone(),
+            description: pages.description.clone(),
+            language: pages.language.clone(),
             base_url: String::new(),
-            operator: operator.clone(),
-            footer,
-            home_links: resources::home_links(),
-            today,
-            reserved: resources::paths(),
-        };
-        let resources = resources::Options {
-            title,
-            description,
-            language,
-            base_url: String::new(),
-            security_email: if security_email.is_empty() { operator.email.clone() } else { security_email },
-            operator,
+            security_email: if security_email.is_empty() {
+                pages.operator.email.clone()
+            } else {
+                security_email
+            },
+            operator: pages.operator.clone(),
             signals,
-            quotas: limits.enabled.then_some((limits.source.per_minute, limits.source.per_hour)),
-            duplicate_window: store.duplicate_window,
-            today,
+            quotas: limits
+                .requests
+                .enabled
+                .then_some((limits.requests.source.per_minute, limits.requests.source.per_hour)),
+            duplicate_window: intake.duplicate_window,
+            today: pages.today,
         };
         Self {
             data_dir,
@@ -393,11 +361,12 @@ impl Config {
             pages,
             resources,
             store,
+            intake,
             channels,
-            housekeeping,
-            limits,
-            byte_limits,
-            shared_limits,
+            maintenance,
+            limits: limits.requests,
+            byte_limits: limits.bytes,
+            shared_limits: limits.shared,
             agents,
             log,
             settings: Vec::new(),
@@ -405,30 +374,54 @@ impl Config {
         }
     }
 
-    /// Warns where a configured `server.max_memory` is less than the server needs for a site with bodies of so many bytes.
-    pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
-        let key = "server.max_memory";
-        let origin = self.settings.iter().find(|setting| setting.key == key).map(|setting| &setting.origin);
-        let (place, line) = match origin {
-            Some(Origin::File(line)) => (FILE_NAME, Some(*line)),
-            Some(Origin::Environment(name)) => (name.as_str(), None),
-            // No warning about the default: the operator has set nothing to correct.
-            _ => return Vec::new(),
-        };
-        let needed = web::NEEDED_MEMORY + site as u64;
-        let is_too_little = self.web.max_memory.is_some_and(|limit| limit < needed);
-        let fault = || {
-            let message = "`server.max_memory` is less than this server needs for its site";
-            let megabytes = needed.div_ceil(1_000_000);
-            Fault::warning(place, line, message)
-                .hint(format!("{megabytes}MB, plus the memory that connections may take"))
-        };
-        is_too_little.then(fault).into_iter().collect()
+    /// The database that a URL such as `store.url` names. An error says what would be right.
+    pub fn place(&self, url: &str) -> Result<DatabaseUrl, String> {
+        value::place(&Raw::Text(url.to_owned())).map(|place| in_folder(&self.data_dir, place))
     }
 
-    /// Whether deliveries go where they did and as they did.
+    fn setting(&self, key: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key.name == key)
+    }
+
+    /// The keys whose values differ from those of the running server and take effect after a restart.
+    pub fn keys_needing_restart(&self, running: &Self) -> Vec<&str> {
+        let differs = |setting: &&Setting| {
+            setting.key.needs_restart
+                && !running.setting(&setting.key.name).is_some_and(|its| its.equals(setting))
+        };
+        self.settings.iter().filter(differs).map(|setting| &*setting.key.name).collect()
+    }
+
+    /// Warns if a configured `server.max_memory` is less than the server needs for a site with this many
+    /// bytes of bodies.
+    pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
+        // No warning about the default: the operator has set nothing to correct.
+        let is_set =
+            |setting: &&Setting| matches!(setting.origin, ValueOrigin::File(_) | ValueOrigin::Environment(_));
+        let needed = web::NEEDED_MEMORY + site as u64;
+        let Some(setting) = self.setting("server.max_memory").filter(is_set) else { return Vec::new() };
+        if self.web.max_memory.is_none_or(|limit| limit >= needed) {
+            return Vec::new();
+        }
+        let message = "`server.max_memory` is less than this server needs for its site";
+        let hint = format!("{}MB, plus the memory that connections may take", needed.div_ceil(1_000_000));
+        vec![setting.fault(Fault::warning, message).hint(hint)]
+    }
+
+    /// Faults of the TLS files. Needs the base URL, see [`Config::at`]. Only commands that serve or check the
+    /// site call it: other commands need no permission to read the private key.
+    pub fn certificate_faults(&self) -> Vec<Fault> {
+        tls::certificate_faults(&self.web.tls, &self.pages.base_url, &self.settings)
+    }
+
+    /// A warning for each file that holds a secret and that every user of this machine can read.
+    pub fn exposed_secrets(&self) -> Vec<Fault> {
+        self.secret_files.iter().filter_map(SecretFile::exposure).collect()
+    }
+
+    /// Whether deliveries have the same destinations and contents.
     pub fn delivers_like(&self, other: &Self) -> bool {
-        // What these say concerns requests alone; anything else may stand in a message.
+        // These keys concern requests alone; a message may contain the value of any other key.
         const OF_REQUESTS: [&str; 8] = [
             "server.",
             "limits.",
@@ -442,24 +435,20 @@ impl Config {
         self.agrees(other, |key| !OF_REQUESTS.iter().any(|part| key.starts_with(part)))
     }
 
-    /// Whether all keys that begin like this say the same.
-    pub fn has_the_same(&self, part: &str, other: &Self) -> bool {
-        self.agrees(other, |key| key.starts_with(part))
+    /// Whether all keys with this prefix have the same values.
+    pub fn has_same_keys(&self, prefix: &str, other: &Self) -> bool {
+        self.agrees(other, |key| key.starts_with(prefix))
     }
 
     fn agrees(&self, other: &Self, concerns: impl Fn(&str) -> bool) -> bool {
-        let ours = self.settings.iter().filter(|setting| concerns(&setting.key));
-        let mut theirs = other.settings.iter().filter(|setting| concerns(&setting.key));
-        ours.map(Some).chain([None]).all(|ours| match (ours, theirs.next()) {
-            (Some(ours), Some(theirs)) => ours.says_the_same_as(theirs),
-            (None, None) => true,
-            _ => false,
-        })
+        let ours = self.settings.iter().filter(|setting| concerns(&setting.key.name));
+        let theirs = other.settings.iter().filter(|setting| concerns(&setting.key.name));
+        ours.clone().count() == theirs.clone().count()
+            && ours.zip(theirs).all(|(our, their)| our.equals(their))
     }
 
-    /// The options with the base URL filled in. Where it is not configured it begins with the first name that a certificate is asked
-    /// for; where there is none that is `http://ADDRESS`, or `https://ADDRESS` over TLS: the
-    /// first address that is listened on, or else the first that is to be.
+    /// Fills in the base URL. If `base_url` is not set, the first ACME domain is used, and without one the
+    /// address `listening_on`, or the first configured address if there is none.
     #[must_use]
     pub fn at(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.tls.source.is_some();
@@ -473,77 +462,288 @@ impl Config {
         if address.ip().is_unspecified() {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
         }
-        self.base_url = self.base_url.or_else(|| tls::named(&self.web.tls));
-        let base_url = self.base_url.clone().unwrap_or_else(|| tls::base_url(&self.web.tls, address));
-        tls::redirect(&mut self.web.tls, &base_url, address);
+        self.base_url = self.base_url.or_else(|| tls::acme_base_url(&self.web.tls));
+        let base_url = self.base_url.clone().unwrap_or_else(|| tls::address_base_url(&self.web.tls, address));
+        tls::complete_redirect(&mut self.web.tls, &base_url, address);
         self.pages.base_url.clone_from(&base_url);
-        self.agents.origin = agent::Origin::of(&base_url);
+        self.agents.origin = agent::SiteOrigin::of(&base_url);
         self.resources.base_url = base_url;
         self
     }
 }
 
-/// Where limits are counted that several servers share.
-fn shared_limits(r: &mut Reader<'_>, folder: &Path) -> Option<gate::Options> {
-    let shared = r.get("limits.shared_url", "", value::redis);
-    let secret = r.get("limits.shared_secret", "", value::shared_secret);
-    let ca = channel::pem(r, "limits.shared_ca_file", folder).map(|(pem, _)| pem);
-    r.refuse_if(
-        ca.is_some() && !shared.as_ref().is_some_and(gate::Options::is_tls),
-        "limits.shared_ca_file",
-        "is set, and `limits.shared_url` is no `rediss://` address",
-    );
-    r.warn_if(
-        shared.as_ref().is_some_and(|shared| shared.password().is_empty()),
-        "limits.shared_url",
-        "`limits.shared_url` has no password",
-        "whoever reaches that server can change the limits: redis://:PASSWORD@…",
-    );
-    let range = Duration::from_millis(1)..=Duration::from_mins(1);
-    let patience = r.get("limits.shared_timeout", "15ms", value::duration(range));
-    let shared = shared.map(|shared| shared.trusting(ca).waiting(patience).hashing_with(secret));
-    r.warn_if(
-        shared.as_ref().is_some_and(|shared| shared.hash_secret() == HashSecret::Missing),
-        "limits.shared_secret",
-        "`limits.shared_secret` is not set, and `limits.shared_url` has no password",
-        "anyone who reads that server can find out which addresses have sent: set the same secret on all servers, for instance of `openssl rand -base64 24`",
-    );
-    shared
+/// Makes the path of a SQLite file relative to the data folder.
+fn in_folder(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
+    match place {
+        DatabaseUrl::Sqlite(path) => DatabaseUrl::Sqlite(data_dir.join(path)),
+        place @ DatabaseUrl::Postgres(_) => place,
+    }
 }
 
-/// `[screening]`, with a weight for each signal that has one.
-fn screening(r: &mut Reader<'_>, folder: &Path) -> screening::Options {
-    let mut options = screening::Options {
-        enabled: r.get("screening.enabled", "true", value::flag),
-        suspicious_threshold: r.get("screening.suspicious_threshold", "50", value::count(1..=1000)),
-        threshold: r.get("screening.threshold", "100", value::count(1..=1000)),
-        points: screening::Points::default(),
-        disposable: domains(r, folder, "screening.disposable_domains"),
-        blocked: domains(r, folder, "screening.blocked_domains"),
+/// Reads `[operator]` and `[site]`. Returns the address for security.txt as well.
+fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
+    let operator = Operator {
+        name: r.get(
+            key(
+                "operator.name",
+                "",
+                "The company that runs this website, and the e-mail address of its team. The forms show the \
+                 address where JavaScript is off.",
+            )
+            .preset("\"Example\""),
+            value::text,
+        ),
+        email: r.get(key("operator.email", "", "").preset("\"hello@example.com\""), value::email),
+        console_url: r.get(
+            key("operator.console_url", "", "Where provisioned organizations sign in; empty if nowhere."),
+            value::web_address,
+        ),
     };
+    let security_email = r.get(
+        key(
+            "operator.security_email",
+            "",
+            "Where to report vulnerabilities (security.txt). If empty, `email` above.",
+        ),
+        value::email,
+    );
+    let title = r.get(key("site.title", "", "").preset("\"Example\""), value::text);
+    let tagline = r.get(key("site.tagline", "", "").preset("\"A small site to begin with\""), value::text);
+    let description = r.get(
+        key("site.description", "", "").preset(
+            "\"Example is a small website with a page, a post and two forms, served to people and to agents.\"",
+        ),
+        value::text,
+    );
+    let language =
+        r.get(key("site.language", "en", "A language tag, such as \"en\" or \"de-CH\"."), value::language);
+    let footer = r.get(
+        key(
+            "site.footer",
+            "[]",
+            "Groups of links in the footer. A link is the path of a page, or { title, href } for any other address.",
+        )
+        .preset(STARTER_FOOTER),
+        footer,
+    );
+    let pages = pages::PagesOptions {
+        title: if title.is_empty() { operator.name.clone() } else { title },
+        description: if description.is_empty() { tagline.clone() } else { description },
+        tagline,
+        language,
+        base_url: String::new(),
+        operator,
+        footer,
+        home_links: resources::home_links(),
+        today: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
+        reserved: resources::paths(),
+    };
+    (pages, security_email)
+}
+
+const STARTER_FOOTER: &str = r#"[[site.footer]]
+title = "Company"
+links = ["/contact/", "/waitlist/"]
+
+[[site.footer]]
+title = "For machines"
+links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href = "/openapi.json" }, { title = "RSS feed", href = "/blog/rss.xml" }]"#;
+
+/// Reads the keys of `[store]` about space, retention and encryption.
+fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
+    let retention = || value::optional_duration(Duration::from_hours(24)..=MAX_RETENTION);
+    MaintenanceOptions {
+        min_free: r.get(
+            key(
+                "store.min_free",
+                "auto",
+                "Disk space to keep free on the database's file system: \"auto\" (5 %, at most 1 GiB), a \
+                 size such as \"2GiB\", or \"off\". While less is free, submissions of more than 4 KiB are \
+                 refused with 500; smaller ones are accepted until the disk is full. It has no effect with \
+                 PostgreSQL.",
+            ),
+            value::min_free,
+        ),
+        retention: r.get(
+            key(
+                "store.retention",
+                "off",
+                "How long submissions are kept, such as \"365d\"; \"off\" keeps them forever. Pending, held \
+                 and parked submissions are kept longer.",
+            ),
+            retention(),
+        ),
+        retention_held: r.get(
+            key(
+                "store.retention_held",
+                "off",
+                "How long held submissions are kept, such as \"30d\", counted from when they were held; \
+                 \"off\" keeps them until you release or discard them.",
+            ),
+            retention(),
+        ),
+        recipient: r.get(
+            key(
+                "store.recipient",
+                "",
+                "Your public key from `age-keygen`. Names, addresses and messages are encrypted to it after \
+                 delivery, and this server can no longer read them. A held submission that a channel would \
+                 deliver after its release stays readable until then. `frontdesk inbox` reads the secret key \
+                 with `--identity FILE`.",
+            ),
+            value::recipient,
+        ),
+        digest_at: None,
+    }
+}
+
+fn read_agents(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
+    let agents = agent::AgentOptions {
+        directories: r.get(
+            key(
+                "agents.directories",
+                "[]",
+                "Hosts of key directories. Agents that sign their requests (Web Bot Auth) are recognized by \
+                 a key in one of them, and their submissions are labelled with the directory. No agent has \
+                 to sign (docs/agents.md).",
+            ),
+            channel::directories,
+        ),
+        allow_private: r.get(
+            key(
+                "agents.allow_private",
+                "false",
+                "Whether a directory may be in a private network, and your own certificate authority (PEM).",
+            ),
+            value::flag,
+        ),
+        extra_roots: channel::certificates(r, key("agents.ca_file", "", ""), folder),
+        origin: agent::SiteOrigin::of(""),
+        fetch_timeouts: agent::FETCH_TIMEOUTS,
+        key_timeout: agent::KEY_TIMEOUT,
+    };
+    for url in &agents.directories {
+        channel::refuse_unreachable(r, "agents.directories", url, agents.allow_private);
+    }
+    agents
+}
+
+/// Reads `[screening]`, with points for each signal that has a default.
+fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOptions {
+    let mut options = screening::ScreeningOptions {
+        enabled: r.get(
+            key(
+                "screening.enabled",
+                "true",
+                "Submissions that look like spam are marked as suspicious in their delivery, or held until \
+                 you release them: docs/screening.md. None are dropped.",
+            ),
+            value::flag,
+        ),
+        suspicious_threshold: r.get(
+            key(
+                "screening.suspicious_threshold",
+                "50",
+                "The points from which a submission is marked, and from which it is held.",
+            ),
+            value::count(1..=MAX_POINTS),
+        ),
+        threshold: r.get(key("screening.threshold", "100", ""), value::count(1..=MAX_POINTS)),
+        points: screening::Points::default(),
+        disposable: read_domains(
+            r,
+            folder,
+            key(
+                "screening.disposable_domains",
+                "",
+                "Files with one domain per line, relative to this folder: providers of disposable addresses \
+                 in addition to the built-in list (`-example.com` removes a domain from it), and domains \
+                 whose mail and links are always held.",
+            ),
+        ),
+        blocked: read_domains(r, folder, key("screening.blocked_domains", "", "")),
+    };
+    let mut documentation = "The most points that each signal adds; 0 switches it off.";
     for signal in Signal::ALL {
         if let Some(points) = signal.default_points() {
-            let key = format!("screening.points.{}", signal.name().replace('-', "_"));
-            options.points.set(signal, r.get(&key, &points.to_string(), value::count(0..=1000)));
+            let name = format!("screening.points.{}", signal.name().replace('-', "_"));
+            let key = key(name, points.to_string(), std::mem::take(&mut documentation));
+            options.points.set(signal, r.get(key, value::count(0..=MAX_POINTS)));
         }
     }
     options
 }
 
-/// A file of domains, one a line.
-fn domains(r: &mut Reader<'_>, folder: &Path, key: &str) -> screening::Domains {
-    let path = r.get(key, "", value::text);
+/// Reads a file with one domain per line.
+fn read_domains(r: &mut Reader<'_>, folder: &Path, key: reader::ConfigKey) -> screening::Domains {
+    let name = key.name.clone();
+    let path = r.get(key, value::text);
     if path.is_empty() {
         return screening::Domains::default();
     }
     let text = std::fs::read_to_string(folder.join(path)).map_err(|error| format!("cannot be read: {error}"));
     let domains = text.and_then(|text| screening::Domains::parse(&text).map_err(|fault| fault.to_string()));
-    r.refuse_if(domains.is_err(), key, domains.as_ref().err().map_or("", String::as_str));
-    domains.unwrap_or_default()
+    domains.unwrap_or_else(|fault| {
+        r.refuse_if(true, &name, &fault);
+        screening::Domains::default()
+    })
 }
 
-/// An absolute path without `..` or symbolic links, as far as it exists already.
-fn real(path: &Path) -> PathBuf {
+fn read_log(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions {
+    let log = LogOptions {
+        format: r.get(
+            key(
+                "log.format",
+                "auto",
+                "The format of the log on standard error: \"text\" for people, \"json\" for programs, one \
+                 object per line; \"auto\" is text on a terminal and JSON elsewhere.",
+            )
+            .needs_restart(),
+            value::log_format,
+        ),
+        level: r.get(
+            key(
+                "log.level",
+                "info",
+                "The minimum level: \"error\", \"warn\", \"info\", \"debug\" or \"trace\". No level logs a \
+                 submission's content or a visitor's identity.",
+            )
+            .needs_restart(),
+            value::log_level,
+        ),
+    };
+    web.log_requests = r.get(
+        key(
+            "log.requests",
+            "false",
+            "Whether each request is logged: request, response and duration, without the client.",
+        ),
+        value::flag,
+    );
+    log
+}
+
+fn read_content_signals(r: &mut Reader<'_>) -> resources::ContentSignals {
+    resources::ContentSignals {
+        search: r.get(
+            key(
+                "content_signals.search",
+                "",
+                "Your preferences for automated use of the content, which robots.txt states \
+                 (Content-Signal): building a search index, using pages as input for an answer, and training \
+                 models. An unset key states nothing. `ai_train = false` also asks crawlers that collect \
+                 training data to stay away.",
+            )
+            .example("true"),
+            value::optional_flag,
+        ),
+        ai_input: r.get(key("content_signals.ai_input", "", "").example("true"), value::optional_flag),
+        ai_train: r.get(key("content_signals.ai_train", "", "").example("false"), value::optional_flag),
+    }
+}
+
+/// An absolute path without `..`. Resolves symbolic links in the part of the path that exists.
+fn resolve_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
         match part {
@@ -557,15 +757,6 @@ fn real(path: &Path) -> PathBuf {
         .ancestors()
         .find_map(|ancestor| Some((ancestor.canonicalize().ok()?, plain.strip_prefix(ancestor).ok()?)));
     known.map_or_else(|| plain.clone(), |(known, rest)| known.join(rest))
-}
-
-fn email(raw: &Raw) -> Result<String, String> {
-    let text = value::text(raw)?;
-    if text.is_empty() || Mailbox::parse(&text).is_some() {
-        Ok(text)
-    } else {
-        Err("an e-mail address such as \"hello@example.com\"".to_owned())
-    }
 }
 
 /// `[[site.footer]]` with `title` and `links`, each a path or `{ title, href }`, and nothing else.
@@ -595,7 +786,7 @@ fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     };
     let groups: Vec<FooterGroup> =
         groups.iter().map(|group| read(group).ok_or_else(expected)).collect::<Result<_, _>>()?;
-    // Anything else would be relative to whatever page the footer stands on, or has no words to show.
+    // Any other link would be relative to the page that shows the footer, or would have no title.
     let whole =
         |link: &FooterLink| link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'));
     if groups.iter().flat_map(|group| &group.links).all(whole) { Ok(groups) } else { Err(expected()) }
@@ -605,8 +796,17 @@ fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
 mod tests {
     use super::*;
     use crate::fault::Severity;
+    use crate::limits::rate_limiter::HashSecret;
 
     const EXAMPLE: &str = include_str!("../starter/frontdesk.toml");
+
+    #[test]
+    fn the_committed_starter_file_is_the_generated_one() {
+        assert!(
+            Config::starter_file() == EXAMPLE,
+            "`cargo run -- init DIR` writes DIR/frontdesk.toml: copy it to starter/frontdesk.toml"
+        );
+    }
 
     #[test]
     fn the_commented_example_is_accepted_as_it_is() {
@@ -631,19 +831,19 @@ mod tests {
         let missing: Vec<&str> = config
             .settings
             .iter()
-            .filter(|setting| !matches!(setting.origin, Origin::File(_)))
-            .map(|setting| setting.key.as_str())
+            .filter(|setting| !matches!(setting.origin, ValueOrigin::File(_)))
+            .map(|setting| &*setting.key.name)
             .collect();
         assert_eq!(missing, [""; 0], "keys that the example does not list");
         let defaults = accept("", &[], &[]);
         for (setting, default) in config.settings.iter().zip(&defaults.settings) {
             let own = ["operator.", "site.", "content_signals.", "base_url"]
                 .iter()
-                .any(|own| setting.key.starts_with(own));
+                .any(|own| setting.key.name.starts_with(own));
             assert!(
                 own || setting.value == default.value,
                 "{}: {} is not the default {}",
-                setting.key,
+                setting.key.name,
                 setting.value,
                 default.value
             );
@@ -663,29 +863,34 @@ mod tests {
             config.store.channels.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>(),
             ["mail", "crm", "box"]
         );
-        let common = ["forms", "concurrency", "from", "from_name", "to"];
-        for setting in config.settings.iter().filter(|setting| setting.key.starts_with("channel.")) {
-            let is_common = common.iter().any(|key| setting.key.ends_with(&format!(".{key}")));
-            assert!(is_common || matches!(setting.origin, Origin::File(_)), "{} is not listed", setting.key);
+        let common = ["forms", "concurrency", "daily_quota", "from", "from_name", "to"];
+        for setting in config.settings.iter().filter(|setting| setting.key.name.starts_with("channel.")) {
+            let is_common = common.iter().any(|key| setting.key.name.ends_with(&format!(".{key}")));
+            assert!(
+                is_common || matches!(setting.origin, ValueOrigin::File(_)),
+                "{} is not listed",
+                setting.key.name
+            );
         }
     }
 
     #[test]
-    fn a_channels_keys_may_come_from_the_environment_by_its_name_and_secrets_are_not_shown() {
+    fn the_environment_sets_a_channels_keys_and_secrets_are_hidden() {
         let file = "[[channel]]\nname = \"my-crm\"\nkind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\n";
         let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
         let config = accept(file, &[("FRONTDESK_CHANNEL__MY_CRM__SECRET", key)], &[]);
-        let secret = config.settings.iter().find(|setting| setting.key == "channel.my-crm.secret").unwrap();
+        let secret =
+            config.settings.iter().find(|setting| setting.key.name == "channel.my-crm.secret").unwrap();
         assert_eq!(secret.value, "\"…\"");
         assert_eq!(secret.origin.to_string(), "environment FRONTDESK_CHANNEL__MY_CRM__SECRET");
         assert!(!format!("{config:?}").contains("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
-        // Whoever has the address of a chat service's webhook can write there.
-        let url = config.settings.iter().find(|setting| setting.key == "channel.my-crm.url").unwrap();
+        // Anyone who knows the URL of a chat service's webhook can post to it.
+        let url = config.settings.iter().find(|setting| setting.key.name == "channel.my-crm.url").unwrap();
         assert_eq!(url.value, "\"…\"");
     }
 
     #[test]
-    fn every_fault_of_a_channel_is_told_with_its_line() {
+    fn every_fault_of_a_channel_has_its_line() {
         let channel = |rest: &str| format!("[[channel]]\n{rest}");
         let check = |rest: &str, expected: &[&str]| refuse(&channel(rest), &[], expected);
         check("kind = \"maildir\"\npath = \"m\"", &["frontdesk.toml:2: a `[[channel]]` needs a `name`"]);
@@ -701,7 +906,7 @@ mod tests {
         );
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"https://169.254.169.254/\"\nallow_private = true",
-            &["frontdesk.toml:4: `channel.a.url` leads nowhere: 169.254.169.254 hands out"],
+            &["frontdesk.toml:4: `channel.a.url` leads nowhere: 169.254.169.254 gives out"],
         );
         check("name = \"a\"\nkind = \"pigeon\"", &["frontdesk.toml:3: `channel.a.kind` must be \"smtp\""]);
         check(
@@ -713,9 +918,7 @@ mod tests {
         );
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"http://hooks.example.com/\"",
-            &[
-                "frontdesk.toml:4: `channel.a.url` must be an address to post to: nothing travels in the clear",
-            ],
+            &["frontdesk.toml:4: `channel.a.url` must be an address to post to: expected `https://`"],
         );
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/\"\nsecret = \"abc\"",
@@ -744,7 +947,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_wins_over_the_environment_and_that_over_the_file() {
+    fn a_flag_overrides_the_environment_and_that_the_file() {
         let file = "[server]\nworkers = 1\n";
         let environment = [("FRONTDESK_SERVER__WORKERS", "2")];
         let flag = [Flag { key: "server.workers", name: "--workers", value: "3".into() }];
@@ -753,7 +956,7 @@ mod tests {
         let config = accept(file, &environment, &flag);
         assert_eq!(config.web.workers, 3);
         let setting =
-            config.settings.iter().find(|setting| setting.key == "server.workers").expect("it is there");
+            config.settings.iter().find(|setting| setting.key.name == "server.workers").expect("it is there");
         assert_eq!(setting.origin.to_string(), "flag --workers");
     }
 
@@ -772,7 +975,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_at_once_with_its_line_and_a_remedy() {
+    fn all_faults_are_reported_at_once_with_line_and_hint() {
         refuse(
             "base_url = \"www.example.com\"\n\n[server]\nlisen = \"x\"\nworkers = \"many\"\nidle_timeout = 5\n\n[sever]\nx = 1\n[limits]\nenabled = 1\nper_minute = 0\n",
             &[],
@@ -855,15 +1058,15 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_domains_are_read_from_files_and_their_faults_told() {
+    fn domain_lists_are_files_and_their_faults_are_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         let list = folder.path().join("domains.txt");
         let path = list.to_str().expect("a name");
         let environment = [("FRONTDESK_SCREENING__BLOCKED_DOMAINS", path)];
         std::fs::write(&list, "# ours\nbad.example.com\n").expect("it can be written");
         let config = accept("[screening.points]\nhoneypot = 7\n", &environment, &[]);
-        assert!(config.store.screening.blocked.lists("bad.example.com"));
-        assert_eq!(config.store.screening.points.get(Signal::Honeypot), 7);
+        assert!(config.intake.screening.blocked.lists("bad.example.com"));
+        assert_eq!(config.intake.screening.points.get(Signal::Honeypot), 7);
         std::fs::write(&list, "# ours\nbad\n").expect("it can be written");
         refuse(
             "",
@@ -895,7 +1098,7 @@ mod tests {
     fn a_password_is_not_shown() {
         let check = |url: &str, expected: &str| {
             let (config, _) = load(&format!("[limits]\nshared_url = {url:?}\n"), &[], &[]);
-            let setting = config.settings.iter().find(|setting| setting.key == "limits.shared_url");
+            let setting = config.settings.iter().find(|setting| setting.key.name == "limits.shared_url");
             assert_eq!(setting.expect("it is there").value, format!("{expected:?}"));
             assert!(!format!("{config:?}").contains("sesame"));
         };
@@ -903,7 +1106,7 @@ mod tests {
         check("unix:///run/redis.sock?pass=sesame&db=1", "unix:///run/redis.sock?pass=***&db=1");
         let text = "[store]\nurl = \"postgres:///inbox?host=/run/postgresql&password=sesame&user=x\"\n";
         let settings = accept(text, &[], &[]).settings;
-        let setting = settings.iter().find(|setting| setting.key == "store.url").expect("it is there");
+        let setting = settings.iter().find(|setting| setting.key.name == "store.url").expect("it is there");
         assert_eq!(setting.value, "\"postgres:///inbox?host=/run/postgresql&password=***&user=x\"");
     }
 
@@ -944,7 +1147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_secret_takes_the_place_of_the_password_and_is_not_shown() {
+    fn a_shared_secret_replaces_the_password_and_is_hidden() {
         let secret = "correct horse battery";
         let text =
             format!("[limits]\nshared_url = \"redis://redis.example.com\"\nshared_secret = {secret:?}\n");
@@ -953,11 +1156,11 @@ mod tests {
         assert!(!said.iter().any(|said| said.contains("shared_secret")), "{said:?}");
         let shared = config.shared_limits.as_ref().expect("they are shared");
         assert_eq!(shared.hash_secret(), HashSecret::Configured);
-        let setting = config.settings.iter().find(|setting| setting.key == "limits.shared_secret");
+        let setting = config.settings.iter().find(|setting| setting.key.name == "limits.shared_secret");
         assert_eq!(setting.expect("it is there").value, "\"…\"");
         assert!(!format!("{config:?} {said:?}").contains(secret));
         assert_eq!(config.secret_files[0].keys, ["limits.shared_secret"]);
-        // Another secret makes other limits, which a reload must notice.
+        // A reload must notice that another secret changes the limits.
         let other = accept(&text.replace("horse", "house"), &[], &[]);
         assert_ne!(other.shared_limits, config.shared_limits);
         refuse(
@@ -968,7 +1171,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_base_url_the_address_stands_in() {
+    fn without_a_base_url_the_address_is_used() {
         let config = accept("", &[], &[]);
         let at = |address: &str| config.clone().at(address.parse().ok()).pages.base_url;
         assert_eq!(at("127.0.0.1:4321"), "http://127.0.0.1:4321");
@@ -1001,12 +1204,12 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_made_for_the_address_under_which_the_site_is_reached() {
-        use crate::web::agent::Origin;
+    fn signatures_must_name_the_public_address_of_the_site() {
+        use crate::web::agent::SiteOrigin;
         let address = "127.0.0.1:4321".parse().ok();
-        assert_eq!(accept("", &[], &[]).at(address).agents.origin, Origin::of("http://127.0.0.1:4321"));
+        assert_eq!(accept("", &[], &[]).at(address).agents.origin, SiteOrigin::of("http://127.0.0.1:4321"));
         let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
-        assert_eq!(config.at(address).agents.origin, Origin::of("https://www.example.com"));
+        assert_eq!(config.at(address).agents.origin, SiteOrigin::of("https://www.example.com"));
     }
 
     fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Config, Vec<Fault>) {

@@ -1,23 +1,23 @@
-//! How submissions reach the operator's team: channels, and what became of each attempt.
+//! Delivers submissions to the operator's team through channels.
 //!
-//! A [`Channel`] is one way out (a mailbox, a webhook, a Maildir). It is handed a [`Notice`] and returns an
-//! [`Outcome`](crate::submission::outcome::Outcome). It keeps nothing and decides nothing about when to try again.
+//! A [`Channel`] (SMTP, a webhook or a Maildir) sends a [`Notification`] and returns an
+//! [`Outcome`](crate::submission::outcome::Outcome). It stores nothing and does not decide about retries.
 
 pub mod channel;
-pub mod chores;
 pub mod digest;
 pub mod dispatch;
 pub mod mail;
 pub mod maildir;
-pub mod notice;
+pub mod maintenance;
+pub mod notification;
 pub mod smtp;
 pub mod webhook;
 pub mod worker;
 
-/// For each channel that has to stand what visitors may send.
+/// Hostile texts, which every channel must deliver unchanged.
 #[cfg(test)]
 #[path = "../tests/it/corpus.rs"]
 mod corpus;
 
-pub use channel::{Channel, Kind, Options};
-pub use notice::Notice;
+pub use channel::{Channel, ChannelOptions, TransportOptions};
+pub use notification::Notification;

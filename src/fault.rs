@@ -1,51 +1,48 @@
-//! One fault in what the operator wrote: where it is, what is wrong, and what would be right.
+//! Faults in the configuration or the site, with their place and a hint.
 //!
-//! Loading collects faults instead of stopping at the first one, so that a site is mended in one go.
+//! Loading collects all faults instead of stopping at the first one, so an operator can fix them together.
 
 use std::fmt;
 
 use serde::Serialize;
 use strsim::osa_distance;
 
-/// How much a fault matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The site is served, but `frontdesk check` fails.
+    /// `frontdesk check` fails, but the site can be served.
     Warning,
-    /// The site is not served.
+    /// The site cannot be served.
     Error,
 }
 
-/// A fault in the configuration or the site, with its place.
+/// A fault in the configuration or the site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Whether the site can be served in spite of it.
     pub severity: Severity,
-    /// The file, relative to the site's folder; or an environment variable or a flag, as it is written.
+    /// The file, relative to the site's folder; or the name of an environment variable or a flag.
     pub place: String,
-    /// The line in that file, counted from 1.
+    /// The line in the file, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// What is wrong.
     pub message: String,
-    /// What would be right.
+    /// Advice on how to correct the fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
 impl Fault {
-    /// A fault that keeps the site from being served.
+    /// A fault that prevents serving the site.
     pub fn error(place: impl Into<String>, line: Option<usize>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, place: place.into(), line, message: message.into(), hint: None }
     }
 
-    /// A fault that only `frontdesk check` fails on.
+    /// A fault that only makes `frontdesk check` fail.
     pub fn warning(place: impl Into<String>, line: Option<usize>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(place, line, message) }
     }
 
-    /// Adds what would be right.
+    /// Adds advice on how to correct the fault.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -67,16 +64,17 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The known word that is closest to `word`, if one is close enough to be what was meant.
+/// The known word closest to `word`, if it is close enough to be a typing error: one edit, plus one for every
+/// four characters.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     known
         .into_iter()
         .map(|candidate| (candidate, candidate.chars().count()))
         .map(|(candidate, its)| (candidate, its, 1 + its.max(3) / 4))
-        // No word can be closer than its length differs, and comparing lengths is cheap.
+        // The distance is at least the difference in length, which is cheap to compare.
         .filter(|(_, its, most)| its.abs_diff(length) <= *most)
-        // Counts two neighbouring letters that are swapped as one mistake.
+        // Swapped neighbouring letters count as one edit.
         .map(|(candidate, _, most)| (osa_distance(word, candidate), candidate, most))
         .filter(|(distance, _, most)| distance <= most)
         .min_by_key(|(distance, ..)| *distance)
@@ -88,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_pen_is_recognised() {
+    fn a_typing_error_is_recognized() {
         let known = ["listen", "workers", "max_connections", "base_url"];
         assert_eq!(closest("lisen", known), Some("listen"));
         assert_eq!(closest("baseurl", known), Some("base_url"));
@@ -97,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_names_its_place_and_the_remedy() {
+    fn a_fault_has_its_place_and_hint() {
         let fault =
             Fault::error("frontdesk.toml", Some(3), "unknown key `lisen`").hint("did you mean `listen`?");
         assert_eq!(

@@ -1,13 +1,14 @@
-//! Asking over HTTP: one request over one connection, to an address that was checked, each phase with a deadline.
+//! Outgoing HTTP requests with checked addresses, time limits and size limits.
 //!
-//! A request goes: resolve → check the addresses → connect to a checked one → TLS → request → answer. Nothing is resolved a
-//! second time, no redirect is followed, and of the answer no more is read than is looked at.
+//! Each request has its own connection: resolve the name, check the addresses, connect to one of them, TLS,
+//! request, response. The client resolves a name once, follows no redirects, and reads a limited part of the
+//! response.
 
 pub mod address;
 mod client;
 pub mod url;
 
-pub use client::{Answer, Client, Deadlines, Failed, Resolver, Roots};
+pub use client::{ExtraRoots, FetchClient, FetchError, FetchResponse, FetchTimeouts, NameResolver};
 pub use url::Url;
 
 #[cfg(test)]

@@ -1,20 +1,21 @@
-//! The forms: the one definition that validates, and that every description of them is generated from.
+//! Definitions of the forms, for validation and for every description of the forms.
 //!
-//! `/openapi.json`, `/agents.md`, the developer guide and the HTML forms all read these tables, so
-//! that none of them can promise what [`parse`](crate::forms::parse::parse) refuses.
+//! `/openapi.json`, `/agents.md`, the developer guide and the HTML forms are generated from these tables, so
+//! they agree with [`parse`](crate::forms::parse::parse).
 
 pub mod email;
 pub mod parse;
+pub mod source;
 pub mod text;
 
-pub use parse::{Entry, Extras, Parsed, Rejection, parse, parse_with_extras};
+pub use parse::{Entry, Extras, ParsedForm, Rejection, parse, parse_with_extras};
 
-/// The largest request body that a form takes, in bytes.
+/// Maximum size in bytes of a form's request body.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// The fewest and the most characters, and the kind of text, are all that a field can demand.
+/// The syntax of a field's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FieldKind {
     /// A Mailbox of RFC 5321, as JSON Schema's `format: email` means it; see [`crate::forms::email`].
     Email,
     /// A single line: no control characters ([`char::is_control`]).
@@ -23,7 +24,7 @@ pub enum Kind {
     Text,
 }
 
-/// The blank characters beyond U+00A0, as members of a character class.
+/// The blank characters beyond U+00A0, for a character class in a regular expression.
 macro_rules! blank_after_a0 {
     () => {
         concat!(
@@ -33,17 +34,17 @@ macro_rules! blank_after_a0 {
     };
 }
 
-impl Kind {
-    /// An ECMA-262 regular expression that matches exactly the texts that a required field of this
-    /// kind accepts, length aside. [`Kind::Email`] has none: `format: email` says it.
+impl FieldKind {
+    /// An ECMA-262 regular expression for required fields, which matches exactly the accepted texts of any
+    /// length. `None` for [`FieldKind::Email`], where `format: email` replaces it.
     ///
-    /// Both expressions read: blank characters, one character that is neither blank nor forbidden,
-    /// then anything that is not forbidden. Blank ([`is_blank`](crate::forms::text::is_blank)) and control characters are listed code
-    /// point by code point, because `\s` means something else in every language. They never backtrack.
+    /// Both expressions match blank characters, one character that is neither blank nor forbidden, and any
+    /// permitted characters. They list blank ([`is_blank`](crate::forms::text::is_blank)) and control
+    /// characters by code point, because the meaning of `\s` differs between languages. They never backtrack.
     pub const fn pattern(self) -> Option<&'static str> {
         match self {
-            Kind::Email => None,
-            Kind::Line => Some(concat!(
+            FieldKind::Email => None,
+            FieldKind::Line => Some(concat!(
                 r"^[\u0020\u00a0",
                 blank_after_a0!(),
                 r"]*",
@@ -52,7 +53,7 @@ impl Kind {
                 r"]",
                 r"[^\u0000-\u001f\u007f-\u009f]*$",
             )),
-            Kind::Text => Some(concat!(
+            FieldKind::Text => Some(concat!(
                 r"^[\u0009-\u000d\u0020\u0085\u00a0",
                 blank_after_a0!(),
                 r"]*",
@@ -64,12 +65,12 @@ impl Kind {
         }
     }
 
-    /// The same for a field that may be left empty, where blank characters alone count as empty.
+    /// The same for optional fields, where blank characters alone count as empty.
     const fn optional_pattern(self) -> Option<&'static str> {
         match self {
-            Kind::Email => None,
-            Kind::Line => Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"),
-            Kind::Text => Some(r"^[^\u0000]*$"),
+            FieldKind::Email => None,
+            FieldKind::Line => Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"),
+            FieldKind::Text => Some(r"^[^\u0000]*$"),
         }
     }
 }
@@ -77,71 +78,69 @@ impl Kind {
 /// One member of a form's JSON object. Every field is a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// The JSON member's name. None begins with `_`, and none is `id`, `form`, `received_at` or `status`:
-    /// those are what the inbox says about a submission beside its fields.
+    /// The JSON member's name. It does not begin with `_`, and is not `id`, `form`, `received_at` or
+    /// `status`, because the inbox uses these names for properties of submissions.
     pub name: &'static str,
-    /// What stands beside the input, for people.
+    /// The text beside the input.
     pub label: &'static str,
-    /// What the text must be.
-    pub kind: Kind,
-    /// Whether it must be present and hold a character that can be seen.
+    pub kind: FieldKind,
+    /// Whether the field must be present with at least one visible character.
     pub required: bool,
-    /// The most characters (Unicode scalar values, not bytes) that it may have.
+    /// Maximum length in characters (Unicode scalar values).
     pub max_chars: usize,
     /// The value of the HTML `autocomplete` attribute.
     pub autocomplete: &'static str,
-    /// One sentence for whoever fills it in.
+    /// One sentence for the person who fills the field in.
     pub description: &'static str,
-    /// A value that is accepted.
+    /// A valid value.
     pub example: &'static str,
 }
 
 impl Field {
-    /// The fewest characters that it may have when it is sent.
+    /// Minimum length in characters if the field is present.
     pub const fn min_chars(&self) -> usize {
         if self.required { 1 } else { 0 }
     }
 
-    /// [`Kind::pattern`], or its looser form for a field that may be left empty.
+    /// [`FieldKind::pattern`], or its variant for optional fields.
     pub const fn pattern(&self) -> Option<&'static str> {
         if self.required { self.kind.pattern() } else { self.kind.optional_pattern() }
     }
 }
 
-/// What makes two submissions of a form one and the same.
+/// The part of a submission that identifies repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sameness {
-    /// The e-mail address, in whatever case, for ever: a list holds an address once.
+pub enum DedupKey {
+    /// The e-mail address, ignoring case, without a time limit: a list holds each address once.
     Address,
-    /// Every field, to the letter, within the duplicate window: a form that was sent twice.
+    /// The exact text of all fields, within the duplicate window.
     Content,
 }
 
-/// One form: where it is sent and what it asks for.
+/// A form's endpoint, fields and descriptions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Form {
-    /// `waitlist` or `contact`: its name in the inbox, in templates and in configuration.
+    /// `waitlist` or `contact`, in the inbox, templates and configuration.
     pub name: &'static str,
-    /// The path that takes its POST.
+    /// The endpoint's path.
     pub path: &'static str,
     /// The operation's id in `/openapi.json`.
     pub operation_id: &'static str,
-    /// A few words that say what sending it does.
+    /// The purpose of the form in a few words.
     pub summary: &'static str,
-    /// What happens with it.
+    /// Explains how the operator uses a submission.
     pub description: &'static str,
-    /// The name of its schema in `/openapi.json`.
+    /// The schema's name in `/openapi.json`.
     pub schema_name: &'static str,
-    /// The authoritative shape.
     pub fields: &'static [Field],
-    /// A second shape that is understood too, told apart by which members are there.
+    /// A second accepted shape. The names of a body's members determine which shape applies.
     pub alternative: Option<&'static [Field]>,
-    /// Which submissions count as repeats.
-    pub sameness: Sameness,
+    /// Determines which submissions count as repeats.
+    pub dedup_key: DedupKey,
 }
 
 impl Form {
-    /// The form of that name.
+    /// The form with a given name.
     pub fn named(name: &str) -> Option<&'static Form> {
         FORMS.into_iter().find(|form| form.name == name)
     }
@@ -150,7 +149,7 @@ impl Form {
 const EMAIL: Field = Field {
     name: "email",
     label: "E-mail",
-    kind: Kind::Email,
+    kind: FieldKind::Email,
     required: true,
     max_chars: crate::forms::email::MAX_MAILBOX,
     autocomplete: "email",
@@ -161,7 +160,7 @@ const EMAIL: Field = Field {
 const LINE: Field = Field {
     name: "",
     label: "",
-    kind: Kind::Line,
+    kind: FieldKind::Line,
     required: true,
     max_chars: 200,
     autocomplete: "off",
@@ -172,7 +171,7 @@ const LINE: Field = Field {
 const MESSAGE: Field = Field {
     name: "message",
     label: "Message",
-    kind: Kind::Text,
+    kind: FieldKind::Text,
     required: true,
     max_chars: 20_000,
     autocomplete: "off",
@@ -180,7 +179,7 @@ const MESSAGE: Field = Field {
     example: "We run forty coding agents and would like to see what they do at night.",
 };
 
-/// The waitlist: one address that asks for access.
+/// The waitlist: an e-mail address that requests access.
 pub static WAITLIST: Form = Form {
     name: "waitlist",
     path: "/api/waitlist",
@@ -195,7 +194,7 @@ pub static WAITLIST: Form = Form {
         ..EMAIL
     }],
     alternative: None,
-    sameness: Sameness::Address,
+    dedup_key: DedupKey::Address,
 };
 
 /// The contact form: a message to the operator's team, in either of its two published shapes.
@@ -247,10 +246,10 @@ pub static CONTACT: Form = Form {
         },
         Field { required: false, ..MESSAGE },
     ]),
-    sameness: Sameness::Content,
+    dedup_key: DedupKey::Content,
 };
 
-/// Every form there is.
+/// All forms.
 pub static FORMS: [&Form; 2] = [&WAITLIST, &CONTACT];
 
 #[cfg(test)]
@@ -263,7 +262,7 @@ mod tests {
     #[test]
     fn the_line_pattern_lists_exactly_blank_and_control_characters() {
         check(
-            Kind::Line,
+            FieldKind::Line,
             |c| is_blank(c) && !c.is_control(),
             |c| !is_blank(c) && !c.is_control(),
             |c| !c.is_control(),
@@ -272,11 +271,11 @@ mod tests {
 
     #[test]
     fn the_text_pattern_lists_exactly_blank_characters_and_nul() {
-        check(Kind::Text, is_blank, |c| !is_blank(c) && c != '\0', |c| c != '\0');
+        check(FieldKind::Text, is_blank, |c| !is_blank(c) && c != '\0', |c| c != '\0');
     }
 
     #[test]
-    fn no_field_is_named_like_what_the_inbox_says_itself() {
+    fn no_field_has_a_name_that_the_inbox_reserves() {
         for form in FORMS {
             for field in form.fields.iter().chain(form.alternative.into_iter().flatten()) {
                 assert!(!field.name.starts_with('_'), "{}", field.name);
@@ -305,8 +304,8 @@ mod tests {
         assert_eq!(Form::named("Contact"), None);
     }
 
-    /// Compares the three character classes of a pattern `^[…]*[^…][^…]*$` with what they stand for.
-    fn check(kind: Kind, lead: fn(char) -> bool, first: fn(char) -> bool, rest: fn(char) -> bool) {
+    /// Compares the three character classes of a pattern `^[…]*[^…][^…]*$` with predicates.
+    fn check(kind: FieldKind, lead: fn(char) -> bool, first: fn(char) -> bool, rest: fn(char) -> bool) {
         let pattern = kind.pattern().unwrap();
         let inner = pattern.strip_prefix('^').unwrap().strip_suffix("*$").unwrap();
         let classes: Vec<&str> =
@@ -321,7 +320,7 @@ mod tests {
         }
     }
 
-    /// Whether a class is negated, and the code points that it lists.
+    /// Whether a class is negated, and its code points.
     fn members(class: &str) -> (bool, Vec<RangeInclusive<u32>>) {
         let (negated, members) = match class.strip_prefix("[^") {
             Some(members) => (true, members),

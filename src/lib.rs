@@ -8,12 +8,15 @@
 //! store → deduplicate → screening → store → deliver
 //! ```
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
+
 pub mod cli;
 pub mod config;
 pub mod deliver;
 pub mod fault;
 pub mod fetch;
 pub mod forms;
+pub mod intake;
 pub mod limits;
 pub mod pages;
 pub mod resources;

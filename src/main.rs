@@ -1,4 +1,4 @@
-//! Parse, run, print the error, exit.
+//! Runs the command line.
 
 use std::process::ExitCode;
 

@@ -1,58 +1,25 @@
-//! The machine-readable files, each built once from the same pages and form definitions that are served and that validate.
+//! Machine-readable files, built once from the pages and form definitions that the server uses itself.
 //!
-//! A file of the operator's in `static/` at the same path replaces any of them.
+//! The operator can replace each of them by a file at the same path in `static/`.
 
 mod agents;
 mod feed;
 mod forms;
 mod llms;
 mod openapi;
+mod options;
 mod robots;
 mod sitemap;
+mod text;
 mod well_known;
 
 use crate::pages::file::{Cache, File};
-use crate::pages::{Operator, Site, Summary, bracketed, in_parallel};
+use crate::pages::{Site, in_parallel};
 
 pub use forms::page_forms;
+pub use options::{ContentSignals, ResourceOptions};
 
-/// What the resources say beside what the pages and forms tell.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The site's name.
-    pub title: String,
-    /// One or two sentences about it.
-    pub description: String,
-    /// A language tag (BCP 47).
-    pub language: String,
-    /// Scheme and authority, without a trailing slash.
-    pub base_url: String,
-    /// Whose website it is.
-    pub operator: Operator,
-    /// Where vulnerabilities are reported.
-    pub security_email: String,
-    /// What may be done with the content.
-    pub signals: Signals,
-    /// Quotas of the forms for one source, a minute and an hour; none where they are switched off.
-    pub quotas: Option<(u32, u32)>,
-    /// Within this time, messages with the same content are one submission.
-    pub duplicate_window: std::time::Duration,
-    /// The day from which `security.txt` counts its validity.
-    pub today: jiff::civil::Date,
-}
-
-/// The operator's preferences in `robots.txt` (contentsignals.org); none where nothing is said.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Signals {
-    /// Building a search index.
-    pub search: Option<bool>,
-    /// Using pages as input of an answer.
-    pub ai_input: Option<bool>,
-    /// Training models.
-    pub ai_train: Option<bool>,
-}
-
-/// Links that the home page's header carries, so that agents find the rest (RFC 8288, RFC 8631, RFC 9727).
+/// Links to the resources for the home page's `Link` header (RFC 8288, RFC 8631, RFC 9727).
 pub fn home_links() -> Vec<String> {
     vec![
         "</.well-known/api-catalog>; rel=\"api-catalog\"".to_owned(),
@@ -67,10 +34,10 @@ const MARKDOWN: &str = "text/markdown; charset=utf-8";
 const XML: &str = "application/xml";
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
-/// A resource's text; none where there is nothing true to say.
-type Build = fn(&Site, &Options) -> Option<String>;
+/// Builds a resource's text; `None` if an option that it needs is missing.
+type Build = fn(&Site, &ResourceOptions) -> Option<String>;
 
-/// Every resource: where it is, what it is, and how it is made.
+/// Path, media type and builder of each resource.
 const RESOURCES: [(&str, &str, Build); 11] = [
     ("/llms.txt", TEXT, |site, options| Some(llms::guide(site.pages(), options))),
     ("/llms-full.txt", TEXT, |site, options| Some(llms::full(site, options))),
@@ -81,7 +48,7 @@ const RESOURCES: [(&str, &str, Build); 11] = [
     ("/sitemap.md", MARKDOWN, |site, options| Some(sitemap::markdown(site.pages(), options))),
     ("/robots.txt", TEXT, |_, options| Some(robots::build(options))),
     ("/blog/rss.xml", "application/rss+xml", |site, options| Some(feed::build(site.pages(), options))),
-    // Without a contact it would not be one (RFC 9116 §2.5.3).
+    // A contact is required (RFC 9116 §2.5.3).
     ("/.well-known/security.txt", TEXT, |site, options| {
         (!options.security_email.is_empty()).then(|| well_known::security_txt(site.pages(), options))
     }),
@@ -90,14 +57,14 @@ const RESOURCES: [(&str, &str, Build); 11] = [
     }),
 ];
 
-/// The paths of the resources and the forms' endpoints, which no page may take.
+/// The paths of resources and endpoints, which no page may have.
 pub fn paths() -> Vec<&'static str> {
     let endpoints = crate::forms::FORMS.iter().map(|form| form.path);
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 
-/// Puts every resource on the site where the operator has no file of their own.
-pub fn add(site: &mut Site, options: &Options) {
+/// Inserts every resource that the operator has not replaced.
+pub fn add(site: &mut Site, options: &ResourceOptions) {
     let files = in_parallel(&RESOURCES, |(_, media_type, build)| {
         Some(File::new(media_type, Cache::Revalidate, build(site, options)?))
     });
@@ -114,40 +81,4 @@ pub fn add(site: &mut Site, options: &Options) {
     for (path, file) in further {
         site.insert_resource(&path, file);
     }
-}
-
-/// Whether there is a page at this path that guides list.
-fn has(pages: &[Summary], path: &str) -> bool {
-    pages.iter().any(|page| page.path == path)
-}
-
-/// What is said of limits, if there are any.
-fn limited(options: &Options) -> &'static str {
-    if options.quotas.is_some() { "; both are rate limited and monitored for abuse" } else { "" }
-}
-
-/// `24 hours`, `90 minutes`
-fn in_words(duration: std::time::Duration) -> String {
-    let minutes = duration.as_secs().div_ceil(60);
-    let (number, unit) =
-        if minutes.is_multiple_of(60) { (minutes / 60, "hour") } else { (minutes, "minute") };
-    if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
-}
-
-/// `- [Title](address): description`
-fn list_item(base_url: &str, path: &str, page: &Summary) -> String {
-    let title = bracketed(&page.title);
-    match &page.description {
-        Some(description) => format!("- [{title}]({base_url}{path}): {description}\n"),
-        None => format!("- [{title}]({base_url}{path})\n"),
-    }
-}
-
-/// Text as it may stand in XML 1.0, whose character set has hardly any control characters.
-fn xml(text: &str) -> String {
-    let allowed = |c: &char| {
-        matches!(c, '\t' | '\n' | '\r') || (!c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))
-    };
-    let clean: String = text.chars().filter(allowed).collect();
-    crate::pages::html::escape(&clean)
 }

@@ -1,9 +1,10 @@
-//! A submission as the inbox keeps it, for those who read it.
+//! Submissions as the inbox stores them.
 
 pub mod delivery;
+pub mod encryption;
 pub mod outcome;
 pub mod schedule;
-pub mod seal;
+pub mod verdict;
 
 use std::fmt;
 
@@ -11,43 +12,44 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::screening::Reason;
-use crate::submission::seal::{Identity, SealError};
+use crate::submission::encryption::{AgeIdentity, EncryptionError};
+use crate::submission::verdict::ScreeningReason;
 
-/// One accepted form, with what the inbox knows about it.
+/// One accepted form entry and its state in the inbox.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Submission {
-    /// Given by the server. UUID version 7: ids sort by the time of arrival.
+    /// A UUID version 7 that the server generates: ids sort by the time of arrival.
     pub id: Uuid,
-    /// The form's name. A form that has gone since is still named here.
+    /// The form's name. The form may have been removed since.
     pub form: String,
-    /// When the server had read it, to the millisecond.
+    /// When the server accepted it, in milliseconds.
     pub received_at: Timestamp,
-    /// Where it stands.
     pub status: Status,
-    /// Since when and why it is held, if it is.
+    /// Set while it is held.
     pub held: Option<Hold>,
-    /// What screening said of it when it was processed. None where nobody has asked: it is not processed yet, or an earlier version kept it.
+    /// The stored verdict of screening. None if the submission is not processed yet, or was stored by a
+    /// version without screening.
     pub screening: Option<Screening>,
-    /// When the operator last released it, if he did.
+    /// When the operator last released it.
     pub released_at: Option<Timestamp>,
-    /// The host that vouches for the agent which sent it, such as `agent.example.com`, where the request was signed.
+    /// The host whose key signed the request, such as `agent.example.com`. None for unsigned requests.
     pub agent: Option<String>,
-    /// Why it could not be processed, if it could not: it is set aside then.
+    /// Why processing failed. A submission with an error is set aside.
     pub error: Option<String>,
-    /// Names and values as they were sent, in the order of the form's definition. None where it is sealed.
+    /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
+    /// sealed.
     pub fields: Vec<(String, String)>,
-    /// The fields as a JSON object that only the operator's identity can open, once it is sealed.
+    /// The fields as a JSON object, encrypted to the operator's key, if the submission is sealed.
     pub sealed: Option<Vec<u8>>,
-    /// Where it came from: a keyed hash of its network address, 32 hexadecimal digits. The same source has the
-    /// same hash in one inbox, and the address cannot be read from it without that inbox's secret.
+    /// A keyed hash of the source address, 32 hexadecimal digits. Equal sources have equal hashes within one
+    /// inbox. The address cannot be recovered without the inbox's secret.
     pub source: String,
-    /// How many times it was sent again and recognised.
+    /// Number of recognised repeats.
     pub repeats: u64,
 }
 
 impl Submission {
-    /// The value of a field, if it was filled in.
+    /// The value of a field that was filled in.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
     }
@@ -58,15 +60,16 @@ impl Submission {
         Value::Object(members.collect()).to_string()
     }
 
-    /// Puts the fields where they would be had it never been sealed. One that isn't sealed stays as it is, and so does one that
-    /// cannot be opened.
-    pub fn open(&mut self, identity: &Identity) -> Result<(), SealError> {
+    /// Decrypts `sealed` into `fields`. Does nothing if the submission is not sealed; after an error it is
+    /// unchanged.
+    pub fn decrypt(&mut self, identity: &AgeIdentity) -> Result<(), EncryptionError> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
-        let plain = identity.open(sealed)?;
-        let object: Map<String, Value> = serde_json::from_slice(&plain).map_err(|_| SealError::Damaged)?;
+        let plain = identity.decrypt(sealed)?;
+        let object: Map<String, Value> =
+            serde_json::from_slice(&plain).map_err(|_| EncryptionError::Damaged)?;
         let fields = object.into_iter().map(|(name, value)| match value {
             Value::String(text) => Ok((name, text)),
-            _ => Err(SealError::Damaged),
+            _ => Err(EncryptionError::Damaged),
         });
         self.fields = fields.collect::<Result<_, _>>()?;
         self.sealed = None;
@@ -79,7 +82,7 @@ impl Submission {
     }
 }
 
-/// Without the values: they are the visitor's, and no log may hold them.
+/// Omits the values: logs must not contain what visitors write.
 impl fmt::Debug for Submission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.fields.iter().map(|(name, _)| name).collect();
@@ -94,62 +97,62 @@ impl fmt::Debug for Submission {
     }
 }
 
-/// A submission that is kept back until the operator releases it.
+/// Why a submission waits for its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Since when.
     pub since: Timestamp,
-    /// In words for the operator.
+    /// The reason, for the operator.
     pub because: String,
 }
 
-/// What is kept of screening's verdict. It stays when the submission is released.
+/// The part of screening's verdict that the inbox stores. A release does not remove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screening {
-    /// The points of all reasons together.
+    /// The sum of all points.
     pub score: u32,
-    /// What they were given for, most points first. Details are gone once the submission is sealed.
-    pub reasons: Vec<Reason>,
-    /// Whether it was held for that. What the operator holds by hand is not.
+    /// Most points first. Sealing removes the details.
+    pub reasons: Vec<ScreeningReason>,
+    /// Whether screening held it. False if only the operator did.
     pub withheld: bool,
     /// Whether it is marked as suspicious.
     pub suspicious: bool,
 }
 
 impl Screening {
-    /// The signals on one line, the weightiest first: `honeypot, links`.
+    /// The signals on one line, most points first: `honeypot, links`.
     pub fn signals(&self) -> String {
         self.reasons.iter().map(|reason| reason.signal.name()).collect::<Vec<_>>().join(", ")
     }
 }
 
 /// Reasons as a JSON array of objects with `signal`, `points` and `detail`.
-pub fn reasons_json(reasons: &[Reason]) -> Value {
-    let object = |reason: &Reason| json!({ "signal": reason.signal.name(), "points": reason.points, "detail": reason.detail });
+pub fn reasons_json(reasons: &[ScreeningReason]) -> Value {
+    let object = |reason: &ScreeningReason| json!({ "signal": reason.signal.name(), "points": reason.points, "detail": reason.detail });
     reasons.iter().map(object).collect()
 }
 
-/// Where a submission stands on its way to the operator.
+/// The state of a submission, derived from its deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// In the inbox, and nothing else is to be done with it: no channel is configured for its form.
+    /// Stored only: no channel is configured for its form.
     Kept,
-    /// At least one channel does not have it yet.
+    /// At least one delivery is pending.
     Waiting,
-    /// Every channel has it.
+    /// Every channel has received it.
     Delivered,
-    /// It waits for the operator's release.
+    /// It waits for its release.
     Held,
-    /// At least one channel could not take it for so long, or refused it so clearly, that the operator must decide.
+    /// At least one delivery is a dead letter: all attempts failed, or the channel refused it for good. The
+    /// operator decides what happens next.
     Parked,
 }
 
 impl Status {
-    /// All of them.
+    /// Every status.
     pub const ALL: [Status; 5] =
         [Status::Kept, Status::Waiting, Status::Delivered, Status::Held, Status::Parked];
 
-    /// Its name in the inbox and in every listing.
+    /// The name in the database and in listings.
     pub const fn name(self) -> &'static str {
         match self {
             Status::Kept => "kept",
@@ -160,7 +163,6 @@ impl Status {
         }
     }
 
-    /// The status of that name.
     pub fn named(name: &str) -> Option<Status> {
         Status::ALL.into_iter().find(|status| status.name() == name)
     }

@@ -1,13 +1,13 @@
-// Enhances two things: "Copy as Markdown" and the forms. Every page reads well without it.
+// Adds "Copy as Markdown" and the forms. Pages also work without this script.
 "use strict";
 
 const announce = (text) => {
   document.querySelector("[data-announce]").textContent = text;
 };
 
-// Copy as Markdown: the link to the Markdown becomes a button where the clipboard can be written.
+// Copy as Markdown: replaces the link to the Markdown by a button.
 for (const link of document.querySelectorAll("[data-copy]")) {
-  if (!navigator.clipboard) break; // plain http, or an old browser: the link stays
+  if (!navigator.clipboard) break; // insecure context or old browser: keep the link
   const button = document.createElement("button");
   button.type = "button";
   button.className = link.className;
@@ -16,7 +16,7 @@ for (const link of document.querySelectorAll("[data-copy]")) {
     try {
       const text = fetch(link.href).then((r) => (r.ok ? r.text() : Promise.reject(r)));
       if (window.ClipboardItem) {
-        // Given a promise, because Safari forgets the click while the text is fetched.
+        // Safari requires the write() call in the click handler, before the text has arrived.
         const blob = text.then((t) => new Blob([t], { type: "text/plain" }));
         await navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
       } else await navigator.clipboard.writeText(await text);
@@ -33,7 +33,7 @@ for (const link of document.querySelectorAll("[data-copy]")) {
   link.replaceWith(button);
 }
 
-// A UUID; crypto.randomUUID exists in secure contexts only.
+// A random UUID. crypto.randomUUID exists in secure contexts only.
 const uuid = () =>
   crypto.randomUUID?.() ??
   "10000000-1000-4000-8000-100000000000".replace(/[018]/g, (c) =>
@@ -55,7 +55,7 @@ for (const desk of document.querySelectorAll("[data-desk]")) {
   const status = form.querySelector("[data-status]");
   const button = form.querySelector("button");
   const fields = [...form.elements].filter((it) => it.name && it.tabIndex >= 0);
-  const unseen = form.querySelector("[name][tabindex]"); // for programs that fill in whatever they find
+  const unseen = form.querySelector("[name][tabindex]"); // the hidden field, which only programs fill in
   const labels = Object.fromEntries(fields.map((it) => [it.name, it.labels[0].firstChild.data.trim()]));
   const hints = new Map(fields.map((it) => [it, it.getAttribute("aria-describedby")]));
   let lastBody, key, busy, began = Date.now();
@@ -74,7 +74,7 @@ for (const desk of document.querySelectorAll("[data-desk]")) {
     if (failed) status.focus();
   };
 
-  // "`email` must be …; `message` is …": one clause a field. What names no field is said in full.
+  // Splits "`email` must be …; `message` is …" by field. Shows sentences that name no field unchanged.
   const explain = (sentence) => {
     const faults = new Map();
     for (const clause of sentence.split(/;\s+(?=`)/)) {
@@ -95,7 +95,7 @@ for (const desk of document.querySelectorAll("[data-desk]")) {
     const filled = fields.filter((it) => it.required || it.value);
     const value = (it) => (it.type === "email" ? it.value.trim() : it.value);
     const content = Object.fromEntries(filled.map((it) => [it.name, value(it)]));
-    // The same content sent again is the same submission; changed content is a new one.
+    // A retry with the same content keeps its Idempotency-Key. Changed content gets a new key.
     const body = JSON.stringify(content);
     if (body !== lastBody) key = uuid();
     lastBody = body;

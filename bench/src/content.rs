@@ -1,4 +1,5 @@
-//! What is served: a site of two pages, about 1 KB and 12 KB of HTML, and the same bytes as files for the other servers.
+//! The served content: a site with two pages of about 1 KB and 12 KB of HTML, and the same bytes as files for
+//! other servers.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -6,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::http::{Answer, Asker, ask, get};
+use crate::http::{ClientKind, Response, get, send};
 
-/// A short theme, so that a page of 1 KB is possible: the built-in one's head and navigation alone are longer.
+/// A short theme: with the built-in one, head and navigation alone are longer than 1 KB.
 const BASE: &str = "<!doctype html>
 <html lang=\"{{ site.language }}\">
 <head>
@@ -29,29 +30,26 @@ const WORDS: [&str; 12] = [
     "of", "the",
 ];
 
-/// A page as both kinds of servers have it.
+/// A page, and its addresses on frontdesk and on file servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// As it is called in the report.
     pub label: &'static str,
-    /// frontdesk's negotiated address.
+    /// Address with content negotiation on frontdesk.
     pub path: &'static str,
-    /// Its Markdown's own address, which other servers have too.
+    /// Address of the Markdown.
     pub twin: &'static str,
-    /// The HTML's address where a file has to have a name.
+    /// Address of the HTML on file servers.
     pub file: &'static str,
-    /// How long the HTML should be, in bytes.
+    /// Approximate length of the HTML in bytes.
     size: usize,
 }
 
-/// About 1 KB of HTML.
 pub const SMALL: Page =
     Page { label: "1 KB", path: "/small/", twin: "/small.md", file: "/small.html", size: 1024 };
-/// About 12 KB of HTML.
 pub const LARGE: Page =
     Page { label: "12 KB", path: "/large/", twin: "/large.md", file: "/large.html", size: 12 * 1024 };
 
-/// Writes the site's folder.
+/// Writes the site of frontdesk.
 pub fn write_site(folder: &Path) -> Result<()> {
     for part in ["pages", "theme"] {
         fs::create_dir_all(folder.join(part))?;
@@ -74,7 +72,7 @@ pub fn write_site(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prose in paragraphs of about 300 letters, which make a page of the right length.
+/// Paragraphs of about 300 letters, for a page of the right length.
 fn markdown(page: Page) -> String {
     let mut text =
         format!("---\ntitle: A page of {}\ndescription: A page to be measured.\n---\n", page.label);
@@ -94,16 +92,16 @@ fn markdown(page: Page) -> String {
     text
 }
 
-/// What frontdesk serves, as files.
+/// The content that frontdesk serves, as files.
 #[derive(Debug)]
 pub struct Files {
     root: PathBuf,
-    /// Headers that other servers add, so that their answers are of like size.
+    /// Headers that other servers add, so that responses have a similar size.
     pub headers: Vec<(String, String)>,
 }
 
 /// Headers that each server writes itself.
-const OWN: [&str; 8] = [
+const SERVER_HEADERS: [&str; 8] = [
     "content-length",
     "content-type",
     "content-encoding",
@@ -115,22 +113,29 @@ const OWN: [&str; 8] = [
 ];
 
 impl Files {
-    /// Asks the frontdesk at `address` for everything, in each encoding, and writes it to `root`.
+    /// Fetches both pages in each encoding from the frontdesk at `address`, and writes them to `root`.
     pub fn fetch(address: SocketAddr, root: &Path) -> Result<Self> {
         let mut headers = Vec::new();
         for page in [SMALL, LARGE] {
             for (path, file) in [(page.path, page.file), (page.twin, page.twin)] {
                 for (encoding, suffix) in [("identity", ""), ("gzip", ".gz"), ("br", ".br"), ("zstd", ".zst")]
                 {
-                    let answer = settled(address, path, encoding)?;
-                    fs::write(root.join(format!("{}{suffix}", file.trim_start_matches('/'))), &answer.body)?;
+                    let response = fetch_encoded(address, path, encoding)?;
+                    fs::write(
+                        root.join(format!("{}{suffix}", file.trim_start_matches('/'))),
+                        &response.body,
+                    )?;
                     if path == page.path && encoding == "identity" {
                         let near = page.size * 9 / 10..page.size * 11 / 10;
-                        ensure!(near.contains(&answer.body.len()), "{path} has {} bytes", answer.body.len());
-                        headers = answer
+                        ensure!(
+                            near.contains(&response.body.len()),
+                            "{path} has {} bytes",
+                            response.body.len()
+                        );
+                        headers = response
                             .headers
                             .into_iter()
-                            .filter(|(name, _)| !OWN.contains(&name.as_str()))
+                            .filter(|(name, _)| !SERVER_HEADERS.contains(&name.as_str()))
                             .collect();
                     }
                 }
@@ -139,43 +144,44 @@ impl Files {
         Ok(Self { root: root.to_owned(), headers })
     }
 
-    /// What the right body is of an answer for this file.
+    /// The expected body of a response for this file.
     pub fn body(&self, file: &str, encoding: Option<&str>) -> Result<Vec<u8>> {
         let suffix = match encoding {
             None => "",
             Some("gzip") => ".gz",
             Some("br") => ".br",
             Some("zstd") => ".zst",
-            Some(other) => anyhow::bail!("nobody asked for the encoding {other}"),
+            Some(other) => anyhow::bail!("unexpected encoding {other}"),
         };
         let path = self.root.join(format!("{}{suffix}", file.trim_start_matches('/')));
         fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))
     }
 }
 
-/// The answer in this encoding. In the first moments identity may stand in for it.
-fn settled(address: SocketAddr, path: &str, encoding: &str) -> Result<Answer> {
+/// Fetches a page in this encoding, once it is ready. Directly after the start, frontdesk can send identity
+/// instead.
+fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Response> {
     for _ in 0..100 {
-        let answer = ask(address, &get(Asker::Browser, path, encoding, None))?;
-        ensure!(answer.status == 200, "{path} is answered with {}", answer.status);
-        if answer.header("content-encoding").unwrap_or("identity") == encoding {
-            return Ok(answer);
+        let response = send(address, &get(ClientKind::Browser, path, encoding, None))?;
+        ensure!(response.status == 200, "{path} gets {}", response.status);
+        if response.header("content-encoding").unwrap_or("identity") == encoding {
+            return Ok(response);
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    anyhow::bail!("{path} is not answered in {encoding}")
+    anyhow::bail!("{path} is not available in {encoding}")
 }
 
-/// That an answer of frontdesk's has what the others are not asked for: validator, policies, and `Vary` where it was negotiated.
-pub fn check_headers(answer: &Answer, negotiated: bool) -> Result<()> {
+/// Fails if a response of frontdesk lacks its ETag, its policies, or `Vary`.
+pub fn check_headers(response: &Response, negotiated: bool) -> Result<()> {
     for name in
         ["etag", "content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy"]
     {
-        ensure!(answer.header(name).is_some(), "an answer of frontdesk's has no {name}");
+        ensure!(response.header(name).is_some(), "a response of frontdesk has no {name}");
     }
-    let vary = answer.header("vary").unwrap_or_default().to_ascii_lowercase();
+    let vary = response.header("vary").unwrap_or_default().to_ascii_lowercase();
     let names = |wanted: &str| vary.split(',').any(|name| name.trim() == wanted);
-    ensure!(names("accept-encoding"), "an answer of frontdesk's does not vary by Accept-Encoding");
-    ensure!(!negotiated || names("accept"), "a negotiated answer does not vary by Accept");
+    ensure!(names("accept-encoding"), "a response of frontdesk does not vary by Accept-Encoding");
+    ensure!(!negotiated || names("accept"), "a negotiated response does not vary by Accept");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What was measured, as it is stored: `docs/performance/figures.json`, from which the report and its plots are drawn.
+//! The stored figures of all suites, `docs/performance/figures.json`: the source of the report and its plots.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,162 +8,145 @@ use serde::{Deserialize, Serialize};
 
 use crate::rounds::Spread;
 
-/// All suites, in the order of the report.
+/// The figures of all suites, in the order of the report.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Figures {
-    /// One for each suite that was measured.
     pub sections: Vec<Section>,
 }
 
-/// What one suite has measured.
+/// The figures of a suite.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Section {
-    /// The suite's name, as it is called by.
+    /// Name of the suite on the command line.
     pub suite: String,
-    /// The day, such as 2026-11-20.
+    /// Date, such as 2026-11-20.
     pub measured: String,
-    /// Where: pairs of what and which, as `machine::describe` has them.
+    /// Names and values from `machine::describe`.
     pub machine: Vec<(String, String)>,
-    /// How: rounds, their length and whatever else a reader must know.
+    /// Names and values, such as the number of rounds.
     pub conditions: Vec<(String, String)>,
-    /// The figures.
     pub tables: Vec<Table>,
-    /// Figures that depend on something.
     pub curves: Vec<Curve>,
-    /// What was to be reached.
-    pub bars: Vec<Bar>,
+    pub targets: Vec<Target>,
 }
 
-/// Rows of figures. It is also drawn where a column is named for that.
+/// Rows of figures, optionally with a plot.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// Names the plot's file: lower case and hyphens.
+    /// Name of the plot file: lower case and hyphens.
     pub name: String,
-    /// What it shows.
     pub title: String,
-    /// What a reader must know to understand it; may be empty.
+    /// Explanation above the table; may be empty.
     pub note: String,
-    /// The columns behind the first one, which has the rows' labels.
+    /// The columns after the labels.
     pub columns: Vec<Column>,
-    /// As many cells as there are columns in each.
     pub rows: Vec<Row>,
-    /// The column that is drawn as bars.
+    /// The column of the bar chart.
     pub plotted: Option<usize>,
 }
 
-/// What is in a column.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Column {
-    /// Its heading.
     pub title: String,
-    /// How its figures are written.
     pub unit: Unit,
 }
 
-/// How a figure is written.
+/// The format of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// A number of things, or of things a second.
+    /// A number, or a rate per second.
     Count,
-    /// Microseconds.
     Micros,
-    /// Milliseconds.
     Millis,
-    /// Nanoseconds.
     Nanos,
-    /// Bytes, written as KB or MB (powers of 1,024).
+    /// Bytes, written in KB or MB (powers of 1,024).
     Bytes,
-    /// How many times as much.
     Ratio,
-    /// A share of the whole.
+    /// Written as a percentage.
     Share,
 }
 
-/// One line of a table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
-    /// Whose figures they are.
     pub label: String,
-    /// One for each column; none where there is nothing to tell.
+    /// One for each column.
     pub cells: Vec<Option<Spread>>,
 }
 
-/// Lines over a common axis.
+/// A line plot over a logarithmic axis.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Curve {
-    /// Names the plot's file.
+    /// Name of the plot file.
     pub name: String,
-    /// What it shows.
     pub title: String,
-    /// What is along the bottom; its steps are drawn as powers of ten.
+    /// Label of the horizontal axis.
     pub x: String,
-    /// What is up the side, and how it is written.
+    /// Label and format of the vertical axis.
     pub y: Column,
-    /// Whether the side has powers of ten too.
+    /// Whether the vertical axis is logarithmic too.
     pub log_y: bool,
-    /// One for each server or case.
     pub lines: Vec<Line>,
 }
 
-/// One line of a curve.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Line {
-    /// Whose it is.
     pub label: String,
-    /// Where and how much.
+    /// Horizontal and vertical values.
     pub points: Vec<(f64, Spread)>,
 }
 
-/// What was to be reached, and what was.
+/// A performance target and its measured value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Bar {
-    /// What of what.
-    pub what: String,
-    /// Whether more is better.
+pub struct Target {
+    pub name: String,
+    /// Whether the target is a minimum.
     pub at_least: bool,
-    /// The bar.
-    pub wanted: f64,
-    /// What was measured.
+    pub threshold: f64,
     pub measured: f64,
-    /// How both are written.
     pub unit: Unit,
 }
 
-impl Bar {
-    /// That `measured` is to be `wanted` or more.
-    pub fn at_least(what: impl Into<String>, wanted: f64, measured: f64, unit: Unit) -> Self {
-        Self { what: what.into(), at_least: true, wanted, measured, unit }
+impl Target {
+    /// Creates a target that is met at `threshold` or above.
+    pub fn at_least(name: impl Into<String>, threshold: f64, measured: f64, unit: Unit) -> Self {
+        Self { name: name.into(), at_least: true, threshold, measured, unit }
     }
 
-    /// That `measured` is to be `wanted` or less.
-    pub fn at_most(what: impl Into<String>, wanted: f64, measured: f64, unit: Unit) -> Self {
-        Self { what: what.into(), at_least: false, wanted, measured, unit }
+    /// Creates a target that is met at `threshold` or below.
+    pub fn at_most(name: impl Into<String>, threshold: f64, measured: f64, unit: Unit) -> Self {
+        Self { name: name.into(), at_least: false, threshold, measured, unit }
     }
 
-    /// Whether it was reached.
-    pub fn holds(&self) -> bool {
-        if self.at_least { self.measured >= self.wanted } else { self.measured <= self.wanted }
+    pub fn is_met(&self) -> bool {
+        if self.at_least { self.measured >= self.threshold } else { self.measured <= self.threshold }
+    }
+}
+
+impl Table {
+    /// The cell in the row and the column with these labels.
+    pub fn cell(&self, row: &str, column: &str) -> Option<Spread> {
+        let column = self.columns.iter().position(|known| known.title == column)?;
+        *self.rows.iter().find(|known| known.label == row)?.cells.get(column)?
     }
 }
 
 impl Column {
-    /// A column with this heading.
     pub fn new(title: impl Into<String>, unit: Unit) -> Self {
         Self { title: title.into(), unit }
     }
 }
 
 impl Row {
-    /// A row whose figures are all there.
+    /// A row without empty cells.
     pub fn new(label: impl Into<String>, cells: impl IntoIterator<Item = Spread>) -> Self {
         Self { label: label.into(), cells: cells.into_iter().map(Some).collect() }
     }
 }
 
 impl Unit {
-    /// A figure with three significant digits, and its unit where it is not a mere number.
-    pub fn write(self, value: f64) -> String {
+    /// A figure with three significant digits, and its unit.
+    pub fn format(self, value: f64) -> String {
         match self {
             Self::Count => grouped(value),
             Self::Nanos => format!("{} ns", digits(value)),
@@ -176,10 +159,10 @@ impl Unit {
         }
     }
 
-    /// The median, and the range where there is one.
-    pub fn write_spread(self, spread: &Spread) -> String {
+    /// The median, and the range if it is not empty.
+    pub fn format_spread(self, spread: &Spread) -> String {
         let (median, least, most) =
-            (self.write(spread.median), self.write(spread.least), self.write(spread.most));
+            (self.format(spread.median), self.format(spread.least), self.format(spread.most));
         if least == most {
             return median;
         }
@@ -190,7 +173,7 @@ impl Unit {
     }
 }
 
-/// Puts each array that holds nothing but numbers on one line.
+/// Puts each array of numbers on one line.
 pub fn flatten(json: &str) -> String {
     let mut flat = String::with_capacity(json.len());
     let mut rest = json;
@@ -198,7 +181,7 @@ pub fn flatten(json: &str) -> String {
         let (before, from) = rest.split_at(open);
         flat.push_str(before);
         let inside = from.split_once(']').map_or("", |(inside, _)| &inside[1..]);
-        // As `serde_json` writes it: a line break behind the bracket, which no text has in it.
+        // `serde_json` writes a line break after the bracket; strings contain no line breaks.
         if inside.starts_with('\n')
             && inside.chars().all(|letter| letter.is_whitespace() || ".,-+e0123456789".contains(letter))
         {
@@ -213,7 +196,7 @@ pub fn flatten(json: &str) -> String {
     flat + rest
 }
 
-/// Three significant digits, none after the point from 100 on.
+/// Three significant digits.
 fn digits(value: f64) -> String {
     match value.abs() {
         100.0.. => grouped(value),
@@ -222,7 +205,7 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// A whole number, its thousands told apart by commas. What is small keeps a digit or two.
+/// A whole number with commas between thousands. Small numbers keep two decimal places.
 fn grouped(value: f64) -> String {
     if value.abs() < 10.0 && value.fract() != 0.0 {
         return format!("{value:.2}");
@@ -242,17 +225,17 @@ fn grouped(value: f64) -> String {
 }
 
 impl Figures {
-    /// Reads them; none at all where there is no such file.
+    /// Empty if the file does not exist.
     pub fn read(path: &Path) -> Result<Self> {
         if !path.exists() {
             return Ok(Self::default());
         }
         let text =
             std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} holds no figures", path.display()))
+        serde_json::from_str(&text).with_context(|| format!("{} is invalid", path.display()))
     }
 
-    /// Puts a suite's figures in the place of its last ones; `order` is that of the report.
+    /// Replaces the figures of a suite, and sorts the suites by `order`.
     pub fn replace(&mut self, section: Section, order: &[&str]) {
         self.sections.retain(|known| known.suite != section.suite);
         self.sections.push(section);
@@ -260,7 +243,12 @@ impl Figures {
         self.sections.sort_by_key(|section| place(&section.suite));
     }
 
-    /// As they are stored, one line a figure.
+    /// The table with this name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.sections.iter().flat_map(|section| &section.tables).find(|table| table.name == name)
+    }
+
+    /// One line for each figure.
     pub fn to_json(&self) -> Result<String> {
         Ok(flatten(&serde_json::to_string_pretty(self)?) + "\n")
     }
@@ -271,11 +259,11 @@ mod tests {
     use super::*;
 
     fn check(unit: Unit, value: f64, expected: &str) {
-        assert_eq!(unit.write(value), expected);
+        assert_eq!(unit.format(value), expected);
     }
 
     #[test]
-    fn figures_are_written_with_what_can_be_told() {
+    fn figures_have_three_digits_and_a_unit() {
         check(Unit::Count, 123_456.7, "123,457");
         check(Unit::Count, 12.0, "12");
         check(Unit::Count, 1.5, "1.50");
@@ -288,22 +276,22 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_told_where_there_is_one() {
+    fn a_range_is_written_if_it_is_not_empty() {
         let spread = Spread { median: 2.0, least: 1.0, most: 3.0 };
-        assert_eq!(Unit::Micros.write_spread(&spread), "2.00 µs (1.00–3.00)");
-        assert_eq!(Unit::Count.write_spread(&Spread::exactly(7.0)), "7");
+        assert_eq!(Unit::Micros.format_spread(&spread), "2.00 µs (1.00–3.00)");
+        assert_eq!(Unit::Count.format_spread(&Spread::exactly(7.0)), "7");
     }
 
     #[test]
-    fn a_bar_holds_where_it_is_reached() {
-        assert!(Bar::at_least("a", 1.6, 1.6, Unit::Ratio).holds());
-        assert!(!Bar::at_least("a", 1.6, 1.59, Unit::Ratio).holds());
-        assert!(Bar::at_most("a", 15.0, 15.0, Unit::Bytes).holds());
-        assert!(!Bar::at_most("a", 15.0, 15.1, Unit::Bytes).holds());
+    fn a_target_is_met_at_its_exact_value() {
+        assert!(Target::at_least("a", 1.6, 1.6, Unit::Ratio).is_met());
+        assert!(!Target::at_least("a", 1.6, 1.59, Unit::Ratio).is_met());
+        assert!(Target::at_most("a", 15.0, 15.0, Unit::Bytes).is_met());
+        assert!(!Target::at_most("a", 15.0, 15.1, Unit::Bytes).is_met());
     }
 
     #[test]
-    fn what_is_stored_has_a_line_a_figure_and_is_the_same_when_read() {
+    fn arrays_of_numbers_are_written_on_one_line() {
         let value = serde_json::json!({ "a": [[1.0, 2.5, 3.0], []], "b": "[1,\n 2]", "c": [null, "x"] });
         let flat = flatten(&serde_json::to_string_pretty(&value).expect("it is JSON"));
         assert!(flat.contains("[1.0, 2.5, 3.0]"), "{flat}");
@@ -311,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_s_new_figures_take_the_place_of_its_old_ones() {
+    fn new_figures_of_a_suite_replace_the_old_ones() {
         let section = |suite: &str, measured: &str| Section {
             suite: suite.into(),
             measured: measured.into(),
@@ -319,7 +307,7 @@ mod tests {
             conditions: Vec::new(),
             tables: Vec::new(),
             curves: Vec::new(),
-            bars: Vec::new(),
+            targets: Vec::new(),
         };
         let mut figures = Figures::default();
         for (suite, measured) in [("tls", "1"), ("pages", "1"), ("tls", "2")] {

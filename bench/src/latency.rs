@@ -1,10 +1,10 @@
-//! Counts latencies in buckets that are at most 1/32 wide, without allocating: any number of them in 16 KiB.
+//! A histogram of latencies with a relative error of 1/32, which does not allocate while it records.
 
-/// Buckets to each power of two.
+/// Buckets for each power of two.
 const STEPS: usize = 32;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 
-/// How often each latency was seen.
+/// A latency histogram: 32 buckets for each of 60 powers of two, 15 KiB.
 #[derive(Debug, Clone)]
 pub struct Latencies {
     counts: Vec<u64>,
@@ -18,26 +18,24 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Counts one, of so many nanoseconds.
-    pub fn note(&mut self, nanoseconds: u64) {
+    pub fn record(&mut self, nanoseconds: u64) {
         self.counts[bucket(nanoseconds)] += 1;
         self.total += 1;
     }
 
-    /// Adds what another one has counted.
-    pub fn add(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
         }
         self.total += other.total;
     }
 
-    /// How many were counted.
+    /// Number of recorded latencies.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The nanoseconds that `share` of them (0.99) did not exceed, rounded up by at most 1/32.
+    /// The nanoseconds that `share` of the latencies (0.99) do not exceed, rounded up by at most 1/32.
     pub fn percentile(&self, share: f64) -> u64 {
         let rank = (self.total as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -60,7 +58,7 @@ fn bucket(nanoseconds: u64) -> usize {
     (STEPS * (power as usize + 1) + step).min(STEPS * 60 - 1)
 }
 
-/// The largest value that belongs to a bucket.
+/// The largest value of a bucket.
 fn upper(bucket: usize) -> u64 {
     if bucket < STEPS {
         return bucket as u64;
@@ -74,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_holds_what_is_at_most_its_upper_bound_and_within_a_thirty_second() {
+    fn a_bucket_is_at_most_a_thirty_second_wide() {
         for nanoseconds in (0..200_000_u64).chain([1 << 33, 3_600_000_000_000]) {
             let bound = upper(bucket(nanoseconds));
             assert!(bound >= nanoseconds && bound - nanoseconds <= nanoseconds / 32, "{nanoseconds} {bound}");
@@ -82,11 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_those_of_all_that_was_counted() {
+    fn percentiles_cover_merged_histograms() {
         let (mut one, mut other) = (Latencies::default(), Latencies::default());
-        (1..=15).for_each(|value| one.note(value));
-        (16..=30).for_each(|value| other.note(value));
-        one.add(&other);
+        (1..=15).for_each(|value| one.record(value));
+        (16..=30).for_each(|value| other.record(value));
+        one.merge(&other);
         assert_eq!((one.total(), one.percentile(0.5), one.percentile(0.99)), (30, 15, 30));
     }
 }

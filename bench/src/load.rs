@@ -1,7 +1,8 @@
-//! The load generator: keeps a number of connections busy with one request after the other, and checks each answer byte by byte.
+//! The load generator: keeps connections busy with one request after the other, and checks each response byte
+//! by byte.
 //!
-//! One thread a core waits with epoll. In the time that is measured nothing is allocated for an answer that arrives in one piece,
-//! and nothing is parsed whose head is as long as it was the first time. It is the same for all servers.
+//! One thread for each core waits with epoll. During the measurement, a response that arrives in one piece is
+//! not allocated, and a response with a header of the expected length is not parsed.
 
 pub mod open;
 
@@ -16,56 +17,56 @@ use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-use crate::cores::{Cores, Machine, keep_to};
-use crate::http::{self, Answer};
+use crate::http::{self, Response};
 use crate::latency::Latencies;
+use crate::machine::{Cores, Machine, pin};
 use crate::process::{self, Usage};
 
-/// An answer may be this long, head and body.
-const LARGEST: usize = 4 << 20;
-/// Without an answer to anybody for so long, the server counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// Connections come from so many addresses of the loopback network, so that there are ports enough.
+/// Maximum length of a response, header and body.
+const MAX_RESPONSE: usize = 4 << 20;
+/// The measurement fails if no response arrives for this time.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Number of loopback addresses that connections come from, because one has too few ports.
 const SOURCES: usize = 8;
 
-/// What is sent on a connection, and what the right answer to it is. Each thread has one of its own.
+/// The requests of a thread and the expected responses.
 pub trait Script {
-    /// The request that `connection` sends next.
+    /// The next request of `connection`.
     fn next(&mut self, connection: usize) -> &[u8];
 
-    /// What the answer must be to what `connection` has sent last.
+    /// The expected response to the last request of `connection`.
     fn expected(&self, connection: usize) -> &Expected;
 
-    /// Told of each right answer, in the time that is measured and before it.
-    fn answered(&mut self, _connection: usize) {}
+    /// Called for each correct response, also during the warm-up.
+    fn on_response(&mut self, _connection: usize) {}
 }
 
-/// The right answer.
+/// The expected response.
 #[derive(Debug, Clone)]
 pub struct Expected {
     status: u16,
-    /// How it begins.
     status_line: Vec<u8>,
-    /// As it was the first time; another length is parsed.
+    /// Responses with another header length are parsed.
     head_length: usize,
     body: Vec<u8>,
-    /// The body as it was sent the first time, in chunks or not.
+    /// The body with chunk framing, if any.
     framed: Vec<u8>,
 }
 
 impl Expected {
-    /// The same status and body as this answer's.
-    pub fn like(answer: &Answer) -> Self {
+    /// Expects the status and the body of this response.
+    pub fn like(response: &Response) -> Self {
         Self {
-            status: answer.status,
-            status_line: format!("HTTP/1.1 {} ", answer.status).into_bytes(),
-            head_length: answer.head_length,
-            body: answer.body.clone(),
-            framed: answer.framed.clone(),
+            status: response.status,
+            status_line: format!("HTTP/1.1 {} ", response.status).into_bytes(),
+            head_length: response.head_length,
+            body: response.body.clone(),
+            framed: response.framed.clone(),
         }
     }
 
-    /// The length of a right answer at the beginning of `bytes`; none while it is incomplete, an error if it is not right.
+    /// The length of the response at the beginning of `bytes`; `None` while it is incomplete, an error if it
+    /// is wrong.
     fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
         let whole = self.head_length + self.framed.len();
         if bytes.len() >= whole
@@ -75,14 +76,19 @@ impl Expected {
         {
             return Ok(Some(whole));
         }
-        let Some((answer, whole)) = http::parse(bytes)? else { return Ok(None) };
-        ensure!(answer.status == self.status, "the answer is {} instead of {}", answer.status, self.status);
-        ensure!(answer.body == self.body, "the answer's body is not the right one");
+        let Some((response, whole)) = http::parse(bytes)? else { return Ok(None) };
+        ensure!(
+            response.status == self.status,
+            "the status is {} instead of {}",
+            response.status,
+            self.status
+        );
+        ensure!(response.body == self.body, "the body is wrong");
         Ok(Some(whole))
     }
 }
 
-/// One request after the other from a fixed list, on each connection from another place on.
+/// Cycles through a list of requests. Each connection starts at another one.
 #[derive(Debug, Clone)]
 pub struct Cycle<'a> {
     exchanges: &'a [(Vec<u8>, Expected)],
@@ -90,7 +96,7 @@ pub struct Cycle<'a> {
 }
 
 impl<'a> Cycle<'a> {
-    /// Through these, which must not be none.
+    /// Panics if `exchanges` is empty.
     pub fn new(exchanges: &'a [(Vec<u8>, Expected)], connections: usize) -> Self {
         Self { exchanges, places: (0..connections).map(|number| number % exchanges.len()).collect() }
     }
@@ -108,71 +114,78 @@ impl Script for Cycle<'_> {
     }
 }
 
-/// How much load, from where and for how long.
+/// The settings of a load.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// Which cores are which.
     pub machine: Machine,
-    /// On which of them it is generated, one thread each.
+    /// The cores that generate load, one thread each.
     pub cores: Cores,
-    /// All of them busy all the time.
     pub connections: usize,
-    /// Before anything is counted.
+    /// Time before the measurement.
     pub warm_up: Duration,
-    /// What is counted.
+    /// Length of the measurement.
     pub length: Duration,
 }
 
-/// What was seen in one round.
+/// The server answered no request during the measurement.
+#[derive(Debug)]
+pub struct NoResponses(Duration);
+
+impl std::error::Error for NoResponses {}
+
+impl std::fmt::Display for NoResponses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the server answered no request in {:?}", self.0)
+    }
+}
+
+/// The result of a round.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Sample {
-    /// Right answers. There are no others: a wrong one ends the measurement.
-    pub answers: u64,
-    /// In which they came.
+    /// Correct responses. A wrong one ends the measurement.
+    pub responses: u64,
+    /// Length of the measurement.
     pub seconds: f64,
-    /// Processor time of the server, user's and system's, in seconds.
+    /// CPU time of the server, user and system, in seconds.
     pub server: f64,
-    /// Of it, the busiest thread's.
+    /// CPU time of its busiest thread, in seconds.
     pub busiest: f64,
-    /// The share of its cores that the load generator used: near 1 the server could have done more.
+    /// CPU utilisation of the load generator. Near 1, it limits the server.
     pub generator: f64,
-    /// Latencies in microseconds.
+    /// Response times in microseconds.
     pub p50: f64,
-    /// Likewise.
-    pub p90: f64,
-    /// Likewise.
+    /// Microseconds.
     pub p99: f64,
-    /// Likewise.
+    /// Microseconds.
     pub p999: f64,
 }
 
 impl Sample {
-    /// Answers a second.
+    /// Responses a second.
     pub fn rate(&self) -> f64 {
-        self.answers as f64 / self.seconds
+        self.responses as f64 / self.seconds
     }
 
-    /// Microseconds of the server's processor time for one answer.
+    /// CPU time of the server for a response, in microseconds.
     pub fn cost(&self) -> f64 {
-        self.server * 1e6 / self.answers as f64
+        self.server * 1e6 / self.responses as f64
     }
 
-    /// Of how much of a core the server has used.
+    /// CPU utilisation of the server: 1 is one core.
     pub fn busy(&self) -> f64 {
         self.server / self.seconds
     }
 
-    /// Puts the latencies in.
-    pub fn with(mut self, latencies: &Latencies) -> Self {
+    /// A sample with these responses and response times.
+    pub fn of(latencies: &Latencies, seconds: f64) -> Self {
         let micros = |share| latencies.percentile(share) as f64 / 1e3;
-        (self.p50, self.p90) = (micros(0.5), micros(0.9));
-        (self.p99, self.p999) = (micros(0.99), micros(0.999));
-        self
+        let (p50, p99, p999) = (micros(0.5), micros(0.99), micros(0.999));
+        Self { responses: latencies.total(), seconds, p50, p99, p999, ..Self::default() }
     }
 }
 
-/// Puts `load` on the server at `address`, whose processes descend from `server`. `script` makes what a thread with so many
-/// connections, the number of whose first one it is told, sends.
+/// Runs `load` against the server at `address` with the process `server`. `script` gets the number of the
+/// first connection and the number of connections of each thread.
 pub fn run<S: Script>(
     load: &Load,
     address: SocketAddr,
@@ -188,8 +201,7 @@ pub fn run<S: Script>(
         for (core, (first, count)) in cores.iter().copied().zip(shares).filter(|(_, (_, count))| *count > 0) {
             let (ready, script) = (&ready, &script);
             running.push(scope.spawn(move || {
-                let prepared =
-                    keep_to(&[core]).and_then(|()| Worker::new(address, count, script(first, count)));
+                let prepared = pin(&[core]).and_then(|()| Worker::new(address, count, script(first, count)));
                 ready.wait();
                 prepared?.run(Window::new(load))
             }));
@@ -200,41 +212,38 @@ pub fn run<S: Script>(
         let (began, before) = (Instant::now(), process::usage(server));
         window.sleep_to_end();
         let (elapsed, after) = (began.elapsed(), process::usage(server));
-        let mut answers = 0;
         let mut generator = Duration::ZERO;
         let mut latencies = Latencies::default();
         for thread in running {
-            let done = thread.join().map_err(|_| anyhow!("the load generator has panicked"))??;
-            latencies.add(&done.latencies);
-            answers += done.latencies.total();
+            let done = thread.join().map_err(|_| anyhow!("the load generator panicked"))??;
+            latencies.merge(&done.latencies);
             generator += done.busy;
         }
-        ensure!(answers > 0, "{address} has answered nothing in {:?}", load.length);
-        Ok(sample(answers, load.length, elapsed, &before, &after, generator / threads as u32)
-            .with(&latencies))
+        sample(&latencies, load.length, elapsed, &before, &after, generator / threads as u32)
     })
 }
 
-/// A sample of a window of this length, in which the server was looked at for `observed`.
+/// The sample of a measurement of this length. The CPU time of the server was read after `observed`, because
+/// reading `/proc` takes time. Fails with [`NoResponses`] if there was no response.
 pub fn sample(
-    answers: u64,
+    latencies: &Latencies,
     length: Duration,
     observed: Duration,
     before: &Usage,
     after: &Usage,
     generator: Duration,
-) -> Sample {
+) -> Result<Sample> {
+    if latencies.total() == 0 {
+        return Err(NoResponses(length).into());
+    }
     let spent = after.since(before);
-    // The two windows differ by what it takes to read `/proc`.
     let scale = length.as_secs_f64() / observed.as_secs_f64() / 1e9;
-    Sample {
-        answers,
-        seconds: length.as_secs_f64(),
+    Ok(Sample {
         server: spent.iter().sum::<u64>() as f64 * scale,
         busiest: spent.first().copied().unwrap_or(0) as f64 * scale,
         generator: generator.as_secs_f64() / length.as_secs_f64(),
-        ..Sample::default()
-    }
+        ..Sample::of(latencies, length.as_secs_f64())
+    })
 }
 
 /// The first connection and the number of connections of each thread.
@@ -243,7 +252,7 @@ fn shares(connections: usize, threads: usize) -> Vec<(usize, usize)> {
     (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
 }
 
-/// When it is counted.
+/// The time of the measurement.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     start: Instant,
@@ -265,24 +274,23 @@ impl Window {
     }
 }
 
-/// One thread's connections.
+/// The connections of a thread.
 struct Worker<S> {
     script: S,
     epoll: rustix::fd::OwnedFd,
     connections: Vec<Connection>,
-    /// Where what arrives is read to.
     buffer: Vec<u8>,
 }
 
 struct Connection {
     stream: TcpStream,
     sent: Instant,
-    /// What has arrived of an answer that came in several pieces.
-    pieces: Vec<u8>,
+    /// The beginning of a response that arrives in several partial.
+    partial: Vec<u8>,
 }
 
-/// What one thread has done.
-struct Done {
+/// The result of a thread.
+struct WorkerResult {
     latencies: Latencies,
     busy: Duration,
 }
@@ -300,12 +308,12 @@ impl<S: Script> Worker<S> {
                 epoll::EventData::new_u64(number as u64),
                 epoll::EventFlags::IN | epoll::EventFlags::ET,
             )?;
-            connections.push(Connection { stream, sent: Instant::now(), pieces: Vec::new() });
+            connections.push(Connection { stream, sent: Instant::now(), partial: Vec::new() });
         }
         Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
     }
 
-    fn run(mut self, window: Window) -> Result<Done> {
+    fn run(mut self, window: Window) -> Result<WorkerResult> {
         let mut latencies = Latencies::default();
         let mut busy_at_start = None;
         for number in 0..self.connections.len() {
@@ -314,10 +322,10 @@ impl<S: Script> Worker<S> {
         }
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; 512];
-        let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+        let patience = Timespec { tv_sec: RESPONSE_TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
         loop {
             let count = match epoll::wait(&self.epoll, &mut events, Some(&patience)) {
-                Ok(0) => bail!("nobody was answered for {PATIENCE:?}"),
+                Ok(0) => bail!("no response for {RESPONSE_TIMEOUT:?}"),
                 Ok(count) => count,
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
@@ -329,14 +337,14 @@ impl<S: Script> Worker<S> {
                 }
                 let now = Instant::now();
                 if now >= window.end {
-                    let busy = processor_time().saturating_sub(busy_at_start.unwrap_or_default());
-                    return Ok(Done { latencies, busy });
+                    let busy = cpu_time().saturating_sub(busy_at_start.unwrap_or_default());
+                    return Ok(WorkerResult { latencies, busy });
                 }
                 if now >= window.start {
-                    busy_at_start.get_or_insert_with(processor_time);
-                    latencies.note((now - self.connections[number].sent).as_nanos() as u64);
+                    busy_at_start.get_or_insert_with(cpu_time);
+                    latencies.record((now - self.connections[number].sent).as_nanos() as u64);
                 }
-                self.script.answered(number);
+                self.script.on_response(number);
                 self.connections[number].sent = now;
                 self.send(number)?;
             }
@@ -346,54 +354,54 @@ impl<S: Script> Worker<S> {
     fn send(&mut self, number: usize) -> Result<()> {
         let request = self.script.next(number);
         let sent = self.connections[number].stream.write(request).context("a request cannot be sent")?;
-        // The last one was answered, so that there is room for this one.
+        // The previous request was answered, so the socket buffer is empty.
         ensure!(sent == request.len(), "a request of {} bytes does not fit into the socket", request.len());
         Ok(())
     }
 
-    /// Reads what has arrived; whether an answer is complete and right.
+    /// Reads the available bytes. Returns whether a response is complete.
     fn receive(&mut self, number: usize) -> Result<bool> {
         loop {
-            let (is_right, count) = self.receive_once(number)?;
-            // What does not fill the buffer is all there was, and of more the kernel will tell.
-            if is_right || count < self.buffer.len() {
-                return Ok(is_right);
+            let (is_complete, count) = self.receive_once(number)?;
+            // A read that does not fill the buffer has emptied the socket; epoll reports further bytes.
+            if is_complete || count < self.buffer.len() {
+                return Ok(is_complete);
             }
         }
     }
 
-    /// Likewise for what can be read at a time, and how much that was.
+    /// The same for one read. Also returns the number of bytes.
     fn receive_once(&mut self, number: usize) -> Result<(bool, usize)> {
         let connection = &mut self.connections[number];
         let count = match connection.stream.read(&mut self.buffer) {
-            Ok(0) => bail!("the server has closed a connection"),
+            Ok(0) => bail!("the server closed a connection"),
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok((false, 0)),
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok((false, self.buffer.len())),
-            Err(error) => return Err(error).context("an answer cannot be read"),
+            Err(error) => return Err(error).context("a response cannot be read"),
         };
         let expected = self.script.expected(number);
-        if connection.pieces.is_empty() {
+        if connection.partial.is_empty() {
             let Some(length) = expected.check(&self.buffer[..count])? else {
-                connection.pieces.extend_from_slice(&self.buffer[..count]);
+                connection.partial.extend_from_slice(&self.buffer[..count]);
                 return Ok((false, count));
             };
-            ensure!(length == count, "there is something behind an answer");
+            ensure!(length == count, "unexpected bytes after a response");
             return Ok((true, count));
         }
-        connection.pieces.extend_from_slice(&self.buffer[..count]);
-        ensure!(connection.pieces.len() <= LARGEST, "an answer is longer than {LARGEST} bytes");
-        if connection.pieces.len() < expected.head_length.min(LARGEST) {
+        connection.partial.extend_from_slice(&self.buffer[..count]);
+        ensure!(connection.partial.len() <= MAX_RESPONSE, "a response is longer than {MAX_RESPONSE} bytes");
+        if connection.partial.len() < expected.head_length.min(MAX_RESPONSE) {
             return Ok((false, count));
         }
-        let Some(length) = expected.check(&connection.pieces)? else { return Ok((false, count)) };
-        ensure!(length == connection.pieces.len(), "there is something behind an answer");
-        connection.pieces.clear();
+        let Some(length) = expected.check(&connection.partial)? else { return Ok((false, count)) };
+        ensure!(length == connection.partial.len(), "unexpected bytes after a response");
+        connection.partial.clear();
         Ok((true, count))
     }
 }
 
-/// Connects from one of the loopback network's addresses.
+/// Connects from the loopback address with this number.
 pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     let from = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2 + source as u8), 0);
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
@@ -405,8 +413,8 @@ pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Of this thread so far.
-fn processor_time() -> Duration {
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -417,15 +425,15 @@ mod tests {
 
     fn expected() -> Expected {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 1\r\n\r\nabc";
-        Expected::like(&http::parse(whole).expect("an answer").expect("a whole one").0)
+        Expected::like(&http::parse(whole).expect("a response").expect("complete").0)
     }
 
-    fn check(answer: &str, right: Option<usize>) {
-        assert_eq!(expected().check(answer.as_bytes()).ok().flatten(), right, "{answer}");
+    fn check(response: &str, right: Option<usize>) {
+        assert_eq!(expected().check(response.as_bytes()).ok().flatten(), right, "{response}");
     }
 
     #[test]
-    fn an_answer_is_right_if_status_and_body_are() {
+    fn a_response_with_expected_status_and_body_is_correct() {
         let usual = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 2\r\n\r\nabc";
         check(usual, Some(usual.len()));
         let longer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 12\r\n\r\nabc";
@@ -434,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_an_error() {
+    fn a_wrong_response_is_an_error() {
         for wrong in [
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 2\r\n\r\nabd",
             "HTTP/1.1 500 OK\r\nContent-Length: 3\r\nDate: 2\r\n\r\nabc",
@@ -446,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_all_connections() {
+    fn connections_are_divided_among_threads() {
         assert_eq!(shares(5, 2), [(0, 2), (2, 3)]);
         assert_eq!(shares(1, 2), [(0, 0), (0, 1)]);
         assert_eq!(shares(64, 1), [(0, 64)]);

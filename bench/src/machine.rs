@@ -1,11 +1,65 @@
-//! What was measured on, and which versions of the servers: for the report.
+//! The machine: the cores of servers and load generator, and its description for the report.
 
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::{Context as _, Result, ensure};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::Bench;
 
-/// The machine and the programs, as pairs of what and which. What cannot be found out says so.
+/// The cores that a thread and its child processes may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cores {
+    Servers,
+    Generator,
+    /// Both cores, shared by server and generator.
+    Both,
+}
+
+/// The two cores of a measurement: the first and the last that this process may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    servers: usize,
+    generator: usize,
+}
+
+impl Machine {
+    /// Fails if this process may use only one core.
+    pub fn of_this_process() -> Result<Self> {
+        let allowed = sched_getaffinity(None).context("the allowed cores cannot be read")?;
+        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
+        ensure!(
+            allowed.len() >= 2,
+            "two cores are needed: one for the servers and one for the load generator"
+        );
+        Ok(Self { servers: allowed[0], generator: allowed[allowed.len() - 1] })
+    }
+
+    pub fn numbers(self, cores: Cores) -> Vec<usize> {
+        match cores {
+            Cores::Servers => vec![self.servers],
+            Cores::Generator => vec![self.generator],
+            Cores::Both => vec![self.servers, self.generator],
+        }
+    }
+
+    /// Binds this thread, and processes that it starts, to `cores`.
+    pub fn pin(self, cores: Cores) -> Result<()> {
+        pin(&self.numbers(cores))
+    }
+}
+
+/// Binds this thread, and processes that it starts, to the cores with these numbers.
+pub fn pin(numbers: &[usize]) -> Result<()> {
+    let mut set = CpuSet::new();
+    for number in numbers {
+        set.set(*number);
+    }
+    sched_setaffinity(None, &set).context("a thread cannot be bound to its core")
+}
+
+/// Names and values of the machine and the program versions; "not found" for unknown values.
 pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let uname = rustix::system::uname();
     let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
@@ -20,32 +74,32 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
         ("memory", memory),
         ("kernel", Some(kernel)),
         ("system", field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned())),
-        ("frontdesk", says(&bench.frontdesk, &["--version"], 1)),
+        ("frontdesk", version(&bench.frontdesk, &["--version"], 1)),
     ];
     for (name, program, question, word) in
         [("nginx", "nginx", "-v", 2), ("Caddy", "caddy", "version", 0), ("h2load", "h2load", "--version", 1)]
     {
-        pairs.push((name, says(Path::new(program), &[question], word)));
+        pairs.push((name, version(Path::new(program), &[question], word)));
     }
-    pairs.push(("static-web-server", says(&bench.static_web_server, &["--version"], 1)));
-    pairs.push(("compiler", says(Path::new("rustc"), &["--version"], 1)));
+    pairs.push(("static-web-server", version(&bench.static_web_server, &["--version"], 1)));
+    pairs.push(("compiler", version(Path::new("rustc"), &["--version"], 1)));
     pairs
         .into_iter()
-        .map(|(what, which)| (what.to_owned(), which.unwrap_or_else(|| "not found".to_owned())))
+        .map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned())))
         .collect()
 }
 
-/// What stands behind `name` in a file of fields.
+/// The value of the line that begins with `name`.
 fn field(file: &str, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim_start_matches(['\t', ' ', ':']).trim().to_owned())
 }
 
-/// The word at a place in the first line that a program says.
-fn says(program: &Path, arguments: &[&str], word: usize) -> Option<String> {
+/// A word in the first line of a program's output.
+fn version(program: &Path, arguments: &[&str], word: usize) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    said.lines().next()?.split_whitespace().nth(word).map(|word| word.trim_start_matches("nginx/").to_owned())
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().next()?.split_whitespace().nth(word).map(|word| word.trim_start_matches("nginx/").to_owned())
 }

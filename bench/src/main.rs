@@ -1,8 +1,9 @@
-//! Measures frontdesk beside other servers and writes the report. `scripts/bench` builds and calls it, and has its help.
+//! Measures frontdesk beside other servers and writes the report. Called by `scripts/bench`, which has the
+//! help.
 
-mod compare;
+#![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
+
 mod content;
-mod cores;
 mod figures;
 mod http;
 mod latency;
@@ -11,6 +12,7 @@ mod machine;
 mod model;
 mod peer;
 mod process;
+mod random;
 mod report;
 mod rounds;
 mod submission;
@@ -26,39 +28,51 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::cores::{Cores, Machine};
 use crate::figures::{Figures, Section};
+use crate::load::Load;
+use crate::machine::{Cores, Machine};
 use crate::suites::Suite;
 
-/// What every suite needs to know.
+/// The settings of all suites.
 #[derive(Debug, Clone)]
 pub struct Bench {
-    /// The server that is measured.
+    /// The `frontdesk` binary.
     pub frontdesk: PathBuf,
-    /// One of its peers, which no package of the system has.
+    /// The `static-web-server` binary, for which there is no Debian package.
     pub static_web_server: PathBuf,
-    /// Which core is whose.
+    /// The cores of servers and load generator.
     pub machine: Machine,
-    /// How often each server is measured.
+    /// Rounds for each server.
     pub rounds: usize,
-    /// Before each round, uncounted.
+    /// Time before each round that does not count.
     pub warm_up: Duration,
-    /// How long a round is.
+    /// Length of a round.
     pub length: Duration,
-    /// Where peers are installed that no package of the system has.
+    /// Folder of other servers without a Debian package.
     pub tools: PathBuf,
-    /// Where every single round is kept.
+    /// Output folder for the figures of each round.
     pub out: PathBuf,
-    /// The project's folder.
+    /// Root folder of the repository.
     pub repository: PathBuf,
-    /// Whether long runs may take long: what takes more than a few minutes is left out otherwise.
+    /// Whether to include measurements that take more than a few minutes.
     pub long: bool,
 }
 
 impl Bench {
-    /// Tells whoever waits what is going on.
-    pub fn say(&self, what: &str) {
-        let _ = writeln!(std::io::stderr(), "bench: {what}");
+    /// Writes a progress message to standard error.
+    pub fn log(&self, message: &str) {
+        let _ = writeln!(std::io::stderr(), "bench: {message}");
+    }
+
+    /// Load from the load generator's core.
+    pub fn load(&self, connections: usize) -> Load {
+        Load {
+            machine: self.machine,
+            cores: Cores::Generator,
+            connections,
+            warm_up: self.warm_up,
+            length: self.length,
+        }
     }
 }
 
@@ -72,18 +86,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was asked for.
+/// The command from the command line.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
-    /// These suites, all of them where none is named.
+    /// Measures these suites, or all if none is named.
     Measure(Vec<String>),
-    /// A short look whether it works.
+    /// Tests the benchmark itself with one short round.
     Smoke,
-    /// Nothing: whether the arguments are right was asked.
-    Known,
-    /// Writes the report, or only compares it with its figures.
+    /// Only checks the arguments.
+    CheckArguments,
+    /// Writes the report, or only compares it with the figures.
     Report { check: bool },
-    /// Writes the tables of `docs/scale.md`, after a measurement or not.
+    /// Writes the tables of `docs/scale.md`, optionally after a measurement.
     Model { measure: bool },
 }
 
@@ -94,20 +108,20 @@ fn run() -> Result<()> {
     {
         return peer::yardstick::serve(Path::new(file));
     }
-    if let [command, growth, answer, log] = arguments.as_slice()
+    if let [command, growth, response, log] = arguments.as_slice()
         && command == "log"
     {
-        return peer::log::serve(growth, Path::new(answer), Path::new(log));
+        return peer::log::serve(growth, Path::new(response), Path::new(log));
     }
     let machine = Machine::of_this_process()?;
     let (bench, task) = parse(&arguments, machine)?;
     raise_descriptor_limit();
-    machine.keep_to(Cores::Generator)?;
+    machine.pin(Cores::Generator)?;
     match task {
-        Task::Known => Ok(()),
+        Task::CheckArguments => Ok(()),
         Task::Smoke => suites::smoke::run(&bench),
         Task::Measure(names) => measure(&bench, &names),
-        // What several machines do follows from what one does.
+        // The tables of several machines depend on the figures of one.
         Task::Report { check: false } => report::write(&bench).and_then(|()| model::write(&bench)),
         Task::Report { check: true } => report::check(&bench).and_then(|()| model::check(&bench)),
         Task::Model { measure: false } => model::write(&bench),
@@ -129,7 +143,7 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
         long: false,
     };
     let mut suites = Vec::new();
-    let (mut smoke, mut known, mut report, mut check) = (false, false, false, false);
+    let (mut smoke, mut check_arguments, mut report, mut check) = (false, false, false, false);
     let (mut model, mut measure) = (false, false);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -140,13 +154,13 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
             "--tools" => bench.tools = value()?.into(),
             "--out" => bench.out = value()?.into(),
             "--repository" => bench.repository = value()?.into(),
-            "--rounds" => bench.rounds = value()?.parse().context("--rounds wants a number")?,
+            "--rounds" => bench.rounds = value()?.parse().context("--rounds needs a number")?,
             "--seconds" => {
-                bench.length = Duration::from_secs_f64(value()?.parse().context("--seconds wants a number")?);
+                bench.length = Duration::from_secs_f64(value()?.parse().context("--seconds needs a number")?);
             }
             "--long" => bench.long = true,
             "--smoke" => smoke = true,
-            "--known" => known = true,
+            "--check-arguments" => check_arguments = true,
             "--check" => check = true,
             "--measure" => measure = true,
             "report" => report = true,
@@ -154,12 +168,12 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
             name if suites::ALL.iter().any(|suite| suite.name == name) => suites.push(name.to_owned()),
             other => {
                 let known: Vec<&str> = suites::ALL.iter().map(|suite| suite.name).collect();
-                bail!("no suite or option is called '{other}'; suites are: {}", known.join(" "));
+                bail!("unknown suite or option '{other}'; suites are: {}", known.join(" "));
             }
         }
     }
     if bench.rounds == 0 || bench.length.is_zero() {
-        bail!("there must be a round, and it must take some time");
+        bail!("--rounds and --seconds must not be zero");
     }
     if smoke {
         (bench.warm_up, bench.length) = (Duration::from_millis(50), Duration::from_millis(300));
@@ -168,29 +182,30 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
     if model {
         return Ok((bench, Task::Model { measure }));
     }
-    let task = match (known, report) {
-        (true, _) => Task::Known,
+    let task = match (check_arguments, report) {
+        (true, _) => Task::CheckArguments,
         (_, true) => Task::Report { check },
         _ => Task::Measure(suites),
     };
     Ok((bench, task))
 }
 
-/// As far as it goes: thousands of connections are two descriptors each, one here and one in a server, which inherits the limit.
+/// Raises the limit to its maximum: each connection needs a descriptor here and one in the server, which
+/// inherits the limit.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Runs the suites of these names, all of them where none is named.
+/// Runs the named suites, or all if none is named.
 fn measure(bench: &Bench, names: &[String]) -> Result<()> {
     std::fs::create_dir_all(&bench.out)?;
     for suite in
         suites::ALL.iter().filter(|suite| names.is_empty() || names.iter().any(|name| name == suite.name))
     {
-        bench.say(&format!("suite {}", suite.name));
+        bench.log(&format!("suite {}", suite.name));
         let section = measure_one(bench, suite).with_context(|| format!("suite {}", suite.name))?;
-        let text = report::brief(&section)?;
+        let text = report::summary(&section)?;
         std::io::stdout().write_all(text.as_bytes())?;
         let path = bench.out.join(format!("{}.json", suite.name));
         std::fs::write(&path, Figures { sections: vec![section] }.to_json()?)?;
@@ -205,7 +220,7 @@ fn measure_one(bench: &Bench, suite: &Suite) -> Result<Section> {
     let mut conditions = vec![(
         "rounds".to_owned(),
         format!(
-            "{} of {} s, after {} s that are not counted",
+            "{} of {} s, after a warm-up of {} s",
             bench.rounds,
             bench.length.as_secs_f64(),
             bench.warm_up.as_secs_f64()
@@ -214,8 +229,8 @@ fn measure_one(bench: &Bench, suite: &Suite) -> Result<Section> {
     conditions.extend(outcome.conditions);
     if !outcome.disturbed.is_empty() {
         let disturbed = outcome.disturbed.join("; ");
-        bench.say(&format!("something else has used the machine meanwhile: {disturbed}"));
-        conditions.push(("disturbed by something else on the machine".to_owned(), disturbed));
+        bench.log(&format!("other programs used the machine: {disturbed}"));
+        conditions.push(("disturbed by other programs".to_owned(), disturbed));
     }
     Ok(Section {
         suite: suite.name.into(),
@@ -224,6 +239,6 @@ fn measure_one(bench: &Bench, suite: &Suite) -> Result<Section> {
         conditions,
         tables: outcome.tables,
         curves: outcome.curves,
-        bars: outcome.bars,
+        targets: outcome.targets,
     })
 }

@@ -1,24 +1,30 @@
-//! What several machines would do: a model of queues and batches, from what one core was measured to take. It writes the tables of `docs/scale.md`.
+//! Predicts what several machines can do, by simulation, from the costs measured on one core. Writes the
+//! tables of `docs/scale.md`.
 
-mod document;
-mod keep;
+mod calibration;
 mod measure;
-mod plan;
 mod queue;
-pub mod random;
-mod stored;
+mod submissions;
+mod tables;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use stored::Stored;
+use calibration::Calibration;
 
 use crate::Bench;
 use crate::figures::Figures;
 
-/// Measures what the model is made of and compared with, and then the same as [`write()`].
+/// Requests or submissions that are simulated for a row of a table.
+const SIMULATED: usize = 400_000;
+
+/// Ends a generated table in the document.
+const END_OF_TABLE: &str = "<!-- end of table -->";
+
+/// Measures the costs, compares the model with the machine, and writes the tables.
 pub fn measure(bench: &Bench) -> Result<()> {
     measure::run(bench)?.write(&bench.repository)?;
     write(bench)
@@ -26,28 +32,73 @@ pub fn measure(bench: &Bench) -> Result<()> {
 
 /// Writes the tables into the document.
 pub fn write(bench: &Bench) -> Result<()> {
-    fs::write(place(&bench.repository), filled(&bench.repository)?)?;
-    bench.say("the tables of docs/scale.md are written");
+    fs::write(document(&bench.repository), filled(&bench.repository)?)?;
+    bench.log("wrote the tables of docs/scale.md");
     Ok(())
 }
 
-/// An error if the document's tables are not what figures and model say.
+/// Fails if the tables in the document differ from the figures and the model.
 pub fn check(bench: &Bench) -> Result<()> {
-    let there = fs::read_to_string(place(&bench.repository))?;
+    let text = fs::read_to_string(document(&bench.repository))?;
     ensure!(
-        there == filled(&bench.repository)?,
-        "docs/scale.md is not what its figures say: scripts/bench model"
+        text == filled(&bench.repository)?,
+        "docs/scale.md does not match its figures: run scripts/bench model"
     );
-    bench.say("docs/scale.md says what its figures and those of docs/performance.md say");
+    bench.log("docs/scale.md matches its figures and those of docs/performance.md");
     Ok(())
 }
 
-fn place(repository: &Path) -> PathBuf {
+fn document(repository: &Path) -> PathBuf {
     repository.join("docs/scale.md")
 }
 
 fn filled(repository: &Path) -> Result<String> {
     let figures = Figures::read(&repository.join("docs/performance/figures.json"))?;
-    let document = fs::read_to_string(place(repository)).context("docs/scale.md cannot be read")?;
-    document::fill(&document, &plan::tables(&figures, &Stored::read(repository)?)?).context("docs/scale.md")
+    let text = fs::read_to_string(document(repository)).context("docs/scale.md cannot be read")?;
+    fill(&text, &tables::all(&figures, &Calibration::read(repository)?)?).context("docs/scale.md")
+}
+
+/// Replaces each table between `<!-- table: NAME -->` and the end mark. Fails if a table or its place is
+/// missing.
+fn fill(document: &str, tables: &BTreeMap<&str, String>) -> Result<String> {
+    let mut text = String::with_capacity(document.len());
+    let mut placed = Vec::new();
+    let mut rest = document;
+    while let Some((before, from)) = rest.split_once("<!-- table: ") {
+        let (name, inside) = from.split_once(" -->").context("the first line of a table does not end")?;
+        let (_, after) =
+            inside.split_once(END_OF_TABLE).with_context(|| format!("the table '{name}' does not end"))?;
+        let table = tables.get(name).with_context(|| format!("there is no table '{name}'"))?;
+        text += before;
+        text += &format!("<!-- table: {name} -->\n\n{table}\n{END_OF_TABLE}");
+        placed.push(name);
+        rest = after;
+    }
+    for name in tables.keys() {
+        ensure!(placed.contains(name), "the document has no place for the table '{name}'");
+    }
+    Ok(text + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "before\n<!-- table: a -->\nold\n<!-- end of table -->\nafter\n";
+
+    #[test]
+    fn a_new_table_replaces_the_old_one() {
+        let tables = BTreeMap::from([("a", "| new |\n".to_owned())]);
+        let filled = fill(DOCUMENT, &tables).expect("the document has the table");
+        assert_eq!(filled, "before\n<!-- table: a -->\n\n| new |\n\n<!-- end of table -->\nafter\n");
+        assert_eq!(fill(&filled, &tables).ok(), Some(filled));
+    }
+
+    #[test]
+    fn a_missing_table_or_place_is_an_error() {
+        let named = |name| BTreeMap::from([(name, String::new())]);
+        assert!(fill(DOCUMENT, &named("b")).is_err());
+        assert!(fill("nothing", &named("a")).is_err());
+        assert!(fill("<!-- table: a -->", &named("a")).is_err());
+    }
 }

@@ -1,4 +1,4 @@
-//! A server under measurement: a process with its children, which ends with its value.
+//! A running server: a process group that ends when its value is dropped.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::Bench;
-use crate::cores::Cores;
+use crate::machine::Cores;
 use crate::process::{self, Memory, Usage};
 
 pub mod caddy;
@@ -24,30 +24,29 @@ pub mod frontdesk;
 pub mod log;
 pub mod nginx;
 pub mod postgres;
-pub mod redis;
 pub mod static_web_server;
 pub mod yardstick;
 
-/// A server must answer within this time of its start, and end within it of being told to.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// A server must accept connections within this time.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// One server, running.
+/// A running server.
 #[derive(Debug)]
 pub struct Peer {
-    /// As it is called in the report.
+    /// Name in the report.
     pub name: String,
-    /// Where it answers.
+    /// HTTP address.
     pub address: SocketAddr,
-    /// Where it answers over TLS, if it does.
+    /// HTTPS address.
     pub secure: Option<SocketAddr>,
     child: Child,
-    /// What it reads and writes; goes when it has ended.
+    /// Its files; removed after the process has ended.
     folder: TempDir,
 }
 
 impl Peer {
-    /// Starts `command` in a process group of its own, on `cores`, and waits until it accepts connections at `address`. What it says
-    /// goes into a file in `folder`, and into the error if it ends.
+    /// Starts `command` in a new process group on `cores`, and waits until it accepts connections at
+    /// `address`. Its output goes to a file in `folder`, and into the error if it ends.
     pub fn start(
         bench: &Bench,
         name: impl Into<String>,
@@ -57,26 +56,26 @@ impl Peer {
         folder: TempDir,
     ) -> Result<Self> {
         let name = name.into();
-        let log = File::create(folder.path().join("said.log"))?;
+        let log = File::create(folder.path().join("output.log"))?;
         let child = spawn(bench, cores, command, [log.try_clone()?.into(), log.into()])
             .with_context(|| format!("{name} cannot be started"))?;
         let mut peer = Self { name, address, secure: None, child, folder };
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
             if let Some(status) = peer.child.try_wait()? {
-                bail!("{} has ended with {status}: {}", peer.name, peer.said());
+                bail!("{} ended with {status}: {}", peer.name, peer.stderr());
             }
-            if began.elapsed() > PATIENCE {
-                bail!("{} does not answer at {address}: {}", peer.name, peer.said());
+            if began.elapsed() > START_TIMEOUT {
+                bail!("{} accepts no connections at {address}: {}", peer.name, peer.stderr());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(peer)
     }
 
-    /// Starts `command` likewise, and takes its addresses from lines that it says on standard output: `read` returns them once it
-    /// has heard enough.
-    pub fn start_and_listen(
+    /// The same, for servers that print their addresses: `read` gets each line of standard output until it
+    /// returns them.
+    pub fn start_with_output(
         bench: &Bench,
         name: impl Into<String>,
         cores: Cores,
@@ -85,46 +84,44 @@ impl Peer {
         mut read: impl FnMut(&str) -> Option<(SocketAddr, Option<SocketAddr>)>,
     ) -> Result<Self> {
         let name = name.into();
-        let log = File::create(folder.path().join("said.log"))?;
-        let said = [Stdio::piped(), log.into()];
+        let log = File::create(folder.path().join("output.log"))?;
+        let output = [Stdio::piped(), log.into()];
         let mut child =
-            spawn(bench, cores, command, said).with_context(|| format!("{name} cannot be started"))?;
-        let said = child.stdout.take().context("its standard output is piped")?;
+            spawn(bench, cores, command, output).with_context(|| format!("{name} cannot be started"))?;
+        let output = child.stdout.take().context("standard output is piped")?;
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut peer = Self { name, address: unknown, secure: None, child, folder };
-        for line in BufReader::new(said).lines() {
+        for line in BufReader::new(output).lines() {
             if let Some((address, secure)) = read(&line?) {
                 (peer.address, peer.secure) = (address, secure);
                 return Ok(peer);
             }
         }
-        bail!("{} does not say where it listens: {}", peer.name, peer.said())
+        bail!("{} does not print its address: {}", peer.name, peer.stderr())
     }
 
-    /// Its process, of which the others descend.
+    /// Id of its first process.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// The processor time that it has used so far.
+    /// CPU time since the start.
     pub fn usage(&self) -> Usage {
         process::usage(self.process())
     }
 
-    /// What it has in memory.
     pub fn memory(&self) -> Result<Memory> {
         process::memory(self.process())
     }
 
-    /// Where its files are.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The end of what it has said on standard error.
-    pub fn said(&self) -> String {
-        let said = std::fs::read(self.folder.path().join("said.log")).unwrap_or_default();
-        let end = &said[said.len().saturating_sub(2000)..];
+    /// The last 2,000 bytes of its standard error.
+    pub fn stderr(&self) -> String {
+        let text = std::fs::read(self.folder.path().join("output.log")).unwrap_or_default();
+        let end = &text[text.len().saturating_sub(2000)..];
         String::from_utf8_lossy(end).trim().to_owned()
     }
 
@@ -138,8 +135,8 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         self.signal(Signal::TERM);
-        let told = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && told.elapsed() < Duration::from_secs(2) {
+        let signalled = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && signalled.elapsed() < Duration::from_secs(2) {
             std::thread::sleep(Duration::from_millis(10));
         }
         if matches!(self.child.try_wait(), Ok(None)) {
@@ -149,10 +146,10 @@ impl Drop for Peer {
     }
 }
 
-/// A child inherits its cores from the thread that starts it. It is told to end should this process be killed, which only `setpriv` can
-/// arrange for without unsafe code.
-fn spawn(bench: &Bench, cores: Cores, command: &Command, said: [Stdio; 2]) -> Result<Child> {
-    let [stdout, stderr] = said;
+/// A child inherits its cores from the thread that starts it. `setpriv` makes it end if this process is
+/// killed; that takes unsafe code otherwise.
+fn spawn(bench: &Bench, cores: Cores, command: &Command, output: [Stdio; 2]) -> Result<Child> {
+    let [stdout, stderr] = output;
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
     with_end.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -160,14 +157,14 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, said: [Stdio; 2]) -> Re
         with_end.current_dir(folder);
     }
     with_end.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
-    bench.machine.keep_to(cores)?;
+    bench.machine.pin(cores)?;
     let child = with_end.spawn();
-    bench.machine.keep_to(Cores::Generator)?;
+    bench.machine.pin(Cores::Generator)?;
     child.with_context(|| format!("{} cannot be run", command.get_program().display()))
 }
 
-/// A free port of the loopback address, for servers that cannot be asked which one they took. It stays reserved until the benchmark
-/// ends: only a program that sets `SO_REUSEADDR` can listen on it.
+/// A free loopback port, for servers that cannot choose one. It stays reserved until the benchmark ends: only
+/// programs that set `SO_REUSEADDR` can listen on it.
 pub fn free_address() -> Result<SocketAddr> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;
@@ -177,7 +174,18 @@ pub fn free_address() -> Result<SocketAddr> {
     Ok(address)
 }
 
-/// A folder for one server's files. A server that gives up its rights must be able to read it.
+/// Settings that all file servers have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct FileServer<'a> {
+    pub root: &'a Path,
+    pub cores: Cores,
+    /// Headers that are added to each response.
+    pub headers: &'a [(String, String)],
+    /// Certificate and key, to serve HTTP/2 and HTTP/1.1 over TLS 1.3 as well.
+    pub tls: Option<(&'a Path, &'a Path)>,
+}
+
+/// A folder for the files of a server, readable for servers that drop their privileges.
 pub fn folder() -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("frontdesk-bench-").tempdir()?;
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -185,7 +193,7 @@ pub fn folder() -> Result<TempDir> {
     Ok(folder)
 }
 
-/// How many threads or processes a server has for its cores.
+/// The number of threads or processes of a server on these cores.
 pub fn workers(cores: Cores) -> usize {
     if cores == Cores::Both { 2 } else { 1 }
 }

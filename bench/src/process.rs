@@ -1,4 +1,4 @@
-//! What a process and its children use: processor time by thread, and memory. Read from `/proc`.
+//! CPU time by thread and memory of a process and its descendants, from `/proc`.
 
 use std::fs;
 use std::path::Path;
@@ -6,23 +6,23 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-/// Nanoseconds in the kernel's unit of processor time, 1/100 s, which is fixed on Linux's interface to programs.
+/// Nanoseconds of a clock tick: `/proc` counts CPU time in 1/100 s on all architectures (`USER_HZ`).
 const TICK: u64 = 10_000_000;
 
-/// Processor time, user's and system's, of a process and all its descendants.
+/// CPU time, user and system, of a process and its descendants.
 #[derive(Debug, Clone, Default)]
 pub struct Usage {
-    /// Nanoseconds of each thread, by its number.
+    /// Id and nanoseconds of each thread.
     pub threads: Vec<(u32, u64)>,
 }
 
 impl Usage {
-    /// Nanoseconds of all threads together.
+    /// Nanoseconds of all threads.
     pub fn total(&self) -> u64 {
         self.threads.iter().map(|(_, spent)| spent).sum()
     }
 
-    /// What was spent since `before`, by thread, most first.
+    /// Nanoseconds of each thread since `before`, in descending order.
     pub fn since(&self, before: &Self) -> Vec<u64> {
         let earlier = |thread: u32| {
             before.threads.iter().find(|(number, _)| *number == thread).map_or(0, |(_, spent)| *spent)
@@ -41,20 +41,20 @@ impl Usage {
 /// Memory of a process and all its descendants, in bytes.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Memory {
-    /// Resident: whatever is in memory, counted in each process that has it.
+    /// Resident memory. Shared memory counts in each process.
     pub rss: u64,
-    /// Resident, with what several processes share divided among them.
+    /// Proportional set size: shared memory is divided among the processes.
     pub pss: u64,
-    /// Of `rss`, what belongs to no file.
+    /// Part of `rss` that is not backed by a file.
     pub anonymous: u64,
-    /// Of `rss`, what belongs to a file, most of all the program itself; the kernel can drop and read it again.
+    /// Part of `rss` that is backed by a file, mostly the program. The kernel can drop and reload it.
     pub file: u64,
 }
 
-/// The processor time of `root` and its descendants so far. Threads that have ended do not count.
+/// The CPU time of `root` and its descendants. Threads that have ended do not count.
 pub fn usage(root: u32) -> Usage {
     let mut threads = Vec::new();
-    for process in family(root) {
+    for process in process_tree(root) {
         let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { continue };
         for task in tasks.flatten() {
             let Some(number) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -66,7 +66,7 @@ pub fn usage(root: u32) -> Usage {
     Usage { threads }
 }
 
-/// To the nanosecond where the kernel counts that way, to 10 ms elsewhere.
+/// Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
 fn spent(task: &Path) -> Option<u64> {
     let exact = fs::read_to_string(task.join("schedstat")).ok();
     if let Some(spent) =
@@ -78,32 +78,33 @@ fn spent(task: &Path) -> Option<u64> {
     ticks(&stat).map(|ticks| ticks * TICK)
 }
 
-/// User's and system's time in `/proc/PID/stat`: the fields 14 and 15, where the second one may hold spaces and brackets.
+/// Fields 14 and 15 of `/proc/PID/stat`, user and system time. Field 2, the program name, can contain spaces
+/// and brackets.
 fn ticks(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
 
-/// A process and its descendants.
-pub fn family(root: u32) -> Vec<u32> {
-    let mut family = vec![root];
+/// The ids of a process and its descendants.
+pub fn process_tree(root: u32) -> Vec<u32> {
+    let mut tree = vec![root];
     let mut next = 0;
-    while next < family.len() {
-        let process = family[next];
+    while next < tree.len() {
+        let process = tree[next];
         let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
         for task in tasks {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            family.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            tree.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
         }
         next += 1;
     }
-    family
+    tree
 }
 
-/// The memory of `root` and its descendants now.
+/// The memory of `root` and its descendants.
 pub fn memory(root: u32) -> Result<Memory> {
     let mut sum = Memory::default();
-    for process in family(root) {
+    for process in process_tree(root) {
         let path = format!("/proc/{process}/smaps_rollup");
         let text = fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
         let of = parse_memory(&text);
@@ -129,13 +130,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_s_name_does_not_confuse_its_times() {
+    fn brackets_in_a_program_name_are_parsed() {
         let stat = "12 (a) b (c) S 1 12 12 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 3 0 100 1 1";
         assert_eq!(ticks(stat), Some(300));
     }
 
     #[test]
-    fn what_belongs_to_no_file_is_told_from_what_does() {
+    fn anonymous_and_file_memory_are_separate() {
         let memory = parse_memory(
             "5-6 ---p [rollup]\nRss:   2048 kB\nPss:  1024 kB\nPss_Anon: 3 kB\nAnonymous: 512 kB\n",
         );
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_spent_is_told_by_thread_the_busiest_first() {
+    fn usage_lists_the_busiest_thread_first() {
         let before = Usage { threads: vec![(1, 10), (2, 10)] };
         let after = Usage { threads: vec![(1, 15), (2, 40), (3, 7), (4, 0)] };
         assert_eq!(after.since(&before), [30, 7, 5]);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_uses_time_and_memory() {
+    fn usage_and_memory_of_this_process_are_read() {
         let own = std::process::id();
         assert!(usage(own).total() > 0);
         assert!(memory(own).is_ok_and(|memory| memory.rss > memory.anonymous && memory.pss > 0));

@@ -1,4 +1,4 @@
-//! Writes `docs/performance.md` and its plots from the stored figures, and compares them with what is there.
+//! Writes `docs/performance.md` and its plots from the stored figures, or compares them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,15 +8,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::Bench;
-use crate::figures::{Bar, Figures, Section, Table};
-use crate::suites::ALL;
+use crate::figures::{Figures, Section, Table, Target, Unit};
+use crate::rounds::Spread;
+use crate::suites::{ALL, Suite};
 use crate::svg;
 
-/// What stands before the figures and behind them.
-const BEGINNING: &str = include_str!("report/beginning.md");
-const END: &str = include_str!("report/end.md");
+const INTRODUCTION: &str = include_str!("report/introduction.md");
+const METHOD: &str = include_str!("report/method.md");
+const CONCLUSION: &str = include_str!("report/conclusion.md");
 
-/// Takes over the last figures of each suite, and writes everything.
+/// Columns that are stored and printed by a measurement, but left out of the document.
+const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
+
+/// Adds the last figures of each suite, and writes the document.
 pub fn write(bench: &Bench) -> Result<()> {
     let stored = stored(&bench.repository);
     let mut figures = Figures::read(&stored)?;
@@ -26,7 +30,7 @@ pub fn write(bench: &Bench) -> Result<()> {
             figures.replace(section, &order);
         }
     }
-    ensure!(!figures.sections.is_empty(), "nothing was measured yet: scripts/bench SUITE");
+    ensure!(!figures.sections.is_empty(), "there are no figures: run scripts/bench SUITE");
     let folder = stored.parent().context("the figures are in a folder")?;
     if folder.exists() {
         fs::remove_dir_all(folder)?;
@@ -36,35 +40,34 @@ pub fn write(bench: &Bench) -> Result<()> {
     for (name, text) in compose(&figures)? {
         fs::write(bench.repository.join("docs").join(name), text)?;
     }
-    let missed = figures.sections.iter().flat_map(|section| &section.bars).filter(|bar| !bar.holds());
-    for bar in missed {
-        bench.say(&format!(
-            "missed: {}: {} ({})",
-            bar.what,
-            bar.unit.write(bar.measured),
-            bar.unit.write(bar.wanted)
+    for target in targets(&figures).filter(|target| !target.is_met()) {
+        bench.log(&format!(
+            "target missed: {}: {} ({})",
+            target.name,
+            target.unit.format(target.measured),
+            target.unit.format(target.threshold)
         ));
     }
-    bench.say("docs/performance.md is written");
+    bench.log("wrote docs/performance.md");
     Ok(())
 }
 
-/// An error if a document or a plot is not what the stored figures make of it.
+/// Fails if the document or a plot differs from the stored figures.
 pub fn check(bench: &Bench) -> Result<()> {
     let figures = Figures::read(&stored(&bench.repository))?;
-    ensure!(!figures.sections.is_empty(), "there are no figures in docs/performance/figures.json");
+    ensure!(!figures.sections.is_empty(), "docs/performance/figures.json has no figures");
     let docs = bench.repository.join("docs");
     let files = compose(&figures)?;
     for (name, text) in &files {
-        let there =
+        let stored =
             fs::read_to_string(docs.join(name)).with_context(|| format!("docs/{name} cannot be read"))?;
-        ensure!(there == *text, "docs/{name} is not what its figures say: scripts/bench report");
+        ensure!(stored == *text, "docs/{name} does not match its figures: run scripts/bench report");
     }
     for entry in fs::read_dir(docs.join("performance"))? {
         let name = format!("performance/{}", entry?.file_name().display());
-        ensure!(files.contains_key(&name) || name.ends_with("/figures.json"), "docs/{name} is of no figure");
+        ensure!(files.contains_key(&name) || name.ends_with("/figures.json"), "docs/{name} is not used");
     }
-    bench.say("docs/performance.md says what its figures say");
+    bench.log("docs/performance.md matches its figures");
     Ok(())
 }
 
@@ -72,24 +75,50 @@ fn stored(repository: &Path) -> PathBuf {
     repository.join("docs/performance/figures.json")
 }
 
+fn targets(figures: &Figures) -> impl Iterator<Item = &Target> {
+    figures.sections.iter().flat_map(|section| &section.targets)
+}
+
 /// The document and its plots, by their names in `docs`.
 fn compose(figures: &Figures) -> Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
-    let mut text = BEGINNING.to_owned();
-    machine(&mut text, figures)?;
-    bars(&mut text, figures)?;
+    let mut text = INTRODUCTION.to_owned();
+    highlights(&mut text, figures)?;
+    write_targets(&mut text, figures)?;
     for section in &figures.sections {
         describe(&mut text, section, &mut files)?;
     }
-    text += "\n";
-    text += END;
+    text.push('\n');
+    text += CONCLUSION;
+    text += METHOD;
+    machine(&mut text, figures)?;
     files.insert("performance.md".to_owned(), text);
     Ok(files)
 }
 
-/// Once, where all suites were measured on the same one with the same programs.
+/// The figures that most readers look for.
+fn highlights(text: &mut String, figures: &Figures) -> Result<()> {
+    text.push_str("\n| | frontdesk |\n| --- | ---: |\n");
+    for (name, table, row, column, unit) in [
+        ("HTML pages of 1 KB, HTTP/1.1, requests/s", "pages-html-1k", "frontdesk", "requests/s", Unit::Count),
+        ("relative to nginx", "pages-html-1k", "frontdesk", "× nginx, requests/s", Unit::Ratio),
+        ("new TLS connections/s", "tls-handshakes", "frontdesk", "requests/s", Unit::Count),
+        ("relative to nginx", "tls-handshakes", "frontdesk", "× nginx, requests/s", Unit::Ratio),
+        ("submissions/s, 64 visitors", "submissions-64", "frontdesk", "requests/s", Unit::Count),
+        ("p99 of a submission, 64 visitors", "submissions-64", "frontdesk", "p99", Unit::Micros),
+        ("memory when idle", "memory-idle", "frontdesk", "resident", Unit::Bytes),
+        ("first load of a site with 2,000 pages", "loading", "2000 pages", "first load", Unit::Millis),
+    ] {
+        if let Some(cell) = figures.table(table).and_then(|table| table.cell(row, column)) {
+            writeln!(text, "| {name} | {} |", unit.format(cell.median))?;
+        }
+    }
+    Ok(())
+}
+
+/// One table for each machine and set of programs.
 fn machine(text: &mut String, figures: &Figures) -> Result<()> {
-    text.push_str("\n## The machine\n");
+    text.push_str("\n## Machine and versions\n");
     let mut machines: Vec<&[(String, String)]> = Vec::new();
     for section in &figures.sections {
         if !machines.contains(&section.machine.as_slice()) {
@@ -103,41 +132,36 @@ fn machine(text: &mut String, figures: &Figures) -> Result<()> {
             writeln!(text, "\nFor {}:", suites.join(", "))?;
         }
         text.push_str("\n| | |\n| --- | --- |\n");
-        for (what, which) in *pairs {
-            writeln!(text, "| {what} | {which} |")?;
+        for (name, value) in *pairs {
+            writeln!(text, "| {name} | {value} |")?;
         }
     }
     Ok(())
 }
 
-fn bars(text: &mut String, figures: &Figures) -> Result<()> {
-    text.push_str(
-        "\n## What was to be reached\n\n| | bar | measured | reached |\n| --- | ---: | ---: | --- |\n",
-    );
-    for bar in figures.sections.iter().flat_map(|section| &section.bars) {
-        let sign = sign(bar);
-        let reached = if bar.holds() { "yes" } else { "**no**" };
-        let (wanted, measured) = (bar.unit.write(bar.wanted), bar.unit.write(bar.measured));
-        writeln!(text, "| {} | {sign} {wanted} | {measured} | {reached} |", bar.what)?;
+fn write_targets(text: &mut String, figures: &Figures) -> Result<()> {
+    text.push_str("\n## Targets\n\n| | target | measured | met |\n| --- | ---: | ---: | --- |\n");
+    for target in targets(figures) {
+        let is_met = if target.is_met() { "yes" } else { "**no**" };
+        let (wanted, measured) = (target.unit.format(target.threshold), target.unit.format(target.measured));
+        writeln!(text, "| {} | {} {wanted} | {measured} | {is_met} |", target.name, sign(target))?;
     }
     Ok(())
 }
 
-fn sign(bar: &Bar) -> &'static str {
-    if bar.at_least { "≥" } else { "≤" }
+fn sign(target: &Target) -> &'static str {
+    if target.at_least { "≥" } else { "≤" }
 }
 
 fn describe(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
-    let title =
-        ALL.iter().find(|suite| suite.name == section.suite).map_or(&*section.suite, |suite| suite.title);
-    writeln!(text, "\n## {title}\n\nMeasured on {} by `scripts/bench {}`.", section.measured, section.suite)?;
-    let about = about(&section.suite);
-    if !about.is_empty() {
-        writeln!(text, "\n{}", about.trim())?;
-    }
-    text.push('\n');
-    for (what, which) in &section.conditions {
-        writeln!(text, "- {what}: {which}")?;
+    let Suite { title, about, .. } = ALL
+        .iter()
+        .find(|suite| suite.name == section.suite)
+        .with_context(|| format!("there is no suite {}", section.suite))?;
+    writeln!(text, "\n## {title}\n\n{about}")?;
+    writeln!(text, "- measured: {}, `scripts/bench {}`", section.measured, section.suite)?;
+    for (name, value) in &section.conditions {
+        writeln!(text, "- {name}: {value}")?;
     }
     for curve in &section.curves {
         if let Some(plot) = svg::lines(curve) {
@@ -147,7 +171,7 @@ fn describe(text: &mut String, section: &Section, files: &mut BTreeMap<String, S
         }
     }
     for table in &section.tables {
-        tabulate(text, table)?;
+        tabulate(text, table, false)?;
         if let Some(plot) = table.plotted.and_then(|column| svg::bars(table, column)) {
             let name = format!("performance/{}.svg", table.name);
             writeln!(text, "\n![{}]({name})", table.title)?;
@@ -157,63 +181,57 @@ fn describe(text: &mut String, section: &Section, files: &mut BTreeMap<String, S
     Ok(())
 }
 
-fn tabulate(text: &mut String, table: &Table) -> Result<()> {
+/// The document has fewer columns, and ranges only for rates and ratios.
+fn tabulate(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
+    let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
     writeln!(text, "\n### {}\n", table.title)?;
     if !table.note.is_empty() {
         writeln!(text, "{}\n", table.note)?;
     }
-    let titles: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
+    let titles = table.columns.iter().map(|column| column.title.as_str());
+    let titles: Vec<&str> = titles.filter(|title| is_shown(title)).collect();
     writeln!(text, "| | {} |\n| --- |{}", titles.join(" | "), " ---: |".repeat(titles.len()))?;
     for row in &table.rows {
         write!(text, "| {} |", row.label)?;
-        for (cell, column) in row.cells.iter().zip(&table.columns) {
-            let cell = cell.as_ref().map_or(String::new(), |spread| column.unit.write_spread(spread));
-            write!(text, " {cell} |")?;
+        for (cell, column) in
+            row.cells.iter().zip(&table.columns).filter(|(_, column)| is_shown(&column.title))
+        {
+            let has_range = is_complete || matches!(column.unit, Unit::Count | Unit::Ratio);
+            let format = |spread: &Spread| {
+                if has_range { column.unit.format_spread(spread) } else { column.unit.format(spread.median) }
+            };
+            write!(text, " {} |", cell.as_ref().map_or(String::new(), format))?;
         }
         text.push('\n');
     }
     Ok(())
 }
 
-/// A suite's tables and bars as text, for whoever waits for them.
-pub fn brief(section: &Section) -> Result<String> {
+/// The tables and targets of a suite, for the terminal.
+pub fn summary(section: &Section) -> Result<String> {
     let mut text = String::new();
     for table in &section.tables {
-        tabulate(&mut text, table)?;
+        tabulate(&mut text, table, true)?;
     }
     text.push('\n');
-    for bar in &section.bars {
-        let (sign, reached) = (sign(bar), if bar.holds() { "reached" } else { "MISSED " });
-        let (wanted, measured) = (bar.unit.write(bar.wanted), bar.unit.write(bar.measured));
-        writeln!(text, "{reached}  {}: {measured}, wanted {sign} {wanted}", bar.what)?;
+    for target in &section.targets {
+        let is_met = if target.is_met() { "met   " } else { "MISSED" };
+        let (wanted, measured) = (target.unit.format(target.threshold), target.unit.format(target.measured));
+        writeln!(text, "{is_met}  {}: {measured}, target {} {wanted}", target.name, sign(target))?;
     }
     Ok(text)
-}
-
-/// What is to be said of a suite beside its figures.
-fn about(suite: &str) -> &'static str {
-    match suite {
-        "pages" => include_str!("report/pages.md"),
-        "connections" => include_str!("report/connections.md"),
-        "tls" => include_str!("report/tls.md"),
-        "memory" => include_str!("report/memory.md"),
-        "submissions" => include_str!("report/submissions.md"),
-        "loading" => include_str!("report/loading.md"),
-        _ => "",
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Column, Row, Unit};
-    use crate::rounds::Spread;
+    use crate::figures::{Column, Row};
 
-    fn figures(wanted: f64) -> Figures {
+    fn figures(target: f64) -> Figures {
         let table = Table {
             name: "pages-html".into(),
             title: "HTML".into(),
-            columns: vec![Column::new("answers a second", Unit::Count)],
+            columns: vec![Column::new("requests/s", Unit::Count)],
             rows: vec![Row::new("frontdesk", [Spread { median: 2000.0, least: 1000.0, most: 3000.0 }])],
             plotted: Some(0),
             ..Table::default()
@@ -226,13 +244,13 @@ mod tests {
                 conditions: vec![("rounds".into(), "5".into())],
                 tables: vec![table],
                 curves: Vec::new(),
-                bars: vec![Bar::at_least("HTML", wanted, 1.7, Unit::Ratio)],
+                targets: vec![Target::at_least("HTML", target, 1.7, Unit::Ratio)],
             }],
         }
     }
 
     #[test]
-    fn the_report_has_what_the_figures_say() {
+    fn the_report_contains_the_figures() {
         let files = compose(&figures(1.6)).expect("it can be composed");
         let text = &files["performance.md"];
         for part in [
@@ -240,7 +258,7 @@ mod tests {
             "| frontdesk | 2,000 (1,000–3,000) |",
             "![HTML](performance/pages-html.svg)",
             "| cores | 2 |",
-            "Measured on 2026-11-20 by `scripts/bench pages`.",
+            "- measured: 2026-11-20, `scripts/bench pages`",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
@@ -248,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_that_was_missed_stands_out() {
+    fn a_missed_target_is_marked() {
         let files = compose(&figures(1.8)).expect("it can be composed");
         assert!(files["performance.md"].contains("| HTML | ≥ 1.80 × | 1.70 × | **no** |"));
     }

@@ -1,24 +1,22 @@
-//! Interleaved rounds: each peer in turn, again and again, so that a machine that is slow for a while is slow for all of them.
+//! Interleaved rounds, their medians, and the comparison of servers.
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-/// The middle of what several rounds showed, and how far they were apart.
-///
-/// Stored as an array of the three, to six significant digits.
+use crate::figures::{Column, Row, Table, Unit};
+use crate::load::Sample;
+
+/// Median, minimum and maximum of several rounds, stored as an array with six significant digits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "[f64; 3]", into = "[f64; 3]")]
 pub struct Spread {
-    /// The median.
     pub median: f64,
-    /// The least.
     pub least: f64,
-    /// The most.
     pub most: f64,
 }
 
 impl Spread {
-    /// Of these, which must not be none.
+    /// Zero if there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -34,12 +32,12 @@ impl Spread {
         Self { median, least, most }
     }
 
-    /// What was seen once, or does not differ.
+    /// A single value.
     pub fn exactly(value: f64) -> Self {
         Self { median: value, least: value, most: value }
     }
 
-    /// Of the ratios of two series, round by round: what both have in common, a machine that is slow for a while, is not in them.
+    /// The ratios of two series, round by round, so that a slow phase of the machine cancels out.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Self {
         Self::of(above.iter().zip(below).map(|(above, below)| above / below))
     }
@@ -57,7 +55,8 @@ impl From<Spread> for [f64; 3] {
     }
 }
 
-/// Measures each of `peers` in turn, `rounds` times. What each of them has shown is in the order of the rounds.
+/// Measures each of `peers` in turn, `rounds` times, so that a slow phase of the machine affects all of them.
+/// Returns the results of each peer in the order of the rounds.
 pub fn interleave<P, T>(
     rounds: usize,
     peers: &[P],
@@ -74,12 +73,106 @@ pub fn interleave<P, T>(
     Ok(seen)
 }
 
+/// From this CPU utilisation on, the load generator may limit the server.
+const SATURATED: f64 = 0.97;
+
+/// Below this CPU utilisation of server and generator, other programs used their cores.
+const UNDISTURBED: f64 = 0.9;
+
+/// The rounds of a server.
+#[derive(Debug, Clone)]
+pub struct Rounds {
+    pub label: String,
+    pub samples: Vec<Sample>,
+}
+
+impl Rounds {
+    /// Requests a second in each round.
+    pub fn rates(&self) -> Vec<f64> {
+        self.samples.iter().map(Sample::rate).collect()
+    }
+
+    /// Requests for a second of CPU time in each round.
+    pub fn capacities(&self) -> Vec<f64> {
+        self.samples.iter().map(|sample| 1e6 / sample.cost()).collect()
+    }
+
+    pub fn spread(&self, figure: impl Fn(&Sample) -> f64) -> Spread {
+        Spread::of(self.samples.iter().map(figure))
+    }
+
+    /// Whether other programs used the cores: neither server nor load generator was busy, although requests
+    /// were waiting.
+    pub fn were_disturbed(&self) -> bool {
+        self.spread(|sample| sample.busy().max(sample.generator)).median < UNDISTURBED
+    }
+
+    /// Whether the load generator limited at least half of the rounds.
+    pub fn is_limited_by_the_generator(&self) -> bool {
+        self.spread(|sample| sample.generator).median >= SATURATED
+    }
+}
+
+/// The ratio of two servers on one core: requests a second if both were at their limit, otherwise requests
+/// for a second of CPU time. The second value names the measure.
+pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
+    let was_at_its_limit =
+        |rounds: &Rounds| !rounds.is_limited_by_the_generator() && !rounds.were_disturbed();
+    if !was_at_its_limit(one) || !was_at_its_limit(other) {
+        (Spread::of_ratios(&one.capacities(), &other.capacities()), "requests per CPU time")
+    } else {
+        (Spread::of_ratios(&one.rates(), &other.rates()), "requests/s")
+    }
+}
+
+/// A table of all figures, with ratios to `reference` by both measures if it is one of the servers.
+pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference: &str) -> Table {
+    let base = servers.iter().find(|rounds| rounds.label == reference);
+    let mut columns = vec![
+        Column::new("requests/s", Unit::Count),
+        Column::new("CPU time per request", Unit::Micros),
+        Column::new("p50", Unit::Micros),
+        Column::new("p99", Unit::Micros),
+        Column::new("p99.9", Unit::Micros),
+        Column::new("server CPU", Unit::Share),
+        Column::new("generator CPU", Unit::Share),
+    ];
+    if base.is_some() {
+        columns.push(Column::new(format!("× {reference}, requests/s"), Unit::Ratio));
+        columns.push(Column::new(format!("× {reference}, requests per CPU time"), Unit::Ratio));
+    }
+    let rows = servers.iter().map(|rounds| {
+        let mut cells = vec![
+            rounds.spread(Sample::rate),
+            rounds.spread(Sample::cost),
+            rounds.spread(|sample| sample.p50),
+            rounds.spread(|sample| sample.p99),
+            rounds.spread(|sample| sample.p999),
+            Spread::exactly(rounds.spread(Sample::busy).median),
+            Spread::exactly(rounds.spread(|sample| sample.generator).median),
+        ];
+        if let Some(base) = base {
+            cells.push(Spread::of_ratios(&rounds.rates(), &base.rates()));
+            cells.push(Spread::of_ratios(&rounds.capacities(), &base.capacities()));
+        }
+        Row::new(&rounds.label, cells)
+    });
+    Table {
+        name: name.into(),
+        title: title.into(),
+        note: note.into(),
+        rows: rows.collect(),
+        columns,
+        plotted: Some(0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_in_the_middle() {
+    fn the_median_of_even_counts_is_the_midpoint() {
         assert_eq!(Spread::of([3.0, 1.0, 2.0]), Spread { median: 2.0, least: 1.0, most: 3.0 });
         assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]), Spread { median: 2.5, least: 1.0, most: 4.0 });
     }
@@ -92,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_while_is_not_in_a_ratio() {
+    fn a_slow_round_cancels_out_in_a_ratio() {
         assert_eq!(Spread::of_ratios(&[20.0, 2.0], &[10.0, 1.0]), Spread::exactly(2.0));
     }
 
     #[test]
-    fn each_round_sees_every_peer() {
+    fn each_round_measures_every_peer() {
         let mut order = Vec::new();
         let seen = interleave(2, &["a", "b"], ToString::to_string, |peer| {
             order.push(*peer);
@@ -105,5 +198,42 @@ mod tests {
         });
         assert_eq!(seen.expect("nothing fails"), [[1, 3], [2, 4]]);
         assert_eq!(order, ["a", "b", "a", "b"]);
+    }
+
+    fn rounds(rate: u64, server: f64, generator: f64) -> Rounds {
+        let sample = Sample { responses: rate, seconds: 1.0, server, generator, ..Sample::default() };
+        Rounds { label: rate.to_string(), samples: vec![sample] }
+    }
+
+    #[test]
+    fn servers_at_their_limit_are_compared_by_rate() {
+        let (ratio, by) = ratio(&rounds(200, 1.0, 0.9), &rounds(100, 1.0, 0.5));
+        assert_eq!((ratio.median, by), (2.0, "requests/s"));
+    }
+
+    #[test]
+    fn disturbed_servers_are_compared_by_cpu_time() {
+        let (ratio, by) = ratio(&rounds(200, 0.5, 0.6), &rounds(100, 1.0, 0.5));
+        assert_eq!((ratio.median, by), (4.0, "requests per CPU time"));
+    }
+
+    #[test]
+    fn a_saturated_generator_means_comparison_by_cpu_time() {
+        let (ratio, by) = ratio(&rounds(200, 0.5, 1.0), &rounds(100, 1.0, 0.5));
+        assert_eq!((ratio.median, by), (4.0, "requests per CPU time"));
+    }
+
+    #[test]
+    fn a_disturbance_is_detected() {
+        assert!(rounds(100, 0.5, 0.6).were_disturbed());
+        assert!(!rounds(100, 0.95, 0.6).were_disturbed());
+        assert!(!rounds(100, 0.6, 0.95).were_disturbed());
+    }
+
+    #[test]
+    fn each_server_has_a_cell_in_every_column() {
+        let table = table("a", "b", "", &[rounds(200, 1.0, 0.9), rounds(100, 1.0, 0.5)], "100");
+        assert_eq!(table.columns.len(), 9);
+        assert!(table.rows.iter().all(|row| row.cells.len() == 9));
     }
 }

@@ -1,106 +1,46 @@
-//! What visitors send in the forms: each one another address and another message, as different as people's are.
+//! Form submissions of visitors, each with a different address and message.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::load::{Expected, Script};
+use crate::random::Random;
 
-/// What a browser sends with a form that a page's script sends. With the client's address, as a proxy adds it, and
-/// `Content-Length` there are ten headers.
+/// Headers of a browser whose script submits a form. With `X-Forwarded-For` and `Content-Length` there are
+/// ten.
 const HEAD: &str = "Host: www.example.com\r\n\
     Connection: keep-alive\r\n\
-    User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36\r\n\
+    User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) \
+    AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36\r\n\
     Content-Type: application/json\r\n\
     Accept: */*\r\n\
     Accept-Language: en-GB,en;q=0.9,de;q=0.8\r\n\
     Sec-Fetch-Site: same-origin\r\n\
     Sec-Fetch-Mode: cors\r\n";
 
-/// Words that no screening minds, of which messages are made.
-const WORDS: [&str; 64] = [
-    "about",
-    "after",
-    "again",
-    "agents",
-    "answer",
-    "before",
-    "between",
-    "both",
-    "build",
-    "change",
-    "checks",
-    "colleagues",
-    "company",
-    "could",
-    "data",
-    "day",
-    "deploy",
-    "developers",
-    "different",
-    "during",
-    "each",
-    "engineers",
-    "evaluate",
-    "every",
-    "first",
-    "from",
-    "have",
-    "hosted",
-    "how",
-    "integration",
-    "keep",
-    "know",
-    "laptops",
-    "later",
-    "like",
-    "many",
-    "meeting",
-    "month",
-    "need",
-    "next",
-    "office",
-    "other",
-    "our",
-    "people",
-    "plan",
-    "policy",
-    "question",
-    "records",
-    "region",
-    "review",
-    "rollout",
-    "rules",
-    "second",
-    "security",
-    "several",
-    "should",
-    "still",
-    "team",
-    "their",
-    "tools",
-    "under",
-    "week",
-    "which",
-    "would",
-];
+/// Words of messages. None of them raises the screening score.
+const WORDS: &str = "about after again agents response before between both build change checks colleagues company could \
+    data day deploy developers different during each engineers evaluate every first from have hosted how \
+    integration keep know laptops later like many meeting month need next office other our people plan \
+    policy question records region review rollout rules second security several should still team their \
+    tools under week which would";
 
-/// Words of a message: about 500 characters.
-const LENGTH: usize = 72;
+/// Words of a message, about 500 characters.
+const MESSAGE_WORDS: usize = 72;
 
-/// How many sources there are, in 300 networks.
-const SOURCES: u64 = 20_000;
+/// Number of source addresses, in 300 networks.
+const SOURCES: usize = 20_000;
 
-/// Which form is sent, and to where.
+/// A form of the site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
-    /// Where it is sent to.
     pub path: &'static str,
-    /// Whether it has name and message, or an address alone.
+    /// Whether it has a name and a message besides the address.
     pub has_message: bool,
 }
 
-/// The request of one visitor more, who is always the same.
-pub fn one(form: Form) -> Vec<u8> {
+/// A request that is always the same.
+pub fn fixed_request(form: Form) -> Vec<u8> {
     let body = if form.has_message {
         r#"{"name":"Ada Lovelace","email":"first@example.com","message":"Hello"}"#
     } else {
@@ -114,22 +54,23 @@ pub fn one(form: Form) -> Vec<u8> {
     .into_bytes()
 }
 
-/// One visitor after the other.
+/// A script in which each request is from another visitor.
 #[derive(Debug)]
 pub struct Visitors<'a> {
     form: Form,
     expected: &'a Expected,
-    /// How many are acknowledged, by all threads.
+    /// Acknowledged submissions of all threads.
     acknowledged: &'a AtomicU64,
-    random: u64,
-    /// Tells each visitor from all others.
+    random: Random,
+    words: Vec<&'static str>,
+    /// Unique number of the visitor.
     number: u64,
     body: Vec<u8>,
     request: Vec<u8>,
 }
 
 impl<'a> Visitors<'a> {
-    /// Those of one thread of the load generator, whose first connection has the number `first`, in one of many rounds.
+    /// The visitors of a thread. `round` and the number of its `first` connection make them unique.
     pub fn new(
         form: Form,
         expected: &'a Expected,
@@ -142,14 +83,15 @@ impl<'a> Visitors<'a> {
             form,
             expected,
             acknowledged,
-            random: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            random: Random::seeded(number),
+            words: WORDS.split(' ').collect(),
             number,
             body: Vec::with_capacity(2048),
             request: Vec::with_capacity(4096),
         }
     }
 
-    /// The next visitor's request, made anew each time.
+    /// The request of the next visitor.
     fn compose(&mut self) -> &[u8] {
         self.number += 1;
         let number = self.number;
@@ -159,8 +101,8 @@ impl<'a> Visitors<'a> {
                 self.body,
                 r#"{{"name":"Ada Lovelace","email":"ada.{number:x}@example.com","message":"Hello,"#
             );
-            for _ in 0..LENGTH {
-                let word = WORDS[(self.draw() % WORDS.len() as u64) as usize];
+            for _ in 0..MESSAGE_WORDS {
+                let word = self.words[self.random.below(self.words.len())];
                 self.body.push(b' ');
                 self.body.extend_from_slice(word.as_bytes());
             }
@@ -168,7 +110,7 @@ impl<'a> Visitors<'a> {
         } else {
             let _ = write!(self.body, r#"{{"email":"ada.{number:x}@example.com"}}"#);
         }
-        let source = self.draw() % SOURCES;
+        let source = self.random.below(SOURCES);
         self.request.clear();
         let _ = write!(
             self.request,
@@ -182,12 +124,6 @@ impl<'a> Visitors<'a> {
         self.request.extend_from_slice(&self.body);
         &self.request
     }
-
-    /// The high bits of a linear congruential generator.
-    fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        self.random >> 33
-    }
 }
 
 impl Script for Visitors<'_> {
@@ -199,7 +135,7 @@ impl Script for Visitors<'_> {
         self.expected
     }
 
-    fn answered(&mut self, _: usize) {
+    fn on_response(&mut self, _: usize) {
         self.acknowledged.fetch_add(1, Relaxed);
     }
 }
@@ -207,18 +143,23 @@ impl Script for Visitors<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Answer;
+    use crate::http::Response;
 
     #[test]
-    fn each_visitor_sends_something_else_with_ten_headers() {
+    fn visitors_send_different_messages_and_ten_headers() {
         let form = Form { path: "/api/contact", has_message: true };
-        let answer =
-            Answer { status: 200, head_length: 0, headers: Vec::new(), body: Vec::new(), framed: Vec::new() };
-        let (expected, acknowledged) = (Expected::like(&answer), AtomicU64::new(0));
+        let response = Response {
+            status: 200,
+            head_length: 0,
+            headers: Vec::new(),
+            body: Vec::new(),
+            framed: Vec::new(),
+        };
+        let (expected, acknowledged) = (Expected::like(&response), AtomicU64::new(0));
         let mut visitors = Visitors::new(form, &expected, &acknowledged, 1, 0);
         let mut bodies = std::collections::HashSet::new();
         for _ in 0..100 {
-            let request = String::from_utf8(visitors.compose().to_vec()).expect("a text");
+            let request = String::from_utf8(visitors.compose().to_vec()).expect("text");
             let (head, body) = request.split_once("\r\n\r\n").expect("a head and a body");
             assert_eq!(head.lines().count(), 11, "{head}");
             assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");

@@ -1,11 +1,11 @@
-//! The suites: what can be measured, one file each.
+//! The suites of measurements.
 
 use anyhow::Result;
 use serde::Serialize;
 
 use crate::Bench;
-use crate::compare::Rounds;
-use crate::figures::{Bar, Curve, Table};
+use crate::figures::{Curve, Table, Target};
+use crate::rounds::Rounds;
 
 pub mod connections;
 pub mod loading;
@@ -15,67 +15,76 @@ pub mod smoke;
 pub mod submissions;
 pub mod tls;
 
-/// A suite.
 #[derive(Debug, Clone, Copy)]
 pub struct Suite {
-    /// As it is called on the command line and in the report.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Its heading in the report.
+    /// Heading in the report.
     pub title: &'static str,
-    /// Measures it.
+    /// Text below the heading.
+    pub about: &'static str,
     pub run: fn(&Bench) -> Result<Outcome>,
 }
 
-/// All of them, in the order of the report.
+/// In the order of the report.
 pub const ALL: &[Suite] = &[
-    Suite { name: "pages", title: "Pages", run: pages::run },
-    Suite { name: "connections", title: "Connections", run: connections::run },
-    Suite { name: "tls", title: "HTTPS", run: tls::run },
-    Suite { name: "memory", title: "Memory", run: memory::run },
-    Suite { name: "submissions", title: "Submissions", run: submissions::run },
-    Suite { name: "loading", title: "Loading a site", run: loading::run },
+    Suite { name: "pages", title: "Pages", about: include_str!("report/pages.md"), run: pages::run },
+    Suite {
+        name: "connections",
+        title: "Connections",
+        about: include_str!("report/connections.md"),
+        run: connections::run,
+    },
+    Suite { name: "tls", title: "HTTPS", about: include_str!("report/tls.md"), run: tls::run },
+    Suite { name: "memory", title: "Memory", about: include_str!("report/memory.md"), run: memory::run },
+    Suite {
+        name: "submissions",
+        title: "Submissions",
+        about: include_str!("report/submissions.md"),
+        run: submissions::run,
+    },
+    Suite {
+        name: "loading",
+        title: "Loading a site",
+        about: include_str!("report/loading.md"),
+        run: loading::run,
+    },
 ];
 
-/// What a suite has measured.
+/// The result of a suite.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// How, as far as it is the suite's own: pairs of what and which.
+    /// Names and values of settings.
     pub conditions: Vec<(String, String)>,
-    /// The figures.
     pub tables: Vec<Table>,
-    /// Figures that depend on something.
     pub curves: Vec<Curve>,
-    /// What was to be reached.
-    pub bars: Vec<Bar>,
-    /// What was measured while something else used the machine.
+    pub targets: Vec<Target>,
+    /// Cases and servers that other programs disturbed.
     pub disturbed: Vec<String>,
-    /// Every single round, for `target/bench/`.
-    pub raw: Vec<Raw>,
+    /// All rounds, for `target/bench/`.
+    pub raw: Vec<RawRound>,
 }
 
 /// One round of one server.
 #[derive(Debug, Serialize)]
-pub struct Raw {
-    /// What was measured.
+pub struct RawRound {
     pub case: String,
-    /// Whose round it was.
     pub server: String,
-    /// What was seen.
-    pub seen: serde_json::Value,
+    pub result: serde_json::Value,
 }
 
 impl Outcome {
-    /// Keeps rounds as they were.
-    pub fn keep(&mut self, case: &str, server: &str, samples: &[impl Serialize]) -> Result<()> {
+    /// Records the rounds of a server.
+    pub fn record(&mut self, case: &str, server: &str, samples: &[impl Serialize]) -> Result<()> {
         for sample in samples {
-            let seen = serde_json::to_value(sample)?;
-            self.raw.push(Raw { case: case.into(), server: server.into(), seen });
+            let result = serde_json::to_value(sample)?;
+            self.raw.push(RawRound { case: case.into(), server: server.into(), result });
         }
         Ok(())
     }
 
-    /// Notes which of these servers, all of which had always something to do, did not have their core to themselves.
-    pub fn look_for_disturbance(&mut self, case: &str, servers: &[Rounds]) {
+    /// Records which of these busy servers shared their core with other programs.
+    pub fn record_disturbance(&mut self, case: &str, servers: &[Rounds]) {
         let disturbed: Vec<&str> =
             servers.iter().filter(|rounds| rounds.were_disturbed()).map(|rounds| &*rounds.label).collect();
         if disturbed.len() == servers.len() {
@@ -85,8 +94,7 @@ impl Outcome {
         }
     }
 
-    /// One more of the suite's own conditions.
-    pub fn condition(&mut self, what: &str, which: impl Into<String>) {
-        self.conditions.push((what.into(), which.into()));
+    pub fn condition(&mut self, name: &str, value: impl Into<String>) {
+        self.conditions.push((name.into(), value.into()));
     }
 }

@@ -1,4 +1,4 @@
-//! Plots as SVG: bars with their spread, and lines over a logarithmic axis. Legible on light and on dark ground.
+//! SVG plots: bar charts and line plots, with light and dark colours.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use crate::figures::{Column, Curve, Line, Table};
 use crate::rounds::Spread;
 
 const WIDTH: f64 = 760.0;
-/// Of a letter at the size of the labels, about.
-const LETTER: f64 = 7.1;
+/// Approximate width of a letter in labels.
+const LETTER_WIDTH: f64 = 7.1;
 const STYLE: &str = "
   text { font: 13px system-ui, 'DejaVu Sans', sans-serif; fill: #1d2420; }
   .title { font-weight: 600; font-size: 15px; }
@@ -38,7 +38,8 @@ const STYLE: &str = "
   }
 ";
 
-/// One bar a row, as long as the median in `column`, and a line from the least to the most. None where nothing is to be drawn.
+/// A bar for the median of each row in `column`, with a line from minimum to maximum. `None` if there is
+/// nothing to draw.
 pub fn bars(table: &Table, column: usize) -> Option<String> {
     let of = table.columns.get(column)?;
     let rows: Vec<(&str, Spread)> =
@@ -48,7 +49,7 @@ pub fn bars(table: &Table, column: usize) -> Option<String> {
         return None;
     }
     let left = 24.0 + rows.iter().map(|(label, _)| width(label)).fold(0.0, f64::max);
-    let values: Vec<String> = rows.iter().map(|(_, spread)| of.unit.write(spread.median)).collect();
+    let values: Vec<String> = rows.iter().map(|(_, spread)| of.unit.format(spread.median)).collect();
     let right = 24.0 + values.iter().map(|value| width(value)).fold(0.0, f64::max);
     let scale = (WIDTH - left - right - 12.0) / most;
     let (top, step) = (62.0, 30.0);
@@ -77,7 +78,7 @@ pub fn bars(table: &Table, column: usize) -> Option<String> {
     Some(svg)
 }
 
-/// Lines over powers of ten, each with its spread. None where nothing is to be drawn.
+/// A line plot with the spread of each point. `None` if there is nothing to draw.
 pub fn lines(curve: &Curve) -> Option<String> {
     let points = || curve.lines.iter().flat_map(|line| &line.points);
     let xs: Vec<f64> = points().map(|(x, _)| *x).collect();
@@ -90,7 +91,7 @@ pub fn lines(curve: &Curve) -> Option<String> {
     let least_y = points().map(|(_, y)| y.least).filter(|least| *least > 0.0).fold(most_y, f64::min);
     let (height, top, bottom, right) = (420.0, 92.0, 360.0, WIDTH - 24.0);
     let ticks_y = if curve.log_y { powers(least_y, most_y) } else { round_steps(most_y) };
-    let left = 24.0 + ticks_y.iter().map(|tick| width(&curve.y.unit.write(*tick))).fold(0.0, f64::max);
+    let left = 24.0 + ticks_y.iter().map(|tick| width(&curve.y.unit.format(*tick))).fold(0.0, f64::max);
     let (low, high) = (ticks_y.first().copied()?, ticks_y.last().copied()?);
     let x_at = |x: f64| {
         left + (ordinate(x) - ordinate(least_x)) / span(ordinate(most_x) - ordinate(least_x)) * (right - left)
@@ -106,13 +107,13 @@ pub fn lines(curve: &Curve) -> Option<String> {
     let mut svg = begin(&curve.title, height, &subtitle(&curve.y));
     for tick in &ticks_y {
         segment(&mut svg, "grid", (left, y_at(*tick)), (right, y_at(*tick)));
-        text(&mut svg, "quiet", "end", left - 8.0, y_at(*tick) + 4.5, &curve.y.unit.write(*tick));
+        text(&mut svg, "quiet", "end", left - 8.0, y_at(*tick) + 4.5, &curve.y.unit.format(*tick));
     }
     let mut seen = xs;
     seen.sort_by(f64::total_cmp);
     seen.dedup();
     for x in &seen {
-        let label = crate::figures::Unit::Count.write(*x);
+        let label = crate::figures::Unit::Count.format(*x);
         let anchor = if *x >= most_x { "end" } else { "middle" };
         segment(&mut svg, "grid", (x_at(*x), bottom), (x_at(*x), bottom + 5.0));
         text(&mut svg, "quiet", anchor, x_at(*x), bottom + 20.0, &label);
@@ -150,7 +151,7 @@ fn legend(svg: &mut String, lines: &[Line], left: f64) {
     }
 }
 
-/// A logarithmic place that has room for nothing at all.
+/// The logarithmic position of a value, which can be zero.
 fn ordinate(x: f64) -> f64 {
     (x + 1.0).log10()
 }
@@ -160,10 +161,10 @@ fn span(width: f64) -> f64 {
 }
 
 fn subtitle(column: &Column) -> String {
-    format!("{}: median, least and most", column.title)
+    format!("{}: median, minimum and maximum", column.title)
 }
 
-/// Servers look the same in each plot.
+/// The same server has the same colour in each plot.
 fn class(label: &str, place: usize) -> &'static str {
     match label {
         "frontdesk" => "c0",
@@ -219,7 +220,7 @@ fn segment(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
 }
 
 fn width(words: &str) -> f64 {
-    words.chars().count() as f64 * LETTER
+    words.chars().count() as f64 * LETTER_WIDTH
 }
 
 fn escape(words: &str) -> String {
@@ -232,7 +233,7 @@ mod tests {
     use crate::figures::{Row, Unit};
 
     #[test]
-    fn a_bar_is_as_long_as_its_figure() {
+    fn bar_lengths_are_proportional() {
         let row = |label: &str, value| Row::new(label, [Spread::exactly(value)]);
         let table = Table {
             title: "a < b".into(),
@@ -240,7 +241,7 @@ mod tests {
             rows: vec![row("frontdesk", 200.0), row("nginx", 100.0)],
             ..Table::default()
         };
-        let svg = bars(&table, 0).expect("there is something to draw");
+        let svg = bars(&table, 0).expect("a plot");
         let lengths: Vec<f64> = svg
             .split("<rect class=\"c")
             .skip(1)
@@ -251,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn an_empty_table_has_no_plot() {
         assert_eq!(bars(&Table::default(), 0), None);
     }
 
     #[test]
-    fn steps_are_round_and_reach_beyond() {
+    fn axis_steps_are_round_and_cover_the_values() {
         assert_eq!(round_steps(93.0), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(round_steps(260_000.0).last(), Some(&500_000.0));
         assert_eq!(powers(0.3, 40.0), [0.1, 1.0, 10.0, 100.0]);

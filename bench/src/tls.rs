@@ -1,9 +1,9 @@
-//! A client for TLS 1.3 that counts new handshakes: connects, shakes hands in full, asks for one page, closes.
+//! A TLS 1.3 client that measures full handshakes: connects, requests one page, and closes.
 //!
-//! All servers are asked for the same: X25519, AES-128-GCM, an ECDSA certificate on P-256, no resumption. The client compares the
-//! certificate with the one it expects instead of verifying signatures, so that it has less to do than the server.
+//! All servers use X25519, AES-128-GCM, an ECDSA certificate on P-256, and no resumption. The client compares
+//! the certificate instead of verifying signatures, so that it needs less CPU time than the server.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,63 +18,43 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
-use crate::cores::keep_to;
-use crate::http::{self, Answer};
+use crate::http::{self, Response};
 use crate::latency::Latencies;
 use crate::load::{Load, Sample, connect_from, sample};
+use crate::machine::pin;
 use crate::process;
 
-/// A key and a certificate that vouches for itself.
+/// A key and a self-signed certificate, as PEM files.
 #[derive(Debug)]
 pub struct Identity {
-    /// PEM.
     pub certificate: PathBuf,
-    /// PEM.
     pub key: PathBuf,
 }
 
 impl Identity {
-    /// Makes one in `folder`, for `www.example.com` and the loopback address, by the `openssl` command.
-    pub fn make(folder: &Path) -> Result<Self> {
+    /// Creates one in `folder` with `openssl`, for `www.example.com` and the loopback address.
+    pub fn create(folder: &Path) -> Result<Self> {
         let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
         let output = Command::new("openssl")
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-                "-days",
-                "30",
-            ])
-            .args([
-                "-subj",
-                "/CN=www.example.com",
-                "-addext",
-                "subjectAltName=DNS:www.example.com,IP:127.0.0.1",
-            ])
+            .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30".split(' '))
+            .args(["-subj", "/CN=www.example.com"])
+            .args(["-addext", "subjectAltName=DNS:www.example.com,IP:127.0.0.1"])
             .arg("-keyout")
             .arg(&made.key)
             .arg("-out")
             .arg(&made.certificate)
             .output()
             .context("openssl cannot be run")?;
-        ensure!(
-            output.status.success(),
-            "openssl makes no certificate: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        ensure!(output.status.success(), "openssl: {}", String::from_utf8_lossy(&output.stderr));
         Ok(made)
     }
 }
 
-/// Believes one certificate alone.
+/// Accepts only one certificate.
 #[derive(Debug)]
-struct Same(CertificateDer<'static>);
+struct PinnedCertificate(CertificateDer<'static>);
 
-impl ServerCertVerifier for Same {
+impl ServerCertVerifier for PinnedCertificate {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -113,7 +93,7 @@ impl ServerCertVerifier for Same {
     }
 }
 
-/// How to connect to whoever has this identity.
+/// A client configuration for servers with this identity.
 pub fn client(identity: &Identity) -> Result<Arc<ClientConfig>> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256];
@@ -123,49 +103,40 @@ pub fn client(identity: &Identity) -> Result<Arc<ClientConfig>> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Same(certificate)))
+        .with_custom_certificate_verifier(Arc::new(PinnedCertificate(certificate)))
         .with_no_client_auth();
     config.resumption = Resumption::disabled();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-/// One connection from its beginning to its end, with one answer.
-pub fn once(
+/// Opens a connection, sends a request, reads the response, and closes.
+pub fn send(
     config: &Arc<ClientConfig>,
     source: usize,
     address: SocketAddr,
     request: &[u8],
-) -> Result<Answer> {
+) -> Result<Response> {
     let stream = connect_from(source, address)?;
     stream.set_nonblocking(false)?;
-    let name = ServerName::try_from("www.example.com").context("it is a name")?;
+    let name = ServerName::try_from("www.example.com").context("a valid name")?;
     let mut tls = StreamOwned::new(ClientConnection::new(config.clone(), name)?, stream);
     tls.write_all(request)?;
-    let mut bytes = Vec::new();
-    let mut piece = [0; 16 * 1024];
-    let answer = loop {
-        let count = tls.read(&mut piece)?;
-        ensure!(count > 0, "the server has closed a connection within an answer");
-        bytes.extend_from_slice(&piece[..count]);
-        if let Some((answer, _)) = http::parse(&bytes)? {
-            break answer;
-        }
-    };
+    let response = http::read(&mut tls)?;
     tls.conn.send_close_notify();
     tls.flush()?;
-    Ok(answer)
+    Ok(response)
 }
 
-/// As many handshakes as `load.connections` threads on the generator's core can make, each after its last. Only the answer that is
-/// `right` is accepted.
+/// Measures handshakes from `load.connections` threads, each of which makes one after the other. Fails if a
+/// response differs from `expected`.
 pub fn handshakes(
     load: &Load,
     config: &Arc<ClientConfig>,
     address: SocketAddr,
     server: u32,
     request: &[u8],
-    right: &Answer,
+    expected: &Response,
 ) -> Result<Sample> {
     let cores = load.machine.numbers(load.cores);
     let start = Instant::now() + load.warm_up;
@@ -175,20 +146,20 @@ pub fn handshakes(
             .map(|number| {
                 let cores = &cores;
                 scope.spawn(move || -> Result<Latencies> {
-                    keep_to(cores)?;
+                    pin(cores)?;
                     let mut latencies = Latencies::default();
                     loop {
                         let began = Instant::now();
-                        let answer = once(config, number % 8, address, request)?;
-                        if answer.status != right.status || answer.body != right.body {
-                            bail!("the answer over TLS is not the right one");
+                        let response = send(config, number % 8, address, request)?;
+                        if response.status != expected.status || response.body != expected.body {
+                            bail!("wrong response over TLS");
                         }
                         let now = Instant::now();
                         if now >= end {
                             return Ok(latencies);
                         }
                         if now >= start {
-                            latencies.note((now - began).as_nanos() as u64);
+                            latencies.record((now - began).as_nanos() as u64);
                         }
                     }
                 })
@@ -196,16 +167,15 @@ pub fn handshakes(
             .collect();
         let own = std::process::id();
         std::thread::sleep(start.saturating_duration_since(Instant::now()));
-        let (began, before, ours) = (Instant::now(), process::usage(server), process::usage(own));
+        let (began, before, own_before) = (Instant::now(), process::usage(server), process::usage(own));
         std::thread::sleep(end.saturating_duration_since(Instant::now()));
-        let (elapsed, after, then) = (began.elapsed(), process::usage(server), process::usage(own));
+        let (elapsed, after, own_after) = (began.elapsed(), process::usage(server), process::usage(own));
         let mut latencies = Latencies::default();
         for thread in threads {
-            latencies.add(&thread.join().map_err(|_| anyhow!("the client has panicked"))??);
+            latencies.merge(&thread.join().map_err(|_| anyhow!("the client panicked"))??);
         }
-        ensure!(latencies.total() > 0, "{address} has shaken no hands");
-        let busy = std::time::Duration::from_nanos(then.since(&ours).iter().sum());
+        let busy = std::time::Duration::from_nanos(own_after.since(&own_before).iter().sum());
         let busy = busy.mul_f64(load.length.as_secs_f64() / elapsed.as_secs_f64());
-        Ok(sample(latencies.total(), load.length, elapsed, &before, &after, busy).with(&latencies))
+        sample(&latencies, load.length, elapsed, &before, &after, busy)
     })
 }

@@ -1,11 +1,11 @@
-//! `Accept` and `Accept-Encoding`, one line of the header a line of the input.
+//! Fuzzes `Accept` and `Accept-Encoding`: each line of the input is a header line.
 //!
-//! Two readings of the input: as raw bytes, where laws must hold whatever they mean; and as a recipe for a well-formed
-//! header, where the answer must be the one that the rule, written down once more and simply, gives.
+//! Uses the input twice: as raw bytes, for which general laws must hold; and as a recipe for a well-formed
+//! header, for which a simple reference implementation gives the expected choice.
 
 #![no_main]
 
-use frontdesk::pages::negotiate::{Encoding, Media, choose, choose_encoding};
+use frontdesk::pages::negotiate::{Codings, Encoding, Media, choose};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -21,25 +21,27 @@ fn laws(input: &[u8]) {
     let upper = input.to_ascii_uppercase();
     assert_eq!(choose(upper.split(|byte| *byte == b'\n')), chosen, "case does not matter");
 
-    let spoiled = lines.iter().copied().chain([b"nonsense, /, text/html;q=oops".as_slice()]);
-    assert_eq!(choose(spoiled), chosen, "a malformed member never spoils its neighbours");
+    let with_malformed = lines.iter().copied().chain([b"nonsense, /, text/html;q=oops".as_slice()]);
+    assert_eq!(choose(with_malformed), chosen, "a malformed member does not affect others");
 
-    // A quote may reach into the next line once lines are joined, so these are left out.
+    // Not with quotes, which can continue in the next line after joining.
     if !input.contains(&b'"') {
-        assert_eq!(choose([lines.join(b", ".as_slice()).as_slice()]), chosen, "repeated lines join");
+        assert_eq!(choose([lines.join(b", ".as_slice()).as_slice()]), chosen, "header lines can be joined");
     }
 
     let readable = choose(lines.iter().copied().chain([b"image/png".as_slice()]));
     assert!(
         readable == chosen || (readable.is_none() && chosen == Some(Media::Html)),
-        "a type not on offer adds nothing"
+        "an unavailable type has no effect"
     );
 
     let names = |name: &[u8]| upper.windows(name.len()).any(|part| part == name);
     let wildcard = names(b"*/*") || names(b"TEXT/*");
     match readable {
-        Some(Media::Markdown) => assert!(wildcard || names(b"TEXT/MARKDOWN"), "served what nobody asked for"),
-        Some(Media::Html) => assert!(wildcard || names(b"TEXT/HTML"), "served what nobody asked for"),
+        Some(Media::Markdown) => {
+            assert!(wildcard || names(b"TEXT/MARKDOWN"), "served a type that was not requested")
+        }
+        Some(Media::Html) => assert!(wildcard || names(b"TEXT/HTML"), "served a type that was not requested"),
         None => {}
     }
 }
@@ -48,12 +50,15 @@ fn encoding_laws(input: &[u8]) {
     let lines = || input.split(|byte| *byte == b'\n');
     let upper = input.to_ascii_uppercase();
     for prepared in [&[][..], &[Encoding::Gzip], &Encoding::PREFERENCE] {
-        let chosen = choose_encoding(lines(), |encoding| prepared.contains(&encoding));
-        assert!(chosen == Encoding::Identity || prepared.contains(&chosen), "an encoding that is not there");
+        let chosen = Codings::parse(lines()).choose(|encoding| prepared.contains(&encoding));
+        assert!(
+            chosen == Encoding::Identity || prepared.contains(&chosen),
+            "an encoding that is not available"
+        );
         if let Some(token) = chosen.token() {
             let token = token.to_ascii_uppercase();
             let named = upper.windows(token.len()).any(|part| part == token.as_bytes());
-            assert!(named || upper.contains(&b'*'), "an encoding that nobody asked for");
+            assert!(named || upper.contains(&b'*'), "an encoding that was not requested");
         }
     }
 }
@@ -61,7 +66,7 @@ fn encoding_laws(input: &[u8]) {
 const RANGES: [&str; 6] = ["text/html", "text/markdown", "text/*", "*/*", "application/json", "image/*"];
 const PARAMETERS: [&str; 4] = ["", ";charset=utf-8", "; variant=GFM", ";a=\"x, text/html\""];
 
-/// Three bytes a member: the range and how it is written, then its weight.
+/// Compares with a reference implementation. Three bytes for each member: range and spelling, then weight.
 fn rule(input: &[u8]) {
     let members: Vec<(&str, u16)> = input
         .chunks_exact(3)

@@ -1,4 +1,4 @@
-//! The configuration: whatever is in the file or in the environment, there are faults with lines, or options within their bounds.
+//! Fuzzes the configuration file and environment: the result is errors with line numbers, or valid options.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use frontdesk::config::Config;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {
-    // The last line, if there is more than one, is a variable of the environment.
+    // A last line that begins with $ is an environment variable.
     let (text, variable) = input.rsplit_once("\n$").unwrap_or((input, ""));
     let environment = variable.split_once('=').map(|(name, value)| {
         (format!("FRONTDESK_{}", name.to_ascii_uppercase().replace('.', "__")), value.to_owned())

@@ -1,10 +1,10 @@
-//! The body of a form: an entry is everything that the form's definition promises, a refusal is one sentence.
+//! Fuzzes the body of a form: an entry matches the definition of the form, and an error is one sentence.
 
 #![no_main]
 
 use frontdesk::forms::parse::{Entry, parse};
 use frontdesk::forms::text::is_blank;
-use frontdesk::forms::{FORMS, Field, Form, Kind};
+use frontdesk::forms::{FORMS, Field, FieldKind, Form};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
 
@@ -26,32 +26,32 @@ fn check_entry(form: &'static Form, entry: &Entry, body: &[u8]) {
         .into_iter()
         .flatten()
         .find(|shape| has(shape))
-        .expect("an entry has the fields of one of the form's shapes");
+        .expect("an entry has the fields of one shape of the form");
 
     for (name, text) in entry.fields() {
         let field = shape.iter().find(|field| field.name == name).expect("a field of the shape");
         assert!(text.chars().count() <= field.max_chars, "{name} is too long");
-        assert!(!text.chars().all(is_blank), "{name} holds nothing");
+        assert!(!text.chars().all(is_blank), "{name} is blank");
         match field.kind {
-            Kind::Email => {
+            FieldKind::Email => {
                 assert!(text.is_ascii() && !text.contains(|c: char| c.is_ascii_control()), "{name}");
                 let (local, domain) = text.rsplit_once('@').expect("an at sign");
                 assert!((1..=64).contains(&local.len()) && (1..=255).contains(&domain.len()), "{name}");
                 assert!(!domain.contains(char::is_whitespace), "{name}");
             }
-            Kind::Line => assert!(!text.contains(char::is_control), "{name}"),
-            Kind::Text => assert!(!text.contains('\0'), "{name}"),
+            FieldKind::Line => assert!(!text.contains(char::is_control), "{name}"),
+            FieldKind::Text => assert!(!text.contains('\0'), "{name}"),
         }
     }
 
-    // What another reader of JSON finds in the body is what was taken, to the last space.
+    // Another JSON parser finds the same values, including spaces.
     if let Ok(value) = serde_json::from_slice::<Value>(body) {
         for (name, text) in entry.fields() {
             assert_eq!(value[name].as_str(), Some(text), "{name} was changed");
         }
     }
 
-    // Written down and read again, it is the same entry.
+    // An entry survives serialisation and parsing.
     let fields: Map<String, Value> = entry.fields().map(|(name, text)| (name.into(), text.into())).collect();
     let again = parse(form, Value::Object(fields).to_string().as_bytes());
     assert!(again.is_ok_and(|again| again == *entry), "an entry is accepted again");
@@ -61,7 +61,7 @@ fn check_sentence(form: &Form, sentence: &str) {
     assert!(sentence.ends_with('.'), "{sentence}");
     assert!(!sentence.contains(char::is_control), "{sentence}");
     assert!(sentence.len() < 2000, "{} bytes of sentence", sentence.len());
-    // What stands in backquotes is the name of a field, or JSON's own punctuation: never a visitor's text.
+    // Backquotes contain field names or JSON punctuation, never visitor input.
     for quoted in sentence.split('`').skip(1).step_by(2) {
         let mut fields = form.fields.iter().chain(form.alternative.into_iter().flatten());
         let punctuation = quoted.chars().all(|c| c.is_ascii_punctuation());

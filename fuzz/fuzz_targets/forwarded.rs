@@ -1,6 +1,6 @@
-//! Who is asking: whatever a client writes to the left of what the proxies write, it is the same client.
+//! Fuzzes forwarding headers: entries to the left of those of the proxies do not change the client address.
 //!
-//! The first byte of the input chooses how it is used; the rest are lines of the header, as a client might forge them.
+//! The first byte of the input selects the kind of header; the rest are forged header lines.
 
 #![no_main]
 
@@ -30,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
 
     let mut all_forged = HeaderMap::new();
     add(&mut all_forged, header, &lines);
-    assert_eq!(who(STRANGER, &all_forged), STRANGER, "who is not trusted is not believed");
+    assert_eq!(who(STRANGER, &all_forged), STRANGER, "headers from untrusted peers are ignored");
     let found = forwarded(&all_forged, &proxies, header);
     assert_eq!(who(PROXY, &all_forged), found.unwrap_or(PROXY));
 
@@ -51,13 +51,13 @@ fuzz_target!(|input: &[u8]| {
     } else {
         add(&mut headers, header, &[last, honest]);
     }
-    assert_eq!(who(PROXY, &headers), CLIENT, "what stands further left decides nothing");
+    assert_eq!(who(PROXY, &headers), CLIENT, "forged entries on the left are ignored");
     add(&mut headers, other, &lines);
-    assert_eq!(who(PROXY, &headers), CLIENT, "nor does the other header");
+    assert_eq!(who(PROXY, &headers), CLIENT, "the other header is ignored");
 });
 
 fn add(headers: &mut HeaderMap, name: ForwardedHeader, lines: &[&[u8]]) {
     for line in lines {
-        headers.append(name.name(), HeaderValue::from_bytes(line).expect("looked at above"));
+        headers.append(name.name(), HeaderValue::from_bytes(line).expect("checked above"));
     }
 }

@@ -1,4 +1,4 @@
-//! Front matter, as an operator writes it or another generator has left it: faults, never a panic, and what is read is usable.
+//! Fuzzes front matter: errors are reported, the parser does not panic, and the result is valid.
 
 #![no_main]
 
@@ -10,18 +10,15 @@ fuzz_target!(|text: &str| {
     let mut faults = Vec::new();
     let parsed = parse("page.md", text, &mut faults);
     if parsed.is_none() {
-        assert!(
-            faults.iter().any(|fault| fault.severity == Severity::Error),
-            "nothing is refused without a word"
-        );
+        assert!(faults.iter().any(|fault| fault.severity == Severity::Error), "each rejection has an error");
     }
     for fault in &faults {
         assert_eq!(fault.place, "page.md");
-        // For YAML a carriage return ends a line as well.
+        // In YAML, a carriage return also ends a line.
         let lines = text.split(['\r', '\n']).count();
         assert!(fault.line.is_none_or(|line| line >= 1 && line <= lines + 1), "{fault}");
     }
     if let Some(parsed) = parsed {
-        assert!(text.ends_with(parsed.body), "what follows it is the page");
+        assert!(text.ends_with(parsed.body), "the rest is the page");
     }
 });

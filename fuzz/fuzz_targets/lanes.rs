@@ -1,6 +1,7 @@
-//! Connections over HTTP/1.1: both lanes give the same answers to the same bytes, wait for more or close alike, and none panics.
+//! Fuzzes HTTP/1.1 connections: the fast path and the general path send the same responses, and close the
+//! connection in the same cases.
 //!
-//! The input is a script for requests that are nearly right (`compose`), or, after a first byte of zero, what is sent itself.
+//! The input is a script for nearly valid requests (`compose`), or raw bytes after a first byte of zero.
 
 #![no_main]
 

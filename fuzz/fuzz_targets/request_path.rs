@@ -1,4 +1,4 @@
-//! The path of a request: whatever is let through is plain, and leads nowhere outside the site.
+//! Fuzzes the path of a request: accepted paths are normalised and stay inside the site.
 
 #![no_main]
 
@@ -15,9 +15,9 @@ fuzz_target!(|input: &str| {
         let encoded = encode(&decoded);
         assert!(
             encoded.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\"<>\\^`{|}".contains(&byte)),
-            "fit for a link and for a header: {encoded}"
+            "safe in links and headers: {encoded}"
         );
-        assert_eq!(decode(&encoded).as_deref(), Ok(&*decoded), "there and back");
+        assert_eq!(decode(&encoded).as_deref(), Ok(&*decoded), "encoding and decoding are inverse");
 
         let markdown = twin(&decoded);
         assert!(markdown.starts_with('/') && markdown.ends_with(".md"), "{markdown}");
@@ -35,7 +35,7 @@ fn assert_plain(path: &str) {
     assert!(!path.contains("//"), "{path:?}");
 }
 
-/// It begins at the root, and climbs nowhere.
+/// The path begins at the root and has no dot segments.
 fn assert_inside(path: &str) {
     assert!(path.starts_with('/'), "{path:?}");
     assert!(path.split('/').all(|segment| segment != "." && segment != ".."), "{path:?}");

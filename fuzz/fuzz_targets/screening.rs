@@ -1,4 +1,4 @@
-//! Screening: whatever is written, the verdict is the same each time, adds up, and quotes nothing but domains.
+//! Fuzzes screening: the verdict is deterministic, and its score is the sum of its reasons.
 
 #![no_main]
 
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use frontdesk::forms::CONTACT;
 use frontdesk::forms::parse::{Extras, parse_with_extras};
-use frontdesk::screening::{Options, Origin, Rate, Reading, Signal, Signals, Verdict, screen};
+use frontdesk::screening::{Origin, Rate, RequestSignals, ScreeningOptions, TokenizedText, screen};
+use frontdesk::submission::verdict::{ScreeningVerdict, Signal};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 
@@ -14,37 +15,43 @@ fuzz_target!(|input: &str| {
     let (name, message) = input.split_once('\n').unwrap_or(("Ada", input));
     let body = json!({"name": name, "email": "ada@example.com", "message": message}).to_string();
     let Ok(parsed) = parse_with_extras(&CONTACT, body.as_bytes()) else { return };
-    let options = Options::default();
+    let options = ScreeningOptions::default();
     let bits = input.len();
     let extras = Extras {
         honeypot: bits & 1 > 0,
         time_to_fill: (bits & 2 > 0).then(|| Duration::from_millis(bits as u64)),
     };
-    let signals = Signals {
+    let signals = RequestSignals {
         rate: Rate::of([(30, 30), (300 - u32::try_from(bits % 300).unwrap_or_default(), 300)]),
         repeats: u32::try_from(bits % 7).unwrap_or_default(),
         origin: Origin::of(Some(name), None, &["https://www.example.com"]),
         agent: None,
     };
-    let verdict = screen(&Reading::of(&parsed.entry), &extras, &signals, &options);
+    let verdict = screen(&TokenizedText::of(&parsed.entry), &extras, &signals, &options);
     assert_eq!(
         verdict,
-        screen(&Reading::of(&parsed.entry), &extras, &signals, &options),
+        screen(&TokenizedText::of(&parsed.entry), &extras, &signals, &options),
         "the same verdict each time"
     );
     check(&verdict);
     assert_eq!(verdict.reasons.iter().any(|reason| reason.signal == Signal::Honeypot), extras.honeypot);
 
-    let plain = screen(&Reading::of(&parsed.entry), &Extras::default(), &Signals::default(), &options);
-    assert!(plain.score <= verdict.score, "what the request shows never takes points off");
+    let plain =
+        screen(&TokenizedText::of(&parsed.entry), &Extras::default(), &RequestSignals::default(), &options);
+    assert!(plain.score <= verdict.score, "signals of the request never lower the score");
     let linked = json!({"name": name, "email": "ada@example.com", "message": format!("{message} https://www.example.com/a")});
     if let Ok(linked) = parse_with_extras(&CONTACT, linked.to_string().as_bytes()) {
-        let linked = screen(&Reading::of(&linked.entry), &Extras::default(), &Signals::default(), &options);
-        assert!(linked.score >= plain.score, "a link never improves it");
+        let linked = screen(
+            &TokenizedText::of(&linked.entry),
+            &Extras::default(),
+            &RequestSignals::default(),
+            &options,
+        );
+        assert!(linked.score >= plain.score, "a link never lowers the score");
     }
 });
 
-fn check(verdict: &Verdict) {
+fn check(verdict: &ScreeningVerdict) {
     assert_eq!(verdict.score, verdict.reasons.iter().map(|reason| reason.points).sum::<u32>());
     let of_rate = verdict.reasons.iter().find(|reason| reason.signal == Signal::Rate);
     let without_rate = verdict.score - of_rate.map_or(0, |reason| reason.points);

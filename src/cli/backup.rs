@@ -1,4 +1,6 @@
-//! `frontdesk backup` and what it has in common with `frontdesk restore`: how a copy of the inbox is told.
+//! `frontdesk backup` and `frontdesk restore`.
+
+#![expect(clippy::disallowed_methods, reason = "the name of a backup has the time")]
 
 use std::io::Write as _;
 use std::path::Path;
@@ -6,57 +8,84 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use jiff::Timestamp;
 
-use crate::store::{self, Backup, BackupError, Place, StoreError};
+use super::output::{counted, with_hint};
+use crate::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
 
-/// Writes a verified copy of the inbox, while a server works with it or not, and says what it holds.
-pub(super) fn run(place: &Place, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
-    let database = file_of(place)?;
+/// Writes a verified copy of the inbox.
+pub(super) fn back_up(place: &DatabaseUrl, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
+    let database = require_file(place)?;
     let began = Instant::now();
-    let backup = store::backup(database, to, force).map_err(|error| explain(&error, hint(&error)))?;
+    let backup = store::backup(database, to, force).map_err(|error| {
+        let hint = match &error {
+            BackupError::Exists(_) => {
+                "`--force` replaces it; a different name for each backup keeps them all"
+            }
+            BackupError::IsTheInbox(_) => "name another file, best on another disk or machine",
+            BackupError::Store(StoreError::Missing(_)) => {
+                "`--site DIR` or `--data-dir DIR` says where submissions are stored"
+            }
+            _ => return error.into(),
+        };
+        with_hint(error, hint)
+    })?;
     let mut stderr = anstream::stderr().lock();
     writeln!(stderr, "Backed up {} to {}.", describe(&backup, began.elapsed()), to.display())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The inbox's file; with a server there is none, and the server has tools of its own.
-pub(super) fn file_of(place: &Place) -> anyhow::Result<&Path> {
+/// Verifies the backup and copies it to the inbox. Renames an existing inbox.
+pub(super) fn restore(from: &Path, place: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
+    let database = require_file(place)?;
+    let began = Instant::now();
+    let restored = store::restore(from, database, force, Timestamp::now()).map_err(|error| {
+        let hint = match &error {
+            BackupError::InUse(_) => "stop the server, restore, and start it again",
+            BackupError::Occupied { .. } | BackupError::Unreadable { .. } => {
+                "`--force` replaces it with the backup and keeps it under another name"
+            }
+            BackupError::IsTheInbox(_) => "name the file that `frontdesk backup` wrote",
+            BackupError::Damaged { .. }
+            | BackupError::Store(StoreError::NotAnInbox(_) | StoreError::Missing(_)) => {
+                "the inbox was left as it is; restore another backup"
+            }
+            _ => return error.into(),
+        };
+        with_hint(error, hint)
+    })?;
+    let mut stderr = anstream::stderr().lock();
+    write!(stderr, "Restored {} to {}", describe(&restored.backup, began.elapsed()), database.display())?;
+    match restored.kept {
+        Some(kept) => writeln!(
+            stderr,
+            "; the previous inbox is kept as {}: delete it when you no longer need it.",
+            kept.display()
+        )?,
+        None => writeln!(stderr, ".")?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The inbox's file. A PostgreSQL database has none, and is backed up with PostgreSQL's own tools.
+fn require_file(place: &DatabaseUrl) -> anyhow::Result<&Path> {
     place.file().ok_or_else(|| {
-        anyhow!(
-            "the inbox is in {place}, and not in a file\nhint: `pg_dump` and `pg_restore` copy it; `frontdesk store move` carries it over into a file"
+        with_hint(
+            anyhow!("the inbox is in {place}, and not in a file"),
+            "`pg_dump` and `pg_restore` copy it; `frontdesk store move` copies it into a file",
         )
     })
 }
 
-fn hint(error: &BackupError) -> Option<&'static str> {
-    match error {
-        BackupError::Exists(_) => {
-            Some("`--force` replaces it; a name of its own for each backup keeps them all")
-        }
-        BackupError::IsTheInbox(_) => Some("name another file, best on another disk or machine"),
-        BackupError::Store(StoreError::Missing(_)) => {
-            Some("`--site DIR` or `--data-dir DIR` says where submissions are kept")
-        }
-        _ => None,
-    }
-}
-
-/// The error, with a line below it that says what would help.
-pub(super) fn explain(error: &BackupError, hint: Option<&str>) -> anyhow::Error {
-    match hint {
-        Some(hint) => anyhow!("{error}\nhint: {hint}"),
-        None => anyhow!("{error}"),
-    }
-}
-
 /// `2 submissions, the newest of 2026-11-20T14:03:05.120Z (36 KiB, in 12 ms)`
-pub(super) fn describe(backup: &Backup, took: Duration) -> String {
-    let count = match backup.submissions {
-        1 => "1 submission".to_owned(),
-        count => format!("{count} submissions"),
-    };
+fn describe(backup: &Backup, took: Duration) -> String {
     let newest = backup.newest.map(|newest| format!(", the newest of {newest:.3}")).unwrap_or_default();
-    format!("{count}{newest} ({} KiB, in {} ms)", backup.bytes.div_ceil(1024), took.as_millis())
+    format!(
+        "{}{newest} ({} KiB, in {} ms)",
+        counted(backup.submissions, "submission"),
+        backup.bytes.div_ceil(1024),
+        took.as_millis()
+    )
 }
 
 #[cfg(test)]
@@ -64,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backup_is_told_in_one_line() {
+    fn a_backup_is_described_in_one_line() {
         let check = |submissions, newest: Option<&str>, expected: &str| {
             let newest = newest.map(|time| time.parse().unwrap());
             let backup = Backup { submissions, newest, bytes: 36_000 };

@@ -1,16 +1,22 @@
-//! `frontdesk check`: every fault of a site at once, without serving it.
+//! `frontdesk check` and `frontdesk config`: the faults of a site, and its effective settings.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{site, style};
-use crate::config::Config;
+use serde_json::json;
+
+use super::output::{GOOD, count_faults, print_faults};
+use super::site;
+use crate::config::{Config, Flag};
 use crate::pages::Site;
 
-/// Prints each fault as `file:line: what`; 1 if there is any.
+/// The widest `key = value` whose origin is aligned with the others, in columns.
+const MAX_ALIGNED: usize = 72;
+
+/// Prints every fault as `file:line: message`. Fails if there is one.
 pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    // Where the configuration is at fault the defaults stand in, so that the site's faults are told as well.
+    // Defaults replace invalid values, so that the faults of the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), &[]);
     let config = config.at(None);
     faults.append(&mut config.certificate_faults());
@@ -25,15 +31,34 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
             writeln!(stdout, "{}", serde_json::to_string(fault)?)?;
         }
     } else {
-        site::print(&faults);
+        print_faults(&faults);
     }
     let mut stderr = anstream::stderr().lock();
     if faults.is_empty() {
-        let (good, reset) = (style::GOOD, style::GOOD.render_reset());
-        let _ = writeln!(stderr, "{good}fine:{reset} {pages} pages, nothing to mend");
+        let (good, reset) = (GOOD, GOOD.render_reset());
+        let _ = writeln!(stderr, "{good}fine:{reset} {pages} pages, nothing to fix");
         Ok(ExitCode::SUCCESS)
     } else {
-        let _ = writeln!(stderr, "{}", site::count(&faults));
+        let _ = writeln!(stderr, "{}", count_faults(&faults));
         Ok(ExitCode::FAILURE)
     }
+}
+
+/// Prints one setting per line, with its origin.
+pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
+    let (config, warnings) = site::read_configuration(folder, flags)?;
+    print_faults(&warnings);
+    let mut stdout = io::stdout().lock();
+    let width =
+        config.settings.iter().map(|setting| setting.key.name.len() + setting.value.chars().count()).max();
+    let width = width.unwrap_or_default().min(MAX_ALIGNED);
+    for setting in &config.settings {
+        let (key, value, origin) = (&setting.key.name, &setting.value, setting.origin.to_string());
+        if json {
+            writeln!(stdout, "{}", json!({ "key": key, "value": value, "origin": origin }))?;
+        } else {
+            writeln!(stdout, "{:<width$}  # {origin}", format!("{key} = {value}"), width = width + 3)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }

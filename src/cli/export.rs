@@ -1,7 +1,9 @@
-//! `frontdesk export`: the whole site as static files, with every header and redirect as rules for other servers.
+//! `frontdesk export`: writes the site as static files, with its headers and redirects as rules for other
+//! servers.
 //!
-//! What is answered is asked of [`web::describe`]; [`layout`] gives each answer its file, and [`manifest`], [`nginx`] and [`hosts`] say
-//! the same in three languages. [`folder`] puts all of it in its place at once.
+//! [`web::describe`](crate::web::describe) describes every response, [`layout`] assigns files to bodies, and
+//! [`manifest`], [`nginx`] and [`hosts`] write the rules in three formats. [`folder`] replaces an earlier
+//! export at once.
 
 mod folder;
 mod hosts;
@@ -12,60 +14,60 @@ mod negotiation;
 mod nginx;
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 
-use self::folder::Folder;
-use self::layout::Layout;
-use super::{Overrides, serve, site, style};
+use self::folder::ExportFolder;
+use self::layout::ExportLayout;
+use super::output::{GOOD, count_faults, print_faults, with_hint};
+use super::site;
 use crate::config::Config;
 use crate::pages::Encodings;
 use crate::web::Address;
 use crate::web::describe::describe;
 
-/// What is to be written, and where to.
 #[derive(Debug, Args)]
-pub(super) struct Wanted {
+pub(super) struct ExportOptions {
     /// The site's folder
     #[arg(long, default_value = ".", value_name = "DIR")]
     site: PathBuf,
-    /// The folder to write to: a new one, an empty one, or an earlier export, which is replaced
+    /// Folder to write to: new, empty, or an earlier export, which is replaced
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Where nginx finds a desk to hand the forms to, or several; the address that this site is served at if left out
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = replica)]
+    /// Address of a frontdesk server to which nginx forwards the forms, or several; default: this site's
+    /// `server.listen`
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = parse_replica)]
     replica: Vec<String>,
-    /// Where nginx finds the pages, if the export is copied elsewhere; `public` in the output if left out
+    /// Folder in which nginx finds the pages, if the export is copied elsewhere; default: `public` in the
+    /// output
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Where submissions are kept, and beside them the strongest encodings of earlier runs
+    /// Folder for submissions, and for strong encodings of earlier runs
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
-/// Writes the export and says what it holds.
-pub(super) fn run(wanted: &Wanted) -> anyhow::Result<ExitCode> {
-    let overrides = Overrides { listen: Vec::new(), ops_listen: None, data_dir: wanted.data_dir.clone() };
-    let config = site::configuration(&wanted.site, &overrides.flags())?.at(None);
+pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
+    let config = site::configuration(&options.site, options.data_dir.clone())?.at(None);
     if config.base_url.is_none() {
-        bail!(
-            "`base_url` is not set, and every absolute link would lead to this machine
-hint: `base_url = \"https://www.example.com\"` in frontdesk.toml, or FRONTDESK_BASE_URL"
-        );
+        return Err(with_hint(
+            anyhow!("`base_url` is not set, and every absolute link would lead to this machine"),
+            "`base_url = \"https://www.example.com\"` in frontdesk.toml, or FRONTDESK_BASE_URL",
+        ));
     }
-    let folder = Folder::claim(&wanted.output, &wanted.site)?;
-    let (site, faults) = site::load(&wanted.site, &config);
+    let folder = ExportFolder::claim(&options.output, &options.site)?;
+    let (site, faults) = site::load(&options.site, &config);
     let Some(site) = site else {
-        site::print(&faults);
-        bail!("the site cannot be exported ({})", site::count(&faults));
+        print_faults(&faults);
+        bail!("the site cannot be exported ({})", count_faults(&faults));
     };
-    let site = site.strengthened_now(&Encodings::new(serve::encodings(&config)));
-    let layout = Layout::of(describe(&site));
-    let root = root(wanted, &folder)?;
-    let replicas = replicas(wanted, &config)?;
+    let site = site.strengthened_now(&Encodings::new(site::encodings_folder(&config)));
+    let layout = ExportLayout::of(describe(&site));
+    let root = root(options, &folder)?;
+    let replicas = replicas(options, &config)?;
 
     let mut files = layout.files();
     files.insert("public/_headers".to_owned(), hosts::headers(&layout).into());
@@ -79,11 +81,11 @@ hint: `base_url = \"https://www.example.com\"` in frontdesk.toml, or FRONTDESK_B
 
     let mut stderr = anstream::stderr().lock();
     if !faults.is_empty() {
-        let folder = wanted.site.display();
-        writeln!(stderr, "{}: `frontdesk check {folder}` tells more", site::count(&faults))?;
+        let folder = options.site.display();
+        writeln!(stderr, "{}: `frontdesk check {folder}` lists them", count_faults(&faults))?;
     }
-    let (good, reset) = (style::GOOD, style::GOOD.render_reset());
-    let (word, to) = (if replaced { "replaced:" } else { "written:" }, wanted.output.display());
+    let (good, reset) = (GOOD, GOOD.render_reset());
+    let (word, to) = (if replaced { "replaced:" } else { "written:" }, options.output.display());
     writeln!(
         stderr,
         "{good}{word}{reset} {} pages in {count} files ({} KiB) in {to}",
@@ -94,30 +96,32 @@ hint: `base_url = \"https://www.example.com\"` in frontdesk.toml, or FRONTDESK_B
 }
 
 /// The absolute path of the pages.
-fn root(wanted: &Wanted, folder: &Folder) -> anyhow::Result<String> {
-    let root = match &wanted.root {
+fn root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
+    let root = match &options.root {
         Some(root) => std::path::absolute(root).with_context(|| format!("cannot find {}", root.display()))?,
         None => folder.path().join("public"),
     };
-    let root = root.to_str().ok_or_else(|| anyhow!("{} is not UTF-8, and nginx.conf is", root.display()))?;
+    let root =
+        root.to_str().ok_or_else(|| anyhow!("{} is not UTF-8, which nginx.conf requires", root.display()))?;
     if root.contains(['\n', '\r']) {
         bail!("`{root}` cannot be written into nginx.conf: it has a line break");
     }
     Ok(root.to_owned())
 }
 
-/// Where the forms go: as nginx names it.
-fn replicas(wanted: &Wanted, config: &Config) -> anyhow::Result<Vec<String>> {
-    if !wanted.replica.is_empty() {
-        return Ok(wanted.replica.clone());
+/// The addresses of frontdesk servers for the forms, in the syntax of nginx.
+fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<String>> {
+    if !options.replica.is_empty() {
+        return Ok(options.replica.clone());
     }
     config
         .listen
         .iter()
         .map(|address| match address {
-            Address::Tcp(address) if address.port() == 0 => {
-                bail!("`{address}` names no port that could be asked\nhint: `--replica 192.0.2.1:8080` says where a desk is")
-            }
+            Address::Tcp(address) if address.port() == 0 => Err(with_hint(
+                anyhow!("`{address}` has no fixed port"),
+                "`--replica 192.0.2.1:8080` names a server for the forms",
+            )),
             Address::Tcp(address) if address.ip().is_unspecified() => {
                 Ok(format!("127.0.0.1:{}", address.port()))
             }
@@ -126,8 +130,8 @@ fn replicas(wanted: &Wanted, config: &Config) -> anyhow::Result<Vec<String>> {
         .collect()
 }
 
-/// What nginx may be told to ask: an address or a name, with a port, or a socket.
-fn replica(text: &str) -> Result<String, String> {
+/// Parses the address of a server: an IP address or a name with a port, or a Unix socket.
+fn parse_replica(text: &str) -> Result<String, String> {
     let is_name = |host: &str| {
         !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
     };
@@ -144,22 +148,12 @@ fn replica(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a file below the export's folder.
-fn public(name: &str) -> String {
-    format!("public/{name}")
-}
-
-/// Whether two paths lead to the same place, or the first into the second.
-fn is_within(path: &Path, folder: &Path) -> bool {
-    folder.canonicalize().is_ok_and(|folder| path.starts_with(folder))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_replica_is_named_as_nginx_does() {
+    fn a_replica_has_the_syntax_of_nginx() {
         for (text, expected) in [
             ("192.0.2.1:8080", true),
             ("[2001:db8::1]:8080", true),
@@ -175,7 +169,7 @@ mod tests {
             ("$host:8080", false),
             ("", false),
         ] {
-            assert_eq!(replica(text).is_ok(), expected, "{text}");
+            assert_eq!(parse_replica(text).is_ok(), expected, "{text}");
         }
     }
 }

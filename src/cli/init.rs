@@ -1,4 +1,4 @@
-//! `frontdesk init`: a complete small site to begin with.
+//! `frontdesk init`: writes a small, complete site.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use super::style;
+use super::output::GOOD;
+use crate::config::{Config, FILE_NAME};
 
-/// What is written, by its name in the site's folder.
+/// The files besides the configuration, by their names in the site's folder.
 const FILES: &[(&str, &str)] = &[
-    ("frontdesk.toml", include_str!("../../starter/frontdesk.toml")),
     ("pages/index.md", include_str!("../../starter/pages/index.md")),
     ("pages/developers.md", include_str!("../../starter/pages/developers.md")),
     ("pages/blog.md", include_str!("../../starter/pages/blog.md")),
@@ -21,35 +21,34 @@ const FILES: &[(&str, &str)] = &[
     (".gitignore", "# Submissions are personal data: back them up, but not here.\n/data/\n"),
 ];
 
-/// Writes the site, unless something is there already.
+/// Writes the site into a new or empty folder.
 pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
-    let in_the_way = in_the_way(folder);
-    if let Some(name) = in_the_way {
-        bail!(
-            "{} is not empty (it has `{name}`); name a folder that is, or one that is not there yet",
-            folder.display()
-        );
+    if let Some(name) = find_obstacle(folder) {
+        bail!("{} is not empty (it has `{name}`); name an empty folder, or a new one", folder.display());
     }
-    for (name, text) in FILES {
+    let configuration = Config::starter_file();
+    let files = [(FILE_NAME, configuration.as_str())].into_iter().chain(FILES.iter().copied());
+    for (name, text) in files {
         let file = folder.join(name);
         let parent = file.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let mut stderr = anstream::stderr().lock();
-    let (good, reset) = (style::GOOD, style::GOOD.render_reset());
-    writeln!(stderr, "{good}written:{reset} a site of {} files in {}", FILES.len(), folder.display())?;
+    let (good, reset) = (GOOD, GOOD.render_reset());
+    writeln!(stderr, "{good}written:{reset} a site of {} files in {}", FILES.len() + 1, folder.display())?;
     writeln!(
         stderr,
-        "\nNext:\n  frontdesk serve {0}    serves it\n  frontdesk check {0}    looks for what needs mending",
+        "\nNext:\n  frontdesk serve {0}    serves it\n  frontdesk check {0}    checks it",
         folder.display()
     )?;
     writeln!(stderr, "\nBegin with frontdesk.toml (name, e-mail) and pages/index.md.")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What keeps a site from being written here; a fresh repository with a README and a licence does not.
-fn in_the_way(folder: &Path) -> Option<String> {
+/// The first file that keeps a site from being written here. A fresh repository has a README and a license,
+/// which do not.
+fn find_obstacle(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let harmless = |name: &str| name == ".git" || name.starts_with("README") || name.starts_with("LICENSE");
@@ -60,10 +59,9 @@ fn in_the_way(folder: &Path) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cli::site;
-    use crate::config::Config;
 
     #[test]
-    fn the_site_that_is_written_has_nothing_to_mend() {
+    fn the_new_site_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
         run(folder.path()).expect("it can be written");
         let (config, mut faults) = Config::load(folder.path(), [], &[]);

@@ -1,55 +1,115 @@
-//! What the commands have in common: loading the configuration and the site, and telling what is wrong with them.
+//! Loads configuration and site for the commands, and declares the options that several commands share.
 
-use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use clap::Args;
 
-use super::style;
-use crate::config::{Config, Flag};
+use super::output::{count_faults, print_faults};
+use crate::config::{Config, FILE_NAME, Flag};
 use crate::fault::{Fault, Severity};
-use crate::pages::{Previous, Site};
+use crate::pages::{LoadCache, Site};
 use crate::resources;
+use crate::web::Address;
 
-/// The configuration; an error in it is printed and ends the command.
-pub(super) fn configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<Config> {
-    let (config, warnings) = examine(folder, flags)?;
-    print(&warnings);
+/// Options that override the configuration.
+#[derive(Debug, Default, Args)]
+pub(super) struct ConfigOverrides {
+    /// Public address, or several; port 0 picks a free port, `unix:PATH` is a Unix socket
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    listen: Vec<Address>,
+    /// Private address for health checks and metrics, or `off`
+    #[arg(long, value_name = "ADDR:PORT")]
+    ops_listen: Option<String>,
+    /// Folder for submissions
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+impl ConfigOverrides {
+    pub(super) fn flags(&self) -> Vec<Flag> {
+        [
+            ("server.listen", "--listen", Some(self.addresses()).filter(|addresses| !addresses.is_empty())),
+            ("server.ops_listen", "--ops-listen", self.ops_listen.clone()),
+            ("store.data_dir", "--data-dir", self.data_dir.as_deref().map(absolute)),
+        ]
+        .into_iter()
+        .filter_map(|(key, name, value)| Some(Flag { key, name, value: value? }))
+        .collect()
+    }
+
+    fn addresses(&self) -> String {
+        let addresses = self.listen.iter().map(|address| match address {
+            Address::Unix(path) => Address::Unix(absolute(path).into()).to_string(),
+            address @ Address::Tcp(_) => address.to_string(),
+        });
+        addresses.collect::<Vec<_>>().join(",")
+    }
+}
+
+/// A typed path is relative to the working directory; the configuration's paths are relative to the site's
+/// folder.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+/// Options that locate the inbox.
+#[derive(Debug, Args)]
+pub(super) struct InboxLocation {
+    /// The site's folder
+    #[arg(long, global = true, default_value = ".", value_name = "DIR")]
+    site: PathBuf,
+    /// Folder for submissions
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+impl InboxLocation {
+    /// Reads the site's configuration with the typed data folder.
+    pub(super) fn configuration(self) -> anyhow::Result<Config> {
+        configuration(&self.site, self.data_dir)
+    }
+}
+
+/// Reads the configuration. Prints faults, and fails if one of them is an error.
+pub(super) fn configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow::Result<Config> {
+    let overrides = ConfigOverrides { data_dir, ..ConfigOverrides::default() };
+    let (config, warnings) = read_configuration(folder, &overrides.flags())?;
+    print_faults(&warnings);
     Ok(config)
 }
 
-/// The same with the warnings that are still to be told.
-pub(super) fn examine(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
-    let (config, faults) = Config::load(folder, environment(), flags);
-    // Elsewhere a warning about the site can wait, but a variable that nobody reads will have been meant to be read.
-    let failed = faults.iter().any(|fault| fault.severity == Severity::Error);
-    let of_now = |fault: &&Fault| {
-        if failed { fault.severity == Severity::Error } else { fault.place != crate::config::FILE_NAME }
-    };
-    let said: Vec<Fault> = faults.iter().filter(of_now).cloned().collect();
-    if failed {
-        print(&said);
-        bail!("the configuration cannot be used ({})", count(&faults));
+/// Reads the configuration. Returns the warnings that the command should print.
+pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
+    let (config, mut faults) = Config::load(folder, environment(), flags);
+    if faults.iter().any(|fault| fault.severity == Severity::Error) {
+        let count = count_faults(&faults);
+        faults.retain(|fault| fault.severity == Severity::Error);
+        print_faults(&faults);
+        bail!("the configuration cannot be used ({count})");
     }
-    Ok((config, said))
+    // Only `frontdesk check` reports warnings about the file. An unknown variable is reported by every
+    // command, because the operator expects it to have an effect.
+    faults.retain(|fault| fault.place != FILE_NAME);
+    Ok((config, faults))
 }
 
-/// The environment, as far as it is text: the rest is nobody's setting.
+/// The environment without values that are not UTF-8, which no key can have.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// The whole site with its resources, and every fault; no site if one of them is an error.
+/// Loads the site with its resources. Returns every fault, and no site if one of them is an error.
 pub(super) fn load(folder: &Path, config: &Config) -> (Option<Site>, Vec<Fault>) {
-    load_again(folder, config, &mut Previous::default())
+    load_again(folder, config, &mut LoadCache::default())
 }
 
-/// The same, made from what earlier loads have found out as far as that is still right.
+/// Loads the site like [`load`], and reuses the results of earlier loads for unchanged files.
 pub(super) fn load_again(
     folder: &Path,
     config: &Config,
-    previous: &mut Previous,
+    previous: &mut LoadCache,
 ) -> (Option<Site>, Vec<Fault>) {
     let forms = resources::page_forms(&config.pages.base_url);
     let loaded = previous.load(folder, &config.pages, &forms);
@@ -60,28 +120,13 @@ pub(super) fn load_again(
     (site, loaded.faults)
 }
 
-/// Prints faults to standard error, one below the other. Who does not listen misses them; nothing else depends on it.
-pub(super) fn print(faults: &[Fault]) {
-    let mut stderr = anstream::stderr().lock();
-    for fault in faults {
-        let (word, style) = match fault.severity {
-            Severity::Error => ("error", style::ERROR),
-            Severity::Warning => ("warning", style::WARNING),
-        };
-        let _ = writeln!(stderr, "{style}{word}:{} {fault}", style.render_reset());
-    }
-}
+/// The name of the folder for strong encodings.
+pub(super) const ENCODINGS: &str = "encodings";
 
-/// `2 errors, 1 warning`
-pub(super) fn count(faults: &[Fault]) -> String {
-    let of = |severity| faults.iter().filter(|fault| fault.severity == severity).count();
-    let words = |number, word| match number {
-        1 => format!("1 {word}"),
-        _ => format!("{number} {word}s"),
-    };
-    match (of(Severity::Error), of(Severity::Warning)) {
-        (0, warnings) => words(warnings, "warning"),
-        (errors, 0) => words(errors, "error"),
-        (errors, warnings) => format!("{}, {}", words(errors, "error"), words(warnings, "warning")),
+/// The folder for strong encodings: beside a SQLite inbox, otherwise in the data folder.
+pub(super) fn encodings_folder(config: &Config) -> PathBuf {
+    match config.store.url.file() {
+        Some(file) => file.with_file_name(ENCODINGS),
+        None => config.data_dir.join(ENCODINGS),
     }
 }

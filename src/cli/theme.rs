@@ -1,4 +1,4 @@
-//! `frontdesk theme`: shows what the built-in theme consists of, and copies files of it to where they can be changed.
+//! `frontdesk theme`: lists the files of the built-in theme, and copies them into a site.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -6,15 +6,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use super::style;
+use super::output::GOOD;
 use crate::config::FILE_NAME;
 use crate::fault::closest;
 use crate::pages::built_in_theme;
 
-/// Without names, prints one a line; with names, copies those, unless the site has them already.
+/// Lists all files if `names` is empty, otherwise copies these files. Never overwrites a file.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     if !site.join(FILE_NAME).exists() {
-        bail!("{} is no site's folder: it has no {FILE_NAME}", site.display());
+        bail!("{} is not a site's folder: it has no {FILE_NAME}", site.display());
     }
     let files: Vec<(&str, &str)> = built_in_theme().collect();
     let mut stdout = io::stdout().lock();
@@ -40,7 +40,7 @@ pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
         let folder = file.parent().unwrap_or(site);
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-        let (good, reset) = (style::GOOD, style::GOOD.render_reset());
+        let (good, reset) = (GOOD, GOOD.render_reset());
         writeln!(stderr, "{good}written:{reset} {}", file.display())?;
     }
     Ok(ExitCode::SUCCESS)

@@ -1,184 +1,229 @@
-//! The `[[channel]]` tables: where submissions go from here.
+//! `[[channel]]`: the destinations of submissions.
 
 use std::path::Path;
 
 use secrecy::SecretString;
 
-use super::email;
-use super::reader::Reader;
-use super::value::{self, Parsed, Raw};
-use crate::deliver::smtp::{self, Login, Tls};
-use crate::deliver::webhook::{self, Body, Key};
-use crate::deliver::{Kind, Options, maildir};
+use super::reader::{ConfigKey, Reader, key};
+use super::value::{self, ParseResult, Raw};
+use crate::deliver::maildir::MaildirOptions;
+use crate::deliver::smtp::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
+use crate::deliver::webhook::{self, SigningKey, WebhookBody, WebhookOptions};
+use crate::deliver::{ChannelOptions, TransportOptions};
 use crate::fetch::url::Host;
-use crate::fetch::{Roots, Url, address};
+use crate::fetch::{ExtraRoots, Url, address};
 use crate::forms::FORMS;
 
-/// What stands for the operator where a channel says nothing of its own.
-pub(super) struct Defaults<'a> {
-    /// The site's folder, to which paths are relative.
+/// The largest `concurrency` of a channel.
+const MAX_CONCURRENCY: i64 = 64;
+
+/// Values of other sections that a channel uses where its own keys are empty.
+pub(super) struct ChannelDefaults<'a> {
+    /// The site's folder. Paths are relative to it.
     pub(super) folder: &'a Path,
-    /// The operator's address.
     pub(super) email: &'a str,
-    /// The site's title.
     pub(super) title: &'a str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ChannelKind {
     Smtp,
     Webhook,
     Maildir,
 }
 
-/// Reads every channel, in their order.
-pub(super) fn read(r: &mut Reader<'_>, defaults: &Defaults<'_>) -> Vec<Options> {
-    r.tables("channel").into_iter().filter_map(|name| channel(r, name, defaults)).collect()
+/// Reads every channel, in the order of the file.
+pub(super) fn read(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Vec<ChannelOptions> {
+    r.tables("channel").into_iter().filter_map(|name| ChannelReader { r, name, defaults }.channel()).collect()
 }
 
-/// One channel; nothing where it is at fault, which has been noted then.
-fn channel(r: &mut Reader<'_>, name: String, defaults: &Defaults<'_>) -> Option<Options> {
-    let key = |last: &str| format!("channel.{name}.{last}");
-    // Known already: the others are called by it.
-    let _: String = r.get(&key("name"), "", value::text);
-    let way = r.get(&key("kind"), "", way);
-    let forms = r.get(&key("forms"), "[]", forms);
-    let concurrency = r.get(&key("concurrency"), "4", value::count(1..=64));
-    r.refuse_if(way.is_none(), &key("kind"), "is missing: \"smtp\", \"webhook\" or \"maildir\"");
-    let kind = match way? {
-        Way::Smtp => Kind::Smtp(smtp(r, &key, defaults)?),
-        Way::Webhook => Kind::Webhook(webhook(r, &key, defaults)?),
-        Way::Maildir => Kind::Maildir(maildir(r, &key, defaults)?),
-    };
-    Some(Options { name, forms, concurrency, kind })
+/// Reads the keys of one channel.
+struct ChannelReader<'a, 'r> {
+    r: &'a mut Reader<'r>,
+    name: String,
+    defaults: &'a ChannelDefaults<'a>,
 }
 
-fn smtp(r: &mut Reader<'_>, key: &dyn Fn(&str) -> String, defaults: &Defaults<'_>) -> Option<smtp::Options> {
-    let host = r.get(&key("host"), "", host);
-    let tls = r.get(&key("tls"), "starttls", tls);
-    let port = match r.get(&key("port"), "0", value::count(0..=65_535)) {
-        0 => match tls {
-            Tls::Implicit => 465,
-            Tls::StartTls => 587,
-            Tls::None => 25,
-        },
-        port => u16::try_from(port).unwrap_or_default(),
-    };
-    let username = r.get(&key("username"), "", value::text);
-    let password = r.get(&key("password"), "", secret);
-    let (from, from_name, to) = correspondents(r, key, defaults);
-    let extra_roots = pem(r, &key("ca_file"), defaults.folder).map(|(pem, _)| pem);
-    r.refuse_if(host.is_empty(), &key("host"), "is missing: the mail server's name");
-    r.refuse_if(
-        tls == Tls::None && !host.is_empty() && !is_loopback(&host),
-        &key("tls"),
-        "may be \"none\" only where `host` is this machine (\"localhost\", \"127.0.0.1\", \"::1\")",
-    );
-    r.refuse_if(
-        username.is_empty() != password.is_none(),
-        &key("password"),
-        "and `username` belong together: neither or both",
-    );
-    let login = password
-        .filter(|_| !username.is_empty())
-        .map(|password| Login { username, password: SecretString::from(password) });
-    let deadlines = smtp::Deadlines::default();
-    (!host.is_empty()).then_some(smtp::Options {
-        host,
-        port,
-        tls,
-        login,
-        from,
-        from_name,
-        to,
-        extra_roots,
-        deadlines,
-    })
-}
-
-fn webhook(
-    r: &mut Reader<'_>,
-    key: &dyn Fn(&str) -> String,
-    defaults: &Defaults<'_>,
-) -> Option<webhook::Options> {
-    let url = r.get(&key("url"), "", url);
-    let secrets = r.get(&key("secret"), "[]", keys);
-    let body = r.get(&key("body"), "standard", |raw| {
-        let text =
-            raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
-        Body::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
-    });
-    let allow_private = r.get(&key("allow_private"), "false", value::flag);
-    let extra_roots = certificates(r, &key("ca_file"), defaults.folder);
-    r.refuse_if(url.is_none(), &key("url"), "is missing: where submissions are posted to");
-    if let Some(url) = &url {
-        refuse_unreachable(r, &key("url"), url, allow_private);
+impl ChannelReader<'_, '_> {
+    fn name_of(&self, key: &str) -> String {
+        format!("channel.{}.{key}", self.name)
     }
-    r.warn_if(
-        secrets.is_empty() && matches!(body, Body::Standard),
-        &key("secret"),
-        "a webhook without a `secret` is not signed",
-        "without one the receiver cannot tell who sent it: `whsec_` and 24 to 64 random bytes in Base64",
-    );
-    let deadlines = webhook::DEADLINES;
-    Some(webhook::Options { url: url?, secrets, body, allow_private, extra_roots, deadlines })
+
+    fn get<T>(&mut self, key: ConfigKey, parse: impl Fn(&Raw) -> ParseResult<T>) -> T {
+        let name = self.name_of(&key.name);
+        self.r.get(ConfigKey { name: name.into(), ..key }, parse)
+    }
+
+    fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
+        let name = self.name_of(key);
+        self.r.refuse_if(is_wrong, &name, message);
+    }
+
+    /// The channel, or nothing after a fault.
+    fn channel(mut self) -> Option<ChannelOptions> {
+        // `Reader::tables` has checked the name already.
+        let _: String = self.get(key("name", "", ""), value::text);
+        let kind = self.get(key("kind", "", ""), channel_kind);
+        self.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
+        let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
+        let kind = match kind {
+            Some(ChannelKind::Smtp) => self.smtp().map(TransportOptions::Smtp),
+            Some(ChannelKind::Webhook) => self.webhook().map(TransportOptions::Webhook),
+            Some(ChannelKind::Maildir) => self.maildir().map(TransportOptions::Maildir),
+            None => None,
+        };
+        let forms = self.get(key("forms", "[]", "the forms it takes; all if empty"), forms);
+        let concurrency = self
+            .get(key("concurrency", "4", "the most deliveries at a time"), value::count(1..=MAX_CONCURRENCY));
+        let has_daily_quota = !is_maildir
+            && self.get(
+                key(
+                    "daily_quota",
+                    if is_mail { "true" } else { "false" },
+                    "whether it accepts few messages a day: frequent networks are then sent slowly",
+                ),
+                value::flag,
+            );
+        Some(ChannelOptions { name: self.name, forms, concurrency, has_daily_quota, kind: kind? })
+    }
+
+    fn smtp(&mut self) -> Option<SmtpOptions> {
+        let host = self.get(key("host", "", "").example("\"smtp.example.com\""), host);
+        let tls = self.get(key("tls", "starttls", "or \"implicit\"; \"none\" only on this machine"), tls);
+        let port = self
+            .get(key("port", "0", "0 is the usual port for `tls`: 587, 465 or 25"), value::count(0..=65_535));
+        let port = match (port, tls) {
+            (0, SmtpTls::Implicit) => 465,
+            (0, SmtpTls::StartTls) => 587,
+            (0, SmtpTls::None) => 25,
+            (port, _) => port,
+        };
+        let username = self.get(key("username", "", "").example("\"desk@example.com\""), value::text);
+        let password = key("password", "", "better in the environment").example("\"secret\"").secret();
+        let password = self.get(password, secret);
+        let (from, from_name, to) = self.correspondents(self.defaults.email);
+        let extra_roots = self.certificate_file().map(|(pem, _)| pem);
+        self.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
+        self.refuse_if(
+            tls == SmtpTls::None && !host.is_empty() && !is_loopback(&host),
+            "tls",
+            "may be \"none\" only where `host` is this machine (\"localhost\", \"127.0.0.1\", \"::1\")",
+        );
+        self.refuse_if(
+            username.is_empty() != password.is_none(),
+            "password",
+            "and `username` belong together: neither or both",
+        );
+        let login = password
+            .filter(|_| !username.is_empty())
+            .map(|password| SmtpLogin { username, password: SecretString::from(password) });
+        let deadlines = SmtpDeadlines::default();
+        (!host.is_empty()).then_some(SmtpOptions {
+            host,
+            port,
+            tls,
+            login,
+            from,
+            from_name,
+            to,
+            extra_roots,
+            deadlines,
+        })
+    }
+
+    fn webhook(&mut self) -> Option<WebhookOptions> {
+        // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
+        let url =
+            key("url", "", "docs/webhooks.md").example("\"https://hooks.example.com/frontdesk\"").secret();
+        let url = self.get(url, url_or_none);
+        let secrets = key(
+            "secret",
+            "[]",
+            "signs as Standard Webhooks; a list of two during a change; unsigned if empty",
+        );
+        let secrets = self.get(secrets.example("\"whsec_…\"").secret(), keys);
+        let body = self.get(
+            key("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template"),
+            |raw| {
+                let text = raw
+                    .as_text()
+                    .ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
+                WebhookBody::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
+            },
+        );
+        let allow_private =
+            self.get(key("allow_private", "false", "whether it may be in a private network"), value::flag);
+        let extra_roots = self.certificate_file().map(|(_, roots)| roots);
+        self.refuse_if(url.is_none(), "url", "is missing: where submissions are posted to");
+        if let Some(url) = &url {
+            let name = self.name_of("url");
+            refuse_unreachable(self.r, &name, url, allow_private);
+        }
+        let name = self.name_of("secret");
+        self.r.warn_if(
+            secrets.is_empty() && matches!(body, WebhookBody::Standard),
+            &name,
+            "a webhook without a `secret` is not signed",
+            "without a signature the receiver cannot verify the sender: `whsec_` and 24 to 64 random bytes in Base64",
+        );
+        let deadlines = webhook::DEADLINES;
+        Some(WebhookOptions { url: url?, secrets, body, allow_private, extra_roots, deadlines })
+    }
+
+    fn maildir(&mut self) -> Option<MaildirOptions> {
+        let path =
+            key("path", "", "relative to this folder, unless absolute").example("\"/var/mail/frontdesk\"");
+        let path = self.get(path, value::text);
+        // Mail in a Maildir stays on this machine, so its sender needs no public address.
+        let email = if self.defaults.email.is_empty() { "frontdesk@localhost" } else { self.defaults.email };
+        let (from, from_name, to) = self.correspondents(email);
+        self.refuse_if(path.is_empty(), "path", "is missing: the folder of the Maildir");
+        let path = (!path.is_empty()).then(|| self.defaults.folder.join(path))?;
+        Some(MaildirOptions { path, from, from_name, to })
+    }
+
+    /// The sender's address and name, and the recipients.
+    fn correspondents(&mut self, operator: &str) -> (String, String, Vec<String>) {
+        let from = key("from", "", "`operator.email` if empty; Reply-To has the visitor's address");
+        let from = self.get(from.example("\"desk@example.com\""), value::email);
+        let from = if from.is_empty() { operator.to_owned() } else { from };
+        let from_name = self.get(key("from_name", "", "the site's title if empty"), value::text);
+        let from_name = if from_name.is_empty() { self.defaults.title.to_owned() } else { from_name };
+        let to = self.get(key("to", "[]", "`from` if empty").example("[\"team@example.com\"]"), addresses);
+        self.refuse_if(
+            from.is_empty(),
+            "from",
+            "is missing, and so is `operator.email`: the address that mail is sent from",
+        );
+        let to = if to.is_empty() { vec![from.clone()] } else { to };
+        (from, from_name, to)
+    }
+
+    fn certificate_file(&mut self) -> Option<(Vec<u8>, ExtraRoots)> {
+        let key = key(self.name_of("ca_file"), "", "your own certificate authority (PEM)");
+        pem(self.r, key, self.defaults.folder)
+    }
 }
 
-fn maildir(
-    r: &mut Reader<'_>,
-    key: &dyn Fn(&str) -> String,
-    defaults: &Defaults<'_>,
-) -> Option<maildir::Options> {
-    let path = r.get(&key("path"), "", value::text);
-    let (from, from_name, to) =
-        correspondents(r, key, &Defaults { email: or_this_machine(defaults.email), ..*defaults });
-    r.refuse_if(path.is_empty(), &key("path"), "is missing: the folder of the Maildir");
-    (!path.is_empty()).then(|| maildir::Options { path: defaults.folder.join(path), from, from_name, to })
-}
-
-/// Mail that never leaves this machine needs no address that is known elsewhere.
-fn or_this_machine(email: &str) -> &str {
-    if email.is_empty() { "frontdesk@localhost" } else { email }
-}
-
-/// Sender and recipients: the operator's address, unless it says otherwise.
-fn correspondents(
-    r: &mut Reader<'_>,
-    key: &dyn Fn(&str) -> String,
-    defaults: &Defaults<'_>,
-) -> (String, String, Vec<String>) {
-    let or_operator = |address: String| if address.is_empty() { defaults.email.to_owned() } else { address };
-    let from = or_operator(r.get(&key("from"), "", email));
-    let from_name = r.get(&key("from_name"), "", value::text);
-    let from_name = if from_name.is_empty() { defaults.title.to_owned() } else { from_name };
-    let to = r.get(&key("to"), "[]", addresses);
-    r.refuse_if(
-        from.is_empty(),
-        &key("from"),
-        "is missing, and so is `operator.email`: the address that mail is sent from",
-    );
-    let to = if to.is_empty() { vec![from.clone()] } else { to };
-    (from, from_name, to)
-}
-
-/// The certificates of an authority of one's own (PEM), for the mail library, which reads them itself.
-pub(super) fn pem(r: &mut Reader<'_>, key: &str, folder: &Path) -> Option<(Vec<u8>, Roots)> {
-    let path = r.get(key, "", value::text);
+/// Reads a PEM file with the certificates of a private authority. Returns its bytes as well, because the mail
+/// library parses them itself.
+pub(super) fn pem(r: &mut Reader<'_>, key: ConfigKey, folder: &Path) -> Option<(Vec<u8>, ExtraRoots)> {
+    let name = key.name.clone();
+    let path = r.get(key, value::text);
     if path.is_empty() {
         return None;
     }
     let pem = std::fs::read(folder.join(path)).map_err(|error| format!("cannot be read: {error}"));
-    let read = pem.and_then(|pem| Roots::parse(&pem).map(|roots| (pem, roots)));
-    r.refuse_if(read.is_err(), key, read.as_ref().err().map_or("", String::as_str));
-    read.ok()
+    let roots = pem.and_then(|pem| ExtraRoots::parse(&pem).map(|roots| (pem, roots)));
+    roots.map_err(|fault| r.refuse_if(true, &name, &fault)).ok()
 }
 
-/// The certificates of an authority of one's own (PEM).
-pub(super) fn certificates(r: &mut Reader<'_>, key: &str, folder: &Path) -> Option<Roots> {
+/// Reads a PEM file with the certificates of a private authority.
+pub(super) fn certificates(r: &mut Reader<'_>, key: ConfigKey, folder: &Path) -> Option<ExtraRoots> {
     pem(r, key, folder).map(|(_, roots)| roots)
 }
 
-/// Notes a URL whose address is written in it and may not be connected to.
+/// Records an error if the host of a URL is an address that requests must not connect to.
 pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow_private: bool) {
     if let Host::Address(address) = url.host()
         && let Err(why) = address::permitted(url.host(), &[*address], allow_private)
@@ -188,7 +233,7 @@ pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow
 }
 
 /// Hosts, or URLs without a path, at which agents publish their keys.
-pub(super) fn directories(raw: &Raw) -> Parsed<Vec<Url>> {
+pub(super) fn directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     let expected = "a list of hosts such as [\"agent.example.com\"], or of URLs without a path";
     let read = |text: &str| {
         let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
@@ -198,17 +243,17 @@ pub(super) fn directories(raw: &Raw) -> Parsed<Vec<Url>> {
     raw.items().ok_or_else(|| expected.to_owned())?.into_iter().map(read).collect()
 }
 
-fn way(raw: &Raw) -> Parsed<Option<Way>> {
+fn channel_kind(raw: &Raw) -> ParseResult<Option<ChannelKind>> {
     match raw.as_text() {
         Some("") => Ok(None),
-        Some("smtp") => Ok(Some(Way::Smtp)),
-        Some("webhook") => Ok(Some(Way::Webhook)),
-        Some("maildir") => Ok(Some(Way::Maildir)),
+        Some("smtp") => Ok(Some(ChannelKind::Smtp)),
+        Some("webhook") => Ok(Some(ChannelKind::Webhook)),
+        Some("maildir") => Ok(Some(ChannelKind::Maildir)),
         _ => Err("\"smtp\", \"webhook\" or \"maildir\"".to_owned()),
     }
 }
 
-fn forms(raw: &Raw) -> Parsed<Vec<String>> {
+fn forms(raw: &Raw) -> ParseResult<Vec<String>> {
     let names = || FORMS.iter().map(|form| format!("{:?}", form.name)).collect::<Vec<_>>().join(", ");
     let expected = || format!("a list of forms, of which there are {}", names());
     let items = raw.items().ok_or_else(expected)?;
@@ -216,17 +261,17 @@ fn forms(raw: &Raw) -> Parsed<Vec<String>> {
     if items.iter().all(known) { Ok(items.into_iter().map(str::to_owned).collect()) } else { Err(expected()) }
 }
 
-fn tls(raw: &Raw) -> Parsed<Tls> {
+fn tls(raw: &Raw) -> ParseResult<SmtpTls> {
     match raw.as_text() {
-        Some("starttls") => Ok(Tls::StartTls),
-        Some("implicit") => Ok(Tls::Implicit),
-        Some("none") => Ok(Tls::None),
+        Some("starttls") => Ok(SmtpTls::StartTls),
+        Some("implicit") => Ok(SmtpTls::Implicit),
+        Some("none") => Ok(SmtpTls::None),
         _ => Err("\"starttls\", \"implicit\", or \"none\" on this machine".to_owned()),
     }
 }
 
 /// A name or an address, without a port.
-fn host(raw: &Raw) -> Parsed<String> {
+fn host(raw: &Raw) -> ParseResult<String> {
     let text = value::text(raw)?;
     let plain = text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b'_' | b':'));
     let is_address = text.parse::<std::net::IpAddr>().is_ok();
@@ -242,7 +287,7 @@ fn is_loopback(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn url(raw: &Raw) -> Parsed<Option<Url>> {
+fn url_or_none(raw: &Raw) -> ParseResult<Option<Url>> {
     match raw.as_text() {
         Some("") => Ok(None),
         Some(text) => Url::parse(text).map(Some).map_err(|why| format!("an address to post to: {why}")),
@@ -250,23 +295,23 @@ fn url(raw: &Raw) -> Parsed<Option<Url>> {
     }
 }
 
-fn keys(raw: &Raw) -> Parsed<Vec<Key>> {
+fn keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let expected = || "a key \"whsec_…\", or a list of two while it is being changed".to_owned();
-    let key = |text: &str| Key::parse(text).map_err(|why| why.replacen("expected ", "", 1));
+    let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));
     raw.items().ok_or_else(expected)?.into_iter().map(key).collect()
 }
 
-fn secret(raw: &Raw) -> Parsed<Option<String>> {
+fn secret(raw: &Raw) -> ParseResult<Option<String>> {
     let text = raw.as_text().ok_or("a text")?;
     Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
 }
 
-fn addresses(raw: &Raw) -> Parsed<Vec<String>> {
+fn addresses(raw: &Raw) -> ParseResult<Vec<String>> {
     let expected = || "a list of e-mail addresses such as [\"team@example.com\"]".to_owned();
     let items = raw.items().ok_or_else(expected)?;
     items
         .into_iter()
-        .map(|item| match email(&Raw::Text(item.to_owned())) {
+        .map(|item| match value::email(&Raw::Text(item.to_owned())) {
             Ok(address) if !address.is_empty() => Ok(address),
             _ => Err(expected()),
         })

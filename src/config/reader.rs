@@ -1,5 +1,6 @@
-//! Finds each key's value among flags, environment, file and default, and remembers where it came from.
+//! Reads the value of each key from flags, environment, file or default, and records its origin.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -7,26 +8,98 @@ use std::path::PathBuf;
 
 use toml::de::{DeTable, DeValue};
 
-use super::value::{Parsed, Raw, without_password};
+use super::value::{ParseResult, Raw, without_password};
 use crate::fault::{Fault, closest};
+
+/// The configuration file's name in the site's folder.
+pub const FILE_NAME: &str = "frontdesk.toml";
+
+/// Prefix of every environment variable that sets a key.
+const PREFIX: &str = "FRONTDESK_";
+
+/// The longest name of a channel.
+const MAX_NAME: usize = 32;
+
+/// The declaration of a configuration key, written where the key is read.
+#[derive(Debug, Clone)]
+pub struct ConfigKey {
+    /// `server.listen`, or `channel.crm.url` for the channel `crm`.
+    pub name: Cow<'static, str>,
+    /// The default as it would stand in the file, text without its quotes.
+    pub(super) default: Cow<'static, str>,
+    /// The comment above the key in the starter file. Empty if the key before it has a comment for both.
+    pub(super) documentation: &'static str,
+    /// The value in TOML that the starter file shows, if that is not the default.
+    pub(super) example: Option<&'static str>,
+    /// Whether the starter file sets the key to the example instead of showing it in a comment.
+    pub(super) is_preset: bool,
+    /// Whether a running server keeps the value that it started with.
+    pub(super) needs_restart: bool,
+    pub(super) is_secret: bool,
+}
+
+/// Declares a key that a reload applies.
+pub(super) fn key(
+    name: impl Into<Cow<'static, str>>,
+    default: impl Into<Cow<'static, str>>,
+    documentation: &'static str,
+) -> ConfigKey {
+    ConfigKey {
+        name: name.into(),
+        default: default.into(),
+        documentation,
+        example: None,
+        is_preset: false,
+        needs_restart: false,
+        is_secret: false,
+    }
+}
+
+impl ConfigKey {
+    pub(super) fn example(self, toml: &'static str) -> Self {
+        Self { example: Some(toml), ..self }
+    }
+
+    pub(super) fn preset(self, toml: &'static str) -> Self {
+        Self { is_preset: true, ..self.example(toml) }
+    }
+
+    pub(super) fn needs_restart(self) -> Self {
+        Self { needs_restart: true, ..self }
+    }
+
+    /// Hides the whole value from output. A password in a URL is always hidden.
+    pub(super) fn secret(self) -> Self {
+        Self { is_secret: true, ..self }
+    }
+
+    /// Whether a value is secret or has a password in it.
+    fn holds_secret(&self, raw: &Raw) -> bool {
+        match raw {
+            Raw::Text(text) => !text.is_empty() && (self.is_secret || without_password(text) != *text),
+            Raw::List(items) => items.iter().any(|item| self.holds_secret(item)),
+            _ => false,
+        }
+    }
+}
 
 /// A flag of the command line that sets a key.
 #[derive(Debug, Clone)]
 pub struct Flag {
     /// The key that it sets.
     pub key: &'static str,
-    /// As it is typed, `--listen`.
+    /// The flag as typed, such as `--listen`.
     pub name: &'static str,
-    /// What it was given.
+    /// The value as typed.
     pub value: String,
 }
 
-/// Where a setting comes from.
+/// Where the value of a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody said anything.
+pub enum ValueOrigin {
+    /// No flag, variable or line sets the key.
     Default,
-    /// The file, on this line.
+    /// This line of the file.
     File(usize),
     /// This environment variable.
     Environment(String),
@@ -34,70 +107,94 @@ pub enum Origin {
     Flag(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl ValueOrigin {
+    /// The place and line that a fault of the value names.
+    fn location(&self) -> (String, Option<usize>) {
+        match self {
+            Self::File(line) => (FILE_NAME.to_owned(), Some(*line)),
+            Self::Environment(name) => (name.clone(), None),
+            Self::Flag(name) => ((*name).to_owned(), None),
+            Self::Default => (FILE_NAME.to_owned(), None),
+        }
+    }
+}
+
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::File(line) => write!(f, "{}:{line}", super::FILE_NAME),
+            Self::File(line) => write!(f, "{FILE_NAME}:{line}"),
             Self::Environment(name) => write!(f, "environment {name}"),
             Self::Flag(name) => write!(f, "flag {name}"),
         }
     }
 }
 
-/// One effective setting.
-#[derive(Debug, Clone)]
+/// A key with its effective value.
+#[derive(Clone)]
 pub struct Setting {
-    /// `server.listen`, or `channel.crm.url` for the channel of that name.
-    pub key: String,
-    /// As it would stand in the file; passwords, keys and the addresses of webhooks are hidden.
+    /// The declaration of the key.
+    pub key: ConfigKey,
+    /// The value in TOML, with secrets hidden: passwords, keys and the URLs of webhooks.
     pub value: String,
-    /// Who said so.
-    pub origin: Origin,
-    /// Differs where the value does, also that of a secret.
-    fingerprint: blake3::Hash,
+    /// Where the value comes from.
+    pub origin: ValueOrigin,
+    pub(super) raw: Raw,
 }
 
 impl Setting {
-    /// Whether it says the same, whoever says so.
-    pub fn says_the_same_as(&self, other: &Self) -> bool {
-        self.key == other.key && self.fingerprint == other.fingerprint
+    /// Whether key and value are the same. The origins may differ.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        self.key.name == other.key.name && self.raw == other.raw
+    }
+
+    /// A fault of this value.
+    pub(super) fn fault(
+        &self,
+        new: impl Fn(String, Option<usize>, String) -> Fault,
+        message: impl Into<String>,
+    ) -> Fault {
+        let (place, line) = self.origin.location();
+        new(place, line, message.into())
     }
 }
 
-const PREFIX: &str = "FRONTDESK_";
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.key.name, self.value)
+    }
+}
 
 pub(super) struct Reader<'a> {
-    file: &'static str,
-    /// The file's leaves and tables by dotted name, with the line they stand on.
+    /// The file's leaves and tables by dotted name, with their lines.
     entries: BTreeMap<String, (Raw, usize)>,
     /// `FRONTDESK_…` variables.
     environment: BTreeMap<String, String>,
     flags: &'a [Flag],
+    /// The settings of the running server, which supply the values of keys that need a restart.
+    running: &'a [Setting],
     settings: Vec<Setting>,
-    /// The keys whose secrets stand in the configuration file, under no path, and in files that the environment names.
+    /// The keys whose secrets are in files. The configuration file has the path `None`; the environment names
+    /// the others.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
-    /// Keys whose values could not be used.
+    /// Keys with unusable values.
     unusable: Vec<String>,
     faults: Vec<Fault>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(
-        file: &'static str,
         text: &str,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &'a [Flag],
+        running: &'a [Setting],
     ) -> Self {
         let (table, errors) = DeTable::parse_recoverable(text);
         let line = |span: Range<usize>| 1 + text[..span.start.min(text.len())].matches('\n').count();
         let mut faults = Vec::new();
         for error in errors {
-            faults.push(Fault::error(
-                file,
-                error.span().map(line),
-                error.message().trim().replace('\n', ", "),
-            ));
+            let message = error.message().trim().replace('\n', ", ");
+            faults.push(Fault::error(FILE_NAME, error.span().map(line), message));
         }
         let mut entries = BTreeMap::new();
         collect("", table.get_ref(), &mut |name, value, span| {
@@ -105,10 +202,10 @@ impl<'a> Reader<'a> {
         });
         let environment = environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
         Self {
-            file,
             entries,
             environment,
             flags,
+            running,
             settings: Vec::new(),
             secrets: BTreeMap::new(),
             unusable: Vec::new(),
@@ -116,54 +213,55 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value of `key`. Where it is at fault the fault is noted and the default stands in, so that all faults are found.
-    pub(super) fn get<T>(&mut self, key: &str, default: &str, parse: impl Fn(&Raw) -> Parsed<T>) -> T {
-        let default = default_value(default);
-        let (raw, origin) = self.find(key).unwrap_or_else(|| (default.clone(), Origin::Default));
-        let value = if is_secret(key) { raw.redacted() } else { raw.display() };
-        self.settings.push(Setting {
-            key: key.to_owned(),
-            value,
-            origin: origin.clone(),
-            fingerprint: blake3::hash(format!("{raw:?}").as_bytes()),
+    /// The value of `key`. An invalid value is recorded as a fault and replaced by the default, so that
+    /// reading continues and finds every fault.
+    pub(super) fn get<T>(&mut self, key: ConfigKey, parse: impl Fn(&Raw) -> ParseResult<T>) -> T {
+        let default = default_value(&key.default);
+        let found = self.find(&key);
+        let running = self.running.iter().find(|setting| key.needs_restart && setting.key.name == key.name);
+        let (raw, origin) = match running {
+            Some(setting) => (setting.raw.clone(), setting.origin.clone()),
+            None => found.unwrap_or_else(|| (default.clone(), ValueOrigin::Default)),
+        };
+        let value = if key.is_secret { raw.redacted() } else { raw.display() };
+        let parsed = parse(&raw);
+        let setting = Setting { key, value, origin, raw };
+        let name = &setting.key.name;
+        let value = parsed.unwrap_or_else(|expected| {
+            self.faults.push(setting.fault(Fault::error, format!("`{name}` must be {expected}")));
+            self.unusable.push(name.to_string());
+            parse(&default)
+                .unwrap_or_else(|expected| unreachable!("the default of `{name}` is not {expected}"))
         });
-        match parse(&raw) {
-            Ok(value) => value,
-            Err(expected) => {
-                let (place, line) = self.place(&origin);
-                self.faults.push(Fault::error(place, line, format!("`{key}` must be {expected}")));
-                self.unusable.push(key.to_owned());
-                parse(&default)
-                    .unwrap_or_else(|expected| unreachable!("the default of `{key}` is not {expected}"))
-            }
-        }
+        self.settings.push(setting);
+        value
     }
 
-    fn find(&mut self, key: &str) -> Option<(Raw, Origin)> {
-        // Taken out even where something else wins: what is left at the end is unknown.
-        let from_file = self.entries.remove(key).map(|(raw, line)| (raw, Origin::File(line)));
-        self.note_secret(None, key, from_file.as_ref());
-        let name = variable(key);
+    fn find(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
+        // Removed even if another origin wins: `finish` reports the remaining entries as unknown.
+        let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));
+        self.record_secret(None, key, from_file.as_ref());
+        let name = variable(&key.name);
         let file_name = format!("{name}_FILE");
         let from_environment =
-            self.environment.remove(&name).map(|value| (Raw::Text(value), Origin::Environment(name)));
+            self.environment.remove(&name).map(|value| (Raw::Text(value), ValueOrigin::Environment(name)));
         let from_named_file = self.environment.remove(&file_name).and_then(|path| {
-            let found = self.named_file(file_name, &path);
-            self.note_secret(Some(path.into()), key, found.as_ref());
+            let found = self.read_named_file(file_name, &path);
+            self.record_secret(Some(path.into()), key, found.as_ref());
             found
         });
-        let flag = self.flags.iter().rev().find(|flag| flag.key == key);
-        let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), Origin::Flag(flag.name)));
+        let flag = self.flags.iter().rev().find(|flag| flag.key == key.name);
+        let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), ValueOrigin::Flag(flag.name)));
         from_flag.or(from_environment).or(from_named_file).or(from_file)
     }
 
-    /// The names of the tables `[[list]]`, in their order. From here on their keys are those of `list.NAME`.
+    /// The names of the tables `[[list]]` in order. Afterwards their keys can be read as `list.NAME.…`.
     pub(super) fn tables(&mut self, list: &str) -> Vec<String> {
         let Some((raw, line)) = self.entries.remove(list) else { return Vec::new() };
         let Raw::List(tables) = raw else {
             let expected = format!("`{list}` must be a list of tables, each under its own `[[{list}]]`");
             self.entries.retain(|name, _| !name.starts_with(&format!("{list}.")));
-            self.faults.push(Fault::error(self.file, Some(line), expected));
+            self.faults.push(Fault::error(FILE_NAME, Some(line), expected));
             return Vec::new();
         };
         let mut names: Vec<String> = Vec::new();
@@ -175,9 +273,12 @@ impl<'a> Reader<'a> {
             let name = self.entries.get(&format!("{prefix}name")).map(|(raw, line)| (raw.clone(), *line));
             let fault = match &name {
                 None => Some((line, "needs a `name`".to_owned())),
-                // They would share their variables in the environment too.
-                Some((Raw::Text(name), line)) if names.iter().any(|other| variable(other) == variable(name)) => {
-                    Some((*line, format!("has a `name` that another one has, {name:?} (`-` and `_` count as the same)")))
+                // Both would have the same environment variables.
+                Some((Raw::Text(name), line))
+                    if names.iter().any(|other| variable(other) == variable(name)) =>
+                {
+                    let message = format!("has a `name` that another one has, {name:?} (`-` and `_` count as the same)");
+                    Some((*line, message))
                 }
                 Some((Raw::Text(name), _)) if is_name(name) => None,
                 Some((_, line)) => Some((
@@ -197,7 +298,7 @@ impl<'a> Reader<'a> {
                 (_, fault) => {
                     if let Some((line, what)) = fault {
                         self.faults.push(Fault::error(
-                            self.file,
+                            FILE_NAME,
                             Some(line),
                             format!("a `[[{list}]]` {what}"),
                         ));
@@ -208,17 +309,17 @@ impl<'a> Reader<'a> {
         names
     }
 
-    /// Notes the file of a secret, also of one that another value overrides: the file holds it all the same.
-    fn note_secret(&mut self, file: Option<PathBuf>, key: &str, found: Option<&(Raw, Origin)>) {
-        if found.is_some_and(|(raw, _)| holds_secret(key, raw)) {
-            self.secrets.entry(file).or_default().push(key.to_owned());
+    /// Records the file of a secret even if another value overrides it: the file still exposes the secret.
+    fn record_secret(&mut self, file: Option<PathBuf>, key: &ConfigKey, found: Option<&(Raw, ValueOrigin)>) {
+        if found.is_some_and(|(raw, _)| key.holds_secret(raw)) {
+            self.secrets.entry(file).or_default().push(key.name.to_string());
         }
     }
 
-    /// The content of the file that a `…_FILE` variable names.
-    fn named_file(&mut self, variable: String, path: &str) -> Option<(Raw, Origin)> {
+    /// Reads the file that a `…_FILE` variable names.
+    fn read_named_file(&mut self, variable: String, path: &str) -> Option<(Raw, ValueOrigin)> {
         match std::fs::read_to_string(path) {
-            Ok(text) => Some((Raw::Text(text.trim_end().to_owned()), Origin::Environment(variable))),
+            Ok(text) => Some((Raw::Text(text.trim_end().to_owned()), ValueOrigin::Environment(variable))),
             Err(error) => {
                 self.faults.push(Fault::error(variable, None, format!("cannot read `{path}`: {error}")));
                 None
@@ -226,47 +327,35 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes an error about `key` if `impossible`, unless one about its value was noted already.
-    pub(super) fn refuse_if(&mut self, impossible: bool, key: &str, message: &str) {
-        if impossible && !self.unusable.iter().any(|unusable| unusable == key) {
-            let origin =
-                self.settings.iter().find(|setting| setting.key == key).map(|setting| setting.origin.clone());
-            let (place, line) = self.place(&origin.unwrap_or(Origin::Default));
+    fn setting(&self, key: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key.name == key)
+    }
+
+    /// Records an error about `key` if `is_wrong`, unless its value already has one.
+    pub(super) fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
+        if is_wrong && !self.unusable.iter().any(|unusable| unusable == key) {
+            let (place, line) =
+                self.setting(key).map_or((FILE_NAME.to_owned(), None), |setting| setting.origin.location());
             self.faults.push(Fault::error(place, line, format!("`{key}` {message}")));
         }
     }
 
-    /// How a fault names where a value comes from.
-    fn place(&self, origin: &Origin) -> (String, Option<usize>) {
-        match origin {
-            Origin::File(line) => (self.file.to_owned(), Some(*line)),
-            Origin::Environment(name) => (name.clone(), None),
-            Origin::Flag(name) => ((*name).to_owned(), None),
-            Origin::Default => (self.file.to_owned(), None),
+    /// Records a warning about `key` if `is_missing`.
+    pub(super) fn warn_if(&mut self, is_missing: bool, key: &str, message: &str, hint: &str) {
+        if is_missing {
+            let line = self.setting(key).and_then(|setting| setting.origin.location().1);
+            self.faults.push(Fault::warning(FILE_NAME, line, message).hint(hint));
         }
     }
 
-    /// Notes a warning about `key` if `missing`.
-    pub(super) fn warn_if(&mut self, missing: bool, key: &str, message: &str, hint: &str) {
-        if missing {
-            let origin =
-                self.settings.iter().find(|setting| setting.key == key).map(|setting| &setting.origin);
-            let line = match origin {
-                Some(Origin::File(line)) => Some(*line),
-                _ => None,
-            };
-            self.faults.push(Fault::warning(self.file, line, message).hint(hint));
-        }
-    }
-
-    /// The keys of the secrets that stand in files. The configuration file has no path here.
+    /// The keys of the secrets in files. The configuration file has the path `None`.
     pub(super) fn secrets(&self) -> impl Iterator<Item = (Option<PathBuf>, Vec<String>)> {
         self.secrets.clone().into_iter()
     }
 
-    /// The settings, and the faults: what was read and was wrong, and what is there and was not read.
+    /// Returns the settings and all faults: invalid values, and entries that no key has read.
     pub(super) fn finish(mut self) -> (Vec<Setting>, Vec<Fault>) {
-        let known: Vec<&str> = self.settings.iter().map(|setting| setting.key.as_str()).collect();
+        let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
             known.iter().filter_map(|key| key.rsplit_once('.')).map(|(table, _)| table).collect();
         for (name, (raw, line)) in &self.entries {
@@ -274,17 +363,17 @@ impl<'a> Reader<'a> {
                 if matches!(raw, Raw::Table(_)) {
                     continue;
                 }
-                Fault::error(self.file, Some(*line), format!("`{name}` must be a table, `[{name}]`"))
+                Fault::error(FILE_NAME, Some(*line), format!("`{name}` must be a table, `[{name}]`"))
             } else if matches!(raw, Raw::Table(_)) {
-                let fault = Fault::error(self.file, Some(*line), format!("unknown table `[{name}]`"));
-                hinted(fault, closest(name, tables.iter().copied()).map(|table| format!("[{table}]")))
+                let fault = Fault::error(FILE_NAME, Some(*line), format!("unknown table `[{name}]`"));
+                suggest(fault, closest(name, tables.iter().copied()).map(|table| format!("[{table}]")))
             } else {
-                // A key of a table that is unknown itself has been told with its table.
+                // The unknown table has been reported already.
                 let table = name.rsplit_once('.').map(|(table, _)| table);
                 if table.is_some_and(|table| !tables.contains(&table)) {
                     continue;
                 }
-                let fault = Fault::error(self.file, Some(*line), format!("unknown key `{name}`"));
+                let fault = Fault::error(FILE_NAME, Some(*line), format!("unknown key `{name}`"));
                 if let Some((_, last)) = name.rsplit_once('.')
                     && known.contains(&last)
                 {
@@ -295,52 +384,34 @@ impl<'a> Reader<'a> {
                     let last = name.rsplit('.').next().unwrap_or(name);
                     known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied()
                 };
-                hinted(fault, closest(name, known.iter().copied()).or_else(elsewhere).map(str::to_owned))
+                suggest(fault, closest(name, known.iter().copied()).or_else(elsewhere).map(str::to_owned))
             };
             self.faults.push(fault);
         }
         for name in self.environment.keys() {
             let names: Vec<String> = known.iter().map(|key| variable(key)).collect();
             let known = closest(name, names.iter().map(String::as_str)).map(str::to_owned);
-            // Other programs may have variables of their own that begin alike; ours have a table and a key.
+            // Variables of other programs may have the same prefix. Ours have a table and a key.
             let last = name.trim_start_matches(PREFIX);
             let known =
                 known.or_else(|| names.iter().find(|known| known.rsplit("__").next() == Some(last)).cloned());
             if known.is_none() && !name.contains("__") {
                 continue;
             }
-            self.faults.push(hinted(Fault::warning(name, None, "unknown variable"), known));
+            self.faults.push(suggest(Fault::warning(name, None, "unknown variable"), known));
         }
         self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));
         (self.settings, self.faults)
     }
 }
 
-/// Whether the value of a key is nobody's business. The address of a chat service's webhook is its password.
-fn is_secret(key: &str) -> bool {
-    match key.rsplit('.').next() {
-        Some("secret" | "shared_secret" | "password") => true,
-        Some("url") => key.starts_with("channel."),
-        _ => false,
-    }
-}
-
-/// Whether a value is secret or has a password in it.
-fn holds_secret(key: &str, raw: &Raw) -> bool {
-    match raw {
-        Raw::Text(text) => !text.is_empty() && (is_secret(key) || without_password(text) != *text),
-        Raw::List(items) => items.iter().any(|item| holds_secret(key, item)),
-        _ => false,
-    }
-}
-
-/// Whether it can stand in a key, in the name of a variable and on a command line.
+/// Whether a channel's name can be part of a key, of a variable's name and of a command line.
 fn is_name(name: &str) -> bool {
     let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
-    (1..=32).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()
 }
 
-fn hinted(fault: Fault, known: Option<String>) -> Fault {
+fn suggest(fault: Fault, known: Option<String>) -> Fault {
     match known {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),
         None => fault,
@@ -352,7 +423,7 @@ fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
 }
 
-/// A default, which is written as its text, as the kind that it would have in the file.
+/// Converts a default from its text to the type that it has in the file.
 fn default_value(text: &str) -> Raw {
     match text {
         "[]" => Raw::List(Vec::new()),
@@ -361,10 +432,10 @@ fn default_value(text: &str) -> Raw {
     }
 }
 
-/// The lists of tables whose keys are looked at one by one; see [`Reader::tables`].
+/// Lists of tables whose keys are read one by one; see [`Reader::tables`].
 const LISTS: [&str; 1] = ["channel"];
 
-/// Walks the tables; a list of tables is one value, and those of [`LISTS`] are walked besides.
+/// Visits every value. A list of tables is one value; the tables of [`LISTS`] are visited as well.
 fn collect(prefix: &str, table: &DeTable<'_>, found: &mut impl FnMut(String, Raw, Range<usize>)) {
     for (key, value) in table {
         let name =

@@ -1,67 +1,149 @@
-//! `[tls]`: where HTTPS is served, with which certificate, and what becomes of plain HTTP.
+//! `[tls]`: the HTTPS listener, its certificate, and redirects from plain HTTP.
+
+#![expect(clippy::disallowed_methods, reason = "a certificate is checked against the time")]
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use super::reader::{Origin, Reader};
-use super::value::{self, Parsed, Raw};
-use super::{Config, FILE_NAME, email};
+use super::reader::{FILE_NAME, Reader, Setting, key};
+use super::server;
+use super::value::{self, ParseResult, Raw};
 use crate::fault::Fault;
 use crate::fetch::Url;
-use crate::web::tls::{Acme, Files, Hsts, Options, Redirect, Source, examine};
+use crate::web::Address;
+use crate::web::tls::{
+    Acme, CertificateFiles, CertificateSource, Hsts, HttpsRedirect, TlsOptions, check_certificate,
+};
 
-/// Reads all keys but `tls.listen`. Whether the files can be used is not looked at: see [`Config::certificate_faults`].
-pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path, listens: bool) -> Options {
-    let certificate = r.get("tls.certificate", "", value::text);
-    let key = r.get("tls.key", "", value::text);
-    let domains = r.get("tls.acme_domains", "[]", domains);
-    let email = r.get("tls.acme_email", "", email);
-    let directory = r.get("tls.acme_directory", "https://acme-v02.api.letsencrypt.org/directory", directory);
-    let ca_file = r.get("tls.acme_ca_file", "", value::text);
-    let redirect = r.get("tls.redirect", "true", value::flag);
-    let hsts = r.get("tls.hsts", "365d", hsts);
+/// The longest that browsers may be asked to remember HTTPS: about a century.
+const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
-    r.refuse_if(certificate.is_empty() && !key.is_empty(), "tls.key", "is set, and `tls.certificate` is not");
-    r.refuse_if(key.is_empty() && !certificate.is_empty(), "tls.certificate", "is set, and `tls.key` is not");
+/// Reads `[tls]`. The first result is `tls.listen`. Whether the files can be used is the question of
+/// [`certificate_faults`].
+#[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
+pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<Address>, TlsOptions) {
+    let mut listen = r.get(
+        key(
+            "tls.listen",
+            "[]",
+            "The addresses of the HTTPS listener, such as \"[::]:443\"; same format as `server.listen`. \
+             Sockets named `https` that a service manager passes replace them. Guide: docs/tls.md.",
+        )
+        .needs_restart(),
+        value::addresses_or_none,
+    );
+    for address in &mut listen {
+        server::resolve(address, folder);
+    }
+    let certificate = r.get(
+        key(
+            "tls.certificate",
+            "",
+            "The certificate followed by its intermediates, and its private key: PEM files, relative to this \
+             folder. The server notices when these files are renewed, and uses the new certificate for new \
+             connections.",
+        )
+        .needs_restart(),
+        value::text,
+    );
+    let private_key = r.get(key("tls.key", "", "").needs_restart(), value::text);
+    let domains = r.get(
+        key(
+            "tls.acme_domains",
+            "[]",
+            "Alternatively, the names to request a certificate for over ACME, such as [\"www.example.com\", \
+             \"example.com\"]. Port 443 of each name must lead to `listen` above. Setting this accepts the \
+             terms of service of the certificate authority.",
+        )
+        .needs_restart(),
+        domains,
+    );
+    let email = r.get(
+        key(
+            "tls.acme_email",
+            "",
+            "The contact address for the authority, the URL of its directory, and a PEM file with the root \
+             that signed the directory's own certificate, if that root is not public.",
+        )
+        .needs_restart(),
+        value::email,
+    );
+    let directory = r.get(
+        key("tls.acme_directory", "https://acme-v02.api.letsencrypt.org/directory", "").needs_restart(),
+        directory,
+    );
+    let ca_file = r.get(key("tls.acme_ca_file", "", "").needs_restart(), value::text);
+    let redirect = r.get(
+        key(
+            "tls.redirect",
+            "true",
+            "Whether plain HTTP requests are redirected to HTTPS. Requests from trusted proxies and Unix \
+             sockets are redirected if X-Forwarded-Proto says \"http\".",
+        ),
+        value::flag,
+    );
+    let hsts = r.get(
+        key(
+            "tls.hsts",
+            "365d",
+            "How long browsers remember to use HTTPS only: \"365d\", \"365d; includeSubDomains\", \
+             \"730d; includeSubDomains; preload\", or \"off\".",
+        ),
+        hsts,
+    );
+
+    r.refuse_if(
+        certificate.is_empty() && !private_key.is_empty(),
+        "tls.key",
+        "is set, and `tls.certificate` is not",
+    );
+    r.refuse_if(
+        private_key.is_empty() && !certificate.is_empty(),
+        "tls.certificate",
+        "is set, and `tls.key` is not",
+    );
     r.refuse_if(
         !domains.is_empty() && !certificate.is_empty(),
         "tls.acme_domains",
         "is set, and `tls.certificate` as well: a certificate comes from files or from an authority",
     );
-    let has_files = !certificate.is_empty() && !key.is_empty();
+    let has_files = !certificate.is_empty() && !private_key.is_empty();
     r.refuse_if(
-        listens && !has_files && domains.is_empty(),
+        !listen.is_empty() && !has_files && domains.is_empty(),
         "tls.listen",
         "needs a certificate: `tls.certificate` and `tls.key`, or `tls.acme_domains`",
     );
     let source = if has_files {
-        Some(Source::Files(Files { certificate: folder.join(certificate), key: folder.join(key) }))
+        Some(CertificateSource::Files(CertificateFiles {
+            certificate: folder.join(certificate),
+            key: folder.join(private_key),
+        }))
     } else if domains.is_empty() {
         None
     } else {
         let ca_file = Some(ca_file).filter(|path| !path.is_empty()).map(|path| folder.join(path));
         let cache = data_dir.join("acme");
-        Some(Source::Acme(Acme { domains, email, directory, ca_file, cache }))
+        Some(CertificateSource::Acme(Acme { domains, email, directory, ca_file, cache }))
     };
-    // Where it leads is filled in once the base URL is known.
-    let redirect = (redirect && source.is_some()).then(Redirect::default);
-    Options { source, redirect, hsts }
+    // `complete_redirect` fills in the destination.
+    let redirect = (redirect && source.is_some()).then(HttpsRedirect::default);
+    (listen, TlsOptions { source, redirect, hsts })
 }
 
-/// What the names that a certificate is asked for say of the site's address.
-pub(super) fn named(options: &Options) -> Option<String> {
-    let Some(Source::Acme(acme)) = &options.source else { return None };
+/// The base URL of the first ACME domain.
+pub(super) fn acme_base_url(options: &TlsOptions) -> Option<String> {
+    let Some(CertificateSource::Acme(acme)) = &options.source else { return None };
     acme.domains.first().map(|domain| format!("https://{domain}"))
 }
 
-/// The address of a site that says none itself.
-pub(super) fn base_url(options: &Options, address: SocketAddr) -> String {
+/// The base URL of an address.
+pub(super) fn address_base_url(options: &TlsOptions, address: SocketAddr) -> String {
     format!("{}://{address}", if options.source.is_some() { "https" } else { "http" })
 }
 
-/// Fills in where plain requests are sent: to the base URL's host, at its port if it is an https address itself.
-pub(super) fn redirect(options: &mut Options, base_url: &str, listening_on: SocketAddr) {
+/// Fills in the destination of redirects: the base URL's host, and its port if the base URL is an https URL.
+pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listening_on: SocketAddr) {
     let Some(redirect) = &mut options.redirect else { return };
     let own = host(base_url);
     redirect.authority = match base_url.strip_prefix("https://") {
@@ -70,7 +152,7 @@ pub(super) fn redirect(options: &mut Options, base_url: &str, listening_on: Sock
         None => format!("{own}:{}", listening_on.port()),
     };
     redirect.names = vec![own.to_owned()];
-    if let Some(Source::Acme(acme)) = &options.source {
+    if let Some(CertificateSource::Acme(acme)) = &options.source {
         redirect.names.extend(acme.domains.iter().filter(|domain| *domain != own).cloned());
     }
 }
@@ -83,46 +165,31 @@ fn host(base_url: &str) -> &str {
     &authority[..end]
 }
 
-impl Config {
-    /// Faults of the files that TLS needs, which only whoever serves or checks the site must be able to read. To be asked once
-    /// the base URL is filled in.
-    pub fn certificate_faults(&self) -> Vec<Fault> {
-        let findings = examine(&self.web.tls, host(&self.pages.base_url), jiff::Timestamp::now());
-        let mut faults: Vec<Fault> = findings
-            .into_iter()
-            .map(|finding| {
-                let key = format!("tls.{}", finding.key);
-                let origin =
-                    self.settings.iter().find(|setting| setting.key == key).map(|setting| &setting.origin);
-                let (place, line) = match origin {
-                    Some(Origin::File(line)) => (FILE_NAME, Some(*line)),
-                    Some(Origin::Environment(name)) => (name.as_str(), None),
-                    _ => (FILE_NAME, None),
-                };
-                let message = format!("`{key}` {}", finding.message);
-                let fault = if finding.is_error { Fault::error } else { Fault::warning };
-                fault(place, line, message).hint(finding.hint)
-            })
-            .collect();
-        if self.web.tls.source.is_some() && self.pages.base_url.starts_with("http://") {
-            let setting = self.settings.iter().find(|setting| setting.key == "base_url");
-            let line = setting.and_then(|setting| match setting.origin {
-                Origin::File(line) => Some(line),
-                _ => None,
-            });
-            let fault = Fault::warning(
-                FILE_NAME,
-                line,
-                "`base_url` begins with http://, and the site is served over TLS",
-            );
-            faults.push(fault.hint("links in feeds, sitemaps and guides begin with it: https://"));
-        }
-        faults
+/// Faults of the certificate, its key and the base URL.
+pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings: &[Setting]) -> Vec<Fault> {
+    let setting = |key: &str| settings.iter().find(|setting| setting.key.name == key);
+    let fault = |key: &str, new: fn(String, Option<usize>, String) -> Fault, message| match setting(key) {
+        Some(setting) => setting.fault(new, message),
+        None => new(FILE_NAME.to_owned(), None, message),
+    };
+    let findings =
+        check_certificate(options, host(base_url), jiff::Timestamp::now()).into_iter().map(|finding| {
+            let key = format!("tls.{}", finding.key);
+            let new = if finding.is_error { Fault::error } else { Fault::warning };
+            fault(&key, new, format!("`{key}` {}", finding.message)).hint(finding.hint)
+        });
+    let mut faults: Vec<Fault> = findings.collect();
+    if options.source.is_some() && base_url.starts_with("http://") {
+        let message = "`base_url` begins with http://, and the site is served over TLS";
+        let fault = fault("base_url", Fault::warning, message.to_owned());
+        faults.push(fault.hint("links in feeds, sitemaps and guides begin with it: https://"));
     }
+    faults
 }
 
-/// Names of hosts as a certificate has them: no addresses, no wildcards, which cannot be checked on the TLS socket.
-fn domains(raw: &Raw) -> Parsed<Vec<String>> {
+/// Host names for a certificate. Addresses and wildcards are invalid, because the authority cannot validate
+/// them over a TLS connection.
+fn domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let expected = || "a list of host names such as [\"www.example.com\", \"example.com\"]".to_owned();
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -143,8 +210,8 @@ fn domains(raw: &Raw) -> Parsed<Vec<String>> {
     Ok(names)
 }
 
-/// An address that is asked over TLS, as RFC 8555 §6.1 wants it.
-fn directory(raw: &Raw) -> Parsed<String> {
+/// The https URL of an ACME directory; RFC 8555 §6.1 requires https.
+fn directory(raw: &Raw) -> ParseResult<String> {
     let address = value::web_address(raw).ok();
     let address = address.filter(|address| address.starts_with("https://") && Url::parse(address).is_ok());
     address.ok_or_else(|| {
@@ -152,8 +219,8 @@ fn directory(raw: &Raw) -> Parsed<String> {
     })
 }
 
-/// A duration, perhaps with `includeSubDomains` and `preload` after it; or "off".
-fn hsts(raw: &Raw) -> Parsed<Option<Hsts>> {
+/// A duration with optional `includeSubDomains` and `preload` after it, or "off".
+fn hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
     let year = Duration::from_hours(365 * 24);
     let expected = || {
         "\"off\", or a duration such as \"365d\", with \"; includeSubDomains\" or \"; includeSubDomains; preload\" after it".to_owned()
@@ -161,8 +228,9 @@ fn hsts(raw: &Raw) -> Parsed<Option<Hsts>> {
     let text = raw.as_text().ok_or_else(expected)?;
     let mut parts = text.split(';').map(str::trim);
     let first = Raw::Text(parts.next().unwrap_or_default().to_owned());
-    let range = Duration::ZERO..=Duration::from_hours(24 * 36_500);
-    let Some(max_age) = value::optional_duration(range)(&first).map_err(|_| expected())? else {
+    let Some(max_age) =
+        value::optional_duration(Duration::ZERO..=MAX_HSTS_AGE)(&first).map_err(|_| expected())?
+    else {
         return if parts.next().is_none() { Ok(None) } else { Err(expected()) };
     };
     let (mut include_subdomains, mut preload) = (false, false);
@@ -185,6 +253,7 @@ fn hsts(raw: &Raw) -> Parsed<Option<Hsts>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use crate::fault::Severity;
 
     #[test]
@@ -197,12 +266,13 @@ mod tests {
     fn a_certificate_comes_from_files_or_from_an_authority() {
         let config =
             accept("[tls]\nlisten = \"[::]:443\"\ncertificate = \"tls/chain.pem\"\nkey = \"/etc/key.pem\"\n");
-        let files = Files { certificate: "/site/tls/chain.pem".into(), key: "/etc/key.pem".into() };
-        assert_eq!(config.web.tls.source, Some(Source::Files(files)));
+        let files =
+            CertificateFiles { certificate: "/site/tls/chain.pem".into(), key: "/etc/key.pem".into() };
+        assert_eq!(config.web.tls.source, Some(CertificateSource::Files(files)));
         assert_eq!(config.tls_listen.len(), 1);
         let config =
             accept("[tls]\nacme_domains = [\"WWW.example.com\", \"example.com\", \"www.example.com\"]\n");
-        let Some(Source::Acme(acme)) = config.web.tls.source else { panic!("it is asked for") };
+        let Some(CertificateSource::Acme(acme)) = config.web.tls.source else { panic!("it is asked for") };
         assert_eq!(acme.domains, ["www.example.com", "example.com"]);
         assert_eq!(acme.cache, Path::new("/site/data/acme"));
 
@@ -230,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn hsts_is_for_so_long_and_perhaps_for_more_hosts() {
+    fn hsts_has_a_duration_and_optional_directives() {
         let year = Duration::from_hours(365 * 24);
         let read = |text: &str| hsts(&Raw::Text(text.to_owned()));
         assert_eq!(read("off"), Ok(None));
@@ -252,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_url_and_where_plain_requests_are_sent_follow() {
+    fn the_base_url_and_redirects_follow_from_the_certificate() {
         let files = "[tls]\ncertificate = \"c\"\nkey = \"k\"\n";
         let acme = "[tls]\nacme_domains = [\"www.example.com\", \"example.com\"]\n";
         let with = |base_url: &str, tls: &str| format!("base_url = {base_url:?}\n{tls}");

@@ -1,4 +1,4 @@
-//! What a key's value may be. Each function reads one kind and, on failure, says what would be right.
+//! Parses the values of keys. An error says what the value must be.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::LogFormat;
-use crate::limits::gate;
+use crate::forms::email::Mailbox;
+use crate::limits::rate_limiter;
 use crate::store::disk::MinFree;
-use crate::store::{Place, Server};
-use crate::submission::seal::Recipient;
+use crate::store::{DatabaseUrl, Server};
+use crate::submission::encryption::Recipient;
 use crate::web::{Address, ForwardedHeader, Network, default_memory_limit};
 
-/// A value from the file, or a text from the environment or a flag.
+/// A value from the file, or text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Raw {
-    /// A text; from the environment and from flags everything is one.
+    /// Every value from the environment and from flags is text.
     Text(String),
     Number(i64),
     Flag(bool),
     List(Vec<Raw>),
     Table(Vec<(String, Raw)>),
-    /// A kind that no key has: a fraction or a date.
+    /// A type that no key has: a fraction or a date.
     Other(String),
 }
 
@@ -53,7 +53,7 @@ impl Raw {
         )
     }
 
-    /// The members of a table that has exactly these.
+    /// The members of a table that has exactly these names.
     pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> Option<[&Self; N]> {
         let Self::Table(members) = self else { return None };
         if members.len() != N {
@@ -70,7 +70,7 @@ impl Raw {
         }
     }
 
-    /// As it would stand in the file.
+    /// The value in TOML, with passwords in URLs hidden.
     pub(super) fn display(&self) -> String {
         match self {
             Self::Text(text) => format!("{:?}", without_password(text)),
@@ -89,7 +89,7 @@ impl Raw {
         }
     }
 
-    /// What is shown of a secret: whether there is one.
+    /// Stands in for a secret value. Shows only whether it is empty.
     pub(super) fn redacted(&self) -> String {
         match self {
             Self::Text(text) if text.is_empty() => "\"\"".to_owned(),
@@ -98,7 +98,7 @@ impl Raw {
         }
     }
 
-    /// The members of a list, or of a text with commas.
+    /// The members of a list, or of text with commas.
     pub(super) fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
@@ -131,17 +131,27 @@ pub(super) fn without_password(text: &str) -> String {
     }
 }
 
-/// What a parser returns: the value, or what it must be.
-pub(super) type Parsed<T> = Result<T, String>;
+/// The value, or a description of what it must be.
+pub(super) type ParseResult<T> = Result<T, String>;
 
-pub(super) fn text(raw: &Raw) -> Parsed<String> {
+pub(super) fn text(raw: &Raw) -> ParseResult<String> {
     match raw {
         Raw::Text(text) if !text.chars().any(char::is_control) => Ok(text.trim().to_owned()),
         _ => Err("text in quotes, on one line".to_owned()),
     }
 }
 
-pub(super) fn flag(raw: &Raw) -> Parsed<bool> {
+/// An e-mail address, or nothing.
+pub(super) fn email(raw: &Raw) -> ParseResult<String> {
+    let text = text(raw)?;
+    if text.is_empty() || Mailbox::parse(&text).is_some() {
+        Ok(text)
+    } else {
+        Err("an e-mail address such as \"hello@example.com\"".to_owned())
+    }
+}
+
+pub(super) fn flag(raw: &Raw) -> ParseResult<bool> {
     match raw {
         Raw::Flag(flag) => Ok(*flag),
         Raw::Text(text) if text == "true" => Ok(true),
@@ -150,8 +160,8 @@ pub(super) fn flag(raw: &Raw) -> Parsed<bool> {
     }
 }
 
-/// True, false, or nothing said.
-pub(super) fn maybe(raw: &Raw) -> Parsed<Option<bool>> {
+/// True, false or unset.
+pub(super) fn optional_flag(raw: &Raw) -> ParseResult<Option<bool>> {
     match raw {
         Raw::Text(text) if text.is_empty() => Ok(None),
         raw => flag(raw).map(Some),
@@ -159,7 +169,7 @@ pub(super) fn maybe(raw: &Raw) -> Parsed<Option<bool>> {
 }
 
 /// A whole number in a range.
-pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> Parsed<T> {
+pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let number = match raw {
             Raw::Number(number) => Some(*number),
@@ -173,7 +183,7 @@ pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw
     }
 }
 
-/// In the largest unit in which it is a whole number.
+/// Formats a duration in the largest unit in which it is a whole number.
 fn in_words(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
@@ -182,7 +192,7 @@ fn in_words(duration: Duration) -> String {
 }
 
 /// `500ms`, `10s`, `5m`, `24h` or `2d`.
-pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Parsed<Duration> {
+pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> ParseResult<Duration> {
     move |raw| {
         let expected = || {
             let (from, to) = (in_words(*range.start()), in_words(*range.end()));
@@ -203,10 +213,10 @@ pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Pars
     }
 }
 
-/// The same, or "off".
+/// A duration, or "off".
 pub(super) fn optional_duration(
     range: RangeInclusive<Duration>,
-) -> impl Fn(&Raw) -> Parsed<Option<Duration>> {
+) -> impl Fn(&Raw) -> ParseResult<Option<Duration>> {
     let duration = duration(range);
     move |raw| match raw.as_text() {
         Some("off") => Ok(None),
@@ -214,7 +224,7 @@ pub(super) fn optional_duration(
     }
 }
 
-/// The units of sizes and how many bytes they stand for.
+/// The units of sizes, in bytes.
 const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -236,7 +246,7 @@ fn size(text: &str) -> Option<u64> {
 }
 
 /// A number of bytes in a range.
-pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<u64> {
+pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<u64> {
     move |raw| {
         let bytes = raw.as_text().and_then(size).filter(|bytes| range.contains(bytes));
         bytes.ok_or_else(|| {
@@ -250,8 +260,8 @@ pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<u64> 
     }
 }
 
-/// How much space is to be free: a size, "auto" or "off".
-pub(super) fn min_free(raw: &Raw) -> Parsed<MinFree> {
+/// A reserve of disk space: a size, "auto" or "off".
+pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     match raw.as_text() {
         Some("auto") => Ok(MinFree::Auto),
         Some("off") => Ok(MinFree::Off),
@@ -262,7 +272,7 @@ pub(super) fn min_free(raw: &Raw) -> Parsed<MinFree> {
 }
 
 /// A time of the day, or "off".
-pub(super) fn optional_time(raw: &Raw) -> Parsed<Option<jiff::civil::Time>> {
+pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
     let text = raw.as_text().unwrap_or_default();
     if text == "off" {
         return Ok(None);
@@ -273,7 +283,7 @@ pub(super) fn optional_time(raw: &Raw) -> Parsed<Option<jiff::civil::Time>> {
 }
 
 /// A limit of memory in bytes; "auto", which depends on the machine; or "off".
-pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parsed<Option<u64>> {
+pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<Option<u64>> {
     let bytes = bytes(range);
     move |raw| match raw.as_text() {
         Some("auto") => Ok(default_memory_limit()),
@@ -282,8 +292,8 @@ pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parse
     }
 }
 
-/// Whether a form's 200 waits until a channel has confirmed.
-pub(super) fn accept(raw: &Raw) -> Parsed<bool> {
+/// Whether a form's 200 waits for the confirmation of a channel.
+pub(super) fn accept(raw: &Raw) -> ParseResult<bool> {
     match raw.as_text() {
         Some("kept") => Ok(false),
         Some("delivered") => Ok(true),
@@ -291,8 +301,17 @@ pub(super) fn accept(raw: &Raw) -> Parsed<bool> {
     }
 }
 
-/// The form of what is said on standard error.
-pub(super) fn log_format(raw: &Raw) -> Parsed<LogFormat> {
+/// The format of the log on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    Auto,
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+pub(super) fn log_format(raw: &Raw) -> ParseResult<LogFormat> {
     match raw.as_text() {
         Some("auto") => Ok(LogFormat::Auto),
         Some("text") => Ok(LogFormat::Text),
@@ -301,15 +320,14 @@ pub(super) fn log_format(raw: &Raw) -> Parsed<LogFormat> {
     }
 }
 
-/// How much has to matter to be said.
-pub(super) fn log_level(raw: &Raw) -> Parsed<tracing::Level> {
+pub(super) fn log_level(raw: &Raw) -> ParseResult<tracing::Level> {
     let known = ["error", "warn", "info", "debug", "trace"];
     let level = raw.as_text().filter(|level| known.contains(level)).and_then(|level| level.parse().ok());
     level.ok_or_else(|| "\"error\", \"warn\", \"info\", \"debug\" or \"trace\"".to_owned())
 }
 
 /// An age recipient, or nothing.
-pub(super) fn recipient(raw: &Raw) -> Parsed<Option<Recipient>> {
+pub(super) fn recipient(raw: &Raw) -> ParseResult<Option<Recipient>> {
     match raw.as_text() {
         Some("") => Ok(None),
         Some(text) => Recipient::parse(text).map(Some),
@@ -317,20 +335,20 @@ pub(super) fn recipient(raw: &Raw) -> Parsed<Option<Recipient>> {
     }
 }
 
-/// Where to listen: one address or several.
-pub(super) fn addresses(raw: &Raw) -> Parsed<Vec<Address>> {
+/// One listening address or several.
+pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     let expected = "an address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::]:80\", \"unix:/PATH\", or a list of these";
     let items = raw.items().filter(|items| !items.is_empty()).ok_or_else(|| expected.to_owned())?;
     items.into_iter().map(|item| item.parse().map_err(|_| expected.to_owned())).collect()
 }
 
-/// The same, or none.
-pub(super) fn addresses_or_none(raw: &Raw) -> Parsed<Vec<Address>> {
+/// Any number of listening addresses.
+pub(super) fn addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
     if raw.items().is_some_and(|items| items.is_empty()) { Ok(Vec::new()) } else { addresses(raw) }
 }
 
 /// An address, or nothing.
-pub(super) fn optional_address(raw: &Raw) -> Parsed<Option<Address>> {
+pub(super) fn optional_address(raw: &Raw) -> ParseResult<Option<Address>> {
     match raw.as_text() {
         Some("" | "off") => Ok(None),
         text => text.and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| {
@@ -339,60 +357,61 @@ pub(super) fn optional_address(raw: &Raw) -> Parsed<Option<Address>> {
     }
 }
 
-pub(super) fn networks(raw: &Raw) -> Parsed<Vec<Network>> {
+pub(super) fn networks(raw: &Raw) -> ParseResult<Vec<Network>> {
     let expected = || "a list of addresses or blocks such as [\"10.0.0.0/8\", \"2001:db8::/32\"]".to_owned();
     raw.items().ok_or_else(expected)?.into_iter().map(|item| item.parse().map_err(|_| expected())).collect()
 }
 
-pub(super) fn forwarded_header(raw: &Raw) -> Parsed<ForwardedHeader> {
+pub(super) fn forwarded_header(raw: &Raw) -> ParseResult<ForwardedHeader> {
     [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded]
         .into_iter()
         .find(|header| raw.as_text() == Some(header.name()))
         .ok_or_else(|| "\"x-forwarded-for\" or \"forwarded\"".to_owned())
 }
 
-pub(super) fn path(raw: &Raw) -> Parsed<PathBuf> {
+pub(super) fn path(raw: &Raw) -> ParseResult<PathBuf> {
     let text = raw.as_text().filter(|text| !text.is_empty() && !text.contains('\0'));
     text.map(PathBuf::from).ok_or_else(|| "the path of a folder".to_owned())
 }
 
 /// `sqlite:PATH`, or the URL of a PostgreSQL database.
-pub(super) fn place(raw: &Raw) -> Parsed<Place> {
+pub(super) fn place(raw: &Raw) -> ParseResult<DatabaseUrl> {
     let text = raw.as_text().unwrap_or_default();
     match text.strip_prefix("sqlite:") {
-        Some(path) if !path.is_empty() => Ok(Place::Sqlite(path.into())),
+        Some(path) if !path.is_empty() => Ok(DatabaseUrl::Sqlite(path.into())),
         None if text.starts_with("postgres") => Server::parse(text)
-            .map(Place::Postgres)
+            .map(DatabaseUrl::Postgres)
             .map_err(|error| format!("a URL such as \"postgres://frontdesk@db.example.com/frontdesk\"; this one {error}")),
         _ => Err("\"sqlite:PATH\", the path being relative to the data folder, or \"postgres://USER@HOST/DATABASE\"".to_owned()),
     }
 }
 
-/// Where limits are shared; nothing if they are not.
-pub(super) fn redis(raw: &Raw) -> Parsed<Option<gate::Options>> {
+/// The Redis server that shares the limits, or nothing.
+pub(super) fn redis(raw: &Raw) -> ParseResult<Option<rate_limiter::RedisOptions>> {
     match raw.as_text() {
         Some("") => Ok(None),
-        // What is no text is no address, and is told the same.
-        text => gate::Options::parse(text.unwrap_or_default().trim()).map(Some),
+        // Reports a value of another type as an invalid address.
+        text => rate_limiter::RedisOptions::parse(text.unwrap_or_default().trim()).map(Some),
     }
 }
 
-/// The fewest characters of a secret that addresses are hashed with: anyone who reads the hashes can try secrets against them.
-const SHORTEST_SECRET: usize = 16;
+/// The fewest characters of the secret that addresses are hashed with: anyone who can read the hashes can
+/// test guesses of the secret against them.
+const MIN_SECRET_CHARS: usize = 16;
 
-/// What sources are hashed with where limits are shared; nothing for the password.
-pub(super) fn shared_secret(raw: &Raw) -> Parsed<Option<String>> {
+/// The secret that sources are hashed with if limits are shared, or nothing.
+pub(super) fn shared_secret(raw: &Raw) -> ParseResult<Option<String>> {
     match raw.as_text() {
         Some("") => Ok(None),
-        Some(text) if text.chars().count() >= SHORTEST_SECRET => Ok(Some(text.to_owned())),
+        Some(text) if text.chars().count() >= MIN_SECRET_CHARS => Ok(Some(text.to_owned())),
         _ => Err(format!(
-            "empty, or a secret of {SHORTEST_SECRET} characters or more, such as `openssl rand -base64 24` prints"
+            "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"
         )),
     }
 }
 
-/// Scheme and authority, nothing after them but perhaps a slash.
-pub(super) fn base_url(raw: &Raw) -> Parsed<String> {
+/// Scheme and authority, with an optional slash after them.
+pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
     let address =
         web_address(raw).map_err(|_| "an address such as \"https://www.example.com\"".to_owned())?;
     let trimmed = address.trim_end_matches('/');
@@ -404,7 +423,7 @@ pub(super) fn base_url(raw: &Raw) -> Parsed<String> {
 }
 
 /// An http or https address, or nothing.
-pub(super) fn web_address(raw: &Raw) -> Parsed<String> {
+pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     let expected = || "an address such as \"https://console.example.com/\"".to_owned();
     let address = text(raw).map_err(|_| expected())?;
     if address.is_empty() {
@@ -429,8 +448,8 @@ pub(super) fn web_address(raw: &Raw) -> Parsed<String> {
     if is_plain && authority.is_some_and(is_host) { Ok(address) } else { Err(expected()) }
 }
 
-/// A language tag (BCP 47), roughly.
-pub(super) fn language(raw: &Raw) -> Parsed<String> {
+/// A language tag. Checks the shape of BCP 47, not the registered subtags.
+pub(super) fn language(raw: &Raw) -> ParseResult<String> {
     let tag = text(raw)?;
     let mut parts = tag.split('-');
     let first = parts

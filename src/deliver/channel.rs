@@ -1,91 +1,88 @@
-//! One way by which notices reach the operator's team, whatever its kind.
+//! A channel of any kind: its options, and sending a notification through it.
 
-use super::maildir::{self, Maildir};
-use super::notice::Notice;
-use super::smtp::{self, Smtp};
-use super::webhook::{self, Webhook};
+use super::maildir::{Maildir, MaildirOptions};
+use super::notification::Notification;
+use super::smtp::{Smtp, SmtpOptions};
+use super::webhook::{Webhook, WebhookOptions};
 use crate::submission::delivery::Route;
 use crate::submission::outcome::Outcome;
 
-/// What the operator says of a channel.
+/// The configuration of a channel.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Its name in the inbox and in log lines; unique. The deliveries of a channel belong to its name.
+pub struct ChannelOptions {
+    /// The unique name in the inbox and in the log. Deliveries refer to it.
     pub name: String,
-    /// The forms whose submissions it takes; all of them if this is empty.
+    /// The forms whose submissions it accepts; all of them if this is empty.
     pub forms: Vec<String>,
-    /// How many deliveries may be under way in it at a time; at least one.
+    /// Maximum number of attempts in progress; at least one.
     pub concurrency: usize,
-    /// Where it leads.
-    pub kind: Kind,
+    /// Whether the receiver accepts a limited number of messages a day, so that submissions of frequent
+    /// networks are sent at a limited pace.
+    pub has_daily_quota: bool,
+    pub kind: TransportOptions,
 }
 
-impl Options {
-    /// What stands for the place where it leads. While this stays the same, so does what is known of the other side.
-    pub fn leads_to(&self) -> String {
+impl ChannelOptions {
+    /// Identifies the receiver. The store resets the channel's health when this changes.
+    pub fn destination(&self) -> String {
         match &self.kind {
-            Kind::Smtp(smtp) => format!("smtp:{}:{}", smtp.host, smtp.port),
-            Kind::Webhook(webhook) => format!("{}{}", webhook.url.place(), webhook.url.target()),
-            Kind::Maildir(maildir) => format!("maildir:{}", maildir.path.display()),
+            TransportOptions::Smtp(smtp) => format!("smtp:{}:{}", smtp.host, smtp.port),
+            TransportOptions::Webhook(webhook) => format!("{}{}", webhook.url.place(), webhook.url.target()),
+            TransportOptions::Maildir(maildir) => format!("maildir:{}", maildir.path.display()),
         }
     }
 
-    /// Which submissions it takes.
     pub fn route(&self) -> Route {
-        Route {
-            name: self.name.clone(),
-            forms: self.forms.clone(),
-            has_daily_quota: matches!(self.kind, Kind::Smtp(_)),
-        }
+        Route { name: self.name.clone(), forms: self.forms.clone(), is_paced: self.has_daily_quota }
     }
 }
 
-/// Where a channel leads, with what is particular to that.
+/// The options of a channel's transport.
 #[derive(Clone, Debug)]
-pub enum Kind {
-    /// To mailboxes, through a mail server.
-    Smtp(smtp::Options),
-    /// To an HTTP endpoint.
-    Webhook(webhook::Options),
-    /// Into a mailbox on this machine.
-    Maildir(maildir::Options),
+pub enum TransportOptions {
+    /// Mailboxes on a mail server.
+    Smtp(SmtpOptions),
+    /// An HTTP endpoint.
+    Webhook(WebhookOptions),
+    /// A mailbox on this machine.
+    Maildir(MaildirOptions),
 }
 
-impl Kind {
-    /// As the configuration calls it.
+impl TransportOptions {
+    /// The value of the configuration key `kind`.
     pub const fn name(&self) -> &'static str {
         match self {
-            Kind::Smtp(_) => "smtp",
-            Kind::Webhook(_) => "webhook",
-            Kind::Maildir(_) => "maildir",
+            TransportOptions::Smtp(_) => "smtp",
+            TransportOptions::Webhook(_) => "webhook",
+            TransportOptions::Maildir(_) => "maildir",
         }
     }
 }
 
-/// A channel that is ready to send.
+/// An open channel.
 #[derive(Debug)]
 pub enum Channel {
-    /// See [`Kind::Smtp`].
+    /// See [`TransportOptions::Smtp`].
     Smtp(Smtp),
-    /// See [`Kind::Webhook`].
+    /// See [`TransportOptions::Webhook`].
     Webhook(Webhook),
-    /// See [`Kind::Maildir`].
+    /// See [`TransportOptions::Maildir`].
     Maildir(Maildir),
 }
 
 impl Channel {
-    /// Makes it ready. Nothing is sent and nobody is connected to yet; the options have been checked.
-    pub fn open(kind: &Kind) -> Channel {
+    /// Prepares the channel without connecting.
+    pub fn open(kind: &TransportOptions) -> Channel {
         match kind {
-            Kind::Smtp(options) => Channel::Smtp(Smtp::new(options.clone())),
-            Kind::Webhook(options) => Channel::Webhook(Webhook::new(options.clone())),
-            Kind::Maildir(options) => Channel::Maildir(Maildir::new(options.clone())),
+            TransportOptions::Smtp(options) => Channel::Smtp(Smtp::new(options.clone())),
+            TransportOptions::Webhook(options) => Channel::Webhook(Webhook::new(options.clone())),
+            TransportOptions::Maildir(options) => Channel::Maildir(Maildir::new(options.clone())),
         }
     }
 
-    /// Sends one notice and says what became of it. Each phase has a deadline, and all of it ends within [`crate::submission::outcome::LONGEST_ATTEMPT`].
-    /// The same notice may be sent at the same time as others.
-    pub async fn send(&self, notice: &Notice) -> Outcome {
+    /// Sends one notification, within [`crate::submission::outcome::LONGEST_ATTEMPT`]. Concurrent calls are
+    /// allowed.
+    pub async fn send(&self, notice: &Notification) -> Outcome {
         match self {
             Channel::Smtp(smtp) => smtp.send(notice).await,
             Channel::Webhook(webhook) => webhook.send(notice).await,

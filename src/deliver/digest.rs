@@ -1,4 +1,4 @@
-//! What waits for the operator's attention, in a few sentences, once a day.
+//! The daily digest of problems that need the operator's attention, and the flood notification.
 
 use std::time::Duration;
 
@@ -6,40 +6,41 @@ use jiff::Timestamp;
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 
-use super::notice::{About, Notice};
+use super::notification::{Notification, Topic};
 use crate::store::disk::{MinFree, Shortage};
-use crate::store::{ChannelState, Filter, Flood, Place, Reader, StoreError};
+use crate::store::{ChannelState, DatabaseUrl, Filter, Flood, InboxReader, StoreError};
 use crate::submission::Status;
-use crate::submission::delivery::State;
+use crate::submission::delivery::DeliveryState;
 
-/// What needs somebody to look at it. It holds counts and names of channels, and nothing that a visitor sent.
+/// The problems that need attention: counts and names of channels, but nothing that visitors wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
     /// Set if the file system of the inbox is nearly full.
     pub shortage: Option<Shortage>,
-    /// Submissions that are held.
+    /// Number of held submissions.
     pub held: usize,
-    /// Submissions that could not be processed and are set aside.
+    /// Number of submissions whose processing failed.
     pub set_aside: usize,
-    /// The channels, with what keeps them from delivering and how many deliveries they have in which state.
+    /// The state of every channel.
     pub channels: Vec<ChannelState>,
-    /// The channels with deliveries that nobody makes though they have long been due, and how many those are.
+    /// Channels with overdue deliveries, and the number of these.
     pub overdue: Vec<(String, usize)>,
-    /// The channels with deliveries that have failed again and again and are still tried, and how many those are.
+    /// Channels with deliveries that failed at least `MANY_FAILURES` times and are still retried, and the
+    /// number of these.
     pub failing: Vec<(String, usize)>,
 }
 
-/// What has been due for longer waits for something else than its turn.
+/// A delivery that has been due for longer is overdue: it is not just waiting for its turn.
 const LONG_DUE: Duration = Duration::from_hours(1);
 
-/// So many failures take more than half an hour by the schedule.
+/// By the retry schedule, this many failures take more than half an hour.
 const MANY_FAILURES: u32 = 4;
 
 impl Digest {
-    /// Reads the counts, as they are at `now`, and looks at the file system of `place`, which is where `inbox` is.
+    /// Reads the counts at `now`, and the free space of the file system of `place`, the location of `inbox`.
     pub fn read(
-        inbox: &Reader,
-        place: &Place,
+        inbox: &InboxReader,
+        place: &DatabaseUrl,
         min_free: MinFree,
         now: Timestamp,
     ) -> Result<Digest, StoreError> {
@@ -56,12 +57,12 @@ impl Digest {
         })
     }
 
-    /// Whether there is nothing to say.
+    /// Whether no problem needs attention.
     pub fn is_empty(&self) -> bool {
         self.lines().is_empty()
     }
 
-    /// A sentence for each thing that needs attention, with what to do about it.
+    /// One sentence for each problem, with what to do about it.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.shortage.iter().map(Shortage::to_string).collect();
         match self.held {
@@ -76,7 +77,7 @@ impl Digest {
         match self.set_aside {
             0 => {}
             n => lines.push(format!(
-                "{n} {} could not be processed and {} set aside (frontdesk inbox list --status parked; frontdesk inbox show ID tells why; \
+                "{n} {} could not be processed and {} set aside (frontdesk inbox list --status parked; frontdesk inbox show ID says why; \
                  frontdesk inbox retry --parked).",
                 if n == 1 { "submission" } else { "submissions" },
                 if n == 1 { "is" } else { "are" },
@@ -90,9 +91,9 @@ impl Digest {
                      is changed, run: frontdesk inbox retry --channel {name}",
                     obstacle.since
                 )),
-                // What it says may quote a visitor, and this goes to others than its submission did.
+                // Omit the receiver's reply: it may quote a visitor, and the digest has other recipients.
                 Some(obstacle) => lines.push(format!(
-                    "Channel \"{name}\" has been failing since {:.0} and is only probed; what is meant for it waits (frontdesk inbox stats tells what it says).",
+                    "Channel \"{name}\" has been failing since {:.0} and is only probed; what is meant for it waits (frontdesk inbox stats shows its reply).",
                     obstacle.since
                 )),
                 None => {}
@@ -109,12 +110,12 @@ impl Digest {
             if let (None, Some((_, n))) = (&channel.obstacle, failing) {
                 lines.push(format!(
                     "{n} {} for channel \"{name}\" failed again and again and {} still tried (frontdesk inbox list --status waiting; \
-                     frontdesk inbox show ID tells why).",
+                     frontdesk inbox show ID says why).",
                     if *n == 1 { "delivery" } else { "deliveries" },
                     if *n == 1 { "is" } else { "are" },
                 ));
             }
-            match channel.count(State::Parked) {
+            match channel.count(DeliveryState::Parked) {
                 0 => {}
                 n => lines.push(format!(
                     "{n} {} for channel \"{name}\" {} parked (frontdesk inbox list --status parked; frontdesk inbox retry --parked --channel {name}).",
@@ -126,32 +127,32 @@ impl Digest {
         lines
     }
 
-    /// As it is sent on a day. Its id is the day's, so that however often it has to be sent it is recognised.
-    pub fn notice(&self, now: Timestamp) -> Notice {
+    /// The digest of a day. Its id is derived from the date, so that receivers recognise a retry.
+    pub fn notification(&self, now: Timestamp) -> Notification {
         let day = now.to_zoned(TimeZone::UTC).date();
         let title = "The inbox needs your attention".to_owned();
-        notice(About::Digest, &format!("digest {day}"), title, self.lines(), now)
+        inbox_notification(Topic::Digest, &format!("digest {day}"), title, self.lines(), now)
     }
 
-    /// The channels by which it is best told, the best first: whichever is well, then the others. One that is switched off is
-    /// not among them.
+    /// The order in which to try the channels: healthy ones first. Omits those that are switched off.
     pub fn order<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-        let ill = |name: &str| {
+        let severity = |name: &str| {
             let known = self.channels.iter().find(|channel| channel.name == name);
             known.map_or(0, |channel| match &channel.obstacle {
                 Some(obstacle) if obstacle.off => 3,
                 Some(_) => 2,
-                None => u8::from(channel.count(State::Parked) > 0),
+                None => u8::from(channel.count(DeliveryState::Parked) > 0),
             })
         };
-        let mut names: Vec<&str> = channels.filter(|name| ill(name) < 3).collect();
-        names.sort_by_key(|name| ill(name));
+        let mut names: Vec<&str> = channels.filter(|name| severity(name) < 3).collect();
+        names.sort_by_key(|name| severity(name));
         names
     }
 }
 
-/// The notice that submissions are held because of floods. Its id is a hash of the hour, so replicas use the same id for one flood.
-pub(super) fn flood_notice(floods: &[Flood], now: Timestamp) -> Notice {
+/// Notifies the team that submissions are held because of floods. Its id is a hash of the hour, so replicas
+/// use the same id for one flood.
+pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notification {
     let line = |flood: &Flood| {
         format!(
             "{}: {} held. Its quota (limits.form_per_minute, limits.form_per_hour) is exceeded, and the networks that sent them have sent \
@@ -168,16 +169,28 @@ pub(super) fn flood_notice(floods: &[Flood], now: Timestamp) -> Notice {
     };
     let hour = now.as_second().div_euclid(3600);
     let words = floods.iter().map(line).collect();
-    notice(About::Flood, &format!("flood {hour}"), "A form is being flooded".to_owned(), words, now)
+    inbox_notification(
+        Topic::Flood,
+        &format!("flood {hour}"),
+        "A form is being flooded".to_owned(),
+        words,
+        now,
+    )
 }
 
-/// A notice about the inbox. Its id is a hash of `name`, so that a receiver recognises the same notice if it is sent again.
-fn notice(about: About, name: &str, title: String, words: Vec<String>, now: Timestamp) -> Notice {
+/// A notification about the inbox. Its id is a hash of `name`, so that receivers recognise a retry.
+fn inbox_notification(
+    topic: Topic,
+    name: &str,
+    title: String,
+    words: Vec<String>,
+    now: Timestamp,
+) -> Notification {
     let mut id = [0; 16];
     id.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
-    Notice {
+    Notification {
         id: uuid::Builder::from_random_bytes(id).into_uuid(),
-        about,
+        topic,
         created_at: now,
         form: None,
         is_suspicious: false,
@@ -188,7 +201,7 @@ fn notice(about: About, name: &str, title: String, words: Vec<String>, now: Time
     }
 }
 
-/// The last moment at or before `now` at which a digest was due, where it is due each day at that time in UTC.
+/// The latest due time of a digest at or before `now`. It is due daily at `at`, in UTC.
 pub fn last_due(now: Timestamp, at: Time) -> Timestamp {
     let today = now.to_zoned(TimeZone::UTC).date();
     let due =
@@ -208,13 +221,13 @@ mod tests {
     use crate::submission::delivery::Obstacle;
 
     #[test]
-    fn where_all_is_well_there_is_nothing_to_say() {
+    fn a_digest_without_problems_is_empty() {
         let digest = Digest { channels: vec![channel("crm", None, 0)], ..Digest::default() };
         assert!(digest.is_empty());
     }
 
     #[test]
-    fn everything_that_needs_attention_has_its_sentence() {
+    fn every_problem_has_its_sentence() {
         let space = Space { free: 1 << 20, size: 1 << 40 };
         let digest = Digest {
             shortage: Some(Shortage { space, reserve: 1 << 30 }),
@@ -226,7 +239,7 @@ mod tests {
                 channel("old", Some(true), 3),
                 channel("renamed", None, 0),
             ],
-            // Why nothing is delivered by that one is said already.
+            // Another sentence already says why that channel does not deliver.
             overdue: vec![("crm".to_owned(), 9), ("renamed".to_owned(), 2)],
             failing: vec![("crm".to_owned(), 9), ("mail".to_owned(), 3)],
         };
@@ -250,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_over_a_channel_that_is_well_where_there_is_one() {
+    fn healthy_channels_are_tried_first() {
         let digest = Digest {
             channels: vec![
                 channel("crm", Some(false), 0),
@@ -267,14 +280,14 @@ mod tests {
     #[test]
     fn a_day_has_one_digest() {
         let digest = Digest { held: 1, ..Digest::default() };
-        let at = |text: &str| digest.notice(text.parse().unwrap()).id;
+        let at = |text: &str| digest.notification(text.parse().unwrap()).id;
         assert_eq!(at("2026-11-20T07:00:00Z"), at("2026-11-20T23:59:59Z"));
         assert_ne!(at("2026-11-20T07:00:00Z"), at("2026-11-21T07:00:00Z"));
         assert_ne!(at("2026-11-20T07:00:00Z"), Uuid::nil());
     }
 
     #[test]
-    fn it_is_due_once_a_day() {
+    fn a_digest_is_due_once_a_day() {
         let due = |now: &str| last_due(now.parse().unwrap(), Time::constant(7, 0, 0, 0)).to_string();
         assert_eq!(due("2026-11-20T06:59:59Z"), "2026-11-19T07:00:00Z");
         assert_eq!(due("2026-11-20T07:00:00Z"), "2026-11-20T07:00:00Z");
@@ -286,7 +299,7 @@ mod tests {
         ChannelState {
             name: name.to_owned(),
             obstacle: off.map(|off| Obstacle { off, since, answer: "no nobody@example.com".to_owned() }),
-            deliveries: vec![(State::Delivered, 7), (State::Parked, parked)],
+            deliveries: vec![(DeliveryState::Delivered, 7), (DeliveryState::Parked, parked)],
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Composes the mail message about a notice (RFC 5322), the same bytes for the same notice each time.
+//! Composes the mail message of a notification (RFC 5322). The same notification gives the same bytes.
 //!
-//! What a visitor sent stands in the body, in the subject and, if it is an address, in `Reply-To`; nowhere else. The message is
-//! 7-bit clean, its lines end in CRLF, and whatever a terminal or a mail program could take for something else than text is made
-//! visible first.
+//! A visitor's text appears only in the body, in the subject and, if it is an address, in `Reply-To`. The
+//! message is 7-bit clean, its lines end in CRLF, and control characters are made visible.
 
 use std::fmt::Write as _;
 
@@ -15,46 +14,47 @@ use mail_builder::headers::message_id::MessageId;
 use mail_builder::headers::raw::Raw;
 use mail_builder::mime::MimePart;
 
-use super::notice::{About, Notice};
+use super::notification::{Notification, Topic};
 use crate::forms::Form;
 use crate::forms::email::Mailbox;
 use crate::forms::text::{visible, visible_lines};
 
-/// The most characters of a subject; what is longer ends in `…`.
+/// Maximum length of a subject, in characters. Longer ones end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
 
-/// A value with more characters than this, or with several lines, stands in a block of its own.
+/// A longer value, or one with several lines, is written as an indented block.
 const MAX_LINE_CHARS: usize = 200;
 
-/// The most octets between `=?utf-8?Q?` and `?=`, so that a line with the header's name stays below 76 (RFC 2047 §2).
+/// Maximum number of octets between `=?utf-8?Q?` and `?=`, so that a line with the header's name has at most
+/// 76 (RFC 2047 §2).
 const MAX_WORD_OCTETS: usize = 52;
 
-/// Whom a channel's messages come from and go to: addresses of the operator's that have been checked.
+/// The validated sender and recipients of a channel.
 #[derive(Clone, Debug)]
-pub struct Addresses {
+pub struct MailAddresses {
     from: String,
     from_name: String,
     to: Vec<String>,
 }
 
-impl Addresses {
-    /// Each address must be a Mailbox of RFC 5321, and there must be a recipient; the error says in a sentence which is not.
-    /// The name may be empty.
-    pub fn new(from: &str, from_name: &str, to: &[String]) -> Result<Addresses, String> {
+impl MailAddresses {
+    /// Each address must be a Mailbox (RFC 5321), and at least one recipient is required; otherwise the error
+    /// names the invalid one. The display name may be empty.
+    pub fn new(from: &str, from_name: &str, to: &[String]) -> Result<MailAddresses, String> {
         if Mailbox::parse(from).is_none() {
             return Err("`from` is not an e-mail address.".to_owned());
         }
         if to.is_empty() {
-            return Err("`to` names nobody.".to_owned());
+            return Err("`to` has no recipient.".to_owned());
         }
         if let Some(at) = to.iter().position(|address| Mailbox::parse(address).is_none()) {
             return Err(format!("`to`: number {} is not an e-mail address.", at + 1));
         }
         let from_name = visible(from_name.trim());
-        Ok(Addresses { from: from.to_owned(), from_name, to: to.to_vec() })
+        Ok(MailAddresses { from: from.to_owned(), from_name, to: to.to_vec() })
     }
 
-    /// The sender, as it stands in the envelope too.
+    /// The sender's address, which is also the envelope sender.
     pub fn from(&self) -> &str {
         &self.from
     }
@@ -70,12 +70,13 @@ impl Addresses {
     }
 }
 
-/// The whole message. It ends in CRLF, and no line is longer than 998 octets.
-pub fn compose(addresses: &Addresses, notice: &Notice) -> Vec<u8> {
+/// Composes the message. It ends in CRLF, and no line exceeds 998 octets (RFC 5322 §2.1.1).
+pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     let text = plain_text(notice).replace('\n', "\r\n");
     let html = html(notice).replace('\n', "\r\n");
 
-    // Of a hash of what it divides nobody can write that hash into it; `=_` occurs in no quoted-printable text (RFC 2045 §6.7).
+    // The boundary is a hash of the content, so a sender cannot forge it. `=_` never occurs in
+    // quoted-printable text (RFC 2045 §6.7).
     let digest = blake3::Hasher::new().update(text.as_bytes()).update(html.as_bytes()).finalize();
     let boundary = format!("=_{}", &digest.to_hex()[..32]);
     let alternatives = MimePart::new(
@@ -104,24 +105,25 @@ pub fn compose(addresses: &Addresses, notice: &Notice) -> Vec<u8> {
     bytes
 }
 
-/// What a notice is about, as it stands in identifiers.
-pub fn kind(about: About) -> &'static str {
-    match about {
-        About::Submission => "submission",
-        About::Digest => "digest",
-        About::Flood => "flood",
-        About::Canary => "canary",
+/// The topic's name in identifiers. These names must not change, because receivers recognise duplicates by
+/// them.
+pub fn kind(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Submission => "submission",
+        Topic::Digest => "digest",
+        Topic::Flood => "flood",
+        Topic::Test => "canary",
     }
 }
 
-/// Without the angle brackets; the same in every attempt.
-fn message_id(notice: &Notice, domain: &str) -> String {
-    format!("{}.{}@{domain}", notice.id, kind(notice.about))
+/// The Message-ID without angle brackets. It is the same in every attempt.
+fn message_id(notice: &Notification, domain: &str) -> String {
+    format!("{}.{}@{domain}", notice.id, kind(notice.topic))
 }
 
-/// The visitor's address, if it is one. A Mailbox holds neither line breaks nor anything beyond ASCII.
-fn reply_to(notice: &Notice) -> Option<&str> {
-    let email = notice.get("email").filter(|_| notice.about == About::Submission)?;
+/// The visitor's address, if it is valid. A Mailbox has no line breaks and is ASCII.
+fn reply_to(notice: &Notification) -> Option<&str> {
+    let email = notice.get("email").filter(|_| notice.topic == Topic::Submission)?;
     Mailbox::parse(email).map(|_| email)
 }
 
@@ -133,8 +135,8 @@ fn subject(title: &str) -> String {
     title.chars().take(MAX_SUBJECT_CHARS - 1).chain(['…']).collect()
 }
 
-/// A header's text, in encoded words unless it is plain. What only looks like an encoded word is encoded as well, because a
-/// mail program would decode it to something else.
+/// An unstructured header. Encodes every text that is not plain, and also one that looks like an encoded
+/// word, which a mail program would decode.
 fn unstructured(text: &str) -> HeaderType<'static> {
     let is_plain = text.len() <= 60
         && text.bytes().all(|b| (b' '..=b'~').contains(&b))
@@ -144,7 +146,8 @@ fn unstructured(text: &str) -> HeaderType<'static> {
     Raw::new(if is_plain { text.to_owned() } else { encoded_words(text) }).into()
 }
 
-/// RFC 2047's "Q" encoding of everything but ASCII letters and digits. No character is divided between words (§5).
+/// RFC 2047's "Q" encoding of everything except ASCII letters and digits. No character is split between words
+/// (§5).
 fn encoded_words(text: &str) -> String {
     let mut words = vec![String::new()];
     for c in text.chars() {
@@ -167,8 +170,8 @@ fn encoded_words(text: &str) -> String {
     words.join(" ")
 }
 
-/// The field's label in the form's definition, or its name where the form has none of that name any more.
-fn label(notice: &Notice, name: &str) -> String {
+/// The field's label, or its name if the form no longer has the field.
+fn label(notice: &Notification, name: &str) -> String {
     let form = notice.form.as_deref().and_then(Form::named);
     let fields =
         form.into_iter().flat_map(|form| form.fields.iter().chain(form.alternative.unwrap_or_default()));
@@ -176,8 +179,8 @@ fn label(notice: &Notice, name: &str) -> String {
     label.map_or_else(|| visible(name), str::to_owned)
 }
 
-/// Blocks are indented, so that no line of a visitor's can pass for one of ours.
-fn plain_text(notice: &Notice) -> String {
+/// Indents blocks, so that a visitor's text cannot imitate the server's lines.
+fn plain_text(notice: &Notification) -> String {
     let mut text = String::new();
     for sentence in &notice.words {
         let _ = writeln!(text, "{}", visible(sentence));
@@ -205,8 +208,8 @@ fn plain_text(notice: &Notice) -> String {
     text
 }
 
-/// The same without style, script or anything to be fetched. Each value is isolated, so that its writing direction ends with it.
-fn html(notice: &Notice) -> String {
+/// HTML without styles, scripts and external resources. `bdi` isolates the writing direction of each value.
+fn html(notice: &Notification) -> String {
     let mut html = String::from("<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape(&subject(&notice.title)));
     for sentence in &notice.words {
@@ -225,7 +228,7 @@ fn html(notice: &Notice) -> String {
     html
 }
 
-fn received(notice: &Notice) -> String {
+fn received(notice: &Notification) -> String {
     format!("{:.3}", notice.created_at)
 }
 

@@ -1,11 +1,10 @@
-//! The channel to mailboxes: hands each notice to a mail server (RFC 5321), and says what each of its answers means.
+//! The SMTP channel: sends each notification to a mail server (RFC 5321).
 //!
-//! A message counts as delivered once the server has answered its final dot with a 2xx. Connections that are still good are kept for a
-//! while and used again. TLS is checked always and never done without once it was asked for.
+//! A message is delivered once the server has replied to its final dot with a 2xx. Idle connections are kept
+//! for a while and reused. Certificates are always verified, and TLS, if configured, is never skipped.
 
+mod error;
 mod session;
-mod trouble;
-mod wire;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,83 +16,79 @@ use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
-use super::mail::{self, Addresses};
-use super::notice::Notice;
+use super::mail::{self, MailAddresses};
+use super::notification::Notification;
 use crate::submission::outcome::{Cause, Outcome};
-use session::{Session, Trust};
-use trouble::reply_text;
+use error::reply_text;
+use session::{SmtpSession, TrustedRoots};
 
-/// The most connections that are kept while there is nothing to send.
+/// Maximum number of idle connections.
 const MAX_IDLE: usize = 4;
 
-/// The most messages on one connection; servers have such limits of their own.
+/// Maximum number of messages on one connection, below the limits of common servers.
 const MAX_MESSAGES: u32 = 50;
 
-/// What the operator says of the channel.
+/// The configuration of an SMTP channel.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// The server's name, which its certificate must be for, or its address.
+pub struct SmtpOptions {
+    /// The server's name or address. Its certificate must be valid for it.
     pub host: String,
-    /// 25, 465 (TLS from the start) or 587, as a rule.
+    /// Usually 25, 465 (implicit TLS) or 587.
     pub port: u16,
-    /// How the connection is protected.
-    pub tls: Tls,
-    /// Whom to log in as, if at all.
-    pub login: Option<Login>,
-    /// The sender: an address that the operator may send from.
+    pub tls: SmtpTls,
+    /// If none, the client does not log in.
+    pub login: Option<SmtpLogin>,
+    /// The sender's address, which the server must allow.
     pub from: String,
-    /// What stands beside it; may be empty.
+    /// The sender's display name; may be empty.
     pub from_name: String,
-    /// The recipients.
     pub to: Vec<String>,
-    /// Certificates (PEM) that are trusted beside the well-known ones.
+    /// PEM certificates that are trusted in addition to the public roots.
     pub extra_roots: Option<Vec<u8>>,
-    /// How long each step may take.
-    pub deadlines: Deadlines,
+    pub deadlines: SmtpDeadlines,
 }
 
-/// How a connection is protected.
+/// Encryption of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tls {
-    /// Not at all: on this machine only.
+pub enum SmtpTls {
+    /// Plain text, allowed on this machine only.
     None,
-    /// By STARTTLS (RFC 3207), without which nothing is sent.
+    /// STARTTLS (RFC 3207). If the server does not offer it, the attempt fails.
     StartTls,
-    /// From the first octet (RFC 8314).
+    /// TLS from the first octet (RFC 8314).
     Implicit,
 }
 
-/// A name and its password.
+/// The credentials of the SMTP account.
 #[derive(Clone, Debug)]
-pub struct Login {
-    /// As the server knows it.
+pub struct SmtpLogin {
     pub username: String,
-    /// Shown to nobody but the server.
     pub password: SecretString,
 }
 
-/// How long each step may take.
+/// Time limits for the steps of an attempt.
 #[derive(Clone, Copy, Debug)]
-pub struct Deadlines {
-    /// From the look-up of the name to the connection, over all of its addresses.
+pub struct SmtpDeadlines {
+    /// The DNS lookup and the connection attempts to all addresses.
     pub connect: Duration,
-    /// The handshake.
+    /// The TLS handshake.
     pub tls: Duration,
-    /// A command and its answer; also the greeting with EHLO, and the login.
+    /// A command and its reply; also the greeting with EHLO, and the login.
     pub command: Duration,
-    /// The message and the answer to its final dot.
+    /// The message and the reply to its final dot.
     pub message: Duration,
-    /// QUIT and its answer.
+    /// QUIT and its reply.
     pub quit: Duration,
-    /// All of it, but QUIT. It ends within [`crate::submission::outcome::LONGEST_ATTEMPT`] with QUIT.
+    /// The whole attempt except QUIT. The sum of both is below
+    /// [`crate::submission::outcome::LONGEST_ATTEMPT`].
     pub attempt: Duration,
-    /// How long a connection without a message is kept.
+    /// How long an idle connection is kept.
     pub idle: Duration,
 }
 
-impl Default for Deadlines {
-    fn default() -> Deadlines {
-        Deadlines {
+impl Default for SmtpDeadlines {
+    fn default() -> SmtpDeadlines {
+        SmtpDeadlines {
             connect: Duration::from_secs(15),
             tls: Duration::from_secs(15),
             command: Duration::from_secs(20),
@@ -105,18 +100,18 @@ impl Default for Deadlines {
     }
 }
 
-/// The channel.
+/// An open SMTP channel.
 #[derive(Debug)]
 pub struct Smtp {
-    options: Box<Options>,
-    /// What is made of the options once, or what is wrong with them.
+    options: Box<SmtpOptions>,
+    /// Prepared from the options, or the reason why they cannot work.
     ready: Result<Box<Ready>, String>,
-    idle: Mutex<Vec<Session>>,
+    idle: Mutex<Vec<SmtpSession>>,
 }
 
 struct Ready {
-    addresses: Addresses,
-    trust: Trust,
+    addresses: MailAddresses,
+    trust: TrustedRoots,
 }
 
 impl fmt::Debug for Ready {
@@ -126,16 +121,17 @@ impl fmt::Debug for Ready {
 }
 
 impl Smtp {
-    /// Makes it ready; nobody is connected to yet. With options that cannot work, each attempt fails and says why.
-    pub fn new(options: Options) -> Smtp {
-        let addresses = Addresses::new(&options.from, &options.from_name, &options.to);
+    /// Prepares the channel without connecting. If the options cannot work, each attempt fails with the
+    /// reason.
+    pub fn new(options: SmtpOptions) -> Smtp {
+        let addresses = MailAddresses::new(&options.from, &options.from_name, &options.to);
         let ready =
-            addresses.and_then(|addresses| Ok(Box::new(Ready { addresses, trust: trust(&options)? })));
+            addresses.and_then(|addresses| Ok(Box::new(Ready { addresses, trust: load_roots(&options)? })));
         Smtp { options: Box::new(options), ready, idle: Mutex::default() }
     }
 
-    /// Sends one notice. A connection that was kept and turns out to be gone is replaced once.
-    pub async fn send(&self, notice: &Notice) -> Outcome {
+    /// Sends one notification. If an idle connection turns out to be closed, it is replaced once.
+    pub async fn send(&self, notice: &Notification) -> Outcome {
         let ready = match &self.ready {
             Ok(ready) => ready,
             Err(sentence) => return Outcome::failed(Cause::Channel, sentence.as_str()),
@@ -143,7 +139,7 @@ impl Smtp {
         let message = mail::compose(&ready.addresses, notice);
         let limit = self.options.deadlines.attempt;
         let Ok((outcome, done)) = tokio::time::timeout(limit, self.attempt(ready, &message)).await else {
-            let sentence = format!("the whole attempt with {} took longer than {limit:?}", self.server());
+            let sentence = format!("the attempt with {} took longer than {limit:?}", self.server());
             return Outcome::failed(Cause::Unclear, sentence);
         };
         if let Some(session) = done {
@@ -152,45 +148,45 @@ impl Smtp {
         outcome
     }
 
-    /// What became of it, and the connection if that is to be ended.
-    async fn attempt(&self, ready: &Ready, message: &[u8]) -> (Outcome, Option<Session>) {
+    /// Returns the outcome, and the connection if it must be closed.
+    async fn attempt(&self, ready: &Ready, message: &[u8]) -> (Outcome, Option<SmtpSession>) {
         let deadlines = self.options.deadlines;
         if let Some(mut session) = self.take_idle() {
             match session.transmit(&ready.addresses, message, deadlines).await {
-                Err(trouble) if trouble.may_be_age() => {}
+                Err(error) if error.may_be_stale() => {}
                 result => return self.conclude(session, result),
             }
         }
-        match Session::open(&self.options, &ready.trust, ready.addresses.domain()).await {
+        match SmtpSession::open(&self.options, &ready.trust, ready.addresses.domain()).await {
             Ok(mut session) => {
                 let result = session.transmit(&ready.addresses, message, deadlines).await;
                 self.conclude(session, result)
             }
-            Err(trouble) => (trouble.outcome(&self.server()), None),
+            Err(error) => (error.outcome(&self.server()), None),
         }
     }
 
     fn conclude(
         &self,
-        session: Session,
-        result: Result<String, trouble::Trouble>,
-    ) -> (Outcome, Option<Session>) {
+        session: SmtpSession,
+        result: Result<String, error::SmtpError>,
+    ) -> (Outcome, Option<SmtpSession>) {
         match result {
             Ok(answer) => (Outcome::delivered(reply_text(&answer)), self.keep(session)),
-            Err(trouble) if trouble.is_of_connection() => (trouble.outcome(&self.server()), None),
-            Err(trouble) => (trouble.outcome(&self.server()), Some(session)),
+            Err(error) if error.breaks_connection() => (error.outcome(&self.server()), None),
+            Err(error) => (error.outcome(&self.server()), Some(session)),
         }
     }
 
-    /// The connection that was used last and is not too old.
-    fn take_idle(&self) -> Option<Session> {
+    /// The most recently used connection that has not expired.
+    fn take_idle(&self) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|session| session.idle_for() < self.options.deadlines.idle);
         idle.pop()
     }
 
-    /// Gives the connection back if it has served its time.
-    fn keep(&self, session: Session) -> Option<Session> {
+    /// Keeps the connection for reuse, or returns it if it must be closed.
+    fn keep(&self, session: SmtpSession) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if session.sent() >= MAX_MESSAGES || idle.len() >= MAX_IDLE {
             return Some(session);
@@ -204,8 +200,8 @@ impl Smtp {
     }
 }
 
-/// The well-known roots and those of the operator's own.
-fn trust(options: &Options) -> Result<Trust, String> {
+/// The public roots and the operator's additional ones.
+fn load_roots(options: &SmtpOptions) -> Result<TrustedRoots, String> {
     let no_tls = |error: &dyn fmt::Display| format!("TLS cannot be set up: {error}");
     let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let mut parameters =
@@ -228,7 +224,10 @@ fn trust(options: &Options) -> Result<Trust, String> {
         .map_err(|error| no_tls(&error))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(Trust { config: Arc::new(config), parameters: parameters.build().map_err(|error| no_tls(&error))? })
+    Ok(TrustedRoots {
+        config: Arc::new(config),
+        parameters: parameters.build().map_err(|error| no_tls(&error))?,
+    })
 }
 
 #[cfg(test)]

@@ -1,52 +1,57 @@
-//! The channel to an HTTP endpoint: signed as Standard Webhooks describe it, or in the words of a chat service.
+//! The webhook channel: posts notifications to an HTTP endpoint, signed as Standard Webhooks specify, or in
+//! the format of a chat service.
 //!
-//! An attempt is one connection and one POST: resolve → check the addresses → connect to a checked one → TLS → request → answer.
-//! The answer's status decides ([`answer`] holds the table). Redirects are never followed.
+//! An attempt is one connection and one POST. The response's status decides about the outcome ([`answer`]).
+//! Redirects are never followed.
 //!
 //! # Verifying a signature
 //!
-//! A receiver joins the `webhook-id` header, the `webhook-timestamp` header and the body as it was received with full stops, takes
-//! HMAC-SHA-256 of that with the key (what follows `whsec_`, decoded from Base64), encodes it in Base64 and compares it, in
-//! constant time, with each member of `webhook-signature` that begins with `v1,`: one match is enough, there are two while a secret
-//! is rotated. He refuses timestamps that are more than five minutes off, and takes a `webhook-id` that he has seen as done.
+//! A receiver joins the `webhook-id` header, the `webhook-timestamp` header and the raw body with full stops,
+//! computes HMAC-SHA-256 with the key (the text after `whsec_`, decoded from Base64), encodes the result in
+//! Base64, and compares it, in constant time, with each member of `webhook-signature` that begins with `v1,`.
+//! One match suffices; during a rotation of secrets there are two signatures. The receiver rejects timestamps
+//! that are more than five minutes off, and ignores a `webhook-id` that it has processed.
+
+#![expect(clippy::disallowed_methods, reason = "a signature has the time of the attempt")]
 
 pub mod answer;
 pub mod body;
 mod chat;
-pub mod sign;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
 use jiff::Timestamp;
+use standardwebhooks::{
+    HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook as Signer,
+};
+use uuid::Uuid;
 
-use crate::deliver::notice::Notice;
-use crate::fetch::{Client, Deadlines, Failed, Resolver, Roots, Url};
+use crate::deliver::notification::Notification;
+use crate::fetch::{ExtraRoots, FetchClient, FetchError, FetchTimeouts, NameResolver, Url};
 use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 
-pub use body::Body;
-pub use sign::Key;
+pub use body::WebhookBody;
 
-/// What the operator says of a webhook.
+/// The configuration of a webhook channel.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Where notices are posted to.
+pub struct WebhookOptions {
     pub url: Url,
-    /// The keys that sign, one signature for each: two while a secret is rotated. Without any, nothing is signed.
-    pub secrets: Vec<Key>,
-    /// What the request's body looks like.
-    pub body: Body,
-    /// Whether the name may lead to addresses that the Internet at large cannot reach. Those from which clouds hand out
-    /// credentials stay refused.
+    /// The signing keys, two during a rotation. Without a key, requests are not signed.
+    pub secrets: Vec<SigningKey>,
+    pub body: WebhookBody,
+    /// Whether the host may have private addresses. The metadata addresses of cloud providers, which hand out
+    /// credentials, are always refused.
     pub allow_private: bool,
-    /// Certificate authorities that are trusted beside the public ones.
-    pub extra_roots: Option<Roots>,
-    /// How long each phase may take.
-    pub deadlines: Deadlines,
+    /// Certificate authorities that are trusted in addition to the public ones.
+    pub extra_roots: Option<ExtraRoots>,
+    pub deadlines: FetchTimeouts,
 }
 
-/// How long each phase of an attempt may take. In the sum they stay below [`LONGEST_ATTEMPT`], which ends an attempt in any case.
-pub const DEADLINES: Deadlines = Deadlines {
+/// Time limits for the phases of an attempt. Their sum is below [`LONGEST_ATTEMPT`].
+pub const DEADLINES: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(10),
     connect: Duration::from_secs(10),
     tls: Duration::from_secs(10),
@@ -54,42 +59,42 @@ pub const DEADLINES: Deadlines = Deadlines {
     body: Duration::from_secs(10),
 };
 
-/// A webhook that is ready to send.
+/// An open webhook channel.
 pub struct Webhook {
     url: Url,
-    secrets: Vec<Key>,
-    body: Body,
-    client: Client,
+    secrets: Vec<SigningKey>,
+    body: WebhookBody,
+    client: FetchClient,
     clock: fn() -> Timestamp,
 }
 
 impl Webhook {
-    /// Makes it ready; nobody is connected to.
-    pub fn new(options: Options) -> Webhook {
-        Webhook::with(options, Resolver::System, Timestamp::now)
+    /// Prepares the channel without connecting.
+    pub fn new(options: WebhookOptions) -> Webhook {
+        Webhook::with(options, NameResolver::System, Timestamp::now)
     }
 
-    /// The same with other eyes for names and time.
-    fn with(options: Options, resolver: Resolver, clock: fn() -> Timestamp) -> Webhook {
-        let Options { url, secrets, body, allow_private, extra_roots, deadlines } = options;
-        let client = Client::new(resolver, allow_private, extra_roots.as_ref(), deadlines);
+    /// As `new`, with another resolver and clock.
+    fn with(options: WebhookOptions, resolver: NameResolver, clock: fn() -> Timestamp) -> Webhook {
+        let WebhookOptions { url, secrets, body, allow_private, extra_roots, deadlines } = options;
+        let client = FetchClient::new(resolver, allow_private, extra_roots.as_ref(), deadlines);
         Webhook { url, secrets, body, client, clock }
     }
 
-    /// Posts one notice and says what became of it.
-    pub async fn send(&self, notice: &Notice) -> Outcome {
+    /// Posts one notification.
+    pub async fn send(&self, notice: &Notification) -> Outcome {
         let body = match self.body.render(notice) {
             Ok(body) => body,
-            Err(fault) => return Outcome::failed(Cause::Notice, fault),
+            Err(fault) => return Outcome::failed(Cause::Notification, fault),
         };
-        let headers = sign::headers(&self.secrets, notice.id, (self.clock)(), &body);
+        let headers = signed_headers(&self.secrets, notice.id, (self.clock)(), &body);
         let exchange = self.client.post(&self.url, headers, body);
         let failed = match tokio::time::timeout(LONGEST_ATTEMPT, exchange).await {
             Ok(Ok(answer)) => return answer::outcome(&answer, (self.clock)()),
             Ok(Err(failed)) => failed,
             Err(_) => {
                 let sentence = format!("not done within {} s", LONGEST_ATTEMPT.as_secs());
-                Failed { is_sent: true, sentence }
+                FetchError { is_sent: true, sentence }
             }
         };
         let cause = if failed.is_sent { Cause::Unclear } else { Cause::Channel };
@@ -101,6 +106,55 @@ impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhook").field("url", &self.url).finish_non_exhaustive()
     }
+}
+
+/// A secret of Standard Webhooks, for HMAC-SHA-256.
+#[derive(Clone)]
+pub struct SigningKey(Arc<Signer>);
+
+impl SigningKey {
+    /// Parses `whsec_` and 24 to 64 bytes in Base64. The error says what is expected and does not quote the
+    /// secret.
+    pub fn parse(text: &str) -> Result<SigningKey, String> {
+        let expected = || {
+            Err("expected `whsec_` and 24 to 64 random bytes in Base64, such as \
+                 `echo \"whsec_$(openssl rand -base64 32)\"` prints"
+                .to_owned())
+        };
+        let Some(encoded) = text.strip_prefix("whsec_") else { return expected() };
+        let bytes = encoded.trim_end_matches('=').len() * 3 / 4;
+        match Signer::new(encoded) {
+            Ok(signer) if (24..=64).contains(&bytes) => Ok(SigningKey(Arc::new(signer))),
+            _ => expected(),
+        }
+    }
+}
+
+/// Omits the secret.
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningKey(…)")
+    }
+}
+
+/// The headers with the notification's id, the time of the attempt and one signature for each key. Without a
+/// key there is no signature.
+fn signed_headers(
+    keys: &[SigningKey],
+    id: Uuid,
+    now: Timestamp,
+    body: &str,
+) -> Vec<(&'static str, HeaderValue)> {
+    let (id, seconds) = (id.to_string(), now.as_second());
+    // The signer fails only if the body is not UTF-8.
+    let signatures: Vec<String> =
+        keys.iter().filter_map(|key| key.0.sign(&id, seconds, body.as_bytes()).ok()).collect();
+    let signature = (!signatures.is_empty()).then(|| (HEADER_WEBHOOK_SIGNATURE, signatures.join(" ")));
+    [(HEADER_WEBHOOK_ID, id), (HEADER_WEBHOOK_TIMESTAMP, seconds.to_string())]
+        .into_iter()
+        .chain(signature)
+        .filter_map(|(name, value)| Some((name, HeaderValue::from_str(&value).ok()?)))
+        .collect()
 }
 
 #[cfg(test)]

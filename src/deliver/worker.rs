@@ -1,12 +1,15 @@
-//! Delivers what is queued: claims what is due, sends it, records what became of it, and sleeps until there is more.
+//! The delivery worker: claims due deliveries, sends them, records the outcomes, and sleeps until the next
+//! one is due.
 //!
-//! It runs on a thread of its own with a runtime of its own, so that nothing that a peer does can hold up a visitor. Of the processes
-//! that share an inbox in a file one delivers, the one that holds its lock; the others stand by and take over when it ends. So an
-//! attempt that is found begun at the start has nobody left to end it, and is taken over without waiting for its lease. Of those that
-//! share one on a server all deliver.
+//! The worker has a separate thread and runtime, so that a slow receiver never delays a visitor. Of the
+//! processes that share an SQLite inbox, the one that holds its lock delivers; the others stand by. The
+//! worker therefore takes over attempts that it finds in progress at its start, without waiting for their
+//! leases. With PostgreSQL, every replica delivers.
 //!
-//! What is decided is decided elsewhere: how many may be under way in [`super::dispatch`], when to try again in
-//! [`crate::submission::schedule`], what is due in the store.
+//! The decisions are made elsewhere: [`super::dispatch`] limits the attempts in progress,
+//! [`crate::submission::schedule`] times the retries, and the store selects due deliveries.
+
+#![expect(clippy::disallowed_methods, reason = "the delivery loop reads the clock")]
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,66 +25,66 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::{JoinSet, LocalSet};
 use uuid::Uuid;
 
-use super::channel::{self, Channel, Kind};
-use super::chores::{self, Housekeeping};
-use super::dispatch::{Roster, Turn};
+use super::channel::{Channel, ChannelOptions, TransportOptions};
+use super::dispatch::{Dispatcher, HealthChange};
 use super::maildir;
-use super::notice::Notice;
-use crate::store::bell;
+use super::maintenance::{self, MaintenanceOptions};
+use super::notification::Notification;
 use crate::store::lock::Lock;
-use crate::store::{Place, Store, StoreError};
-use crate::submission::delivery::{Claimed, Claims, Lease, Target};
+use crate::store::notifier;
+use crate::store::{DatabaseUrl, Store, StoreError};
+use crate::submission::delivery::{ChannelTarget, Claimed, Claims, Lease};
+use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use crate::submission::schedule;
-use crate::submission::seal::Recipient;
 
-/// How long an attempt is ours: longer than any may take, so that it is never begun a second time while it is under way.
+/// Duration of an attempt's lease. It exceeds the longest attempt, so that no delivery is sent twice at the
+/// same time.
 const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
-/// How long the worker sleeps at most. It is told of everything that it waits for; this is for clocks that are set, and for
-/// file systems that tell nobody of anything.
+/// Maximum sleep. Notifications wake the worker earlier; the limit covers clocks that are set and file
+/// systems without change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
-/// After a failure of the store, how long until it is tried again.
+/// Time between two attempts to use a failing store.
 const STORE_RETRY: Duration = Duration::from_secs(1);
-/// By how much clocks may differ before one of them was set: they are corrected all the time.
+/// A larger difference between the two clocks means that the system clock was set. Smaller ones are
+/// corrections by time synchronisation.
 const MOST_DRIFT: Duration = Duration::from_secs(2);
-/// How often a process that stands by looks whether it is its turn.
+/// How often a process on standby tries to take the lock.
 const STANDBY: Duration = Duration::from_secs(1);
 
-/// How often a replica looks whether it is its turn with the chores: nobody waits for them.
+/// How often a replica tries to take the lock for maintenance, which is not urgent.
 const SERVER_STANDBY: Duration = Duration::from_secs(10);
 
-/// What the worker is to do.
+/// The configuration of the worker.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// The database, for its lock and its bell.
-    pub place: Place,
-    /// Where deliveries go.
-    pub channels: Vec<channel::Options>,
-    /// What is to be done beside deliveries.
-    pub housekeeping: Housekeeping,
-    /// How long attempts may finish once the worker is told to stop. Those that don't are taken over by the next process.
+pub struct WorkerOptions {
+    /// The database, for its lock and change notifications.
+    pub place: DatabaseUrl,
+    pub channels: Vec<ChannelOptions>,
+    pub maintenance: MaintenanceOptions,
+    /// How long attempts in progress may take after a stop. The next process repeats those that take longer.
     pub grace: Duration,
 }
 
-/// The thread that delivers. It stops when this is dropped.
-pub struct Worker {
+/// The handle of the worker's thread. Dropping it stops the worker.
+pub struct DeliveryWorker {
     stop: watch::Sender<bool>,
-    options: watch::Sender<Options>,
+    options: watch::Sender<WorkerOptions>,
     thread: Mutex<Option<JoinHandle<()>>>,
     confirmations: Confirmations,
 }
 
-impl fmt::Debug for Worker {
+impl fmt::Debug for DeliveryWorker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").finish_non_exhaustive()
+        f.debug_struct("DeliveryWorker").finish_non_exhaustive()
     }
 }
 
-impl Worker {
-    /// Starts it.
-    pub fn start(options: Options, store: Store) -> io::Result<Worker> {
+impl DeliveryWorker {
+    /// Starts the thread.
+    pub fn start(options: WorkerOptions, store: Store) -> io::Result<DeliveryWorker> {
         for channel in &options.channels {
-            if let Kind::Maildir(maildir) = &channel.kind
+            if let TransportOptions::Maildir(maildir) = &channel.kind
                 && let Err(error) = maildir::create_parents(&maildir.path)
             {
                 let path = maildir.path.display();
@@ -89,10 +92,10 @@ impl Worker {
             }
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let bell = Arc::new(Notify::new());
-        if let Err(error) = bell::tell(&options.place, &bell) {
-            // The kernel has only so many watches for each user; a site must not be down because others have taken them all.
-            tracing::warn!(%error, "what other processes queue is noticed within a minute only");
+        let changed = Arc::new(Notify::new());
+        if let Err(error) = notifier::notify_on_change(&options.place, &changed) {
+            // The kernel limits the watches of a user. Exhausting them must not stop the server.
+            tracing::warn!(%error, "cannot watch the inbox for changes; deliveries queued by other processes start within a minute");
         }
         let (stop, stopping) = watch::channel(false);
         let (options, latest) = watch::channel(options);
@@ -100,64 +103,64 @@ impl Worker {
         let run = {
             let confirmations = confirmations.clone();
             move || {
-                let work = Work::new(latest, store, confirmations, stopping);
-                LocalSet::new().block_on(&runtime, work.run(&bell));
-                // A look-up or a disk that does not answer must not keep the process from ending.
+                let work = WorkerLoop::new(latest, store, confirmations, stopping);
+                LocalSet::new().block_on(&runtime, work.run(&changed));
+                // A stalled DNS lookup or disk must not keep the process from ending.
                 runtime.shutdown_background();
             }
         };
         let thread = std::thread::Builder::new().name("deliveries".into()).spawn(run)?;
-        Ok(Worker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
+        Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
     }
 
-    /// By which a submission's arrival can be waited for.
+    /// Requests can wait for a delivery with this.
     pub fn confirmations(&self) -> Confirmations {
         self.confirmations.clone()
     }
 
-    /// Goes on with other channels and chores; the database cannot change. What is under way may end as it began, within the grace,
-    /// and what does not is repeated, as after a restart.
-    pub fn reconfigure(&self, options: Options) {
-        // Whoever would not hear it has ended.
+    /// Applies new options; the database cannot change. Attempts in progress may end within `grace`; the
+    /// others are repeated, as after a restart.
+    pub fn reconfigure(&self, options: WorkerOptions) {
+        // Fails only if the thread has ended.
         let _ = self.options.send(options);
     }
 
-    /// Begins nothing any more, and returns once what is under way has ended or the grace is over.
+    /// Starts no more attempts, and returns when those in progress have ended or `grace` is over.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the deliveries' thread had failed before it was stopped");
+            tracing::error!("the delivery thread panicked before it was stopped");
         }
     }
 }
 
-impl Drop for Worker {
+impl Drop for DeliveryWorker {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-/// Who waits until a submission has arrived somewhere.
+/// The requests that wait until a channel confirms their submission.
 #[derive(Clone, Debug, Default)]
 pub struct Confirmations {
     waiting: Arc<Mutex<HashMap<Uuid, Vec<oneshot::Sender<()>>>>>,
 }
 
 impl Confirmations {
-    /// Waits until at least one channel has confirmed an accepted submission, or the one that it repeats. Returns false if `timeout` ends
-    /// first, as it does for a submission that is held.
+    /// Waits until at least one channel has confirmed an accepted submission, or the one that it repeats.
+    /// Returns false if `timeout` ends first, as it does for a submission that is held.
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
         let began = Instant::now();
         let Ok(accepted) = tokio::time::timeout(timeout, store.settle(id)).await else { return Ok(false) };
         let (id, timeout) = (accepted?.id(), timeout.saturating_sub(began.elapsed()));
         let (told, confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(told);
-        let _seat = Seat { confirmations: self, id };
-        self.wait_told(store, id, timeout, confirmed).await
+        let _seat = Waiter { confirmations: self, id };
+        self.wait_confirmed(store, id, timeout, confirmed).await
     }
 
-    async fn wait_told(
+    async fn wait_confirmed(
         &self,
         store: &Store,
         id: Uuid,
@@ -167,14 +170,14 @@ impl Confirmations {
         let deadline = tokio::time::Instant::now() + timeout;
         let mut confirmed = pin!(confirmed);
         loop {
-            // It may have been confirmed before we asked to be told, or by another process, who tells nobody here.
+            // It may have been confirmed before this request registered, or by another process.
             if store.is_confirmed(id).await? {
                 return Ok(true);
             }
-            let look_again = deadline.min(tokio::time::Instant::now() + Duration::from_secs(1));
+            let check_again = deadline.min(tokio::time::Instant::now() + Duration::from_secs(1));
             tokio::select! {
                 told = &mut confirmed => return Ok(told.is_ok()),
-                () = tokio::time::sleep_until(look_again) => {}
+                () = tokio::time::sleep_until(check_again) => {}
             }
             if tokio::time::Instant::now() >= deadline {
                 return store.is_confirmed(id).await;
@@ -193,13 +196,14 @@ impl Confirmations {
     }
 }
 
-/// A seat among those who wait for a submission. It is given back however the waiting ends: whoever hangs up just drops it.
-struct Seat<'a> {
+/// A registration in [`Confirmations`]. Dropping it removes the registration, also when the client
+/// disconnects.
+struct Waiter<'a> {
     confirmations: &'a Confirmations,
     id: Uuid,
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut waiting = self.confirmations.lock();
         if let Some(others) = waiting.get_mut(&self.id) {
@@ -211,62 +215,64 @@ impl Drop for Seat<'_> {
     }
 }
 
-/// An attempt that has ended and is recorded.
-struct Ended {
-    post: usize,
+/// An attempt whose outcome is recorded.
+struct FinishedAttempt {
+    index: usize,
     lease: Lease,
-    again: bool,
+    is_retry: bool,
     outcome: Outcome,
 }
 
-fn roster(options: &Options) -> Roster {
-    let target =
-        |channel: &channel::Options| Target { name: channel.name.clone(), leads_to: channel.leads_to() };
-    Roster::new(options.channels.iter().map(|channel| (target(channel), channel.concurrency)))
+fn dispatcher(options: &WorkerOptions) -> Dispatcher {
+    let target = |channel: &ChannelOptions| ChannelTarget {
+        name: channel.name.clone(),
+        destination: channel.destination(),
+    };
+    Dispatcher::new(options.channels.iter().map(|channel| (target(channel), channel.concurrency)))
 }
 
-fn open(options: &Options) -> Vec<Rc<Channel>> {
+fn open_channels(options: &WorkerOptions) -> Vec<Rc<Channel>> {
     options.channels.iter().map(|channel| Rc::new(Channel::open(&channel.kind))).collect()
 }
 
-struct Work {
-    options: Options,
-    latest: watch::Receiver<Options>,
+struct WorkerLoop {
+    options: WorkerOptions,
+    latest: watch::Receiver<WorkerOptions>,
     store: Store,
     confirmations: Confirmations,
     stopping: watch::Receiver<bool>,
-    roster: Roster,
+    dispatcher: Dispatcher,
     channels: Vec<Rc<Channel>>,
-    attempts: JoinSet<Ended>,
-    /// Told when something was sealed.
+    attempts: JoinSet<FinishedAttempt>,
+    /// Notified after a submission was sealed.
     sealed: Rc<Notify>,
     started: Instant,
-    /// What the clock showed when it was last looked at, and when that was.
+    /// The last reading of the system clock, and its monotonic time.
     clock: (Timestamp, Instant),
     store_fails: bool,
     /// The channels in which submissions of busy networks wait.
     paced: HashSet<usize>,
-    /// When the store was last asked for what is due.
+    /// The time of the last claim.
     asked: Option<Instant>,
 }
 
-/// Why the worker ends what it does.
-enum End {
+/// Why the delivery loop ends.
+enum StopReason {
     Stopped,
     Reconfigured,
 }
 
-impl Work {
+impl WorkerLoop {
     fn new(
-        mut latest: watch::Receiver<Options>,
+        mut latest: watch::Receiver<WorkerOptions>,
         store: Store,
         confirmations: Confirmations,
         stopping: watch::Receiver<bool>,
-    ) -> Work {
+    ) -> WorkerLoop {
         let options = latest.borrow_and_update().clone();
-        Work {
-            roster: roster(&options),
-            channels: open(&options),
+        WorkerLoop {
+            dispatcher: dispatcher(&options),
+            channels: open_channels(&options),
             options,
             latest,
             store,
@@ -282,7 +288,7 @@ impl Work {
         }
     }
 
-    async fn run(mut self, bell: &Notify) {
+    async fn run(mut self, changed: &Notify) {
         let mut stopping = self.stopping.clone();
         let ready = tokio::select! {
             lock = self.take_over() => lock,
@@ -290,52 +296,49 @@ impl Work {
         };
         let _lock = ready;
         loop {
-            let end = self.deliver(bell).await;
+            let end = self.deliver(changed).await;
             self.finish().await;
             match end {
-                End::Stopped => return,
-                End::Reconfigured => {
+                StopReason::Stopped => return,
+                StopReason::Reconfigured => {
                     self.options = self.latest.borrow_and_update().clone();
-                    self.roster = roster(&self.options);
-                    self.channels = open(&self.options);
-                    // What did not end in time is noted as begun, and nobody makes those attempts any more.
+                    self.dispatcher = dispatcher(&self.options);
+                    self.channels = open_channels(&self.options);
+                    // Attempts that were aborted are still recorded as started: requeue them.
                     self.store_fails = true;
-                    tracing::info!(
-                        channels = self.channels.len(),
-                        "deliveries go on as they are configured now"
-                    );
+                    tracing::info!(channels = self.channels.len(), "deliveries use the new configuration");
                 }
             }
         }
     }
 
-    /// Delivers and does chores until there is a reason not to.
-    async fn deliver(&mut self, bell: &Notify) -> End {
+    /// Delivers and runs maintenance until the worker is stopped or reconfigured.
+    async fn deliver(&mut self, changed: &Notify) -> StopReason {
         let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
         let names = self.options.channels.iter().map(|channel| channel.name.clone());
         let channels = names.zip(self.channels.iter().cloned()).collect();
-        let mut chores = pin!(look_after(
-            self.options.housekeeping.clone(),
+        let mut maintenance = pin!(run_maintenance(
+            self.options.maintenance.clone(),
             self.options.place.clone(),
             self.store.clone(),
             channels,
             self.sealed.clone(),
         ));
         loop {
-            let rest = self.rest();
-            let sleep = match rest {
-                Some(rest) => rest,
+            let idle = self.idle_time();
+            let sleep = match idle {
+                Some(idle) => idle,
                 None => self.dispatch().await,
             };
             tokio::select! {
-                () = &mut chores => {}
-                // Whoever rests is not woken by each commit; both remember that there was one.
-                () = self.store.queued(), if rest.is_none() => {}
-                () = bell.notified(), if rest.is_none() => {}
+                () = &mut maintenance => {}
+                // Skip wake-ups for channels that are backing off; both sources remember a notification.
+                () = self.store.queued(), if idle.is_none() => {}
+                () = changed.notified(), if idle.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end(ended.ok()).await,
                 () = tokio::time::sleep(sleep) => {}
-                _ = stopping.wait_for(|stop| *stop) => break End::Stopped,
-                Ok(()) = latest.changed() => break End::Reconfigured,
+                _ = stopping.wait_for(|stop| *stop) => break StopReason::Stopped,
+                Ok(()) = latest.changed() => break StopReason::Reconfigured,
             }
             while let Some(ended) = self.attempts.try_join_next() {
                 self.end(ended.ok()).await;
@@ -343,7 +346,7 @@ impl Work {
         }
     }
 
-    /// Sees what is under way to its end, within the grace.
+    /// Waits for the attempts in progress, at most for `grace`.
     async fn finish(&mut self) {
         let grace = self.options.grace;
         let finish = async {
@@ -352,23 +355,23 @@ impl Work {
             }
         };
         if tokio::time::timeout(grace, finish).await.is_err() {
-            tracing::warn!("attempts that are under way are given up, and repeated");
+            tracing::warn!("attempts in progress are aborted, and will be repeated");
             self.attempts.shutdown().await;
         }
     }
 
-    /// Becomes the one that delivers, and takes over what the last one had begun. Replicas over a server all deliver: there a row
-    /// is locked while it is claimed, and what another one had begun is taken over when its lease is over.
+    /// Takes the lock of an SQLite inbox, and requeues interrupted attempts. With PostgreSQL there is no
+    /// lock: claims lock rows, and attempts of another replica are requeued when their leases expire.
     async fn take_over(&mut self) -> Option<Lock> {
         let lock = match &self.options.place {
-            Place::Sqlite(_) => Some(stand_by(&self.options.place, STANDBY, "delivers what is sent").await),
-            Place::Postgres(_) => None,
+            DatabaseUrl::Sqlite(_) => Some(wait_for_lock(&self.options.place, STANDBY, "delivers").await),
+            DatabaseUrl::Postgres(_) => None,
         };
         loop {
             match self.store.recover(Timestamp::now()).await {
                 Ok(0) => return lock,
                 Ok(count) => {
-                    tracing::info!(count, "attempts that were interrupted are repeated");
+                    tracing::info!(count, "interrupted attempts are repeated");
                     return lock;
                 }
                 Err(_) => tokio::time::sleep(STORE_RETRY).await,
@@ -376,37 +379,38 @@ impl Work {
         }
     }
 
-    /// For how long the store need not be asked for what is due.
-    fn rest(&self) -> Option<Duration> {
+    /// How long no attempt can start, so that the store need not be asked.
+    fn idle_time(&self) -> Option<Duration> {
         let asked = self.asked.filter(|_| !self.store_fails)?;
-        self.roster.rest(self.started.elapsed(), asked.elapsed())
+        self.dispatcher.idle_time(self.started.elapsed(), asked.elapsed())
     }
 
-    /// Begins what is due and returns for how long there is nothing more to begin.
+    /// Starts due deliveries, and returns the time until the next one.
     async fn dispatch(&mut self) -> Duration {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
         }
         self.asked = Some(Instant::now());
-        let wants = self.roster.wants(self.started.elapsed());
+        let wants = self.dispatcher.claim_requests(self.started.elapsed());
         let now = Timestamp::now();
-        if self.was_set_back(now) && self.store.mend_waits(now).await.is_err() {
+        if self.was_set_back(now) && self.store.clamp_due_times(now).await.is_err() {
             return STORE_RETRY;
         }
-        let under_way = self.roster.under_way().to_vec();
-        // A claim that failed may be on the disk all the same, with nobody to make those attempts.
-        if self.store_fails && self.store.retake(under_way.clone(), now).await.is_err() {
+        let under_way = self.dispatcher.under_way().to_vec();
+        // A claim that failed may have been committed: requeue attempts that are recorded but not in
+        // progress.
+        if self.store_fails && self.store.requeue_orphans(under_way.clone(), now).await.is_err() {
             return STORE_RETRY;
         }
         match self.store.claim(wants, under_way, now, LEASE).await {
             Ok(claims) => {
                 self.store_fails = false;
-                let sleeps = claims.into_iter().enumerate().map(|(post, claims)| self.begin(post, claims));
+                let sleeps = claims.into_iter().enumerate().map(|(index, claims)| self.begin(index, claims));
                 sleeps.flatten().min().unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
             }
             Err(error) => {
                 if !self.store_fails {
-                    tracing::error!(%error, "nothing can be delivered at present");
+                    tracing::error!(%error, "the inbox cannot be used, so nothing is delivered; will retry");
                 }
                 self.store_fails = true;
                 STORE_RETRY
@@ -414,74 +418,81 @@ impl Work {
         }
     }
 
-    /// Whether the clock shows less than it should by now, since it was last looked at.
+    /// Whether the system clock was set back since the last call.
     fn was_set_back(&mut self, now: Timestamp) -> bool {
         let should_show = self.clock.0 + self.clock.1.elapsed();
         self.clock = (now, Instant::now());
         now + MOST_DRIFT < should_show
     }
 
-    /// Begins what was claimed for a channel and returns for how long there is nothing more to begin in it.
-    fn begin(&mut self, post: usize, claims: Claims) -> Option<Duration> {
+    /// Starts the attempts that were claimed for a channel, and returns the time until its next one.
+    fn begin(&mut self, index: usize, claims: Claims) -> Option<Duration> {
         if !claims.is_paced {
-            self.paced.remove(&post);
-        } else if self.paced.insert(post) {
+            self.paced.remove(&index);
+        } else if self.paced.insert(index) {
             tracing::info!(
-                channel = self.roster.target(post).name,
-                "some networks have sent many submissions: 8 an hour of those that wait are sent, and others without delay"
+                channel = self.dispatcher.target(index).name,
+                "submissions of frequent networks are now sent at 6 an hour; others are not delayed"
             );
         }
-        let begun = self.roster.begin(post, claims, Timestamp::now(), self.started.elapsed());
-        if let Some(on) = begun.switched {
+        let started = self.dispatcher.begin(index, claims, Timestamp::now(), self.started.elapsed());
+        if let Some(on) = started.switched_on {
             let now = if on { "switched on again" } else { "switched off" };
-            tracing::warn!(channel = self.roster.target(post).name, "the channel is {now}");
+            tracing::warn!(channel = self.dispatcher.target(index).name, "the channel is {now}");
         }
-        for claimed in begun.claimed {
-            let (store, channel) = (self.store.clone(), self.channels[post].clone());
+        for claimed in started.claimed {
+            let (store, channel) = (self.store.clone(), self.channels[index].clone());
             let confirmations = self.confirmations.clone();
-            let seal = self.options.housekeeping.recipient.clone().map(|to| (to, self.sealed.clone()));
-            self.attempts.spawn_local(attempt(post, claimed, channel, store, confirmations, seal));
+            let seal = self.options.maintenance.recipient.clone().map(|to| (to, self.sealed.clone()));
+            self.attempts.spawn_local(deliver_submission(
+                index,
+                claimed,
+                channel,
+                store,
+                confirmations,
+                seal,
+            ));
         }
-        begun.sleep
+        started.sleep
     }
 
-    /// Frees the place of an attempt that has ended, and does what follows from it for its channel.
-    async fn end(&mut self, ended: Option<Ended>) {
-        let Some(Ended { post, lease, again, outcome }) = ended else { return };
-        let turn = self.roster.end(post, &lease, again, &outcome, self.started.elapsed());
+    /// Ends an attempt, and records a change of its channel's health.
+    async fn end(&mut self, ended: Option<FinishedAttempt>) {
+        let Some(FinishedAttempt { index, lease, is_retry, outcome }) = ended else { return };
+        let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
         let answer = match outcome {
             Outcome::Delivered(answer) => answer,
             Outcome::Failed(failure) => failure.answer,
         };
-        let (target, now) = (self.roster.target(post).clone(), Timestamp::now());
+        let (target, now) = (self.dispatcher.target(index).clone(), Timestamp::now());
         let name = target.name.clone();
         let noted = match turn {
-            Turn::None => return,
-            Turn::Paused => {
-                tracing::warn!(channel = name, "the channel fails again and again: it is paused and probed");
+            HealthChange::None => return,
+            HealthChange::Paused => {
+                tracing::warn!(channel = name, "the channel keeps failing: it is paused and probed");
                 self.store.pause(name, answer, now).await
             }
-            Turn::Resumed { after_outage } => {
+            HealthChange::Resumed { after_outage } => {
                 tracing::info!(channel = name, "the channel works again");
                 self.store.resume(name, after_outage, now).await.map(drop)
             }
-            Turn::Off => {
+            HealthChange::Off => {
                 tracing::error!(
                     channel = name,
-                    "the other side says that it is gone for good (410): the channel is switched off, and what was to go there is parked"
+                    "the receiver is gone for good (410): the channel is switched off, and its deliveries are parked"
                 );
                 self.store.switch_off(target, answer, now).await
             }
         };
         if let Err(error) = noted {
-            tracing::error!(%error, "what became of a channel could not be noted");
+            tracing::error!(%error, "the state of a channel could not be recorded");
         }
     }
 }
 
-/// Waits until nobody else has the inbox's lock.
-async fn stand_by(place: &Place, look_every: Duration, what: &str) -> Lock {
-    let mut said = false;
+/// Waits until this process has the inbox's lock.
+async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
+    let mut is_reported = false;
     loop {
         let taken = {
             let place = place.clone();
@@ -489,80 +500,83 @@ async fn stand_by(place: &Place, look_every: Duration, what: &str) -> Lock {
         };
         match taken {
             Ok(Ok(Some(lock))) => return lock,
-            Ok(Ok(None)) if !said => tracing::info!("another process {what}; this one stands by"),
-            Ok(Err(error)) if !said => tracing::error!(%error, "cannot take the inbox's lock"),
+            Ok(Ok(None)) if !is_reported => tracing::info!("another process {what}; this one is on standby"),
+            Ok(Err(error)) if !is_reported => tracing::error!(%error, "cannot take the inbox's lock"),
             _ => {}
         }
-        said = true;
-        tokio::time::sleep(look_every).await;
+        is_reported = true;
+        tokio::time::sleep(retry_interval).await;
     }
 }
 
-/// Does the chores. Of replicas that share a server one does them.
-async fn look_after(
-    housekeeping: Housekeeping,
-    place: Place,
+/// Runs maintenance. Of several replicas, the one that holds the lock does.
+async fn run_maintenance(
+    maintenance: MaintenanceOptions,
+    place: DatabaseUrl,
     store: Store,
     channels: Vec<(String, Rc<Channel>)>,
     sealed: Rc<Notify>,
 ) {
     if place.file().is_some() {
-        return chores::run(housekeeping, place, store, channels, sealed).await;
+        return maintenance::run(maintenance, place, store, channels, sealed).await;
     }
     loop {
-        let lock = stand_by(&place, SERVER_STANDBY, "looks after the inbox").await;
+        let lock = wait_for_lock(&place, SERVER_STANDBY, "runs maintenance").await;
         let lost = async {
             while lock.is_held() {
                 tokio::time::sleep(STANDBY).await;
             }
         };
-        let (housekeeping, place, store) = (housekeeping.clone(), place.clone(), store.clone());
+        let (maintenance, place, store) = (maintenance.clone(), place.clone(), store.clone());
         tokio::select! {
-            () = chores::run(housekeeping, place, store, channels.clone(), sealed.clone()) => {}
-            () = lost => tracing::warn!("the inbox's lock is lost with its connection"),
+            () = maintenance::run(maintenance, place, store, channels.clone(), sealed.clone()) => {}
+            () = lost => tracing::warn!("lost the inbox's lock with its database connection"),
         }
     }
 }
 
-/// One attempt, from the first byte that is sent to the row that says what became of it.
-async fn attempt(
-    post: usize,
+/// Makes one attempt and records its outcome.
+async fn deliver_submission(
+    index: usize,
     claimed: Claimed,
     channel: Rc<Channel>,
     store: Store,
     confirmations: Confirmations,
     seal: Option<(Recipient, Rc<Notify>)>,
-) -> Ended {
-    let Claimed { lease, submission, failures, again } = claimed;
-    let notice = Notice { may_be_there: lease.number > 1, ..Notice::of(&submission) };
+) -> FinishedAttempt {
+    let Claimed { lease, submission, failures, is_retry } = claimed;
+    let notice = Notification { may_be_there: lease.number > 1, ..Notification::of(&submission) };
     let outcome = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await.unwrap_or_else(|_| {
-        Outcome::failed(Cause::Unclear, format!("it took longer than {} s", LONGEST_ATTEMPT.as_secs()))
+        Outcome::failed(
+            Cause::Unclear,
+            format!("the attempt took longer than {} s", LONGEST_ATTEMPT.as_secs()),
+        )
     });
     let id = lease.submission;
     if let Outcome::Failed(failure) = &outcome {
-        // What the other side said may quote the visitor; it is in the inbox.
-        tracing::warn!(%id, channel = lease.channel, attempt = lease.number, blame = failure.cause.name(), "an attempt has failed; `frontdesk inbox show` tells why");
+        // The reply may quote what a visitor wrote, so it is not logged.
+        tracing::warn!(%id, channel = lease.channel, attempt = lease.number, blame = failure.cause.name(), "an attempt has failed; see `frontdesk inbox show ID`");
     }
     loop {
         let now = Timestamp::now();
-        let verdict = schedule::judge(&outcome, id, failures, now);
+        let verdict = schedule::next_step(&outcome, id, failures, now);
         match store.record(lease.clone(), outcome.clone(), verdict, now).await {
             Ok(settled) => {
-                if verdict == schedule::Verdict::Delivered {
+                if verdict == schedule::NextStep::Delivered {
                     confirmations.confirm(id);
                 }
                 if let Some((recipient, sealed)) = seal.filter(|_| settled) {
-                    match chores::seal(&store, &recipient, &submission).await {
+                    match maintenance::seal_submission(&store, &recipient, &submission).await {
                         Ok(_) => sealed.notify_one(),
                         Err(error) => {
-                            tracing::warn!(%id, %error, "a submission could not be sealed; it is tried again");
+                            tracing::warn!(%id, %error, "sealing a submission failed; will retry");
                         }
                     }
                 }
-                return Ended { post, lease, again, outcome };
+                return FinishedAttempt { index, lease, is_retry, outcome };
             }
-            // Until it is recorded it is not over: the place stays taken, and the lease is ours.
-            Err(StoreError::Closed) => return Ended { post, lease, again, outcome },
+            // The attempt holds its lease and its capacity until the outcome is recorded.
+            Err(StoreError::Closed) => return FinishedAttempt { index, lease, is_retry, outcome },
             Err(_) => tokio::time::sleep(STORE_RETRY).await,
         }
     }

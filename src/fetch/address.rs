@@ -1,10 +1,12 @@
-//! Which addresses may be connected to: a name in somebody else's hands must not lead into the operator's network.
+//! Checks addresses before the client connects: a third party's domain name must not resolve to an address in
+//! the operator's network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::url::Host;
 
-/// Addresses at which clouds hand out credentials to the machines inside. They are refused also where private addresses are allowed.
+/// Addresses of cloud services that give credentials to virtual machines. They are refused even if private
+/// addresses are permitted.
 const METADATA: [IpAddr; 9] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // instance metadata of AWS, Azure, Google Cloud and others
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),   // task credentials of Amazon ECS
@@ -17,7 +19,7 @@ const METADATA: [IpAddr; 9] = [
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)), // Google Cloud
 ];
 
-/// Networks that are not the Internet's, with the length of their prefix.
+/// Networks that are not part of the public Internet, with their prefix lengths.
 const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::UNSPECIFIED, 8),           // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
@@ -36,10 +38,11 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, broadcast
 ];
 
-/// All that has been given out so far. What lies outside is loopback, link-local, unique-local, multicast and the like.
+/// The global unicast addresses that IANA has allocated so far. Loopback, link-local, unique-local and
+/// multicast addresses lie outside.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Networks within it that are not the Internet's.
+/// Networks within [`GLOBAL_V6`] that are not part of the public Internet.
 const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments: Teredo, ORCHID, benchmarks
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
@@ -47,8 +50,8 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// The addresses that may be connected to, of those that a host has: all of them, or none and why. One that is refused speaks
-/// against the others too, because whoever answers with a mixture means the one that he should not name.
+/// Returns all addresses of a host, or the reason why one of them is refused. A single refused address
+/// refuses the host, because a mixture of public and private addresses indicates an attack.
 pub fn permitted(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<Vec<IpAddr>, String> {
     if found.is_empty() {
         return Err("the name has no address".to_owned());
@@ -63,30 +66,31 @@ pub fn permitted(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<V
 
 fn refusal(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
     if is_metadata(address) {
-        return Some(format!("{address} hands out a cloud's credentials and is never connected to"));
+        return Some(format!("{address} gives out a cloud's credentials; frontdesk never connects to it"));
     }
     if host.is_loopback() {
-        return (!plain(address).is_loopback()).then(|| format!("{address} is not on this machine"));
+        return (!unmapped(address).is_loopback()).then(|| format!("{address} is not on this machine"));
     }
     (!allow_private && !is_public(address)).then(|| {
         format!("{address} is not an address of the public Internet (`allow_private = true` permits it)")
     })
 }
 
-/// Whether a packet to this address could reach one of [`METADATA`], also through a tunnel or a translator.
+/// Whether a packet to this address could reach one of [`METADATA`], directly or through a tunnel or
+/// translator.
 fn is_metadata(address: IpAddr) -> bool {
     let embedded = match address {
-        IpAddr::V6(address) => embedded(address),
+        IpAddr::V6(address) => embedded_ipv4(address),
         IpAddr::V4(_) => Vec::new(),
     };
     embedded.into_iter().map(IpAddr::V4).chain([address]).any(|address| METADATA.contains(&address))
 }
 
-/// The address that a packet arrives at where the IPv6 form is another notation, or is translated on every network that translates:
-/// IPv4-mapped (RFC 4291 §2.5.5.2) and NAT64 with the well-known prefix (RFC 6052 §2.1).
-fn plain(address: IpAddr) -> IpAddr {
+/// The IPv4 address of an IPv6 address that always denotes one: IPv4-mapped (RFC 4291 §2.5.5.2) and NAT64
+/// with the well-known prefix (RFC 6052 §2.1). Other addresses are returned unchanged.
+fn unmapped(address: IpAddr) -> IpAddr {
     match address {
-        IpAddr::V6(v6) => match (v6.segments(), &embedded(v6)[..]) {
+        IpAddr::V6(v6) => match (v6.segments(), &embedded_ipv4(v6)[..]) {
             ([0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, ..], [inner]) => IpAddr::V4(*inner),
             _ => address,
         },
@@ -94,13 +98,14 @@ fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The IPv4 addresses that an IPv6 address can stand for. A local NAT64 prefix has one of four lengths, and the address does not say
-/// which; a Teredo address names its server and its client.
-fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
+/// The IPv4 addresses that an IPv6 address may contain. A local NAT64 prefix has one of four lengths, which
+/// the address does not reveal. A Teredo address contains its server and its client.
+fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let o = address.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| o[place]));
     match address.segments() {
-        // IPv4-compatible and IPv4-mapped (RFC 4291 §2.5.5), IPv4-translated (RFC 2765 §2.1), NAT64 (RFC 6052 §2.1).
+        // IPv4-compatible and IPv4-mapped (RFC 4291 §2.5.5), IPv4-translated (RFC 2765 §2.1), NAT64 (RFC 6052
+        // §2.1).
         [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
             vec![at([12, 13, 14, 15])]
         }
@@ -110,17 +115,19 @@ fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
         }
         // 6to4 (RFC 3056 §2).
         [0x2002, ..] => vec![at([2, 3, 4, 5])],
-        // Teredo (RFC 4380 §4), which inverts the client's address.
+        // Teredo (RFC 4380 §4), with the bits of the client's address inverted.
         [0x2001, 0, ..] => vec![at([4, 5, 6, 7]), Ipv4Addr::from_bits(!at([12, 13, 14, 15]).to_bits())],
         _ => Vec::new(),
     }
 }
 
-/// Whether an address belongs to the Internet at large: by the registries of special-purpose addresses (RFC 6890, RFC 8190), and
-/// without the transition mechanisms that no public server is reached by (6to4, Teredo, IPv4-compatible, local NAT64), whatever
-/// address they hold: with them, a sender could name a private address that this list does not show.
+/// Whether an address belongs to the public Internet, according to the registries of special-purpose
+/// addresses (RFC 6890, RFC 8190).
+///
+/// Addresses of transition mechanisms (6to4, Teredo, IPv4-compatible, local NAT64) are never public: they may
+/// contain a private address, and public servers do not need them.
 pub fn is_public(address: IpAddr) -> bool {
-    match plain(address) {
+    match unmapped(address) {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
     }
@@ -142,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_internet_at_large_can_reach_is_public() {
+    fn global_unicast_addresses_are_public() {
         for text in [
             "1.1.1.1",
             "8.8.8.8",
@@ -173,7 +180,7 @@ mod tests {
             "2001:4860:4860::8888",
             "2003::1",
             "3fff:1000::1",
-            // The same as 8.8.8.8, written otherwise or reached through NAT64.
+            // 8.8.8.8 as an IPv4-mapped address and through NAT64.
             "::ffff:8.8.8.8",
             "64:ff9b::8.8.8.8",
         ] {
@@ -182,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_private_reserved_or_hidden_is_not_public() {
+    fn private_reserved_and_embedded_addresses_are_not_public() {
         for text in [
             "0.0.0.0",
             "0.255.255.255",
@@ -252,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn permission_depends_on_the_host_as_it_was_written() {
+    fn localhost_needs_loopback_and_other_hosts_public_addresses() {
         check("hooks.example.com", &["8.8.8.8", "2606:4700:4700::1111"], false, None);
         check("hooks.example.com", &["192.168.1.2"], false, Some("allow_private"));
         check("hooks.example.com", &["192.168.1.2"], true, None);
@@ -266,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_that_is_refused_refuses_them_all() {
+    fn one_refused_address_refuses_the_host() {
         check("hooks.example.com", &["8.8.8.8", "10.0.0.1"], false, Some("10.0.0.1"));
         check("hooks.example.com", &["10.0.0.1", "8.8.8.8"], false, Some("10.0.0.1"));
         check("hooks.example.com", &["8.8.8.8", "10.0.0.1"], true, None);
@@ -274,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clouds_credentials_are_out_of_reach_even_where_private_addresses_are_not() {
+    fn metadata_services_are_refused_even_with_private_addresses() {
         for text in [
             "169.254.169.254",
             "169.254.170.2",
@@ -292,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn no_ipv6_form_leads_to_a_clouds_credentials() {
+    fn no_ipv6_form_leads_to_a_metadata_service() {
         for text in [
             "::ffff:169.254.169.254",
             "::169.254.169.254",

@@ -1,4 +1,4 @@
-//! One request over one connection, each phase with a deadline, and of the answer no more than is looked at.
+//! The HTTP client: one request per connection, a time limit for each phase, and size limits for responses.
 
 use std::fmt;
 use std::io;
@@ -27,39 +27,36 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::address;
-use super::url::{Host, Scheme, Url};
+use super::url::{Host, Url, UrlScheme};
 
-/// The most of an answer's header that is taken, in bytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// The most of an answer's body that is read, in bytes.
+/// The rest of a longer body is not read.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// The most addresses of either family that are tried.
+/// Maximum number of addresses of each family that the client tries.
 const MAX_ADDRESSES: usize = 2;
 
-/// How long each phase of a request may take.
+/// Time limits for the phases of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadlines {
-    /// To find the name's addresses.
+pub struct FetchTimeouts {
     pub resolve: Duration,
-    /// To connect, all addresses taken together.
+    /// For all addresses together.
     pub connect: Duration,
-    /// To shake hands.
     pub tls: Duration,
-    /// To send the request and receive the whole header of the answer.
+    /// From sending the request to the end of the response's header.
     pub answer: Duration,
-    /// To receive as much of the answer's body as is looked at.
+    /// For the part of the response's body that the client reads.
     pub body: Duration,
 }
 
-/// Certificate authorities that are trusted beside the public ones.
+/// Trusted certificate authorities besides the public ones.
 #[derive(Clone, Debug)]
-pub struct Roots(Vec<CertificateDer<'static>>);
+pub struct ExtraRoots(Vec<CertificateDer<'static>>);
 
-impl Roots {
-    /// Reads one or more certificates in PEM, or says what would be right.
-    pub fn parse(pem: &[u8]) -> Result<Roots, String> {
+impl ExtraRoots {
+    /// Parses one or more certificates in PEM. The error is a sentence for the operator.
+    pub fn parse(pem: &[u8]) -> Result<ExtraRoots, String> {
         let expected = "expected one or more certificates (`-----BEGIN CERTIFICATE-----`)";
         let certificates: Vec<_> =
             CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| expected)?;
@@ -70,132 +67,126 @@ impl Roots {
         for certificate in &certificates {
             store.add(certificate.clone()).map_err(|error| format!("{expected}: {error}"))?;
         }
-        Ok(Roots(certificates))
+        Ok(ExtraRoots(certificates))
     }
 }
 
-/// What a test answers for a name.
+/// Returns the addresses of a name in tests.
 #[cfg(test)]
 pub(crate) type TestResolver = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
-/// Who says which addresses a name has.
-pub enum Resolver {
-    /// The system.
+/// Resolves names to addresses.
+pub enum NameResolver {
+    /// The system's resolver.
     System,
-    /// A test.
     #[cfg(test)]
     Test(TestResolver),
 }
 
-impl Resolver {
+impl NameResolver {
     async fn resolve(&self, host: &Host, port: u16) -> io::Result<Vec<IpAddr>> {
         match (self, host) {
             (_, Host::Address(address)) => Ok(vec![*address]),
-            (Resolver::System, Host::Name(name)) => {
+            (NameResolver::System, Host::Name(name)) => {
                 let found = tokio::net::lookup_host((name.as_str(), port)).await?;
                 Ok(found.map(|address| address.ip()).collect())
             }
             #[cfg(test)]
-            (Resolver::Test(answer), Host::Name(name)) => Ok(answer(name)),
+            (NameResolver::Test(answer), Host::Name(name)) => Ok(answer(name)),
         }
     }
 }
 
-/// What came back.
-pub struct Answer {
-    /// Its status.
+pub struct FetchResponse {
     pub status: StatusCode,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// The beginning of its body, 64 KiB at most.
+    /// The first 64 KiB of the body.
     pub body: Vec<u8>,
-    /// Whether that is all of it.
+    /// Whether `body` is the complete body.
     pub is_whole: bool,
 }
 
-/// Why nothing came back.
 #[derive(Debug)]
-pub struct Failed {
-    /// Whether the other side may have read the request: what is in it may be the reason then.
+pub struct FetchError {
+    /// Whether the server may have received the request, so that its content may be the cause.
     pub is_sent: bool,
-    /// A sentence that says in which phase it happened; whoever the request was to goes before it.
+    /// The phase and the cause. Callers put the server's name in front.
     pub sentence: String,
 }
 
-impl Failed {
-    fn unsent(sentence: String) -> Failed {
-        Failed { is_sent: false, sentence }
+impl FetchError {
+    fn unsent(sentence: String) -> FetchError {
+        FetchError { is_sent: false, sentence }
     }
 }
 
-/// What all requests to one place share.
-pub struct Client {
-    resolver: Resolver,
+/// Sends requests with the same limits and trusted authorities.
+pub struct FetchClient {
+    resolver: NameResolver,
     allow_private: bool,
     tls: Result<TlsConnector, String>,
-    deadlines: Deadlines,
+    timeouts: FetchTimeouts,
 }
 
-impl Client {
-    /// Makes it ready; nobody is connected to.
+impl FetchClient {
     pub fn new(
-        resolver: Resolver,
+        resolver: NameResolver,
         allow_private: bool,
-        extra_roots: Option<&Roots>,
-        deadlines: Deadlines,
-    ) -> Client {
-        Client { resolver, allow_private, tls: connector(extra_roots), deadlines }
+        extra_roots: Option<&ExtraRoots>,
+        timeouts: FetchTimeouts,
+    ) -> FetchClient {
+        FetchClient { resolver, allow_private, tls: tls_connector(extra_roots), timeouts }
     }
 
-    /// Posts JSON.
+    /// Sends a POST with a JSON body.
     pub async fn post(
         &self,
         url: &Url,
         headers: Vec<(&'static str, HeaderValue)>,
         body: String,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<FetchResponse, FetchError> {
         let mut request = request(Method::POST, url)
             .header(CONTENT_TYPE, "application/json")
             .header(CONTENT_LENGTH, body.len());
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        self.ask(url, request.body(Full::new(Bytes::from(body)))).await
+        self.fetch(url, request.body(Full::new(Bytes::from(body)))).await
     }
 
-    /// Sends a request with any method, and with a content type if it has a body. An error is [`Failed::sentence`].
+    /// Sends a request. Set `content_type` if it has a body. The error is [`FetchError::sentence`].
     pub async fn send(
         &self,
         method: Method,
         url: &Url,
         content_type: Option<HeaderValue>,
         body: Bytes,
-    ) -> Result<Answer, String> {
+    ) -> Result<FetchResponse, String> {
         let mut request = request(method, url);
         if let Some(content_type) = content_type {
             request = request.header(CONTENT_TYPE, content_type).header(CONTENT_LENGTH, body.len());
         }
-        self.ask(url, request.body(Full::new(body))).await.map_err(|failed| failed.sentence)
+        self.fetch(url, request.body(Full::new(body))).await.map_err(|failed| failed.sentence)
     }
 
-    /// Gets what is there, in the media type that is asked for if the server has it. An error is [`Failed::sentence`].
-    pub async fn get(&self, url: &Url, accept: &'static str) -> Result<Answer, String> {
+    /// Sends a GET. The error is [`FetchError::sentence`].
+    pub async fn get(&self, url: &Url, accept: &'static str) -> Result<FetchResponse, String> {
         let request = request(Method::GET, url).header(ACCEPT, accept).body(Full::default());
-        self.ask(url, request).await.map_err(|failed| failed.sentence)
+        self.fetch(url, request).await.map_err(|failed| failed.sentence)
     }
 
-    async fn ask(
+    async fn fetch(
         &self,
         url: &Url,
         request: Result<Request<Full<Bytes>>, http::Error>,
-    ) -> Result<Answer, Failed> {
-        let request = request.map_err(|error| Failed::unsent(error.to_string()))?;
-        let stream = self.connect(url).await.map_err(Failed::unsent)?;
-        let sent = |sentence| Failed { is_sent: true, sentence };
-        if url.scheme() == Scheme::Http {
+    ) -> Result<FetchResponse, FetchError> {
+        let request = request.map_err(|error| FetchError::unsent(error.to_string()))?;
+        let stream = self.connect(url).await.map_err(FetchError::unsent)?;
+        let sent = |sentence| FetchError { is_sent: true, sentence };
+        if url.scheme() == UrlScheme::Http {
             return self.exchange(stream, request).await.map_err(sent);
         }
-        let stream = self.secure(url, stream).await.map_err(Failed::unsent)?;
+        let stream = self.secure(url, stream).await.map_err(FetchError::unsent)?;
         self.exchange(stream, request).await.map_err(sent)
     }
 
@@ -205,20 +196,20 @@ impl Client {
             Host::Address(address) => ServerName::from(*address),
         };
         let handshake = self.tls.as_ref().map_err(String::clone)?.connect(name, stream);
-        within(self.deadlines.tls, "TLS handshake", handshake).await
+        with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
     }
 
-    /// Connects to one of the addresses that were checked, and to no other: nothing is resolved a second time.
+    /// Connects to one of the checked addresses. A second resolution could return an unchecked one.
     async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
         let resolving = self.resolver.resolve(url.host(), url.port());
-        let found = within(self.deadlines.resolve, "resolving the name", resolving).await?;
+        let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
         let permitted = address::permitted(url.host(), &found, self.allow_private)?;
         let candidates = candidates(&permitted);
-        let share = self.deadlines.connect / u32::try_from(candidates.len()).unwrap_or(1).max(1);
+        let share = self.timeouts.connect / u32::try_from(candidates.len()).unwrap_or(1).max(1);
         let mut failure = "the name has no address".to_owned();
         for address in candidates {
             let connecting = TcpStream::connect(SocketAddr::new(address, url.port()));
-            match within(share, &format!("connecting to {address}"), connecting).await {
+            match with_timeout(share, &format!("connecting to {address}"), connecting).await {
                 Ok(stream) => return Ok(stream),
                 Err(error) => failure = error,
             }
@@ -226,7 +217,7 @@ impl Client {
         Err(failure)
     }
 
-    async fn exchange<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<Answer, String>
+    async fn exchange<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<FetchResponse, String>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -234,20 +225,22 @@ impl Client {
             .max_buf_size(MAX_BODY_BYTES)
             .max_header_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(stream));
-        let (mut sender, connection) = handshake.await.map_err(|error| in_full(&error))?;
-        // What ends the connection ends the exchange as well, with an error that says more.
+        let (mut sender, connection) = handshake.await.map_err(|error| with_causes(&error))?;
+        // Ignores the connection's error, because the exchange returns a more specific one.
         let driver = async {
             let _ = connection.await;
             std::future::pending::<()>().await;
         };
         let exchange = async {
             let answer =
-                within(self.deadlines.answer, "waiting for the answer", sender.send_request(request)).await?;
+                with_timeout(self.timeouts.answer, "waiting for the answer", sender.send_request(request))
+                    .await?;
             let (head, body) = answer.into_parts();
-            // The status has decided already: whatever becomes of the body changes nothing.
+            // The status decides the outcome, so an incomplete body is not an error.
             let mut beginning = Vec::new();
-            let is_whole = timeout(self.deadlines.body, read(body, &mut beginning)).await.unwrap_or(false);
-            Ok(Answer { status: head.status, headers: head.headers, body: beginning, is_whole })
+            let is_whole =
+                timeout(self.timeouts.body, read_body(body, &mut beginning)).await.unwrap_or(false);
+            Ok(FetchResponse { status: head.status, headers: head.headers, body: beginning, is_whole })
         };
         let mut driver = pin!(driver);
         tokio::select! {
@@ -257,8 +250,8 @@ impl Client {
     }
 }
 
-/// TLS 1.2 or 1.3 with the public authorities and those of the operator; certificates are checked in any case.
-fn connector(extra_roots: Option<&Roots>) -> Result<TlsConnector, String> {
+/// TLS 1.2 or 1.3 with the public authorities and the operator's. Always verifies certificates.
+fn tls_connector(extra_roots: Option<&ExtraRoots>) -> Result<TlsConnector, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     for certificate in extra_roots.iter().flat_map(|roots| &roots.0) {
         roots.add(certificate.clone()).map_err(|error| error.to_string())?;
@@ -281,7 +274,7 @@ fn request(method: Method, url: &Url) -> http::request::Builder {
         .header(CONNECTION, "close")
 }
 
-/// The addresses to try, of both families: where one is unreachable, the other may not be.
+/// The addresses to try, from both families: a host may have IPv4 or IPv6 connectivity only.
 fn candidates(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {
@@ -292,8 +285,8 @@ fn candidates(permitted: &[IpAddr]) -> Vec<IpAddr> {
     permitted.iter().filter(is_wanted).copied().collect()
 }
 
-/// Adds what arrives to `beginning` until there is enough. Whether the body ended before that, as it should.
-async fn read(mut body: Incoming, beginning: &mut Vec<u8>) -> bool {
+/// Reads the first [`MAX_BODY_BYTES`] of the body. Returns whether the body is complete.
+async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>) -> bool {
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return false };
         let Ok(data) = frame.into_data() else { continue };
@@ -306,20 +299,20 @@ async fn read(mut body: Incoming, beginning: &mut Vec<u8>) -> bool {
     true
 }
 
-async fn within<T, E: std::error::Error>(
+async fn with_timeout<T, E: std::error::Error>(
     limit: Duration,
     phase: &str,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, String> {
     match timeout(limit, work).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(format!("{phase}: {}", in_full(&error))),
+        Ok(Err(error)) => Err(format!("{phase}: {}", with_causes(&error))),
         Err(_) => Err(format!("{phase}: not done within {} s", limit.as_secs_f32())),
     }
 }
 
-/// An error with its causes, each said once.
-fn in_full(error: &dyn std::error::Error) -> String {
+/// An error with its causes, without repetitions.
+fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -332,14 +325,14 @@ fn in_full(error: &dyn std::error::Error) -> String {
     text
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for FetchResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("FetchResponse").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for FetchClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("deadlines", &self.deadlines).finish_non_exhaustive()
+        f.debug_struct("FetchClient").field("timeouts", &self.timeouts).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
-//! The address that the operator gives: an `https` URL, or an `http` one that stays on this machine.
+//! URLs from the configuration: `https`, or `http` for this machine.
 //!
-//! It is read as RFC 3986 writes it, and nothing is repaired. A parser that mends what it is given (backslashes, tabs, `0x7f.1`)
-//! would connect to something else than what stands in the file.
+//! The parser follows RFC 3986 and corrects nothing. A parser that corrects backslashes, tabs or `0x7f.1`, as
+//! browsers do, would connect to a different server than the configuration names.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,39 +9,37 @@ use std::net::IpAddr;
 use http::Uri;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// The most characters of a URL.
+/// Maximum length in characters.
 const MAX_CHARS: usize = 2_000;
 
-/// A checked URL. Its path may be a secret, as those of chat services are: it is in no message and not in the debug output.
+/// A validated URL. Its path may be a secret, as in the webhook URLs of chat services, so no message and no
+/// debug output contains it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
-    scheme: Scheme,
+    scheme: UrlScheme,
     host: Host,
     port: u16,
-    /// Path and query, as they stand in the request line.
+    /// Path and query, as in the request line.
     target: String,
 }
 
-/// How a URL is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// In the clear, to this machine only.
+pub enum UrlScheme {
+    /// Without encryption, to this machine only.
     Http,
-    /// With TLS.
     Https,
 }
 
-/// Whom a URL names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// A name, in lower case.
+    /// In lower case.
     Name(String),
-    /// An address.
     Address(IpAddr),
 }
 
 impl Host {
-    /// Whether this machine is meant, literally: only then may it be connected to without further permission, and nothing else then.
+    /// Whether the URL names this machine literally. Loopback addresses are permitted for these hosts only,
+    /// and these hosts may have no other addresses.
     pub fn is_loopback(&self) -> bool {
         match self {
             Host::Name(name) => name == "localhost",
@@ -51,8 +49,8 @@ impl Host {
 }
 
 impl Url {
-    /// Reads a URL, or says what would be right. Host names in other scripts are refused, not converted: what is connected to
-    /// should stand in the file.
+    /// Parses a URL. The error is a sentence for the operator. Refuses host names in other scripts instead of
+    /// converting them, so that the configuration shows the name that the client connects to.
     pub fn parse(text: &str) -> Result<Url, String> {
         if text.len() > MAX_CHARS {
             return Err(format!("a URL has {MAX_CHARS} characters at most"));
@@ -68,8 +66,8 @@ impl Url {
         let expected = "expected a URL such as `https://hooks.example.com/frontdesk`";
         let uri: Uri = text.parse().map_err(|_| expected.to_owned())?;
         let scheme = match uri.scheme_str() {
-            Some("https") => Scheme::Https,
-            Some("http") => Scheme::Http,
+            Some("https") => UrlScheme::Https,
+            Some("http") => UrlScheme::Http,
             _ => return Err(expected.to_owned()),
         };
         let authority = uri.authority().ok_or(expected)?;
@@ -82,42 +80,41 @@ impl Url {
         }
         let host = read_host(authority.host())?;
         let port = match (authority.port_u16(), authority.port()) {
-            (Some(0), _) => return Err("port 0 is nobody's".to_owned()),
+            (Some(0), _) => return Err("port 0 is not a valid port".to_owned()),
             (Some(port), _) => port,
-            // What stands behind the colon is no number, or nothing at all.
+            // The text after the colon is not a number, or empty.
             (None, _) if authority.as_str().len() != authority.host().len() => {
                 return Err("a port is a number up to 65535".to_owned());
             }
-            (None, _) if scheme == Scheme::Https => 443,
+            (None, _) if scheme == UrlScheme::Https => 443,
             (None, _) => 80,
         };
-        if scheme == Scheme::Http && !host.is_loopback() {
-            return Err("nothing travels in the clear: expected `https://` (`http://` is for `localhost`, \
-                        127.0.0.1 and [::1])"
-                .to_owned());
+        if scheme == UrlScheme::Http && !host.is_loopback() {
+            return Err(
+                "expected `https://` (unencrypted `http://` is for `localhost`, 127.0.0.1 and [::1] only)"
+                    .to_owned(),
+            );
         }
         let target = uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
         let target = if target.starts_with('?') { format!("/{target}") } else { target };
         Ok(Url { scheme, host, port, target })
     }
 
-    /// The same place with another path and query, which begin with a slash and are written as in a request line.
+    /// The same scheme, host and port with another path and query, which begins with a slash.
     #[must_use]
     pub fn with_target(&self, target: &str) -> Url {
         Url { target: target.to_owned(), ..self.clone() }
     }
 
-    /// How it is connected to.
-    pub fn scheme(&self) -> Scheme {
+    pub fn scheme(&self) -> UrlScheme {
         self.scheme
     }
 
-    /// Whom it names.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// The port, that of the scheme where none is named.
+    /// The port, by default that of the scheme.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -127,15 +124,15 @@ impl Url {
         &self.target
     }
 
-    /// The `Host` header: without the port where it is the scheme's own (RFC 9110 §7.2).
+    /// The `Host` header, without the scheme's default port (RFC 9110 §7.2).
     pub fn authority(&self) -> String {
         match (self.scheme, self.port) {
-            (Scheme::Https, 443) | (Scheme::Http, 80) => self.host.to_string(),
+            (UrlScheme::Https, 443) | (UrlScheme::Http, 80) => self.host.to_string(),
             _ => self.place(),
         }
     }
 
-    /// Host and port, for the operator to recognise it by.
+    /// Host and port, for messages.
     pub fn place(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -149,7 +146,7 @@ fn read_host(text: &str) -> Result<Host, String> {
     let name = text.to_ascii_lowercase();
     match ServerName::try_from(name.as_str()) {
         Ok(ServerName::IpAddress(_)) => text.parse().map(Host::Address).map_err(|_| wrong()),
-        // A resolver takes `0x7f.1` for an address. Whoever writes it that way wants to hide it.
+        // System resolvers accept `0x7f.1` as an address, which hides the actual target.
         Ok(ServerName::DnsName(_)) if !name.split('.').any(|label| label.starts_with("0x")) => {
             Ok(Host::Name(name))
         }
@@ -157,7 +154,7 @@ fn read_host(text: &str) -> Result<Host, String> {
     }
 }
 
-/// As in a URL: an IPv6 address stands in brackets.
+/// Writes IPv6 addresses in brackets, as in a URL.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -180,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_taken_apart() {
+    fn a_valid_url_has_host_port_and_target() {
         check(
             "https://hooks.example.com/frontdesk",
             Ok(("hooks.example.com:443", "hooks.example.com", "/frontdesk")),
@@ -202,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_safe_url_is_refused_with_a_word_on_what_would_be_right() {
+    fn unsafe_urls_are_refused_with_a_hint() {
         check("", Err("expected a URL"));
         check("hooks.example.com/x", Err("expected a URL"));
         check("/x", Err("expected a URL"));
@@ -232,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_is_nowhere_in_the_debug_output() {
+    fn debug_output_does_not_contain_the_path() {
         let url = Url::parse("https://hooks.example.com/services/T0/B0/secret?token=secret").unwrap();
         assert_eq!(format!("{url:?}"), "Url(Https, hooks.example.com:443, …)");
     }

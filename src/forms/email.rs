@@ -1,19 +1,19 @@
-//! E-mail addresses as RFC 5321 §4.1.2 writes a `Mailbox`, which is what JSON Schema's `format: email` means.
+//! Parses e-mail addresses: a `Mailbox` of RFC 5321 §4.1.2, which JSON Schema's `format: email` refers to.
 //!
-//! ASCII only, nothing trimmed, nothing looked up: whether mail arrives there is for mail to find out.
-//! Comments, folding and display names belong to message headers (RFC 5322) and are no part of it.
+//! Accepts ASCII only, does not trim, and does not check whether the domain exists. Comments, folding and
+//! display names belong to message headers (RFC 5322) and are not accepted.
 
-/// The most octets of a whole address: a path of 256 octets less its two angle brackets
-/// (RFC 5321 §4.5.3.1.3 and RFC 3696 erratum 1690).
+/// Maximum length of an address in octets: a path of 256 octets without its two angle brackets (RFC 5321
+/// §4.5.3.1.3 and RFC 3696 erratum 1690).
 pub const MAX_MAILBOX: usize = 254;
-/// The most octets of a local part, quotes included (RFC 5321 §4.5.3.1.1).
+/// Maximum length of a local part in octets, with quotes (RFC 5321 §4.5.3.1.1).
 pub const MAX_LOCAL: usize = 64;
-/// The most octets of a domain or address literal (RFC 5321 §4.5.3.1.2).
+/// Maximum length of a domain or address literal in octets (RFC 5321 §4.5.3.1.2).
 pub const MAX_DOMAIN: usize = 255;
-/// The most octets of one label of a domain (RFC 1035 §2.3.4).
+/// Maximum length of a label in octets (RFC 1035 §2.3.4).
 const MAX_LABEL: usize = 63;
 
-/// A well-formed address and its two halves.
+/// A well-formed address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mailbox<'a> {
     local: &'a str,
@@ -21,12 +21,12 @@ pub struct Mailbox<'a> {
 }
 
 impl<'a> Mailbox<'a> {
-    /// Reads `Local-part "@" ( Domain / address-literal )`, the whole text or nothing.
+    /// Parses the whole text as `Local-part "@" ( Domain / address-literal )`.
     pub fn parse(text: &'a str) -> Option<Mailbox<'a>> {
         if text.len() > MAX_MAILBOX {
             return None;
         }
-        // Neither a domain nor an address literal can hold `@`, so the last one divides.
+        // Neither a domain nor an address literal can contain `@`, but a quoted local part can.
         let (local, domain) = text.rsplit_once('@')?;
         let well_formed = local.len() <= MAX_LOCAL
             && domain.len() <= MAX_DOMAIN
@@ -35,12 +35,12 @@ impl<'a> Mailbox<'a> {
         well_formed.then_some(Mailbox { local, domain })
     }
 
-    /// What stands before the `@`, quotes included.
+    /// The part before the `@`, with quotes.
     pub fn local(&self) -> &'a str {
         self.local
     }
 
-    /// What stands after the `@`: a domain name, or an address literal with its brackets.
+    /// The part after the `@`: a domain name, or an address literal with its brackets.
     pub fn domain(&self) -> &'a str {
         self.domain
     }
@@ -75,8 +75,8 @@ fn is_quoted_string(text: &str) -> bool {
     true
 }
 
-/// `Domain = sub-domain *("." sub-domain)`, where `sub-domain = Let-dig [ *( ALPHA / DIGIT / "-" ) Let-dig ]`.
-/// One label alone is a domain too.
+/// `Domain = sub-domain *("." sub-domain)`, where `sub-domain = Let-dig [ *( ALPHA / DIGIT / "-" ) Let-dig
+/// ]`. A single label is also a domain.
 fn is_domain(text: &str) -> bool {
     text.split('.').all(|label| {
         (1..=MAX_LABEL).contains(&label.len())
@@ -88,8 +88,8 @@ fn is_domain(text: &str) -> bool {
 
 /// `address-literal = "[" ( IPv4-address-literal / IPv6-address-literal / General-address-literal ) "]"`
 ///
-/// The tag of a General-address-literal must be a registered one (RFC 5321 §4.1.3), and the registry has
-/// held `IPv6` alone since it was opened. So there is none, and `[2001:db8::1]` isn't taken for one.
+/// The tag of a General-address-literal must be registered (RFC 5321 §4.1.3), and the only registered tag is
+/// `IPv6`. So no such literal is valid, including `[2001:db8::1]`.
 fn is_address_literal(text: &str) -> bool {
     let Some(content) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
         return false;
@@ -100,7 +100,7 @@ fn is_address_literal(text: &str) -> bool {
     }
 }
 
-/// `IPv4-address-literal = Snum 3("." Snum)`, where a number of one to three digits is at most 255.
+/// `IPv4-address-literal = Snum 3("." Snum)`, where `Snum` has one to three digits and is at most 255.
 fn is_ipv4(text: &str) -> bool {
     let mut numbers = 0;
     text.split('.').all(|number| {
@@ -111,15 +111,15 @@ fn is_ipv4(text: &str) -> bool {
     }) && numbers == 4
 }
 
-/// `IPv6-addr = IPv6-full / IPv6-comp / IPv6v4-full / IPv6v4-comp`: eight groups, of which an IPv4 address at
-/// the end stands for two, and where `::` stands for two or more.
+/// `IPv6-addr = IPv6-full / IPv6-comp / IPv6v4-full / IPv6v4-comp`: eight groups, where an IPv4 address at
+/// the end replaces two, and `::` replaces two or more.
 fn is_ipv6(text: &str) -> bool {
     let (groups, ipv4) = match text.rsplit_once(':') {
         Some((_, last)) if last.contains('.') => {
             if !is_ipv4(last) {
                 return false;
             }
-            // What is left ends in the `:` that belongs to the IPv4 address, or in a whole `::`.
+            // The rest ends in the `:` before the IPv4 address, or in `::`.
             let before = &text[..text.len() - last.len()];
             let before = if before.ends_with("::") { before } else { &before[..before.len() - 1] };
             (before, 2)
@@ -135,7 +135,7 @@ fn is_ipv6(text: &str) -> bool {
     }
 }
 
-/// How many groups of one to four hexadecimal digits, if it is nothing else.
+/// The number of groups of one to four hexadecimal digits; `None` if the text contains anything else.
 fn count_groups(text: &str) -> Option<usize> {
     let mut count = 0;
     for group in text.split(':') {
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_json_schema_test_suite_calls_an_address_is_one() {
+    fn addresses_of_the_json_schema_test_suite_are_accepted() {
         check(
             true,
             &[
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_json_schema_test_suite_refuses_is_refused() {
+    fn invalid_addresses_of_the_json_schema_test_suite_are_refused() {
         check(
             false,
             &[
@@ -325,7 +325,7 @@ mod tests {
                 "a@[2001:db8::1]",
                 "a@[IPv6:1:2:3:4:5:6:7]",
                 "a@[IPv6:1:2:3:4:5:6:7:8:9]",
-                // Where `::` would stand for a single group, RFC 5321 wants that group written.
+                // `::` may not replace a single group (RFC 5321).
                 "a@[IPv6:1:2:3:4:5:6:7::]",
                 "a@[IPv6:1:2:3::5:6:7:8]",
                 "a@[IPv6:1::2::3]",
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_falls_into_its_halves() {
+    fn local_part_and_domain_are_split_at_the_last_at_sign() {
         let mailbox = Mailbox::parse(r#""a@b"@example.com"#).unwrap();
         assert_eq!((mailbox.local(), mailbox.domain()), (r#""a@b""#, "example.com"));
     }
@@ -380,29 +380,31 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_grammar_makes_is_taken(local in prop_oneof![DOT_STRING, QUOTED], domain in DOMAIN) {
+        fn every_generated_address_is_accepted(local in prop_oneof![DOT_STRING, QUOTED], domain in DOMAIN) {
             let address = format!("{local}@{domain}");
             let mailbox = Mailbox::parse(&address).unwrap();
             prop_assert_eq!((mailbox.local(), mailbox.domain()), (&*local, &*domain));
         }
 
         #[test]
-        fn every_ipv6_address_as_rust_writes_it_is_taken(bits in any::<u128>(), mask in any::<u128>()) {
-            for address in [bits, bits & mask, bits & mask & (mask << 16)].map(std::net::Ipv6Addr::from_bits) {
-                let mailbox = format!("a@[IPv6:{address}]");
+        fn every_ipv6_address_in_rusts_notation_is_accepted(bits in any::<u128>(), mask in any::<u128>()) {
+            for bits in [bits, bits & mask, bits & mask & (mask << 16)] {
+                let mailbox = format!("a@[IPv6:{}]", std::net::Ipv6Addr::from_bits(bits));
                 prop_assert!(Mailbox::parse(&mailbox).is_some(), "{}", mailbox);
             }
         }
 
         #[test]
-        fn an_ipv6_literal_is_an_address_to_rust_too(text in "[0-9a-f:.]{2,20}") {
+        fn rust_parses_every_accepted_ipv6_literal(text in "[0-9a-f:.]{2,20}") {
             if Mailbox::parse(&format!("a@[IPv6:{text}]")).is_some() && !text.contains('.') {
                 prop_assert!(text.parse::<std::net::Ipv6Addr>().is_ok(), "{}", text);
             }
         }
 
         #[test]
-        fn whatever_is_taken_is_printable_ascii_within_its_lengths(text in r#"["a-c.@\\ \[\]:é\x00-\x1f-]{0,12}@?[a-c.\[\]:1-]{0,8}"#) {
+        fn accepted_addresses_are_printable_ascii_within_the_limits(
+            text in r#"["a-c.@\\ \[\]:é\x00-\x1f-]{0,12}@?[a-c.\[\]:1-]{0,8}"#,
+        ) {
             if let Some(mailbox) = Mailbox::parse(&text) {
                 prop_assert!(text.bytes().all(|b| matches!(b, b' '..=b'~')));
                 prop_assert!(text.len() <= MAX_MAILBOX && mailbox.local().len() <= MAX_LOCAL);

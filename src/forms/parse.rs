@@ -1,10 +1,9 @@
-//! Reads a form's request body: an [`Entry`] with everything checked, or every fault in one sentence.
+//! Parses a form's request body into a valid [`Entry`], or reports all invalid fields in one sentence.
 //!
-//! The body is read once, straight into the form's fields: no tree of values is built, members that the
-//! form doesn't know are skipped, and of a member that is there twice the last one counts. Texts are
-//! kept as they were sent, to the last space.
+//! The parser deserializes the body directly into the form's fields, without a tree of values. It skips
+//! unknown members, and uses the last of several members with the same name. It does not trim texts.
 //!
-//! No sentence repeats what the visitor sent, so that an answer or a log line never carries it.
+//! No message quotes the visitor's input, so responses and log lines never contain it.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::forms::email::Mailbox;
 use crate::forms::text::is_blank;
-use crate::forms::{Field, Form, Kind};
+use crate::forms::{Field, FieldKind, Form};
 
-/// What a visitor sent in a form, all of it acceptable.
+/// The valid fields of a submitted form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
     form: &'static Form,
@@ -24,7 +23,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry whose names and values were kept. Names that the form does not have are left out.
+    /// Restores an entry from stored names and values. Omits names that the form does not have.
     pub fn restored(form: &'static Form, fields: Vec<(String, String)>) -> Entry {
         let own = |name: String| {
             let mut all = form.fields.iter().chain(form.alternative.into_iter().flatten());
@@ -34,31 +33,29 @@ impl Entry {
         Entry { form, fields: fields.collect() }
     }
 
-    /// The form that it was sent with.
     pub fn form(&self) -> &'static Form {
         self.form
     }
 
-    /// Names and values in the order of the form's definition. An optional field that was left empty is
-    /// not among them.
+    /// Names and values in the order of the form's definition, without empty optional fields.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
         self.fields.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
-    /// The value of a field, if it was filled in.
+    /// The value of a field, unless it is empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields().find_map(|(field, value)| (field == name).then_some(value))
     }
 }
 
-/// As a JSON object of its fields.
+/// Serializes the fields as a JSON object.
 impl serde::Serialize for Entry {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.fields())
     }
 }
 
-/// Names only: values are the visitor's, and no log may hold them.
+/// Shows names only: logs may not contain visitors' values.
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.fields().map(|(name, _)| name).collect();
@@ -66,88 +63,82 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// The member that the theme's forms have as a field which nobody sees. Whoever fills it in has not looked.
+/// The name of the theme's hidden field. Only programs fill it in.
 pub const HONEYPOT: &str = "desk_note";
-/// The member by which the theme's script says how many milliseconds filling in took.
+/// The member with the time that the visitor took to fill in the form, in milliseconds. The theme's script
+/// adds it.
 pub const TIME_TO_FILL: &str = "desk_ms";
 
-/// What a request body may say beside the form's fields, for screening alone. None of it is required, documented or kept,
-/// and a value of the wrong type is as good as none.
+/// Undocumented, optional members of a request body, for screening. Values of the wrong type are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extras {
-    /// Whether the field that nobody sees was filled in.
+    /// Whether the hidden field was filled in.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub honeypot: bool,
-    /// How long filling in took, as the sender says.
+    /// How long the visitor took to fill in the form, according to the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_to_fill: Option<Duration>,
 }
 
-/// A body that was read: what is kept, and what is only looked at.
+/// A parsed request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parsed {
-    /// What the visitor sent.
+pub struct ParsedForm {
     pub entry: Entry,
-    /// What was sent along with it.
     pub extras: Extras,
 }
 
-/// Why a body is not acceptable. `Display` is one whole sentence for the visitor.
+/// Why a body is invalid. `Display` writes one sentence for the visitor.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// There is nothing in it, or nothing but white space.
+    /// No bytes except white space.
     Empty(&'static Form),
-    /// It is not UTF-8; the number of the first byte at fault, from 1.
+    /// The position of the first invalid byte, counted from 1.
     NotUtf8(usize),
-    /// It is not JSON; what is wrong, with line and column.
+    /// The reason, with line and column.
     NotJson(String),
-    /// It is JSON, but not an object; what it is.
+    /// The type of the JSON value.
     NotAnObject(&'static Form, &'static str),
-    /// It is an object, and these fields are not what they must be.
-    Fields(Vec<Fault>),
+    Fields(Vec<InvalidField>),
 }
 
-/// A field and everything that is wrong with it.
+/// A field with its problems, at least one.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The field.
+pub struct InvalidField {
     pub field: &'static Field,
-    /// At least one.
     pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong with a field.
+/// A reason why a field is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It is required and not there.
+    /// The field is required.
     Missing,
-    /// It is required and holds nothing, or nothing that can be seen: white space and invisible characters.
+    /// The field is required and has no visible characters.
     Empty,
-    /// It is this instead of a string.
+    /// The type of the JSON value.
     NotAString(&'static str),
-    /// It has this many characters.
+    /// The number of characters.
     TooLong(usize),
-    /// It is not an e-mail address.
     NotAnAddress,
-    /// It is a single line and holds a control character.
+    /// A control character in a single line.
     ControlCharacter,
-    /// It holds U+0000.
+    /// U+0000 in a text.
     Nul,
 }
 
-/// Reads the body of a POST to `form`. The caller has seen to [`crate::forms::MAX_BODY_BYTES`].
+/// Parses the body of a POST to `form`. The caller enforces [`crate::forms::MAX_BODY_BYTES`].
 pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
     parse_with_extras(form, body).map(|parsed| parsed.entry)
 }
 
-/// The same, with what screening looks at beside the fields.
-pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<Parsed, Rejection> {
+/// Like [`parse`], with the members for screening.
+pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm, Rejection> {
     let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
     let (members, extras) = read_object(form, text)?;
     let shape = choose_shape(form, &members);
     let entry = check_fields(form, shape, members)?;
-    Ok(Parsed { entry, extras })
+    Ok(ParsedForm { entry, extras })
 }
 
 fn read_object(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
@@ -173,8 +164,8 @@ fn json_type(first: u8) -> &'static str {
     }
 }
 
-/// What serde_json says of syntax is made of fixed phrases, a line and a column. What it says of data may
-/// quote the input, and our visitors take data of every type, so that is never passed on.
+/// Syntax errors of serde_json consist of fixed phrases, line and column. Data errors may quote the input, so
+/// this replaces their text. They are unexpected, because our visitors accept every type.
 fn not_json(error: &serde_json::Error) -> Rejection {
     Rejection::NotJson(if error.is_data() {
         format!("unexpected data at line {} column {}", error.line(), error.column())
@@ -183,7 +174,8 @@ fn not_json(error: &serde_json::Error) -> Rejection {
     })
 }
 
-/// The second shape is meant where a member is there that only it has, and none that only the first has.
+/// Chooses the second shape if the body has a member that only this shape has, and none that only the first
+/// has.
 fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     let Some(alternative) = form.alternative else { return form.fields };
     let is_sent = |shape: &[Field], other: &[Field]| {
@@ -209,22 +201,22 @@ fn check_fields(form: &'static Form, shape: &'static [Field], members: Members) 
         match check_field(field, given) {
             Ok(Some(text)) => fields.push((field.name, text)),
             Ok(None) => {}
-            Err(problems) => faults.push(Fault { field, problems }),
+            Err(problems) => faults.push(InvalidField { field, problems }),
         }
     }
     if faults.is_empty() { Ok(Entry { form, fields }) } else { Err(Rejection::Fields(faults)) }
 }
 
-fn check_field(field: &'static Field, given: Option<Given>) -> Result<Option<String>, Vec<Problem>> {
+fn check_field(field: &'static Field, given: Option<MemberValue>) -> Result<Option<String>, Vec<Problem>> {
     let text = match given {
-        Some(Given::Text(text)) => text,
-        Some(Given::Number(_)) => return Err(vec![Problem::NotAString("a number")]),
-        Some(Given::Other(found)) => return Err(vec![Problem::NotAString(found)]),
+        Some(MemberValue::Text(text)) => text,
+        Some(MemberValue::Number(_)) => return Err(vec![Problem::NotAString("a number")]),
+        Some(MemberValue::Other(found)) => return Err(vec![Problem::NotAString(found)]),
         None if field.required => return Err(vec![Problem::Missing]),
         None => return Ok(None),
     };
     let mut problems = Vec::new();
-    // Bytes are never fewer than characters, so that most texts need not be counted.
+    // A text never has more characters than bytes, so most texts need no counting.
     if text.len() > field.max_chars {
         let chars = text.chars().count();
         if chars > field.max_chars {
@@ -233,19 +225,19 @@ fn check_field(field: &'static Field, given: Option<Given>) -> Result<Option<Str
     }
     let is_empty = text.chars().all(is_blank);
     match field.kind {
-        Kind::Email if is_empty && !field.required => {}
-        Kind::Email => {
+        FieldKind::Email if is_empty && !field.required => {}
+        FieldKind::Email => {
             if Mailbox::parse(&text).is_none() {
                 problems.push(Problem::NotAnAddress);
             }
         }
         _ if is_empty && field.required => problems.push(Problem::Empty),
-        Kind::Line => {
+        FieldKind::Line => {
             if text.contains(char::is_control) {
                 problems.push(Problem::ControlCharacter);
             }
         }
-        Kind::Text => {
+        FieldKind::Text => {
             if text.contains('\0') {
                 problems.push(Problem::Nul);
             }
@@ -254,14 +246,15 @@ fn check_field(field: &'static Field, given: Option<Given>) -> Result<Option<Str
     if problems.is_empty() { Ok((!is_empty).then_some(text)) } else { Err(problems) }
 }
 
-/// The members that the form knows, each once.
-type Members = Vec<(&'static str, Given)>;
+/// The members with a field of the form, each once.
+type Members = Vec<(&'static str, MemberValue)>;
 
-/// A member's value, as far as a form can use it.
-enum Given {
+/// A member's value, reduced to what a form can use.
+enum MemberValue {
     Text(String),
-    /// Whole and not negative, if it is known which.
+    /// `None` unless it is a non-negative integer.
     Number(Option<u64>),
+    /// The type's name.
     Other(&'static str),
 }
 
@@ -279,21 +272,21 @@ impl<'de> Visitor<'de> for MembersVisitor {
         let mut extras = Extras::default();
         while let Some(key) = map.next_key_seed(KnownKey(self.0))? {
             let name = match key {
-                Key::Field(name) => name,
-                Key::Honeypot => {
-                    let given: Given = map.next_value()?;
-                    extras.honeypot = matches!(given, Given::Text(text) if !text.chars().all(is_blank));
+                MemberName::Field(name) => name,
+                MemberName::Honeypot => {
+                    let given: MemberValue = map.next_value()?;
+                    extras.honeypot = matches!(given, MemberValue::Text(text) if !text.chars().all(is_blank));
                     continue;
                 }
-                Key::TimeToFill => {
-                    let given: Given = map.next_value()?;
+                MemberName::TimeToFill => {
+                    let given: MemberValue = map.next_value()?;
                     extras.time_to_fill = match given {
-                        Given::Number(milliseconds) => milliseconds.map(Duration::from_millis),
+                        MemberValue::Number(milliseconds) => milliseconds.map(Duration::from_millis),
                         _ => None,
                     };
                     continue;
                 }
-                Key::Unknown => {
+                MemberName::Unknown => {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
@@ -308,9 +301,8 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// What a member's name stands for.
-enum Key {
-    /// A field, as the form spells it.
+/// The meaning of a member's name.
+enum MemberName {
     Field(&'static str),
     Honeypot,
     TimeToFill,
@@ -320,78 +312,78 @@ enum Key {
 struct KnownKey(&'static Form);
 
 impl<'de> serde::de::DeserializeSeed<'de> for KnownKey {
-    type Value = Key;
+    type Value = MemberName;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<MemberName, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for KnownKey {
-    type Value = Key;
+    type Value = MemberName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a member's name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Key, E> {
+    fn visit_str<E>(self, name: &str) -> Result<MemberName, E> {
         let mut known = self.0.fields.iter().chain(self.0.alternative.into_iter().flatten());
         Ok(match known.find(|field| field.name == name) {
-            Some(field) => Key::Field(field.name),
-            None if name == HONEYPOT => Key::Honeypot,
-            None if name == TIME_TO_FILL => Key::TimeToFill,
-            None => Key::Unknown,
+            Some(field) => MemberName::Field(field.name),
+            None if name == HONEYPOT => MemberName::Honeypot,
+            None if name == TIME_TO_FILL => MemberName::TimeToFill,
+            None => MemberName::Unknown,
         })
     }
 }
 
-impl<'de> Deserialize<'de> for Given {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Given, D::Error> {
-        deserializer.deserialize_any(GivenVisitor)
+impl<'de> Deserialize<'de> for MemberValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MemberValue, D::Error> {
+        deserializer.deserialize_any(MemberValueVisitor)
     }
 }
 
-struct GivenVisitor;
+struct MemberValueVisitor;
 
-impl<'de> Visitor<'de> for GivenVisitor {
-    type Value = Given;
+impl<'de> Visitor<'de> for MemberValueVisitor {
+    type Value = MemberValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Given, E> {
-        Ok(Given::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<MemberValue, E> {
+        Ok(MemberValue::Text(text.to_owned()))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Given, E> {
-        Ok(Given::Other("a boolean"))
+    fn visit_bool<E>(self, _: bool) -> Result<MemberValue, E> {
+        Ok(MemberValue::Other("a boolean"))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Given, E> {
-        Ok(Given::Number(None))
+    fn visit_i64<E>(self, _: i64) -> Result<MemberValue, E> {
+        Ok(MemberValue::Number(None))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Given, E> {
-        Ok(Given::Number(Some(number)))
+    fn visit_u64<E>(self, number: u64) -> Result<MemberValue, E> {
+        Ok(MemberValue::Number(Some(number)))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Given, E> {
-        Ok(Given::Number(None))
+    fn visit_f64<E>(self, _: f64) -> Result<MemberValue, E> {
+        Ok(MemberValue::Number(None))
     }
 
-    fn visit_unit<E>(self) -> Result<Given, E> {
-        Ok(Given::Other("null"))
+    fn visit_unit<E>(self) -> Result<MemberValue, E> {
+        Ok(MemberValue::Other("null"))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Given, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MemberValue, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Given::Other("an array"))
+        Ok(MemberValue::Other("an array"))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Given, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MemberValue, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Given::Other("an object"))
+        Ok(MemberValue::Other("an object"))
     }
 }
 
@@ -420,26 +412,28 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// What must be done about the field: "must …", "must … and must …".
-impl fmt::Display for Fault {
+/// Writes the rest of a sentence that begins with the field's name: "must …", "must … and must …".
+impl fmt::Display for InvalidField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Field { kind, max_chars, example, .. } = self.field;
         for (i, problem) in self.problems.iter().enumerate() {
             f.write_str(if i == 0 { "" } else { " and " })?;
             match problem {
                 Problem::Missing => match kind {
-                    Kind::Email => write!(f, "is required and must be an e-mail address such as {example}"),
-                    Kind::Line | Kind::Text => f.write_str("is required and must not be empty"),
+                    FieldKind::Email => {
+                        write!(f, "is required and must be an e-mail address such as {example}")
+                    }
+                    FieldKind::Line | FieldKind::Text => f.write_str("is required and must not be empty"),
                 },
                 Problem::Empty => f.write_str("is required and must not be empty"),
                 Problem::NotAString(found) => match kind {
-                    Kind::Email => {
+                    FieldKind::Email => {
                         write!(
                             f,
                             "must be a string that holds an e-mail address such as {example}, not {found}"
                         )
                     }
-                    Kind::Line | Kind::Text => write!(f, "must be a string, not {found}"),
+                    FieldKind::Line | FieldKind::Text => write!(f, "must be a string, not {found}"),
                 },
                 Problem::TooLong(chars) => write!(
                     f,
@@ -525,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_members_are_skipped_whatever_they_hold() {
+    fn unknown_members_of_any_type_are_skipped() {
         let deep = format!(r#"{{"x":{}{},"email":"a@b"}}"#, "[".repeat(10_000), "]".repeat(10_000));
         for body in [
             r#"{"email":"a@b","name":7,"utm":{"a":[1,null,"é"]},"":"x"}"#,
@@ -537,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_member_that_is_there_twice_the_last_counts() {
+    fn the_last_of_several_members_with_the_same_name_counts() {
         accepted(&WAITLIST, r#"{"email":7,"email":"b@c"}"#, &[("email", "b@c")]);
         rejected(
             &WAITLIST,
@@ -547,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_shape_is_told_by_its_members() {
+    fn the_members_determine_the_shape() {
         accepted(
             &CONTACT,
             r#"{"firstname":"Ada","lastname":"Lovelace","email":"a@b","company":"Example"}"#,
@@ -610,7 +604,7 @@ mod tests {
         ] {
             let field = Box::leak(Box::new(Field { required, ..WAITLIST.fields[0] }));
             assert_eq!(
-                check_field(field, Some(Given::Text(text.to_owned()))),
+                check_field(field, Some(MemberValue::Text(text.to_owned()))),
                 expected,
                 "{required} {text:?}"
             );
@@ -664,7 +658,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_looked_at_comes_beside_the_fields_and_is_never_at_fault() {
+    fn extras_are_read_beside_the_fields_and_never_invalid() {
         let check = |members: &str, honeypot: bool, milliseconds: Option<u64>| {
             let body = format!(r#"{{"email":"a@b"{members}}}"#);
             let parsed = parse_with_extras(&WAITLIST, body.as_bytes()).unwrap();
@@ -686,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_empty_whatever_its_kind() {
+    fn blank_characters_of_every_kind_count_as_empty() {
         for c in ('\0'..=char::MAX).filter(|c| is_blank(*c)) {
             let body = json!({"name": "A", "email": "a@b", "message": c.to_string().repeat(3)}).to_string();
             rejected(&CONTACT, &body, "`message` is required and must not be empty.");
@@ -699,7 +693,7 @@ mod tests {
         for name in ["\u{3164}", "\u{115f}\u{1160}", " \u{ffa0}\u{34f} ", "\u{200b}\u{feff}", "\u{fe0f}"] {
             rejected(&CONTACT, &body(name), "`name` is required and must not be empty.");
         }
-        // Beside a letter they are text, and kept as they were sent.
+        // Beside a letter, invisible characters are kept.
         for name in ["a\u{3164}", "\u{1100}\u{1160}", "❤\u{fe0f}"] {
             accepted(&CONTACT, &body(name), &[("name", name), ("email", "a@b"), ("message", "m")]);
         }
@@ -720,7 +714,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused_with_line_and_column() {
+    fn invalid_json_is_refused_with_line_and_column() {
         let cases = [
             ("{", "The body must be JSON, and it is not: EOF while parsing an object at line 1 column 1."),
             (
@@ -775,7 +769,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_shows_neither_in_debug_output_nor_in_a_sentence() {
+    fn neither_debug_output_nor_messages_quote_the_input() {
         let entry = parse(&CONTACT, br#"{"name":"Sesame","email":"sesame@b","message":"sesame"}"#).unwrap();
         assert_eq!(
             format!("{entry:?}"),
@@ -795,7 +789,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_body_is_too_strange(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_can_be_parsed(body in prop::collection::vec(any::<u8>(), 0..200)) {
             for form in FORMS {
                 let _ = parse(form, &body);
             }

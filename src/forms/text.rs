@@ -1,13 +1,14 @@
-//! Characters that cannot be seen, and how text is shown that a terminal, a mail program or a reader might take for something else.
+//! Makes invisible and control characters visible, which could mislead a terminal, a mail program or a
+//! reader.
 
 use std::fmt::Write as _;
 
-/// The text on one line: line breaks become `⏎`, everything else that is not plainly text stands there by its code point.
+/// The text on one line. Replaces line breaks by `⏎`, and unsafe characters by `\u{…}`.
 pub fn visible(text: &str) -> String {
     show(text, '⏎', false)
 }
 
-/// The same, but lines and tabs stay what they are; every line break is a single line feed.
+/// Like [`visible`], but keeps lines and tabs. Replaces each line break by a line feed.
 pub fn visible_lines(text: &str) -> String {
     show(text, '\n', true)
 }
@@ -30,8 +31,8 @@ fn show(text: &str, line_feed: char, keep_tabs: bool) -> String {
     shown
 }
 
-/// Control characters, line separators, characters that change the writing direction, and invisible ones. Joiners and variation selectors
-/// are safe: scripts and emoji need them, and escaped they would make such text unreadable.
+/// Whether a character is a control character, a line separator, invisible, or changes the writing direction.
+/// Joiners and variation selectors count as safe, because scripts and emoji need them.
 pub fn is_unsafe(c: char) -> bool {
     let is_of_a_script = matches!(c,
         '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
@@ -39,20 +40,24 @@ pub fn is_unsafe(c: char) -> bool {
     c.is_control() || separates || (is_invisible(c) && !is_of_a_script)
 }
 
-/// Whether a character leaves nothing to see where no glyph beside it uses it: those with the property `Default_Ignorable_Code_Point`
-/// (Unicode 17, DerivedCoreProperties.txt). Among them are the Hangul fillers U+115F, U+1160, U+3164 and U+FFA0, which are letters by
-/// their category, and U+034F COMBINING GRAPHEME JOINER. White space is not.
+/// Whether a character has the property `Default_Ignorable_Code_Point` (Unicode 17,
+/// DerivedCoreProperties.txt). This includes the Hangul fillers U+115F, U+1160, U+3164 and U+FFA0, whose
+/// category is letter, and U+034F COMBINING GRAPHEME JOINER. It does not include white space.
 pub const fn is_invisible(c: char) -> bool {
     matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a character alone leaves a field empty: white space, or an invisible character up to U+FFFF. Those beyond are not counted,
-/// because the patterns in `/openapi.json` ([`Kind::pattern`](crate::forms::Kind::pattern)) say exactly the same, and a regular
-/// expression has no way to write them that every language reads.
+/// Whether a field with only this character counts as empty: white space, or an invisible character up to
+/// U+FFFF.
+///
+/// The patterns in `/openapi.json` ([`FieldKind::pattern`](crate::forms::FieldKind::pattern)) match the same
+/// characters. They cannot include characters beyond U+FFFF, because languages differ in how a regular
+/// expression writes these.
 pub fn is_blank(c: char) -> bool {
     c.is_whitespace() || (is_invisible(c) && c <= '\u{ffff}')
 }
@@ -62,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_steers_a_terminal_is_left() {
+    fn control_characters_become_visible() {
         assert_eq!(visible("plain, Grüße, 你好"), "plain, Grüße, 你好");
         assert_eq!(visible("one\ntwo\r\nthree\rfour"), r"one⏎two⏎three\u{d}four");
         assert_eq!(visible("\u{1b}[31mred\u{9b}0m\t\u{7f}"), r"\u{1b}[31mred\u{9b}0m\u{9}\u{7f}");
@@ -71,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_may_stay_lines() {
+    fn visible_lines_keeps_lines_and_tabs() {
         assert_eq!(
             visible_lines("one\r\ntwo\n\rthree\u{2028}\u{1b}"),
             "one\ntwo\n\\u{d}three\\u{2028}\\u{1b}"
@@ -91,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_scripts_and_emoji_need_stays_as_it_is() {
+    fn joiners_and_variation_selectors_stay() {
         for text in ["می\u{200c}خواهم", "क्\u{200d}ष", "👩\u{200d}💻", "❤\u{fe0f}"] {
             assert_eq!(visible(text), text);
         }

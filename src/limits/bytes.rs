@@ -1,26 +1,29 @@
-//! Byte budgets: how many bytes of accepted forms one source and one network may send in a day, in bounded memory.
+//! Byte budgets: limits how many bytes of accepted forms a source and a network may send per day, in bounded
+//! memory.
 //!
-//! The limits on requests (`limit.rs`) say nothing of their size. Without a byte budget, one network could fill the disk with requests
-//! that are each within the limits. A budget refills steadily: in any stretch of time `t` a source gets at most
-//! `budget + t · budget / day`, so at most two budgets in its first 24 hours and one in each 24 hours after that.
+//! Rate limits ignore the size of requests, so one network could otherwise fill the disk within them. A
+//! budget refills steadily: in any period `t` a source gets at most `budget + t · budget / day`, so at most
+//! two budgets in its first 24 hours and one in each 24 hours after that.
 //!
-//! Debts are kept in count-min sketches, as in `sketch.rs`: no source gets more than its budget, and a source is refused wrongly only if
-//! all four of its cells are full of other sources' debts. A cell is the byte at which its keys have recovered, counted from the
-//! limiter's start at the rate of the budget. It has 64 bits, which never wrap round, so no cell needs to be cleared in time.
+//! Debts are kept in count-min sketches, as in `sketch.rs`: no source gets more than its budget, and a source
+//! is refused wrongly only if all four of its cells are full of other sources' debts. A cell holds the byte
+//! count at which its keys have recovered, at the rate of the budget since the limiter's start. Its 64 bits
+//! never wrap around, so no cell needs to be cleared in time.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::quota::Layer;
 use super::sketch::{self, ROWS};
-use super::{Layer, Source};
+use crate::forms::source::Source;
 
 /// The time in which a budget refills.
 const DAY: Duration = Duration::from_hours(24);
 
-/// The sizes of the sketches' rows, as powers of two: 8 MiB for the sources, 2 MiB for their networks. Memory that was never
-/// written is not taken from the system.
+/// Columns of the sketches, as powers of two: 8 MiB for sources, 2 MiB for networks. The system only provides
+/// pages that were written to.
 const SOURCE_BITS: u32 = 18;
 const NETWORK_BITS: u32 = 16;
 
@@ -30,47 +33,44 @@ pub const MAX_BYTES: u64 = 1 << 40;
 /// The byte budgets that the operator configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteOptions {
-    /// Whether bytes are limited at all.
     pub enabled: bool,
-    /// Bytes a day for one IPv4 address or IPv6 /64. From 1 to [`MAX_BYTES`]; other values count as the nearest of these.
+    /// Bytes a day for one IPv4 address or IPv6 /64. Clamped to 1 through [`MAX_BYTES`].
     pub source: u64,
-    /// Bytes a day for one IPv4 /24 or IPv6 /48, likewise; at least those of one source.
+    /// Bytes a day for one IPv4 /24 or IPv6 /48; at least those of one source.
     pub network: u64,
 }
 
 impl Default for ByteOptions {
-    /// What the limits on requests allow in a day (300 and 3,000 an hour) at 1,165 bytes each. A typical message is shorter, so a busy
-    /// network meets the limits on requests first.
+    /// The volume that the default rate limits allow in a day (300 and 3,000 requests an hour) at 1,165 bytes
+    /// each. A typical message is shorter, so a busy network reaches the rate limits first.
     fn default() -> ByteOptions {
         ByteOptions { enabled: true, source: 8 << 20, network: 80 << 20 }
     }
 }
 
-/// A form that does not fit into a budget. It has cost nothing.
+/// A form exceeds a budget. Nothing was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverBudget {
-    /// The layer that makes it wait the longest.
+    /// The layer with the longest wait.
     pub by: Layer,
-    /// How long until it fits if nothing else is charged meanwhile; never zero.
+    /// How long until it fits, if nothing else is charged before; never zero.
     pub retry_after: Duration,
 }
 
-/// Forms that were refused since the start.
+/// Forms refused since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ByteTally {
-    /// Because of their source's budget.
+pub struct ByteRefusals {
     pub refused_by_source: u64,
-    /// Because of their network's budget.
     pub refused_by_network: u64,
 }
 
 /// Counts the bytes of forms. Shared by all workers of a server, and by no other server.
 pub struct ByteLimiter {
     /// None if bytes are not limited.
-    state: Option<Mutex<State>>,
+    state: Option<Mutex<BudgetState>>,
 }
 
-/// Without its contents, which say who has sent.
+/// Omits the contents, which reveal who sent forms.
 impl fmt::Debug for ByteLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ByteLimiter").field("enabled", &self.state.is_some()).finish_non_exhaustive()
@@ -78,58 +78,58 @@ impl fmt::Debug for ByteLimiter {
 }
 
 impl ByteLimiter {
-    /// A limiter that has counted nothing yet.
+    /// Creates a limiter that has counted nothing.
     pub fn new(options: &ByteOptions) -> ByteLimiter {
         ByteLimiter::sized(options, SOURCE_BITS, NETWORK_BITS)
     }
 
     fn sized(options: &ByteOptions, source_bits: u32, network_bits: u32) -> ByteLimiter {
-        let state = || State {
+        let state = || BudgetState {
             start: None,
             elapsed: Duration::ZERO,
             sources: Debts::new(options.source, source_bits),
             networks: Debts::new(options.network.max(options.source), network_bits),
-            tally: ByteTally::default(),
+            refusals: ByteRefusals::default(),
         };
         ByteLimiter { state: options.enabled.then(|| Mutex::new(state())) }
     }
 
-    /// Charges `bytes` to `source` and its network at `now`, or refuses them and charges nothing. A form that is larger than a whole
-    /// budget counts as large as that budget.
+    /// Charges `bytes` to `source` and its network at `now`, or refuses them and charges nothing. A form
+    /// larger than a whole budget counts as a whole budget.
     pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Result<(), OverBudget> {
         let Some(mut state) = self.lock() else { return Ok(()) };
         state.charge(source, u64::try_from(bytes).unwrap_or(u64::MAX), now)
     }
 
-    /// What was refused since the start.
-    pub fn tally(&self) -> ByteTally {
-        self.lock().map(|state| state.tally).unwrap_or_default()
+    /// The forms refused since the start.
+    pub fn refusals(&self) -> ByteRefusals {
+        self.lock().map(|state| state.refusals).unwrap_or_default()
     }
 
-    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+    fn lock(&self) -> Option<MutexGuard<'_, BudgetState>> {
         self.state.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-struct State {
-    /// When the first form came.
+struct BudgetState {
+    /// The time of the first form.
     start: Option<Instant>,
-    /// From then to the last one.
+    /// From `start` to the latest form.
     elapsed: Duration,
     sources: Debts,
     networks: Debts,
-    tally: ByteTally,
+    refusals: ByteRefusals,
 }
 
-impl State {
+impl BudgetState {
     fn charge(&mut self, source: Source, bytes: u64, now: Instant) -> Result<(), OverBudget> {
         let start = *self.start.get_or_insert(now);
-        // A request that read the clock before another one that was counted first is taken to have come with it.
+        // A request whose clock reading is older than the latest counts as simultaneous with it.
         self.elapsed = self.elapsed.max(now.saturating_duration_since(start));
         self.sources.advance(self.elapsed);
         self.networks.advance(self.elapsed);
         let account = self.sources.account(source);
-        let network = self.networks.account(source.neighbourhood());
+        let network = self.networks.account(source.network());
         let waits = [self.sources.wait(&account, bytes), self.networks.wait(&network, bytes)];
         match waits[0].max(waits[1]) {
             Duration::ZERO => {
@@ -138,11 +138,11 @@ impl State {
                 Ok(())
             }
             retry_after if waits[0] == retry_after => {
-                self.tally.refused_by_source += 1;
+                self.refusals.refused_by_source += 1;
                 Err(OverBudget { by: Layer::Source, retry_after })
             }
             retry_after => {
-                self.tally.refused_by_network += 1;
+                self.refusals.refused_by_network += 1;
                 Err(OverBudget { by: Layer::Network, retry_after })
             }
         }
@@ -154,24 +154,24 @@ struct Debts {
     /// Bytes a day.
     budget: u64,
     hasher: RandomState,
-    /// A row has two to the power of this many cells.
+    /// A row has `2^bits` cells.
     bits: u32,
     /// The rows, one after the other.
     cells: Vec<u64>,
-    /// When it was last used, since the limiter's start.
+    /// The time of the last use, since the limiter's start.
     used: Duration,
-    /// How many bytes a key could have recovered since the limiter's start.
+    /// The bytes that a key can have recovered since the limiter's start.
     recovered: u64,
 }
 
-/// What one key owes at one moment.
-struct Account {
+/// One key's cells and debt at one moment.
+struct DebtEntry {
     places: [usize; ROWS],
     debt: u64,
 }
 
 impl Debts {
-    /// Takes `4 · 8 · 2^bits` bytes once all of it is in use.
+    /// Uses `4 · 8 · 2^bits` bytes once all of it is written.
     fn new(budget: u64, bits: u32) -> Debts {
         Debts {
             budget: budget.clamp(1, MAX_BYTES),
@@ -183,10 +183,10 @@ impl Debts {
         }
     }
 
-    /// Takes note of the time since the limiter's start, which never runs backwards.
+    /// Sets the time since the limiter's start, which never decreases.
     fn advance(&mut self, elapsed: Duration) {
         if elapsed.saturating_sub(self.used) >= DAY {
-            // No debt lasts longer than a day. Fresh memory gives back what a busy day has taken.
+            // No debt lasts longer than a day. New memory returns what a busy day has used.
             self.cells = vec![0; ROWS << self.bits];
         }
         self.used = elapsed;
@@ -194,14 +194,14 @@ impl Debts {
         self.recovered = u64::try_from(bytes).unwrap_or(u64::MAX);
     }
 
-    fn account(&self, key: impl Hash) -> Account {
+    fn account(&self, key: impl Hash) -> DebtEntry {
         let places = sketch::places(self.hasher.hash_one(key), self.bits);
         let least = places.iter().map(|place| self.cells[*place]).min().unwrap_or_default();
-        Account { places, debt: least.saturating_sub(self.recovered) }
+        DebtEntry { places, debt: least.saturating_sub(self.recovered) }
     }
 
-    /// How long it is until so many more bytes fit; zero if they fit now.
-    fn wait(&self, account: &Account, bytes: u64) -> Duration {
+    /// How long until this many more bytes fit; zero if they fit now.
+    fn wait(&self, account: &DebtEntry, bytes: u64) -> Duration {
         let excess = (account.debt + bytes.min(self.budget)).saturating_sub(self.budget);
         if excess == 0 {
             return Duration::ZERO;
@@ -210,8 +210,8 @@ impl Debts {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Adds bytes that fit now (`wait` is zero). Raises each cell to the new debt at least, and lowers none.
-    fn add(&mut self, account: &Account, bytes: u64) {
+    /// Adds bytes for which `wait` is zero. Raises each cell to at least the new debt.
+    fn add(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {
             let cell = &mut self.cells[place];
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(limiter.charge(source(1), 1_000, start + HOUR), Ok(()), "what was refused cost nothing");
         assert!(limiter.charge(source(1), 1, start + HOUR).is_err());
         assert_eq!(limiter.charge(source(1), 24_000, start + 25 * HOUR), Ok(()));
-        assert_eq!(limiter.tally(), ByteTally { refused_by_source: 3, refused_by_network: 0 });
+        assert_eq!(limiter.refusals(), ByteRefusals { refused_by_source: 3, refused_by_network: 0 });
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
             limiter.charge(source(4), 1_000, start),
             Err(OverBudget { by: Layer::Network, retry_after })
         );
-        assert_eq!(limiter.tally(), ByteTally { refused_by_source: 0, refused_by_network: 1 });
+        assert_eq!(limiter.refusals(), ByteRefusals { refused_by_source: 0, refused_by_network: 1 });
         for stranger in [Source::V4([198, 51, 100, 1]), Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 1])] {
             assert_eq!(limiter.charge(stranger, 1_000, start), Ok(()));
         }
@@ -285,7 +285,7 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(limiter.charge(source(1), 1 << 20, Instant::now()), Ok(()));
         }
-        assert_eq!(limiter.tally(), ByteTally::default());
+        assert_eq!(limiter.refusals(), ByteRefusals::default());
     }
 
     #[test]
@@ -351,7 +351,8 @@ mod tests {
             let mut elapsed = Duration::ZERO;
             for (key, bytes, seconds) in steps {
                 elapsed += Duration::from_secs(seconds);
-                let recovered = u64::try_from(elapsed.as_nanos() * u128::from(BUDGET) / DAY.as_nanos()).unwrap();
+                let recovered = elapsed.as_nanos() * u128::from(BUDGET) / DAY.as_nanos();
+                let recovered = u64::try_from(recovered).unwrap();
                 let cell = table.entry(key).or_default();
                 let debt = cell.saturating_sub(recovered) + bytes as u64;
                 let fits = debt <= BUDGET;

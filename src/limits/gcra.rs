@@ -1,50 +1,60 @@
-//! The generic cell rate algorithm over one window, in whole ticks: arithmetic and nothing else.
+//! The generic cell rate algorithm (GCRA) over one window, in whole ticks; pure arithmetic.
 //!
-//! It keeps one instant, the *theoretical arrival time*: when whoever is counted would have recovered completely. How far that is
-//! ahead of now is the *debt*. Each request adds `window / quota` to it; one that would take it beyond a whole window is refused and
-//! adds nothing. So the whole quota may be used at once, after that one request each `window / quota`, and in any stretch of time `t`
-//! never more than `quota + t · quota / window`.
+//! The algorithm keeps one instant per key, the *theoretical arrival time*, at which the key has recovered
+//! completely. Its distance from now is the *debt*. Each request adds `window / quota`; a request that would
+//! raise the debt beyond a whole window is refused and adds nothing. A key may therefore use its whole quota
+//! at once, then one request per `window / quota`, and at most `quota + t · quota / window` requests in any
+//! period `t`.
 
 use std::time::Duration;
 
-use super::{Layer, Standing};
+use super::quota::{Layer, Quota, QuotaStatus};
 
 /// The largest quota: 16 ticks a request.
 pub const MAX_QUOTA: u32 = 1_000_000;
 
-/// The most ticks that a window is divided into, and so the largest debt. A count of 32 bits holds 256 windows.
+/// The largest number of ticks per window, and so the largest debt. A 32-bit count holds 256 windows.
 const MAX_TICKS: u32 = 1 << 24;
 
 /// One quota over one window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct WindowQuota {
     layer: Layer,
     name: &'static str,
     quota: u32,
     window: Duration,
-    /// What one request costs. The window is `quota` times this long, so that counting in ticks rounds no rate.
+    /// Ticks per request. The window is exactly `quota` times as long, so ticks do not round the rate.
     step: u32,
     /// Ticks a nanosecond, times 2⁶⁴.
     rate: u64,
 }
 
-impl Pace {
+/// The quotas of one layer, for a minute and for an hour.
+pub(super) fn windows(quota: Quota, layer: Layer) -> [WindowQuota; 2] {
+    let [minute, hour] = layer.policies();
+    [
+        WindowQuota::new(layer, minute, quota.per_minute, Duration::from_mins(1)),
+        WindowQuota::new(layer, hour, quota.per_hour, Duration::from_hours(1)),
+    ]
+}
+
+impl WindowQuota {
     /// A quota of 0 counts as 1.
-    pub(super) fn new(layer: Layer, name: &'static str, quota: u32, window: Duration) -> Pace {
+    pub(super) fn new(layer: Layer, name: &'static str, quota: u32, window: Duration) -> WindowQuota {
         let quota = quota.clamp(1, MAX_QUOTA);
         let step = MAX_TICKS / quota;
         let rate = (u128::from(step * quota) << 64) / window.as_nanos();
-        Pace { layer, name, quota, window, step, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
+        WindowQuota { layer, name, quota, window, step, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
     }
 
-    /// The tick in which an instant lies, counted from the limiter's start.
+    /// The tick at a time since the limiter's start.
     pub(super) fn tick(&self, elapsed: Duration) -> u64 {
         let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let ticks = (u128::from(nanos) * u128::from(self.rate)) >> 64;
         u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 
-    /// How many ticks it is until one more request fits; 0 if it fits now.
+    /// Ticks until one more request is allowed; 0 if it is allowed now.
     pub(super) fn wait(&self, debt: u32) -> u32 {
         debt.saturating_sub(self.step * (self.quota - 1))
     }
@@ -54,41 +64,40 @@ impl Pace {
         debt + self.step
     }
 
-    /// How many requests the window has room for.
     pub(super) fn quota(self) -> u32 {
         self.quota
     }
 
-    /// The largest debt that there can be.
-    pub(super) fn most(&self) -> u32 {
+    /// The largest debt: a whole window.
+    pub(super) fn max_debt(&self) -> u32 {
         self.step * self.quota
     }
 
-    /// The time after which so many ticks have passed, wherever in its tick one begins.
-    pub(super) fn duration(&self, ticks: u32) -> Duration {
+    /// The time after which this many ticks have certainly passed.
+    pub(super) fn ticks_to_time(&self, ticks: u32) -> Duration {
         let nanos = (u128::from(ticks) << 64).div_ceil(u128::from(self.rate));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// What is said of a debt.
-    pub(super) fn standing(&self, debt: u32) -> Standing {
+    /// The status that a debt amounts to.
+    pub(super) fn status(&self, debt: u32) -> QuotaStatus {
         let window_seconds = self.window.as_secs();
-        Standing {
+        QuotaStatus {
             layer: self.layer,
             name: self.name,
             quota: self.quota,
             window_seconds,
             remaining: self.quota.saturating_sub(debt.div_ceil(self.step)),
-            reset_seconds: (u64::from(debt) * window_seconds).div_ceil(u64::from(self.most())),
+            reset_seconds: (u64::from(debt) * window_seconds).div_ceil(u64::from(self.max_debt())),
         }
     }
 }
 
-/// How long it is until one more request fits into both windows; zero if it fits now.
-pub(super) fn wait(paces: &[Pace; 2], debts: [u32; 2]) -> Duration {
-    let wait = |at: usize| match paces[at].wait(debts[at]) {
+/// How long until both windows allow one more request; zero if they do now.
+pub(super) fn wait(windows: &[WindowQuota; 2], debts: [u32; 2]) -> Duration {
+    let wait = |at: usize| match windows[at].wait(debts[at]) {
         0 => Duration::ZERO,
-        ticks => paces[at].duration(ticks),
+        ticks => windows[at].ticks_to_time(ticks),
     };
     wait(0).max(wait(1))
 }
@@ -101,15 +110,15 @@ mod tests {
     fn a_window_of_ticks_is_a_window_of_time_for_every_quota() {
         for window in [Duration::from_mins(1), Duration::from_hours(1)] {
             for quota in [1, 2, 3, 7, 30, 300, 3_000, 99_991, 999_999, MAX_QUOTA] {
-                let pace = Pace::new(Layer::Source, "x", quota, window);
-                let ticks = u64::from(pace.most());
-                // In the last nanosecond before the window's end, to the tick's rounding, it is one tick less.
+                let pace = WindowQuota::new(Layer::Source, "x", quota, window);
+                let ticks = u64::from(pace.max_debt());
+                // Rounding may put the window's end into the tick before it.
                 assert!(
                     (ticks - 1..=ticks).contains(&pace.tick(window)),
                     "{quota} {} {ticks}",
                     pace.tick(window)
                 );
-                // And so it is after a hundred thousand windows.
+                // The error does not grow over a hundred thousand windows.
                 let off = (ticks * 100_000).abs_diff(pace.tick(window * 100_000));
                 assert!(off <= 1, "{quota} {off}");
                 assert!(pace.step >= 16, "{quota}");
@@ -118,12 +127,12 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_some_ticks_has_waited_for_at_least_so_many() {
-        let pace = Pace::new(Layer::Source, "x", 7, Duration::from_mins(1));
+    fn a_wait_in_time_covers_at_least_its_ticks() {
+        let pace = WindowQuota::new(Layer::Source, "x", 7, Duration::from_mins(1));
         for begun in [0, 1, 999, 123_456_789, 31_536_000_000_000_000] {
             let begun = Duration::from_nanos(begun);
-            for ticks in [1, 2, 1000, pace.most()] {
-                let waited = pace.tick(begun + pace.duration(ticks)) - pace.tick(begun);
+            for ticks in [1, 2, 1000, pace.max_debt()] {
+                let waited = pace.tick(begun + pace.ticks_to_time(ticks)) - pace.tick(begun);
                 assert!(
                     (u64::from(ticks)..=u64::from(ticks) + 1).contains(&waited),
                     "{begun:?} {ticks} {waited}"

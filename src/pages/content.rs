@@ -1,4 +1,4 @@
-//! What a body has become: kept from one load to the next, for as long as nothing that it depends on changes.
+//! Rendered bodies. A reload reuses a body unless something that it depends on has changed.
 
 use std::collections::HashMap;
 use std::ops::{Deref, Range};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use blake3::Hash;
 use bytes::Bytes;
 
-use super::link::Target;
-use super::markdown::{Consulted, Heading, Remark, Rendered};
+use super::link::LinkTarget;
+use super::markdown::{BodyWarning, Heading, LinkLookups, RenderedBody};
 
-/// Text that may be a part of something larger, which it keeps in memory then.
+/// Text that may be a slice of a larger shared buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Text(Bytes);
 
@@ -24,13 +24,13 @@ impl Deref for Text {
     type Target = str;
 
     fn deref(&self) -> &str {
-        // It was text when it was made, and every piece of it is cut where text was found.
+        // Every `Text` is made from a `String` or cut out at the boundaries of one, so it is valid UTF-8.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl Text {
-    /// The same text as a part of `whole`, if it stands in there.
+    /// The same text as a slice of `whole`, if `whole` contains it.
     fn within(&self, whole: &Bytes) -> Option<Self> {
         let text = std::str::from_utf8(whole).ok()?;
         let at = position(text, self, 0)?;
@@ -38,7 +38,10 @@ impl Text {
     }
 }
 
-/// Where `part` begins in `whole`, not before `from`. Both may be long, and share long pieces only where one is the other's copy.
+/// The position of `part` in `whole`, at or after `from`.
+///
+/// Searches for the first 64 bytes and compares the rest at up to 1,000 candidates, so that the time stays
+/// linear even if a page repeats the beginning of `part` often.
 fn position(whole: &str, part: &str, from: usize) -> Option<usize> {
     let beginning = &part[..part.floor_char_boundary(64)];
     let candidates = whole.get(from..)?.match_indices(beginning).map(|(at, _)| from + at);
@@ -48,29 +51,29 @@ fn position(whole: &str, part: &str, from: usize) -> Option<usize> {
 /// A body in both representations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Content {
-    /// For people, without the title.
+    /// HTML without the title.
     pub html: Text,
-    /// For everybody else, every link absolute.
+    /// Markdown with absolute links.
     pub markdown: Text,
-    /// What is known of it. Made with the two, so that whoever has the same has the same text.
-    pub facts: Arc<Facts>,
+    /// Each rendering makes its own, so two contents that share them are equal.
+    pub facts: Arc<BodyFacts>,
 }
 
-/// What is known of a body.
+/// Properties of a body that rendering finds.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct BodyFacts {
     pub headings: Vec<Heading>,
-    pub links: Vec<(Target, usize)>,
-    pub remarks: Vec<Remark>,
+    pub links: Vec<(LinkTarget, usize)>,
+    pub warnings: Vec<BodyWarning>,
     pub words: usize,
-    pub consulted: Consulted,
-    /// Where blocks of code stand in the HTML.
+    pub lookups: LinkLookups,
+    /// Code blocks: a hash of the source, and the position in the HTML.
     blocks: Vec<(Hash, Range<usize>)>,
 }
 
-impl From<Rendered> for Content {
-    fn from(rendered: Rendered) -> Self {
-        let Rendered { html, markdown, headings, links, remarks, words, consulted, blocks } = rendered;
+impl From<RenderedBody> for Content {
+    fn from(rendered: RenderedBody) -> Self {
+        let RenderedBody { html, markdown, headings, links, warnings, words, lookups, blocks } = rendered;
         let mut end = 0;
         let blocks = blocks.into_iter().filter_map(|(of, block)| {
             let start = position(&html, &block, end)?;
@@ -78,19 +81,19 @@ impl From<Rendered> for Content {
             Some((of, start..end))
         });
         let blocks = blocks.collect();
-        let facts = Facts { headings, links, remarks, words, consulted, blocks };
+        let facts = BodyFacts { headings, links, warnings, words, lookups, blocks };
         Self { html: html.into(), markdown: markdown.into(), facts: Arc::new(facts) }
     }
 }
 
 impl Content {
-    /// Blocks of code by what they were made of.
+    /// The HTML of code blocks by the hash of their source.
     pub fn blocks(&self) -> HashMap<Hash, &str> {
         let html: &str = &self.html;
         self.facts.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// The same as parts of the two files of a page: where both are in memory anyway, nothing is there twice.
+    /// The same content as slices of a page's two files, so that memory holds it once.
     pub fn within(&self, html: &Bytes, markdown: &Bytes) -> Self {
         let part = |text: &Text, whole| text.within(whole).unwrap_or_else(|| text.clone());
         Self {
@@ -101,7 +104,7 @@ impl Content {
     }
 }
 
-/// Content is the same where it was made by the same rendering, or reads the same.
+/// Equal if it comes from the same rendering, or if everything that templates use is equal.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.facts, &other.facts)
@@ -117,25 +120,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_is_found_in_the_page_that_holds_it() {
+    fn content_becomes_a_slice_of_its_page() {
         let body = "<p>".to_owned() + &"ä word ".repeat(40) + "</p>";
-        let rendered = Rendered { html: body.clone(), markdown: "missing".into(), ..Rendered::default() };
+        let rendered =
+            RenderedBody { html: body.clone(), markdown: "missing".into(), ..RenderedBody::default() };
         let content = Content::from(rendered);
         let page = Bytes::from(format!("<p>{}<main>{body}</main>", &body[..80]));
         let within = content.within(&page, &Bytes::from_static(b"nothing"));
         assert_eq!(&*within.html, body);
-        assert!(page.as_ptr_range().contains(&within.html.0.as_ptr()), "it is a part of the page");
-        assert_eq!(&*within.markdown, "missing", "what is not found stays as it is");
+        assert!(page.as_ptr_range().contains(&within.html.0.as_ptr()), "a slice of the page");
+        assert_eq!(&*within.markdown, "missing", "missing text stays as it is");
         assert!(within == content);
     }
 
     #[test]
     fn blocks_are_found_again_in_their_order() {
         let block = |number: u8| (blake3::hash(&[number]), "<pre>same</pre>".to_owned());
-        let rendered = Rendered {
+        let rendered = RenderedBody {
             html: "<pre>same</pre><p>x</p><pre>same</pre>".into(),
             blocks: vec![block(1), block(2), block(3)],
-            ..Rendered::default()
+            ..RenderedBody::default()
         };
         let content = Content::from(rendered);
         let blocks = content.blocks();

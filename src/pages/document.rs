@@ -1,4 +1,4 @@
-//! One page on its way from source to site, and the pages that are made of other pages.
+//! Documents: pages that are read from source files or generated to list posts, before they are laid out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use serde::Serialize;
 
 use super::content::Content;
 use super::front_matter::{self, FrontMatter};
+use super::options::PagesOptions;
+use super::parallel::in_parallel;
 use super::path::{self, encode, slug};
-use super::tree::{Source, Stale};
-use super::{Options, in_parallel};
+use super::site_files::{FileChanged, SourceFile};
 use crate::fault::Fault;
 
-/// A subject and its page.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub(super) struct Tag {
     pub name: String,
     /// Percent-encoded.
     pub path: String,
-    /// How many posts have it.
+    /// Number of posts with this tag.
     pub count: usize,
 }
 
-/// What a page is, which decides about its template and what it lists.
+/// Determines a page's template and which other pages it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PageKind {
     Home,
     Page,
     Post,
@@ -36,7 +36,7 @@ pub(super) enum Kind {
     NotFound,
 }
 
-impl Kind {
+impl PageKind {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Home => "home",
@@ -50,41 +50,41 @@ impl Kind {
     }
 }
 
-/// One page on its way from source to site. Where it comes from no longer matters once `content` is there.
+/// A page that has a path and front matter. Rendering sets `content`.
 #[derive(Debug, Clone)]
 pub(super) struct Document {
     /// The source file, relative to the site's folder; empty for generated pages.
     pub file: String,
-    /// Decoded, ends in a slash.
+    /// Decoded, with a trailing slash.
     pub path: String,
-    pub kind: Kind,
+    pub kind: PageKind,
     pub front_matter: FrontMatter,
-    /// Where the body begins in the source, in bytes.
+    /// The byte offset of the body in the source.
     pub body_at: usize,
     /// The line of the file on which the body begins.
     pub body_line: usize,
-    /// The lines of the file on which keys of the front matter are set.
+    /// The line of each key of the front matter.
     pub lines: Arc<HashMap<&'static str, usize>>,
     pub updated: Date,
     pub content: Content,
-    /// The preview image's address.
+    /// The URL of the preview image.
     pub image: Option<String>,
 }
 
 impl Document {
-    /// The source file as faults name it.
+    /// The name of the source file in faults.
     pub fn place(&self) -> &str {
         if self.file.is_empty() { "the generated pages" } else { &self.file }
     }
 
-    /// The line on which a key is set, for faults.
+    /// The line of a key, for faults.
     pub fn line(&self, key: &str) -> Option<usize> {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
 
     pub fn template(&self) -> &str {
         match (&self.front_matter.template, &self.kind) {
-            (Some(template), Kind::Home | Kind::Page | Kind::Post) => template,
+            (Some(template), PageKind::Home | PageKind::Page | PageKind::Post) => template,
             (_, kind) => kind.name(),
         }
     }
@@ -93,12 +93,14 @@ impl Document {
         self.front_matter.nav_title.as_deref().unwrap_or(&self.front_matter.title)
     }
 
-    /// At 220 words a minute, at least one.
+    /// Reading time in whole minutes, at least one.
     pub fn reading_minutes(&self) -> usize {
-        self.content.facts.words.div_ceil(220).max(1)
+        /// A common estimate of an adult's silent reading speed.
+        const WORDS_A_MINUTE: usize = 220;
+        self.content.facts.words.div_ceil(WORDS_A_MINUTE).max(1)
     }
 
-    pub fn generated(path: &str, kind: Kind, title: &str, description: &str, updated: Date) -> Self {
+    pub fn generated(path: &str, kind: PageKind, title: &str, description: &str, updated: Date) -> Self {
         Self {
             file: String::new(),
             path: path.to_owned(),
@@ -118,30 +120,31 @@ impl Document {
     }
 }
 
-/// What the front matter of a source has said.
+/// The result of reading a source's front matter, kept for the next load.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct ParsedSource {
     hash: Hash,
     changed: Date,
-    /// None for a draft, and where it cannot be read.
+    /// `None` for drafts and unreadable front matter.
     document: Option<Document>,
-    /// The folder of a draft.
+    /// The folder of a draft that is called `index.md`.
     draft: Option<String>,
     faults: Vec<Fault>,
 }
 
-/// Reads the front matter of all sources, unless it is known. Drafts are left out; the second list has the folders
-/// (`posts/secret/`) that hold nothing but a draft and its files, which are left out as well.
+/// Reads the front matter of all sources that are not in `known`. Returns the published documents, and the
+/// folders (`posts/secret/`) that hold nothing but a draft and its files: these files are not published
+/// either.
 pub(super) fn read_documents(
-    sources: &[Source],
-    known: &mut HashMap<String, Arc<Parsed>>,
+    sources: &[SourceFile],
+    known: &mut HashMap<String, Arc<ParsedSource>>,
     faults: &mut Vec<Fault>,
-) -> Result<(Vec<Document>, Vec<String>), Stale> {
+) -> Result<(Vec<Document>, Vec<String>), FileChanged> {
     let read = in_parallel(sources, |source| match known.get(&source.file) {
         Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
         _ => source.text().map(|text| Arc::new(parse(source, &text))),
     });
-    let read: Vec<Arc<Parsed>> = read.into_iter().collect::<Result<_, _>>()?;
+    let read: Vec<Arc<ParsedSource>> = read.into_iter().collect::<Result<_, _>>()?;
     *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
     let mut documents = Vec::with_capacity(read.len());
     let mut drafts = Vec::new();
@@ -150,19 +153,19 @@ pub(super) fn read_documents(
         documents.extend(parsed.document.clone());
         drafts.extend(parsed.draft.clone());
     }
-    // What lies beside a draft may belong to a page that is published.
+    // A file beside a draft may belong to a published page in the same folder.
     let folders: HashSet<&str> =
         documents.iter().flat_map(|document| folders_above(&document.file)).collect();
     drafts.retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
     Ok((documents, drafts))
 }
 
-/// `posts/`, `posts/a/` and so on, down to the one that holds the file.
+/// `posts/`, `posts/a/` and so on, down to the folder of the file.
 pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
-fn parse(source: &Source, text: &str) -> Parsed {
+fn parse(source: &SourceFile, text: &str) -> ParsedSource {
     let file = &source.file;
     let mut faults = Vec::new();
     let parsed = front_matter::parse(file, text, &mut faults);
@@ -170,10 +173,10 @@ fn parse(source: &Source, text: &str) -> Parsed {
     let draft = draft.and_then(|_| file.strip_suffix("index.md")).map(str::to_owned);
     let document = parsed.filter(|parsed| !parsed.front_matter.draft).map(|parsed| {
         let mut front_matter = parsed.front_matter;
-        let (path, kind) = place_of(file, &mut front_matter);
+        let (path, kind) = path_and_kind(file, &mut front_matter);
         if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
             let message = format!(
-                "`{path}` cannot be asked for: it has a backslash, a control character or an empty segment"
+                "`{path}` cannot be requested: it has a backslash, a control character or an empty segment"
             );
             faults.push(
                 Fault::error(file, None, message).hint("give the file another name, or the page a `slug`"),
@@ -196,11 +199,11 @@ fn parse(source: &Source, text: &str) -> Parsed {
             image: None,
         }
     });
-    Parsed { hash: source.hash, changed: source.changed, document, draft, faults }
+    ParsedSource { hash: source.hash, changed: source.changed, document, draft, faults }
 }
 
-/// The path and the kind of the page that a source file makes. A post takes its date from its name where it has no other.
-fn place_of(file: &str, front_matter: &mut FrontMatter) -> (String, Kind) {
+/// Derives a page's path and kind from its file name. A post without a `date` gets the date in its file name.
+fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKind) {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
     let stem =
@@ -227,39 +230,39 @@ fn place_of(file: &str, front_matter: &mut FrontMatter) -> (String, Kind) {
             path.push('/');
         }
     }
-    // The list of posts stays what it is wherever it is put.
+    // `posts/index.md` is the list of posts, not a post.
     let is_post = is_post && path != "/blog/";
     let path = front_matter.path.clone().unwrap_or(path);
     let kind = match path.as_str() {
-        "/" => Kind::Home,
-        "/blog/" => Kind::Blog,
-        _ if is_post => Kind::Post,
-        _ => Kind::Page,
+        "/" => PageKind::Home,
+        "/blog/" => PageKind::Blog,
+        _ if is_post => PageKind::Post,
+        _ => PageKind::Page,
     };
     (path, kind)
 }
 
-/// Adds the pages that list posts, where the operator has not written them.
-pub(super) fn add_blog(documents: &mut Vec<Document>, options: &Options, faults: &mut Vec<Fault>) {
+/// Generates the pages that list posts, except those that the operator has written.
+pub(super) fn add_blog(documents: &mut Vec<Document>, options: &PagesOptions, faults: &mut Vec<Fault>) {
     let latest =
-        documents.iter().filter(|document| document.kind == Kind::Post).map(|post| post.updated).max();
+        documents.iter().filter(|document| document.kind == PageKind::Post).map(|post| post.updated).max();
     let Some(latest) = latest else { return };
     let paths: HashSet<String> = documents.iter().map(|document| document.path.clone()).collect();
     if !paths.contains("/blog/") {
         let description = format!("Everything that {} has published, newest first.", options.title);
-        documents.push(Document::generated("/blog/", Kind::Blog, "Blog", &description, latest));
+        documents.push(Document::generated("/blog/", PageKind::Blog, "Blog", &description, latest));
     }
-    for document in documents.iter_mut().filter(|document| document.kind == Kind::Blog) {
+    for document in documents.iter_mut().filter(|document| document.kind == PageKind::Blog) {
         document.updated = document.updated.max(latest);
     }
     unify_tags(documents, faults);
-    let tags = tags_of(documents);
+    let tags = listed_tags(documents);
     if tags.is_empty() {
         return;
     }
     if !paths.contains("/blog/tags/") {
         let description = "The subjects of our posts.";
-        documents.push(Document::generated("/blog/tags/", Kind::Tags, "Tags", description, latest));
+        documents.push(Document::generated("/blog/tags/", PageKind::Tags, "Tags", description, latest));
     }
     let mut updated: HashMap<&str, Date> = HashMap::new();
     for document in documents.iter() {
@@ -274,18 +277,18 @@ pub(super) fn add_blog(documents: &mut Vec<Document>, options: &Options, faults:
         if !paths.contains(&path) {
             let updated = updated.get(tag.name.as_str()).copied().unwrap_or(latest);
             let description = format!("What {} has written about {}.", options.title, tag.name);
-            let kind = Kind::Tag(tag.name.clone());
+            let kind = PageKind::Tag(tag.name.clone());
             pages.push(Document::generated(&path, kind, &tag.name, &description, updated));
         }
     }
     documents.extend(pages);
 }
 
-/// Gives tags that differ only in case one spelling, the first. Two tags that would share a path for another reason (`C` and
-/// `C++`), or have none, are faults.
+/// Replaces tags that differ only in case by the first spelling. Reports tags that share a path for another
+/// reason (`C` and `C++`) or have none.
 fn unify_tags(documents: &mut [Document], faults: &mut Vec<Fault>) {
     let mut spellings: HashMap<String, String> = HashMap::new();
-    for document in documents.iter_mut().filter(|document| document.kind == Kind::Post) {
+    for document in documents.iter_mut().filter(|document| document.kind == PageKind::Post) {
         let (place, line) = (document.file.clone(), document.line("tags"));
         document.front_matter.tags.retain_mut(|tag| {
             let slug = slug(tag);
@@ -309,15 +312,15 @@ fn unify_tags(documents: &mut [Document], faults: &mut Vec<Fault>) {
     }
 }
 
-/// Decoded.
+/// The decoded path of a tag's page.
 fn tag_path(name: &str) -> String {
     format!("/blog/tags/{}/", slug(name))
 }
 
 /// All tags of listed posts, by name.
-pub(super) fn tags_of(documents: &[Document]) -> Vec<Tag> {
+pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for post in posts_of(documents) {
+    for post in listed_posts(documents) {
         for tag in &post.front_matter.tags {
             *counts.entry(tag.clone()).or_default() += 1;
         }
@@ -329,10 +332,10 @@ pub(super) fn tags_of(documents: &[Document]) -> Vec<Tag> {
 }
 
 /// Listed posts, newest first.
-pub(super) fn posts_of(documents: &[Document]) -> Vec<&Document> {
+pub(super) fn listed_posts(documents: &[Document]) -> Vec<&Document> {
     let mut posts: Vec<&Document> = documents
         .iter()
-        .filter(|document| document.kind == Kind::Post && !document.front_matter.unlisted)
+        .filter(|document| document.kind == PageKind::Post && !document.front_matter.unlisted)
         .collect();
     posts.sort_by(|a, b| (b.front_matter.date, &a.path).cmp(&(a.front_matter.date, &b.path)));
     posts

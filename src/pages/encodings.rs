@@ -1,49 +1,51 @@
-//! Strong encodings on the disk: made once for each content, in the background, and used from then on.
+//! A cache of strong encodings on disk, which a background thread fills.
 //!
-//! One file for each content, which is named by the content's hash and written under another name first, so that whoever reads it
-//! finds all of it or nothing. A hash of the whole is its end: what is damaged is as good as not there. Nothing depends on any of
-//! it: the folder may be removed at any time, and where nothing can be written encodings are made anew at each start.
+//! Each content has one file, named by its hash. Files are written under a temporary name and renamed, so
+//! readers see a whole file or none. Each file ends with a hash of itself; a damaged file counts as missing.
+//! The folder can be removed at any time. If it cannot be written, each start encodes again.
+
+#![expect(clippy::disallowed_methods, reason = "unused files of the cache are removed by age")]
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use blake3::Hash;
 use bytes::Bytes;
 
-use super::Site;
 use super::file::{Effort, Encoded, File, encode};
 use super::negotiate::Encoding;
 
-/// Where strong encodings are kept.
+/// The folder with the cached encodings.
 #[derive(Debug)]
 pub struct Encodings {
     folder: PathBuf,
 }
 
-/// What a file begins with: other versions of this program may encode and write otherwise.
-const BEGINNING: &[u8] = b"frontdesk encodings 1\n";
+/// The beginning of each file. Increase the number when the format or an encoder changes.
+const MAGIC: &[u8] = b"frontdesk encodings 1\n";
 
-/// What is longer, in bytes, keeps the quick encodings: the strongest Brotli needs two seconds for a megabyte.
-const LONGEST: usize = 512 << 10;
+/// Length in bytes above which a content keeps its quick encodings: Brotli at its highest level takes two
+/// seconds for a megabyte.
+const MAX_STRONG: usize = 512 << 10;
 
-/// In the place of a length: the encoding is not worth sending.
+/// Replaces the length of an encoding that is not worth sending.
 const NOT_WORTH_SENDING: u32 = u32::MAX;
 
-/// A file that another process writes at this moment is left alone; what is older was forgotten.
-const LONGEST_WRITE: Duration = Duration::from_mins(10);
+/// Age after which a temporary file is abandoned. A younger one may belong to another process.
+const MAX_WRITE_TIME: Duration = Duration::from_mins(10);
 
 impl Encodings {
-    /// Keeps them in `folder`, which is created when there is something to be kept, if the folder above it exists.
+    /// A cache in `folder`. The first write creates the folder, but not its parent.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -52,15 +54,16 @@ impl Encodings {
         self.folder.join(content.to_hex().as_str())
     }
 
-    /// The encodings of a content, if they are there and whole.
+    /// The cached encodings of a content.
     pub(super) fn read(&self, content: Hash) -> Option<Encoded> {
         parse(&fs::read(self.file(content)).ok()?.into(), content)
     }
 
-    /// Makes and keeps the strong encodings of all files of `site` that have none yet, and removes what is of no use to this site.
-    /// Takes minutes for a large site, so that it looks at `stop` after each file. Returns whether there are new ones.
-    pub fn strengthen(&self, site: &Site, stop: &AtomicBool) -> io::Result<bool> {
-        let mut files: Vec<&File> = site.files().into_iter().map(AsRef::as_ref).collect();
+    /// Makes and stores the strong encodings that `files` of a site lack, and removes encodings of other
+    /// contents. Takes minutes for a large site, and ends early once `stop` is set. Returns whether there are
+    /// new encodings for these files.
+    pub fn strengthen(&self, files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
+        let mut files = files;
         files.retain(|file| file.compressible);
         files.sort_by_key(|file| (file.identity().bytes.len(), *file.hash.as_bytes()));
         files.dedup_by_key(|file| file.hash);
@@ -72,15 +75,11 @@ impl Encodings {
             if file.is_strong() {
                 continue;
             }
-            let bytes = &file.identity().bytes;
-            if self.read(file.hash).is_some() {
-                // Somebody has made them since, another process or an earlier run whose word was lost.
-                is_new |= bytes.len() <= LONGEST;
-                continue;
+            is_new |= file.identity().bytes.len() <= MAX_STRONG;
+            // Another process, or an earlier run, may have made them already.
+            if self.read(file.hash).is_none() {
+                self.write(file.hash, &make(file))?;
             }
-            is_new |= bytes.len() <= LONGEST;
-            let encoded = make(file);
-            self.write(file.hash, &encoded)?;
         }
         self.sweep(&files.iter().map(|file| file.hash.to_hex().to_string()).collect())?;
         Ok(is_new)
@@ -88,7 +87,7 @@ impl Encodings {
 
     fn write(&self, content: Hash, encoded: &Encoded) -> io::Result<()> {
         if !self.folder.is_dir() {
-            // Not recursive: a data folder that is missing may be on a file system that is unmounted.
+            // Not recursive: a missing data folder may be on a file system that is not mounted.
             DirBuilder::new().mode(0o700).create(&self.folder)?;
             fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
         }
@@ -100,7 +99,7 @@ impl Encodings {
             .mode(0o600)
             .open(&draft)
             .and_then(|mut file| file.write_all(&compose(content, encoded)))
-            // Not synced: what a power cut spoils is recognised by its hash.
+            // Not synced: the hash reveals a file that a power failure has damaged.
             .and_then(|()| fs::rename(&draft, self.file(content)));
         if written.is_err() {
             let _ = fs::remove_file(&draft);
@@ -108,7 +107,7 @@ impl Encodings {
         written
     }
 
-    /// Removes what is not in use, another version's files and forgotten drafts among it.
+    /// Removes files that are not in use, including those of other versions and abandoned temporary files.
     fn sweep(&self, used: &HashSet<String>) -> io::Result<()> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -121,10 +120,10 @@ impl Encodings {
             let is_written = || {
                 let modified = entry.metadata().and_then(|meta| meta.modified());
                 let age = modified.ok().and_then(|then| SystemTime::now().duration_since(then).ok());
-                name.len() > 64 && age.is_none_or(|age| age < LONGEST_WRITE)
+                name.len() > 64 && age.is_none_or(|age| age < MAX_WRITE_TIME)
             };
             if is_ours && !used.contains(name) && !is_written() {
-                // Another process may have been quicker.
+                // Ignore errors: another process may have removed it.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -132,10 +131,10 @@ impl Encodings {
     }
 }
 
-/// The strongest encodings that are worth their time.
+/// The encodings of `file` with [`Effort::Strong`]; with [`Effort::Quick`] above [`MAX_STRONG`].
 pub(super) fn make(file: &File) -> Encoded {
     let bytes = &file.identity().bytes;
-    if bytes.len() > LONGEST {
+    if bytes.len() > MAX_STRONG {
         file.compress();
         return Encoding::PREFERENCE
             .map(|encoding| file.has(encoding).then(|| file.body(encoding).bytes.clone()));
@@ -146,13 +145,13 @@ pub(super) fn make(file: &File) -> Encoded {
     })
 }
 
-/// What a file holds: the beginning, the content's hash, each encoding behind its length, and a hash of all that.
+/// A file's bytes: [`MAGIC`], the content's hash, each encoding after its length, and a hash of all that.
 fn compose(content: Hash, encoded: &Encoded) -> Vec<u8> {
-    let mut text = Vec::from(BEGINNING);
+    let mut text = Vec::from(MAGIC);
     text.extend(content.as_bytes());
     for encoded in encoded {
         let length = encoded.as_ref().map_or(NOT_WORTH_SENDING, |encoded| {
-            // A body has 512 MiB at the most, and this is less.
+            // A body has at most 512 MiB, and an encoding is smaller.
             u32::try_from(encoded.len()).unwrap_or(NOT_WORTH_SENDING)
         });
         text.extend(length.to_le_bytes());
@@ -163,13 +162,13 @@ fn compose(content: Hash, encoded: &Encoded) -> Vec<u8> {
     text
 }
 
-/// None unless it is exactly what [`compose`] has written for this content.
+/// Parses what [`compose`] wrote; none unless the file is intact and of this content.
 fn parse(file: &Bytes, content: Hash) -> Option<Encoded> {
     let (text, hash) = file.split_last_chunk::<32>()?;
     if blake3::hash(text) != Hash::from_bytes(*hash) {
         return None;
     }
-    let rest = text.strip_prefix(BEGINNING)?.strip_prefix(content.as_bytes())?;
+    let rest = text.strip_prefix(MAGIC)?.strip_prefix(content.as_bytes())?;
     let mut at = text.len() - rest.len();
     let end = text.len();
     let mut encoded = Encoded::default();
@@ -187,11 +186,9 @@ fn parse(file: &Bytes, content: Hash) -> Option<Encoded> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::pages::file::Cache;
-    use crate::pages::{Entry, Page, Role};
+    use crate::pages::{Page, Role, Site, SiteEntry};
 
     const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -210,7 +207,7 @@ mod tests {
 
     fn file(site: &Site, path: &str) -> Arc<File> {
         match site.get(path) {
-            Some(Entry::File(file, Role::Resource)) => file.clone(),
+            Some(SiteEntry::File(file, Role::Resource)) => file.clone(),
             other => panic!("{other:?}"),
         }
     }
@@ -226,26 +223,26 @@ mod tests {
     static GO: AtomicBool = AtomicBool::new(false);
 
     #[test]
-    fn what_is_kept_is_used_by_the_next_start() {
+    fn cached_encodings_are_used_by_the_next_start() {
         let folder = tempfile::tempdir().expect("a folder");
         let encodings = Encodings::new(folder.path().join("encodings"));
         let text = "A line that repeats itself, more or less.\n".repeat(50);
         let first = site(&[&text, "short"]);
         first.compress_with(usize::MAX, Some(&encodings));
         let quick = file(&first, "/0").body(Encoding::Gzip).etag().to_owned();
-        assert!(encodings.strengthen(&first, &GO).expect("it can be written"));
+        assert!(encodings.strengthen(first.files(), &GO).expect("the cache is writable"));
         assert_eq!(names(&encodings).len(), 1, "the short one is sent as it is");
-        let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        let mode = |path: &Path| fs::metadata(path).expect("the file exists").permissions().mode() & 0o777;
         assert_eq!(mode(encodings.folder()), 0o700);
         assert_eq!(mode(&encodings.folder().join(&names(&encodings)[0])), 0o600);
         assert!(
-            encodings.strengthen(&first, &GO).expect("it can be read"),
-            "this site does not have them yet"
+            encodings.strengthen(first.files(), &GO).expect("the cache is readable"),
+            "this site does not use them yet"
         );
         let with_them = first.strengthened(&encodings);
         assert!(
-            !encodings.strengthen(&with_them, &GO).expect("it can be read"),
-            "nothing is left to be done"
+            !encodings.strengthen(with_them.files(), &GO).expect("the cache is readable"),
+            "nothing is left to do"
         );
 
         let second = site(&[&text]);
@@ -256,7 +253,7 @@ mod tests {
             assert!(strong.has(encoding));
             assert_eq!(strong.body(encoding).bytes, swapped.body(encoding).bytes);
         }
-        assert_ne!(strong.body(Encoding::Gzip).etag(), quick, "other bytes have another validator");
+        assert_ne!(strong.body(Encoding::Gzip).etag(), quick, "other bytes have another ETag");
         assert_eq!(strong.identity().etag(), file(&first, "/0").identity().etag());
         let mut unpacked = Vec::new();
         brotli::BrotliDecompress(&mut &strong.body(Encoding::Brotli).bytes[..], &mut unpacked)
@@ -265,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_as_good_as_not_there() {
+    fn damaged_files_count_as_missing() {
         let folder = tempfile::tempdir().expect("a folder");
         let encodings = Encodings::new(folder.path());
         let text = "A line that repeats itself.\n".repeat(20);
         let site = site(&[&text]);
-        encodings.strengthen(&site, &GO).expect("it can be written");
+        encodings.strengthen(site.files(), &GO).expect("the cache is writable");
         let content = blake3::hash(text.as_bytes());
-        let whole = fs::read(encodings.file(content)).expect("it is there");
+        let whole = fs::read(encodings.file(content)).expect("the file exists");
         assert!(encodings.read(content).is_some());
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
@@ -280,39 +277,42 @@ mod tests {
             assert!(parse(&flipped.into(), content).is_none(), "a bit of byte {at}");
             assert!(parse(&whole[..at].to_vec().into(), content).is_none(), "cut off at {at}");
         }
-        // The hash is right, and the lengths are not.
+        // The hash is correct, but the lengths are not.
         for lengths in [[u32::MAX - 1, 0, 0], [0, 0, 1], [NOT_WORTH_SENDING; 3].map(|length| length - 1)] {
-            let mut text = [BEGINNING, content.as_bytes()].concat();
+            let mut text = [MAGIC, content.as_bytes()].concat();
             text.extend(lengths.iter().flat_map(|length| length.to_le_bytes()));
             let hash = blake3::hash(&text);
             text.extend(hash.as_bytes());
             assert!(parse(&text.into(), content).is_none(), "{lengths:?}");
         }
-        assert!(parse(&whole.clone().into(), blake3::hash(b"another")).is_none(), "under another's name");
-        // It is made again.
-        fs::write(encodings.file(content), &whole[..40]).expect("it can be written");
-        assert!(encodings.strengthen(&site, &GO).expect("it can be written"));
-        assert_eq!(fs::read(encodings.file(content)).expect("it is there"), whole);
+        assert!(
+            parse(&whole.clone().into(), blake3::hash(b"another")).is_none(),
+            "named by the hash of another content"
+        );
+        // The next run repairs the damaged file.
+        fs::write(encodings.file(content), &whole[..40]).expect("the cache is writable");
+        assert!(encodings.strengthen(site.files(), &GO).expect("the cache is writable"));
+        assert_eq!(fs::read(encodings.file(content)).expect("the file exists"), whole);
     }
 
     #[test]
-    fn what_is_of_no_use_is_removed_and_nothing_else() {
+    fn only_unused_encodings_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let encodings = Encodings::new(folder.path());
         let [one, two] = ["One line of many.\n", "Two lines of many.\n"].map(|line| line.repeat(30));
-        encodings.strengthen(&site(&[&one, &two]), &GO).expect("it can be written");
+        encodings.strengthen(site(&[&one, &two]).files(), &GO).expect("the cache is writable");
         assert_eq!(names(&encodings).len(), 2);
         let of = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
         let draft = format!("{}.1", of(&two));
         for other in ["inbox.sqlite", draft.as_str()] {
-            fs::write(folder.path().join(other), "x").expect("it can be written");
+            fs::write(folder.path().join(other), "x").expect("the cache is writable");
         }
-        encodings.strengthen(&site(&[&one]), &GO).expect("it can be written");
+        encodings.strengthen(site(&[&one]).files(), &GO).expect("the cache is writable");
         let mut left = [of(&one), "inbox.sqlite".to_owned(), draft];
         left.sort();
         assert_eq!(names(&encodings), left);
         let stopped = AtomicBool::new(true);
-        assert!(!encodings.strengthen(&site(&[&two]), &stopped).expect("nothing is done"));
+        assert!(!encodings.strengthen(site(&[&two]).files(), &stopped).expect("stops before writing"));
         assert_eq!(names(&encodings), left);
     }
 
@@ -322,22 +322,22 @@ mod tests {
         let data = folder.path().join("data");
         let encodings = Encodings::new(data.join("encodings"));
         let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
-        let error = encodings.strengthen(&site, &GO).expect_err("the data folder is missing");
+        let error = encodings.strengthen(site.files(), &GO).expect_err("the data folder is missing");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(!data.exists());
-        fs::create_dir(&data).expect("it can be created");
-        assert!(encodings.strengthen(&site, &GO).expect("it can be written"));
+        fs::create_dir(&data).expect("the parent exists");
+        assert!(encodings.strengthen(site.files(), &GO).expect("the cache is writable"));
         assert_eq!(names(&encodings).len(), 1);
     }
 
     #[test]
-    fn where_nothing_can_be_written_files_are_served_all_the_same() {
+    fn files_are_served_if_the_cache_cannot_be_written() {
         let folder = tempfile::tempdir().expect("a folder");
-        fs::write(folder.path().join("file"), "x").expect("it can be written");
+        fs::write(folder.path().join("file"), "x").expect("the cache is writable");
         let encodings = Encodings::new(folder.path().join("file/encodings"));
         let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
         site.compress_with(usize::MAX, Some(&encodings));
         assert!(file(&site, "/0").has(Encoding::Brotli));
-        assert!(encodings.strengthen(&site, &GO).is_err());
+        assert!(encodings.strengthen(site.files(), &GO).is_err());
     }
 }

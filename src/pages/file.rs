@@ -1,4 +1,4 @@
-//! One answer's body, in memory, in every encoding that is worth sending.
+//! The body of one response, in memory, in every encoding that is worth sending.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -8,12 +8,12 @@ use bytes::Bytes;
 
 use super::negotiate::Encoding;
 
-/// How long a cache may use an answer without asking.
+/// How long caches may use a response without revalidation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// Store it, but ask each time: the name stays, the content may change.
+    /// Caches must revalidate each time: the content at this name may change.
     Revalidate,
-    /// For ever: the name carries the content's fingerprint.
+    /// For a year, the longest useful time: the name contains the content's hash.
     Immutable,
 }
 
@@ -27,251 +27,227 @@ impl Cache {
     }
 }
 
-/// A body in one encoding, with the header fields that belong to exactly these bytes.
-#[derive(Debug)]
-pub struct Body {
-    /// What is sent.
+/// The bytes of a file or template, with their hash.
+#[derive(Debug, Clone)]
+pub(super) struct Blob {
     pub bytes: Bytes,
-    /// The fields as HTTP/1.1 writes them: `etag`, then what 304 says as well, then what only goes with the body.
-    fields: Bytes,
-    /// Where the validator ends, its field, and what 304 says.
-    ends: [usize; 3],
+    pub hash: blake3::Hash,
 }
 
-/// Before the validator.
-const ETAG: &str = "etag: ";
-
-impl Body {
-    /// `etag` is quoted, as it stands in the header.
-    fn new(of: &Described, etag: &str, encoding: Encoding, bytes: Bytes) -> Self {
-        let mut fields = format!("{ETAG}{etag}");
-        let validator = fields.len();
-        fields.push_str("\r\n");
-        let field = fields.len();
-        fields.push_str(&format!("cache-control: {}\r\n", of.cache.control()));
-        if let Some(link) = &of.link {
-            fields.push_str(&format!("link: {}\r\n", String::from_utf8_lossy(link)));
-        }
-        let unmodified = fields.len();
-        fields.push_str(&format!("content-type: {}\r\n", of.media_type));
-        if let Some(token) = encoding.token() {
-            fields.push_str(&format!("content-encoding: {token}\r\n"));
-        }
-        fields.push_str(&format!("content-length: {}\r\n", bytes.len()));
-        Self { bytes, fields: fields.into(), ends: [validator, field, unmodified] }
+impl Blob {
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { hash: blake3::hash(&bytes), bytes }
     }
 
-    /// The strong validator (RFC 9110 §8.8.3), quoted, as it stands in the header.
+    /// The first `length` hexadecimal digits of the hash.
+    pub fn fingerprint(&self, length: usize) -> String {
+        self.hash.to_hex()[..length].to_owned()
+    }
+}
+
+/// The first `length` hexadecimal digits of a content hash, 64 at most.
+pub fn fingerprint(bytes: &[u8], length: usize) -> String {
+    blake3::hash(bytes).to_hex()[..length].to_owned()
+}
+
+/// Number of strings that [`EncodedBody::cached`] can hold.
+pub const CACHE_SLOTS: usize = 6;
+
+/// The body of a file in one encoding.
+#[derive(Debug)]
+pub struct EncodedBody {
+    /// The encoded bytes.
+    pub bytes: Bytes,
+    etag: Bytes,
+    cached: [OnceLock<Box<[u8]>>; CACHE_SLOTS],
+}
+
+impl EncodedBody {
+    fn new(bytes: Bytes, etag: String) -> Self {
+        Self { bytes, etag: etag.into(), cached: Default::default() }
+    }
+
+    /// The strong validator in quotes, as in `ETag` (RFC 9110 §8.8.3).
     pub fn etag(&self) -> &str {
-        std::str::from_utf8(&self.fields[ETAG.len()..self.ends[0]]).unwrap_or_default()
+        std::str::from_utf8(&self.etag).unwrap_or_default()
     }
 
     /// The same bytes, without a copy.
     pub fn shared_etag(&self) -> Bytes {
-        self.fields.slice(ETAG.len()..self.ends[0])
+        self.etag.clone()
     }
 
-    /// `etag`, `cache-control`, `link`, `content-type`, `content-encoding` and `content-length`, those that there are, as lines of a
-    /// header (RFC 9112 §5).
-    pub fn fields(&self) -> &[u8] {
-        &self.fields
-    }
-
-    /// Those of them that an answer has which says that nothing has changed (RFC 9110 §15.4.5).
-    pub fn fields_unmodified(&self) -> &[u8] {
-        &self.fields[..self.ends[2]]
-    }
-
-    /// All of them but the validator.
-    pub fn fields_unvalidated(&self) -> &[u8] {
-        &self.fields[self.ends[1]..]
+    /// The bytes that `make` returned when this slot was first read. The server keeps serialised response
+    /// headers here, so that they live exactly as long as the body.
+    pub fn cached(&self, slot: usize, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
+        self.cached[slot].get_or_init(make)
     }
 }
 
-/// What is the same of a file in whatever encoding.
-#[derive(Debug)]
-struct Described {
-    media_type: &'static str,
-    cache: Cache,
-    link: Option<Bytes>,
-}
-
-/// Something to send: a representation, a resource or an asset.
+/// A representation, resource or asset, in every encoding that is worth sending.
 #[derive(Debug)]
 pub struct File {
-    described: Described,
-    /// Content types that are compressed already gain nothing from another coding, and then it is not negotiated.
+    /// The value of `Content-Type`.
+    pub media_type: &'static str,
+    /// How long caches may use the file.
+    pub cache: Cache,
+    /// The value of `Link` (RFC 8288).
+    pub link: Option<Bytes>,
+    /// Whether the encoding is negotiated. Formats that are compressed already gain nothing from another
+    /// coding.
     pub compressible: bool,
-    /// Of the body as it is.
+    /// Of the identity body.
     pub(super) hash: blake3::Hash,
-    identity: Body,
-    encoded: [OnceLock<Option<Body>>; 3],
-    /// Whether the encodings are as small as they get.
+    identity: EncodedBody,
+    /// In the order of [`Encoding::PREFERENCE`].
+    encoded: [OnceLock<Option<EncodedBody>>; 3],
+    /// Whether the encodings were made with [`Effort::Strong`].
     is_strong: AtomicBool,
 }
 
-/// Below this size, in bytes, a coding saves less than its header costs.
-const WORTH_ENCODING: usize = 200;
+/// Bytes below which encoding saves less than its header costs.
+const MIN_COMPRESSED: usize = 200;
+
+/// Hexadecimal digits of a content hash in a validator: 88 bits, so that collisions cannot occur by chance.
+const ETAG_DIGITS: usize = 22;
 
 impl File {
-    /// A file whose encodings are yet to be prepared.
+    /// A file without prepared encodings.
     pub fn new(media_type: &'static str, cache: Cache, bytes: impl Into<Bytes>) -> Self {
-        let bytes = bytes.into();
-        let hash = blake3::hash(&bytes);
-        Self::with_hash(media_type, cache, bytes, hash)
+        Self::from_blob(media_type, cache, Blob::new(bytes))
     }
 
-    /// The same for bytes whose hash is known.
-    pub(super) fn with_hash(
-        media_type: &'static str,
-        cache: Cache,
-        bytes: Bytes,
-        hash: blake3::Hash,
-    ) -> Self {
-        let compressible = is_compressible(media_type) && bytes.len() >= WORTH_ENCODING;
-        let etag = format!("\"{}\"", &hash.to_hex()[..22]);
-        let described = Described { media_type, cache, link: None };
-        let identity = Body::new(&described, &etag, Encoding::Identity, bytes);
-        let encoded = Default::default();
-        Self { described, compressible, hash, identity, encoded, is_strong: AtomicBool::new(false) }
+    /// A file without prepared encodings, whose hash is known.
+    pub(super) fn from_blob(media_type: &'static str, cache: Cache, blob: Blob) -> Self {
+        let etag = format!("\"{}\"", blob.fingerprint(ETAG_DIGITS));
+        Self {
+            media_type,
+            cache,
+            link: None,
+            compressible: is_compressible(media_type) && blob.bytes.len() >= MIN_COMPRESSED,
+            hash: blob.hash,
+            identity: EncodedBody::new(blob.bytes, etag),
+            encoded: Default::default(),
+            is_strong: AtomicBool::new(false),
+        }
     }
 
-    /// Whether the other file is answered with the same header and the same body.
+    /// Whether both files have the same headers and the same body.
     pub fn is_like(&self, other: &Self) -> bool {
-        self.identity.fields == other.identity.fields
+        (self.hash, self.media_type, self.cache, &self.link)
+            == (other.hash, other.media_type, other.cache, &other.link)
     }
 
-    /// Adds a `Link` header, unless it could not stand in one. To be called before the encodings are prepared, which carry it as well.
+    /// Sets the value of `Link`. A value with characters that no header may contain is ignored.
     #[must_use]
     pub fn with_link(mut self, link: String) -> Self {
-        // The characters of RFC 9110 §5.5 but obs-text; a line break would begin another field.
-        let may_stand = link.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
-        self.describe(may_stand.then(|| link.into()));
+        // RFC 9110 §5.5 without obs-text. A line break would begin another field.
+        let is_valid = link.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
+        self.link = is_valid.then(|| link.into());
         self
     }
 
-    fn describe(&mut self, link: Option<Bytes>) {
-        self.described.link = link;
-        let bytes = std::mem::take(&mut self.identity.bytes);
-        self.identity = Body::new(&self.described, self.identity.etag(), Encoding::Identity, bytes);
-    }
-
-    /// The value of `Content-Type`.
-    pub fn media_type(&self) -> &'static str {
-        self.described.media_type
-    }
-
-    /// What caches may do.
-    pub fn cache(&self) -> Cache {
-        self.described.cache
-    }
-
-    /// The value of `Link` (RFC 8288), if there is one.
-    pub fn link(&self) -> Option<Bytes> {
-        self.described.link.clone()
-    }
-
-    /// The body as it is.
-    pub fn identity(&self) -> &Body {
+    /// The body without encoding.
+    pub fn identity(&self) -> &EncodedBody {
         &self.identity
     }
 
     /// Whether the body is prepared in `encoding`.
     pub fn has(&self, encoding: Encoding) -> bool {
-        encoding == Encoding::Identity || self.slot(encoding).is_some()
+        encoding == Encoding::Identity || self.prepared(encoding).is_some()
     }
 
-    /// The body in `encoding`, or as it is where that encoding is not prepared.
-    pub fn body(&self, encoding: Encoding) -> &Body {
-        self.slot(encoding).unwrap_or(&self.identity)
+    /// The body in `encoding`, or without encoding if that one is not prepared.
+    pub fn body(&self, encoding: Encoding) -> &EncodedBody {
+        self.prepared(encoding).unwrap_or(&self.identity)
     }
 
-    fn slot(&self, encoding: Encoding) -> Option<&Body> {
-        let place = Encoding::PREFERENCE.iter().position(|candidate| *candidate == encoding)?;
-        self.encoded[place].get()?.as_ref()
+    fn prepared(&self, encoding: Encoding) -> Option<&EncodedBody> {
+        let slot = Encoding::PREFERENCE.iter().position(|candidate| *candidate == encoding)?;
+        self.encoded[slot].get()?.as_ref()
     }
 
-    /// Prepares every encoding that is smaller than the body itself, quickly. Takes milliseconds; any thread may do it, at any time.
+    /// Prepares every encoding that is smaller than the body itself, with `Effort::Quick`. Takes
+    /// milliseconds.
     pub fn compress(&self) {
-        for encoding in Encoding::PREFERENCE {
-            self.supply(encoding, || {
-                let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
-                (bytes.len() < self.identity.bytes.len()).then(|| bytes.into())
+        self.supply(|_, encoding| {
+            let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
+            (bytes.len() < self.identity.bytes.len()).then(|| bytes.into())
+        });
+    }
+
+    /// Prepares the encodings that are not prepared yet. `make` receives the slot and its encoding, and
+    /// returns none if that is not worth sending.
+    fn supply(&self, make: impl Fn(usize, Encoding) -> Option<Bytes>) {
+        if !self.compressible {
+            return;
+        }
+        for (slot, encoding) in Encoding::PREFERENCE.into_iter().enumerate() {
+            self.encoded[slot].get_or_init(|| {
+                let bytes = make(slot, encoding)?;
+                // Hash the encoded bytes: another encoder or effort may produce others.
+                let token = encoding.token().unwrap_or_default();
+                let etag = format!("\"{}-{token}\"", fingerprint(&bytes, ETAG_DIGITS));
+                Some(EncodedBody::new(bytes, etag))
             });
         }
     }
 
-    /// Puts a body into the place of an encoding that is not prepared yet; none where it is not worth sending.
-    fn supply(&self, encoding: Encoding, make: impl FnOnce() -> Option<Bytes>) {
-        let place = Encoding::PREFERENCE.iter().position(|candidate| *candidate == encoding);
-        let Some(slot) = place.map(|place| &self.encoded[place]).filter(|_| self.compressible) else {
-            return;
-        };
-        slot.get_or_init(|| {
-            let bytes = make()?;
-            // Of the encoded bytes: another encoder, or more effort, may give others.
-            let etag = format!("\"{}-{}\"", fingerprint(&bytes, 22), encoding.token().unwrap_or_default());
-            Some(Body::new(&self.described, &etag, encoding, bytes))
-        });
-    }
-
-    /// Takes strong encodings that were made before; where others are prepared already nothing changes.
-    pub(super) fn supply_strong(&self, encoded: Encoded) {
+    /// Prepares encodings that were made before with [`Effort::Strong`], unless others are prepared.
+    pub(super) fn supply_strong(&self, encoded: &Encoded) {
         if self.encoded.iter().all(|slot| slot.get().is_none()) {
             self.is_strong.store(true, Ordering::Relaxed);
         }
-        for (encoding, bytes) in Encoding::PREFERENCE.into_iter().zip(encoded) {
-            self.supply(encoding, || bytes);
-        }
+        self.supply(|slot, _| encoded[slot].clone());
     }
 
-    /// Takes the encodings of another file with the same body.
+    /// Shares the encodings of another file with the same body.
     pub(super) fn supply_from(&self, other: &Self) {
         self.is_strong.store(other.is_strong(), Ordering::Relaxed);
-        for encoding in Encoding::PREFERENCE {
-            self.supply(encoding, || other.slot(encoding).map(|body| body.bytes.clone()));
-        }
+        self.supply(|_, encoding| other.prepared(encoding).map(|body| body.bytes.clone()));
     }
 
-    /// Whether the encodings are as small as they get.
+    /// Whether the encodings were made with [`Effort::Strong`].
     pub(super) fn is_strong(&self) -> bool {
         self.is_strong.load(Ordering::Relaxed)
     }
 
-    /// The same file before anything was encoded.
+    /// The same file without prepared encodings.
     pub(super) fn unencoded(&self) -> Self {
-        let Described { media_type, cache, .. } = self.described;
-        let mut file = Self::with_hash(media_type, cache, self.identity.bytes.clone(), self.hash);
-        file.describe(self.link());
-        file
+        let blob = Blob { bytes: self.identity.bytes.clone(), hash: self.hash };
+        Self { link: self.link.clone(), ..Self::from_blob(self.media_type, self.cache, blob) }
     }
 
-    /// Whether [`File::compress`] still has something to do.
+    /// Whether [`File::compress`] would prepare an encoding.
     pub fn awaits_compression(&self) -> bool {
         self.compressible && self.encoded.iter().any(|slot| slot.get().is_none())
     }
 }
 
-/// The bodies of one content in the order of [`Encoding::PREFERENCE`]; none where that one is not worth sending.
+/// The encodings of one content in the order of [`Encoding::PREFERENCE`]; none for one that is not worth
+/// sending.
 pub(super) type Encoded = [Option<Bytes>; 3];
 
-/// How much work an encoding is worth.
+/// How much time encoding may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Somebody may be waiting.
+    /// Milliseconds: a server start or a visitor waits for it.
     Quick,
-    /// It is done once and kept.
+    /// Seconds: it is done once in the background and kept.
     Strong,
 }
 
-/// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. Without optimisation the highest takes half a second even for a site of
-/// four pages, which every server that a test starts would pay.
+/// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. In debug builds the highest level takes half
+/// a second for a site of four pages, and every test that starts a server would wait for it.
 const BROTLI_LEVELS: (i32, i32) = if cfg!(debug_assertions) { (2, 5) } else { (6, 11) };
 
-/// None where a coder fails, which none does on memory; the file is then sent without that encoding.
+/// Returns none if the encoder fails, which does not happen in memory; the file is then served without that
+/// encoding.
 pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
-    // For a page of 28 KB gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms for 6.7 KB here; at its
-    // highest level it is 5.9 KB, but for 22 ms, which a start cannot afford for every page.
+    // For a page of 28 KB, gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms for 6.7 KB
+    // at the quick level; at its highest level the result is 5.9 KB and takes 22 ms, too long for a server
+    // start.
     let is_quick = effort == Effort::Quick;
     match encoding {
         Encoding::Identity => None,
@@ -283,10 +259,10 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
         }
         Encoding::Brotli => {
             let mut encoded = Vec::new();
-            let window = 18;
             let parameters = brotli::enc::BrotliEncoderParams {
                 quality: if is_quick { BROTLI_LEVELS.0 } else { BROTLI_LEVELS.1 },
-                lgwin: window,
+                // A window of 256 KiB, which covers nearly all pages.
+                lgwin: 18,
                 size_hint: bytes.len(),
                 ..Default::default()
             };
@@ -295,13 +271,6 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
         }
         Encoding::Zstd => zstd::bulk::compress(bytes, if is_quick { 9 } else { 19 }).ok(),
     }
-}
-
-/// The first `length` characters of a content hash, in lower-case hexadecimal (two characters a byte, 64 at the most).
-pub fn fingerprint(bytes: &[u8], length: usize) -> String {
-    let mut hex = blake3::hash(bytes).to_hex().to_string();
-    hex.truncate(length);
-    hex
 }
 
 fn is_compressible(media_type: &str) -> bool {
@@ -320,10 +289,10 @@ fn is_compressible(media_type: &str) -> bool {
         )
 }
 
-/// The media type of a file by its name's ending. Unknown endings are sent as plain bytes.
+/// The media type for a file name's extension; `application/octet-stream` for unknown ones.
 pub fn media_type(name: &str) -> &'static str {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
-    match ending.as_str() {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    match extension.unwrap_or_default().as_str() {
         "html" | "htm" => "text/html; charset=utf-8",
         "md" | "markdown" => "text/markdown; charset=utf-8",
         "txt" | "text" => "text/plain; charset=utf-8",
@@ -366,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_encoding_carries_the_same_content_and_its_own_validator() {
+    fn each_encoding_has_the_same_content_and_its_own_validator() {
         let text = "A line that repeats itself.\n".repeat(100);
         let file = File::new("text/plain; charset=utf-8", Cache::Revalidate, text.clone());
         assert!(file.awaits_compression());
@@ -374,7 +343,7 @@ mod tests {
         assert_eq!(
             file.body(Encoding::Gzip).bytes,
             text.as_bytes(),
-            "until it is prepared, identity stands in"
+            "the identity body replaces an encoding that is not prepared"
         );
         file.compress();
         assert!(!file.awaits_compression());
@@ -400,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gains_nothing_is_not_encoded() {
+    fn small_and_compressed_files_are_not_encoded() {
         let image = File::new("image/png", Cache::Immutable, vec![0_u8; 4096]);
         image.compress();
         assert!(!image.compressible && !image.has(Encoding::Brotli));

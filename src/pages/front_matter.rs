@@ -1,7 +1,7 @@
 //! Reads the front matter of a Markdown file: YAML between `---` lines or TOML between `+++` lines.
 //!
-//! Hugo's and Zola's common spellings are understood (`lastmod`, `linkTitle`, `taxonomies.tags`, `extra.…`), and what they would not
-//! publish is not published. What they do beyond Markdown (shortcodes, sections, JSON front matter) is not done here.
+//! Supports common keys of Hugo and Zola (`lastmod`, `linkTitle`, `taxonomies.tags`, `extra.…`), and omits
+//! pages that these would not publish. Does not support their shortcodes, sections and JSON front matter.
 
 use std::collections::HashMap;
 
@@ -10,85 +10,78 @@ use serde_json::{Map, Value};
 
 use crate::fault::{Fault, closest};
 
-/// What the front matter of one file says, in our own words.
+/// The front matter of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrontMatter {
-    /// The page's name and its only first-level heading.
+    /// The page's title and only first-level heading.
     pub title: String,
     /// One or two sentences for search results, previews and `llms.txt`.
     pub description: Option<String>,
-    /// When it was first published.
+    /// The date of publication.
     pub date: Option<Date>,
-    /// When it was last changed in substance.
+    /// The date of the last substantial change.
     pub updated: Option<Date>,
-    /// Left out of the site.
+    /// Whether the page is unfinished and not published.
     pub draft: bool,
-    /// The last segment of the path, where it is not the file's name.
+    /// The last segment of the path, instead of the file's name.
     pub slug: Option<String>,
-    /// The whole path, where it does not follow from the file's (Hugo's `url`, Zola's `path`).
+    /// The whole path, instead of the file's (Hugo's `url`, Zola's `path`).
     pub path: Option<String>,
-    /// Former paths, which lead here by a permanent redirect.
+    /// Former paths, which redirect permanently to the page.
     pub aliases: Vec<String>,
-    /// Subjects, each with a page of its own that lists what carries it.
+    /// Each tag has a page that lists its posts.
     pub tags: Vec<String>,
-    /// Who wrote it.
     pub author: Option<String>,
-    /// The place in the main navigation, lowest first; not in it if absent.
+    /// The position in the main navigation, lowest first. `None` leaves the page out.
     pub nav: Option<i64>,
-    /// A shorter name for navigation and breadcrumbs.
+    /// A short title for navigation and breadcrumbs.
     pub nav_title: Option<String>,
-    /// The form that is shown after the content.
+    /// The form after the content.
     pub form: Option<String>,
-    /// The template, without `.html`.
+    /// The template's name without `.html`.
     pub template: Option<String>,
     /// The preview image, an `/assets/…` path or a path relative to the file.
     pub image: Option<String>,
-    /// Whether a table of contents is shown.
+    /// Whether the page has a table of contents.
     pub toc: bool,
     /// A short line above the title.
     pub kicker: Option<String>,
-    /// Buttons in the head of the page, the first one primary.
+    /// Call-to-action buttons at the top of the page. The first one is the primary button.
     pub cta: Vec<Button>,
-    /// Cards after the lead or the content.
+    /// Cards after the introduction or the content.
     pub highlights: Vec<Highlight>,
-    /// Served, but left out of sitemaps and guides.
+    /// Whether sitemaps and guides omit the page.
     pub unlisted: bool,
 }
 
-/// A link that asks to be followed.
+/// A call-to-action link.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Button {
-    /// The words on it.
     pub label: String,
-    /// Where it leads.
     pub href: String,
 }
 
-/// A card: something worth knowing, perhaps with a place to read more.
+/// A card with a fact or a link.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Highlight {
-    /// Its heading.
     pub title: String,
     /// One or two sentences.
     pub text: String,
-    /// Where to read more.
     pub href: Option<String>,
 }
 
-/// A file cut in two, with the front matter read.
+/// A file's front matter and body.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parsed<'a> {
-    /// What the front matter says.
+pub struct ParsedFile<'a> {
     pub front_matter: FrontMatter,
-    /// The Markdown after it.
     pub body: &'a str,
     /// The line of the file on which the body begins, counted from 1.
     pub body_line: usize,
-    /// The lines of the file on which keys are set.
+    /// The line of each key.
     pub lines: HashMap<&'static str, usize>,
 }
 
-/// Keys of Hugo and Zola that are read as well, or that mean nothing to a site without their tools.
+/// Keys of Hugo and Zola that are also read, and keys that are ignored without a warning.
 #[rustfmt::skip]
 const FOREIGN: &[&str] = &[
     // read
@@ -100,13 +93,13 @@ const FOREIGN: &[&str] = &[
     "iscjklanguage", "translationkey", "comments", "math", "weight", "categories", "cover", "menu", "menus",
 ];
 
-/// Keys that promise something that does not happen here.
-const WITHOUT_EFFECT: &[(&str, &str)] = &[
+/// Keys of Hugo and Zola whose function is missing here, with hints.
+const UNSUPPORTED: &[(&str, &str)] = &[
     ("expirydate", "a page is served until its file is gone, or `draft` is true"),
     ("redirect_to", "give the page that it leads to an entry in `aliases`"),
 ];
 
-/// The keys of our own.
+/// The documented keys.
 const KEYS: &[&str] = &[
     "title",
     "description",
@@ -129,8 +122,9 @@ const KEYS: &[&str] = &[
     "unlisted",
 ];
 
-/// Cuts `text` into front matter and body and reads the former. Faults name `place` and the line.
-pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<Parsed<'a>> {
+/// Splits a file into front matter and body, and parses the front matter. `place` is the file's name in
+/// faults.
+pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let opening = text.lines().next().unwrap_or_default().trim_end();
     if opening != "---" && opening != "+++" {
@@ -161,7 +155,7 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
     };
     let source = &text[start..end];
     let body = &text[end + closing.len()..];
-    let table = if opening == "---" { yaml(place, source) } else { toml(place, source) };
+    let table = if opening == "---" { parse_yaml(place, source) } else { parse_toml(place, source) };
     let table = match table {
         Ok(table) => table,
         Err(fault) => {
@@ -169,14 +163,14 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
             return None;
         }
     };
-    let mut reader = Reader { place, source, table, faults };
+    let mut reader = FrontMatterReader { place, source, table, faults };
     let front_matter = reader.read()?;
     let keys = KEYS.iter().filter_map(|key| Some((*key, reader.line(key)?)));
     let lines_of_keys = keys.collect();
-    Some(Parsed { front_matter, body, body_line: lines + 1, lines: lines_of_keys })
+    Some(ParsedFile { front_matter, body, body_line: lines + 1, lines: lines_of_keys })
 }
 
-fn yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
+fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     if source.trim().is_empty() {
         return Ok(Map::new());
     }
@@ -188,7 +182,7 @@ fn yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).map(|line| line + 1);
             let message = error.to_string();
             let first = message.lines().next().unwrap_or("it cannot be read");
-            // The place is told in the file's own lines.
+            // The parser's message names the line in the front matter. The fault names the line of the file.
             let what = first
                 .rsplit_once(": ")
                 .filter(|(before, _)| before.contains("line "))
@@ -201,9 +195,9 @@ fn yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     }
 }
 
-fn toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
+fn parse_toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     match source.parse::<toml::Table>() {
-        Ok(table) => Ok(table.into_iter().map(|(key, value)| (key, json(value))).collect()),
+        Ok(table) => Ok(table.into_iter().map(|(key, value)| (key, to_json(value))).collect()),
         Err(error) => {
             let line =
                 error.span().map(|span| 2 + source[..span.start.min(source.len())].matches('\n').count());
@@ -213,31 +207,31 @@ fn toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
 }
 
 /// A TOML value as JSON; dates become their text.
-fn json(value: toml::Value) -> Value {
+fn to_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => text.into(),
         toml::Value::Integer(number) => number.into(),
         toml::Value::Float(number) => number.into(),
         toml::Value::Boolean(flag) => flag.into(),
         toml::Value::Datetime(at) => at.to_string().into(),
-        toml::Value::Array(items) => items.into_iter().map(json).collect(),
+        toml::Value::Array(items) => items.into_iter().map(to_json).collect(),
         toml::Value::Table(table) => {
-            table.into_iter().map(|(key, value)| (key, json(value))).collect::<Map<_, _>>().into()
+            table.into_iter().map(|(key, value)| (key, to_json(value))).collect::<Map<_, _>>().into()
         }
     }
 }
 
-struct Reader<'a> {
+struct FrontMatterReader<'a> {
     place: &'a str,
     source: &'a str,
     table: Map<String, Value>,
     faults: &'a mut Vec<Fault>,
 }
 
-impl Reader<'_> {
+impl FrontMatterReader<'_> {
     fn read(&mut self) -> Option<FrontMatter> {
         let before = self.faults.len();
-        self.look_for_unknown_keys();
+        self.report_unknown_keys();
         let title = self.text(&["title"]);
         if title.is_none() && self.faults.len() == before {
             let hint = "add a line `title: …` (YAML) or `title = \"…\"` (TOML)";
@@ -248,7 +242,7 @@ impl Reader<'_> {
             description: self.text(&["description", "summary"]),
             date: self.date(&["date", "publishDate"]),
             updated: self.date(&["updated", "lastmod"]),
-            draft: self.flag(&["draft"]) || self.is_left_out(),
+            draft: self.flag(&["draft"]) || self.is_unpublished(),
             slug: self.slug(),
             path: self.path(),
             aliases: self.list(&["aliases"]),
@@ -282,14 +276,14 @@ impl Reader<'_> {
         (!failed).then_some(front_matter)
     }
 
-    fn look_for_unknown_keys(&mut self) {
+    fn report_unknown_keys(&mut self) {
         let keys: Vec<String> = self.table.keys().cloned().collect();
         for key in keys {
             let lower = key.to_ascii_lowercase();
             if KEYS.contains(&lower.as_str()) || FOREIGN.contains(&lower.as_str()) {
                 continue;
             }
-            if let Some((_, hint)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == lower) {
+            if let Some((_, hint)) = UNSUPPORTED.iter().find(|(known, _)| *known == lower) {
                 let fault =
                     Fault::warning(self.place, self.line(&key), format!("`{key}` has no effect here"));
                 self.faults.push(fault.hint(*hint));
@@ -307,7 +301,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The value of the first of `names` that is there; a dot leads into a table.
+    /// The value of the first of `names` that is present. A dot separates a table from its key.
     fn find(&self, names: &[&'static str]) -> Option<(&'static str, Value)> {
         names.iter().find_map(|name| {
             let mut parts = name.split('.');
@@ -321,7 +315,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Text on one line. Of an entry with a name or a source, that: `author: { name: … }`.
+    /// A value as one line of text. Of a table, the name, title or source: `author: { name: … }`.
     fn text(&mut self, names: &[&'static str]) -> Option<String> {
         let (name, value) = self.find(names)?;
         let value = match &value {
@@ -330,9 +324,9 @@ impl Reader<'_> {
             }
             value => value,
         };
-        match words(value) {
+        match to_line(value) {
             Some(text) => Some(text).filter(|text| !text.is_empty()),
-            None => self.wrong(name, "text; where it looks like something else, put it in quotes"),
+            None => self.report_invalid(name, "text; where it looks like something else, put it in quotes"),
         }
     }
 
@@ -340,12 +334,12 @@ impl Reader<'_> {
         match self.find(names) {
             None => false,
             Some((_, Value::Bool(flag))) => flag,
-            Some((name, _)) => self.wrong(name, "`true` or `false`").unwrap_or_default(),
+            Some((name, _)) => self.report_invalid(name, "`true` or `false`").unwrap_or_default(),
         }
     }
 
-    /// What Hugo and Zola would not publish is not published here either.
-    fn is_left_out(&self) -> bool {
+    /// Whether Hugo or Zola would not publish the page.
+    fn is_unpublished(&self) -> bool {
         let is =
             |name, expected: &[Value]| self.find(&[name]).is_some_and(|(_, value)| expected.contains(&value));
         let never = [Value::Bool(false), Value::from("never"), Value::from("link")];
@@ -357,7 +351,7 @@ impl Reader<'_> {
 
     fn number(&mut self, name: &'static str) -> Option<i64> {
         let (_, value) = self.find(&[name])?;
-        value.as_i64().or_else(|| self.wrong(name, "a whole number"))
+        value.as_i64().or_else(|| self.report_invalid(name, "a whole number"))
     }
 
     fn date(&mut self, names: &[&'static str]) -> Option<Date> {
@@ -370,7 +364,7 @@ impl Reader<'_> {
         let rest = text.get(10..).unwrap_or_default();
         match day.parse::<Date>() {
             Ok(date) if rest.is_empty() || rest.starts_with(['T', 't', ' ']) => Some(date),
-            _ => self.wrong(name, "a date such as 2026-11-20"),
+            _ => self.report_invalid(name, "a date such as 2026-11-20"),
         }
     }
 
@@ -379,18 +373,18 @@ impl Reader<'_> {
         let items = match value {
             Value::Array(items) => items,
             single @ Value::String(_) => vec![single],
-            _ => return self.wrong(name, "a list of words").unwrap_or_default(),
+            _ => return self.report_invalid(name, "a list of words").unwrap_or_default(),
         };
         let word = |item: &Value| match item {
             Value::Object(entry) => {
-                ["name", "title", "src", "url"].iter().find_map(|key| words(entry.get(*key)?))
+                ["name", "title", "src", "url"].iter().find_map(|key| to_line(entry.get(*key)?))
             }
-            item => words(item),
+            item => to_line(item),
         };
         let items: Option<Vec<String>> = items.iter().map(word).collect();
         match items {
             Some(items) => items.into_iter().filter(|item| !item.is_empty()).collect(),
-            None => self.wrong(name, "a list of words").unwrap_or_default(),
+            None => self.report_invalid(name, "a list of words").unwrap_or_default(),
         }
     }
 
@@ -401,15 +395,17 @@ impl Reader<'_> {
         } else {
             "a list of entries with `title`, `text` and, if wanted, `href`"
         };
-        let Value::Array(items) = value else { return self.wrong(name, expected).unwrap_or_default() };
+        let Value::Array(items) = value else {
+            return self.report_invalid(name, expected).unwrap_or_default();
+        };
         let records: Option<Vec<T>> = items.iter().map(|item| read(item.as_object()?)).collect();
-        records.or_else(|| self.wrong(name, expected)).unwrap_or_default()
+        records.or_else(|| self.report_invalid(name, expected)).unwrap_or_default()
     }
 
     fn slug(&mut self) -> Option<String> {
         let slug = self.text(&["slug"])?.trim_matches('/').to_owned();
         if slug.contains('/') || !is_path(&slug) {
-            return self.wrong("slug", "one segment of a path, such as `pricing`");
+            return self.report_invalid("slug", "one segment of a path, such as `pricing`");
         }
         Some(slug).filter(|slug| !slug.is_empty())
     }
@@ -417,7 +413,7 @@ impl Reader<'_> {
     fn path(&mut self) -> Option<String> {
         let path = self.text(&["path", "url"])?.trim_matches('/').to_owned();
         if !is_path(&path) {
-            return self.wrong("path", "a path on this site, such as `/about/`");
+            return self.report_invalid("path", "a path on this site, such as `/about/`");
         }
         Some(if path.is_empty() { "/".to_owned() } else { format!("/{path}/") })
     }
@@ -427,13 +423,13 @@ impl Reader<'_> {
         self.text(&["template"]).map(|name| name.strip_suffix(".html").map_or(name.clone(), str::to_owned))
     }
 
-    fn wrong<T>(&mut self, name: &str, expected: &str) -> Option<T> {
+    fn report_invalid<T>(&mut self, name: &str, expected: &str) -> Option<T> {
         let key = name.split('.').next().unwrap_or(name);
         self.faults.push(Fault::error(self.place, self.line(key), format!("`{name}` must be {expected}")));
         None
     }
 
-    /// The line of the file on which `key` is set.
+    /// The line of the file that sets `key`.
     fn line(&self, key: &str) -> Option<usize> {
         let at = self.source.lines().position(|line| {
             let line = line.trim_start_matches(['"', '\'', '[']);
@@ -447,7 +443,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether every segment can stand in a path as it is.
+/// Whether a path needs no encoding and has no dot segments or empty segments.
 fn is_path(path: &str) -> bool {
     !path.contains(['?', '#', '\\', '%', ':'])
         && !path.chars().any(char::is_control)
@@ -455,18 +451,18 @@ fn is_path(path: &str) -> bool {
         && !path.contains("//")
 }
 
-/// A text or a whole number as text; runs of white space, line breaks among them, become one space.
-fn words(value: &Value) -> Option<String> {
+/// A string or integer as text. Replaces runs of white space and line breaks by one space.
+fn to_line(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
-        // `1.10` and `No` would not come out as they were written.
+        // A float such as `1.10` would lose its last digit, and YAML reads `No` as a boolean.
         Value::Number(number) if !number.is_f64() => Some(number.to_string()),
         _ => None,
     }
 }
 
 fn text_of(fields: &Map<String, Value>, name: &str) -> Option<String> {
-    words(fields.get(name)?).filter(|text| !text.is_empty())
+    to_line(fields.get(name)?).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -474,7 +470,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn yaml_and_toml_say_the_same() {
+    fn yaml_and_toml_give_the_same_front_matter() {
         let yaml = "---\ntitle: Hello\ndescription: A page.\ndate: 2026-02-03\nupdated: 2026-04-05T10:00:00Z\ntags: [a, b]\naliases:\n  - /old/\ndraft: false\nnav: 2\n---\nBody\n";
         let toml = "+++\ntitle = \"Hello\"\ndescription = \"A page.\"\ndate = 2026-02-03\nupdated = 2026-04-05T10:00:00Z\naliases = [\"/old/\"]\nnav = 2\n[taxonomies]\ntags = [\"a\", \"b\"]\n+++\nBody\n";
         let (yaml, toml) = (accept(yaml), accept(toml));
@@ -495,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_with_a_name_stand_for_their_name() {
+    fn tables_with_a_name_count_as_their_name() {
         let page = accept(
             "---\ntitle: T\nauthor: {name: Ada}\nimage: {src: /assets/a.png}\nupdated: ''\ntags: [1, {name: x}]\nslug: /a/\nextra: {toc: true}\n---\n",
         );
@@ -517,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_would_not_publish_is_left_out() {
+    fn pages_that_hugo_and_zola_would_not_publish_are_left_out() {
         for matter in [
             "render: false",
             "headless: true",

@@ -1,4 +1,4 @@
-//! Colours code by class names, so that the stylesheet decides and no inline style is needed.
+//! Highlights code with class names. The content security policy forbids inline styles.
 
 use std::sync::OnceLock;
 
@@ -6,20 +6,21 @@ use giallo::{HighlightOptions, Registry, ThemeVariant};
 
 use super::html::escape;
 
-/// The highlighter tells kinds of tokens apart by the colours of a colour theme. This one gives each kind a colour of its
-/// own, which [`kind`] turns back into a name; a test holds the two together.
+/// The library marks tokens with the colours of a theme. In this theme, the colour identifies the kind of
+/// token, which [`token_kind`] looks up. A test checks the lookup.
 const PALETTE: &str = "dark-plus";
 
-/// The grammars' effort grows with the square of a line's length, in bytes; what is longer is not meant for reading anyhow.
-const LONGEST_LINE: usize = 2_000;
+/// Maximum length in bytes of a highlighted line. The time grows with the square of the length, and longer
+/// lines are hardly readable.
+const MAX_LINE_BYTES: usize = 2_000;
 
-/// The longest block that is coloured, in bytes.
-const LONGEST_BLOCK: usize = 200_000;
+/// Maximum length in bytes of a highlighted block.
+const MAX_BLOCK_BYTES: usize = 200_000;
 
-/// Colours code. Once it has been used it holds all grammars, so that it should not outlive the loading of a site.
+/// Highlights code. Holds tens of megabytes of grammars after the first use: drop it when the site is loaded.
 #[derive(Default)]
 pub struct Highlighter {
-    /// All grammars, unpacked on the first code block that names its language.
+    /// All grammars. The first block with a language unpacks them.
     registry: OnceLock<Option<Registry>>,
 }
 
@@ -33,12 +34,12 @@ impl Highlighter {
         self.registry.get_or_init(unpack).as_ref()
     }
 
-    /// `code` as HTML: escaped, with `<span class="c-KIND">` around what the grammar of `language` recognises. An unknown
-    /// language, or none, gives escaped text.
+    /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`. Escapes the text
+    /// only if the language is unknown or empty.
     pub fn highlight(&self, code: &str, language: &str) -> String {
         let language = alias(language);
         let code = code.trim_end_matches('\n');
-        let too_long = code.len() > LONGEST_BLOCK || code.lines().any(|line| line.len() > LONGEST_LINE);
+        let too_long = code.len() > MAX_BLOCK_BYTES || code.lines().any(|line| line.len() > MAX_LINE_BYTES);
         if too_long || matches!(language, "" | "text" | "txt" | "plain" | "plaintext") {
             return escape(code);
         }
@@ -55,7 +56,7 @@ impl Highlighter {
             for token in line {
                 let ThemeVariant::Single(style) = &token.style else { continue };
                 let text = escape(&token.text);
-                match kind(&style.foreground.as_hex()).filter(|_| !token.text.trim().is_empty()) {
+                match token_kind(&style.foreground.as_hex()).filter(|_| !token.text.trim().is_empty()) {
                     Some(kind) => html.push_str(&format!("<span class=\"c-{kind}\">{text}</span>")),
                     None => html.push_str(&text),
                 }
@@ -65,7 +66,7 @@ impl Highlighter {
     }
 }
 
-/// Names that people write, where the grammar has another.
+/// The grammar's name for a common alias.
 fn alias(language: &str) -> &str {
     match language {
         "sh" | "shell" | "zsh" | "console" => "bash",
@@ -79,8 +80,8 @@ fn alias(language: &str) -> &str {
     }
 }
 
-/// The kind of token that [`PALETTE`] paints in this colour; none for plain text.
-fn kind(colour: &str) -> Option<&'static str> {
+/// The kind of token for a colour of [`PALETTE`]; `None` for plain text.
+fn token_kind(colour: &str) -> Option<&'static str> {
     Some(match colour {
         "#6A9955" => "comment",
         "#C586C0" | "#569CD6" => "keyword",
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_survives_whatever_the_language() {
+    fn highlighting_keeps_the_text() {
         let code = "if (a < b) { return \"&amp;\"; } // ü\n\n\tlast";
         let highlighter = Highlighter::default();
         for language in ["rust", "javascript", "c", "html", "bash", "http", "diff"] {

@@ -1,8 +1,8 @@
-//! Small things about HTML: escaping, and the links in a piece that an author wrote.
+//! Escapes text for HTML, and finds and replaces attributes in HTML that an author wrote.
 
 use std::ops::Range;
 
-/// Text as it may stand in HTML, in content and in quoted attributes.
+/// Escapes text for content and quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -21,7 +21,7 @@ pub fn escape(text: &str) -> String {
 /// Attributes that hold a link; `srcset` holds several.
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
 
-/// Replaces the links in the tags of a piece of HTML, quoted or not; `replace` is told each link and where it stands.
+/// Replaces the links in attributes, quoted or not. `replace` receives a link and its byte offset.
 pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> String) -> String {
     let mut rewritten = String::with_capacity(html.len());
     let mut done = 0;
@@ -33,7 +33,7 @@ pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> 
         let link = &html[value.clone()];
         if name.eq_ignore_ascii_case("srcset") {
             let mut copied = 0;
-            for candidate in candidates(link) {
+            for candidate in srcset_urls(link) {
                 rewritten.push_str(&link[copied..candidate.start]);
                 rewritten.push_str(&replace(&link[candidate.clone()], value.start));
                 copied = candidate.end;
@@ -48,9 +48,9 @@ pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> 
     rewritten
 }
 
-/// Where the addresses in a `srcset` stand: each ends at white space, or at a comma that ends it; what describes it is passed
-/// over (HTML, "parse a srcset attribute").
-fn candidates(srcset: &str) -> Vec<Range<usize>> {
+/// The positions of the URLs in a `srcset`. A URL ends at white space, or at a comma before white space; a
+/// descriptor such as `2x` may follow (HTML, "parse a srcset attribute").
+fn srcset_urls(srcset: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     loop {
@@ -73,7 +73,7 @@ pub(super) fn ids(html: &str) -> impl Iterator<Item = &str> {
     attributes(html).filter(|(name, _)| name.eq_ignore_ascii_case("id")).map(|(_, value)| &html[value])
 }
 
-/// The names of attributes and where their values stand, tag by tag; comments are passed over.
+/// The names of all attributes, and the positions of their values. Skips comments.
 pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let mut at = 0;
     let mut in_tag = false;
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_not_replaced_stays(html in "[<>a-z=\"' /!-]{0,60}") {
+        fn text_outside_links_does_not_change(html in "[<>a-z=\"' /!-]{0,60}") {
             prop_assert_eq!(rewrite_links(&html, |link, _| link.to_owned()).replace(' ', ""), html.replace(' ', ""));
         }
     }

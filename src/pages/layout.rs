@@ -1,7 +1,8 @@
-//! Lays a page out: gathers what a template sees and renders it to HTML.
+//! Lays pages out: builds the context of a template and renders it to HTML.
 //!
-//! What a template sees is in three parts: what all pages share ([`Shared`]), the page itself ([`Document`]), and what it shows of
-//! other pages ([`View`]). Where all three are the same as before, so is the page.
+//! The context has three parts: data that all pages share ([`SiteContext`]), the page itself ([`Document`]),
+//! and the other pages that it shows ([`RelatedPages`]). A reload reuses the HTML of a page if none of them
+//! has changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,15 +13,15 @@ use minijinja::value::{Serde, Value};
 use serde::Serialize;
 use serde_json::json;
 
-use super::document::{Document, Kind, Tag, posts_of, tags_of};
+use super::document::{Document, PageKind, Tag, listed_posts, listed_tags};
+use super::options::{FooterLink, PageForm, PagesOptions};
 use super::path::{encode, twin};
-use super::theme::{Compiled, template_fault};
-use super::{FooterLink, Form, Options};
+use super::theme::{CompiledTheme, template_fault};
 use crate::fault::Fault;
 
-/// A page or a tag as lists show it.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub(super) struct Listing {
+/// A page or a tag in a list.
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
+pub(super) struct ListItem {
     pub title: String,
     /// Percent-encoded.
     pub path: String,
@@ -33,172 +34,174 @@ pub(super) struct Listing {
 }
 
 #[derive(Debug, Clone, Serialize, PartialEq)]
-pub(super) struct Step {
+pub(super) struct NavLink {
     title: String,
     /// Percent-encoded.
     path: String,
 }
 
-/// A page of the main navigation.
+/// An entry of the main navigation.
 #[derive(Debug, PartialEq)]
-struct Destination {
-    step: Step,
-    /// Decoded.
+struct NavItem {
+    link: NavLink,
+    /// Decoded, for comparison with the paths of pages.
     path: String,
 }
 
 #[derive(Debug, Serialize, PartialEq)]
-struct Group {
+struct FooterColumn {
     title: String,
-    links: Vec<Step>,
+    links: Vec<NavLink>,
 }
 
-/// What all pages show alike.
+/// The data that all pages share.
 #[derive(Debug, PartialEq)]
-struct Common {
-    options: Options,
-    forms: Vec<Form>,
-    /// The pages of the main navigation, in their order.
-    navigation: Vec<Destination>,
-    footer: Vec<Group>,
+struct SiteData {
+    options: PagesOptions,
+    forms: Vec<PageForm>,
+    navigation: Vec<NavItem>,
+    footer: Vec<FooterColumn>,
     tags: Vec<Tag>,
-    /// The address of the operator's additions to the stylesheet, if there are any.
+    /// The URL of the operator's additions to the stylesheet.
     custom_css: Option<String>,
 }
 
-/// What all pages share: the templates, the navigation, the site's data.
+/// The templates and the data that all pages share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    common: Common,
-    templates: Arc<Compiled>,
-    /// `common` as templates see it, made once.
-    values: Values,
+pub(super) struct SiteContext {
+    data: SiteData,
+    templates: Arc<CompiledTheme>,
+    /// Parts of `data` as template values, converted once.
+    values: SharedValues,
 }
 
 #[derive(Debug)]
-struct Values {
+struct SharedValues {
     operator: Value,
     footer: Value,
     tags: Value,
     forms: Value,
     /// Index into the tags by name.
-    place_of_tag: HashMap<String, usize>,
+    tag_index: HashMap<String, usize>,
 }
 
-impl Shared {
-    /// The same as `before` where nothing of it has changed.
+impl SiteContext {
+    /// Returns `before` if nothing has changed.
     pub fn new(
         documents: &[Document],
-        options: &Options,
-        forms: &[Form],
-        templates: Arc<Compiled>,
+        options: &PagesOptions,
+        forms: &[PageForm],
+        templates: Arc<CompiledTheme>,
         custom_css: Option<&str>,
-        before: Option<&Arc<Shared>>,
+        before: Option<&Arc<SiteContext>>,
     ) -> Arc<Self> {
         let mut navigation: Vec<&Document> =
             documents.iter().filter(|document| document.front_matter.nav.is_some()).collect();
         navigation.sort_by_key(|document| document.front_matter.nav);
-        // The day is shown nowhere, the year is.
+        // Pages show the year, but not the day: a new day must not change every page.
         let today = options.today.first_of_year();
-        let common = Common {
-            options: Options { today, ..options.clone() },
+        let data = SiteData {
+            options: PagesOptions { today, ..options.clone() },
             forms: forms.to_vec(),
             navigation: navigation
                 .into_iter()
-                .map(|page| Destination { step: step(page), path: page.path.clone() })
+                .map(|page| NavItem { link: nav_link(page), path: page.path.clone() })
                 .collect(),
             footer: footer(documents, options),
-            tags: tags_of(documents),
+            tags: listed_tags(documents),
             custom_css: custom_css.map(str::to_owned),
         };
         let same = before
-            .filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.common == common)
+            .filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data)
             .cloned();
         same.unwrap_or_else(|| {
-            let forms: BTreeMap<_, _> = common.forms.iter().map(|form| (form.name, form)).collect();
-            let values = Values {
-                operator: value(&common.options.operator),
-                footer: value(&common.footer),
-                tags: value(&common.tags),
+            let forms: BTreeMap<_, _> = data.forms.iter().map(|form| (form.name, form)).collect();
+            let values = SharedValues {
+                operator: value(&data.options.operator),
+                footer: value(&data.footer),
+                tags: value(&data.tags),
                 forms: value(forms),
-                place_of_tag: common.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
+                tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
             };
-            Arc::new(Self { common, templates, values })
+            Arc::new(Self { data, templates, values })
         })
     }
 
-    pub fn options(&self) -> &Options {
-        &self.common.options
+    pub fn options(&self) -> &PagesOptions {
+        &self.data.options
     }
 
-    pub fn form(&self, name: &str) -> Option<&Form> {
-        self.common.forms.iter().find(|form| form.name == name)
+    pub fn form(&self, name: &str) -> Option<&PageForm> {
+        self.data.forms.iter().find(|form| form.name == name)
     }
 
     pub fn tags(&self) -> &[Tag] {
-        &self.common.tags
+        &self.data.tags
     }
 
     fn tag(&self, name: &str) -> Option<&Tag> {
-        self.values.place_of_tag.get(name).map(|at| &self.common.tags[*at])
+        self.values.tag_index.get(name).map(|at| &self.data.tags[*at])
     }
 
     fn url(&self, path: &str) -> String {
-        format!("{}{}", self.common.options.base_url, encode(path))
+        format!("{}{}", self.data.options.base_url, encode(path))
     }
 }
 
-/// A page as navigation shows it.
-fn step(page: &Document) -> Step {
-    Step { title: page.short_title().to_owned(), path: encode(&page.path).into_owned() }
+fn nav_link(page: &Document) -> NavLink {
+    NavLink { title: page.short_title().to_owned(), path: encode(&page.path).into_owned() }
 }
 
-/// The footer's groups; a page that is named by its path alone brings its title along.
-fn footer(documents: &[Document], options: &Options) -> Vec<Group> {
-    let step = |link: &FooterLink| {
+/// The footer's groups. A link without a title shows the short title of its page.
+fn footer(documents: &[Document], options: &PagesOptions) -> Vec<FooterColumn> {
+    let nav_link = |link: &FooterLink| {
         let title = link.title.clone().or_else(|| {
             let page = documents.iter().rfind(|document| document.path == link.href);
             page.map(|page| page.short_title().to_owned())
         });
-        Step { title: title.unwrap_or_else(|| link.href.clone()), path: link.href.clone() }
+        NavLink { title: title.unwrap_or_else(|| link.href.clone()), path: link.href.clone() }
     };
     options
         .footer
         .iter()
-        .map(|group| Group { title: group.title.clone(), links: group.links.iter().map(step).collect() })
+        .map(|group| FooterColumn {
+            title: group.title.clone(),
+            links: group.links.iter().map(nav_link).collect(),
+        })
         .collect()
 }
 
-/// What a page shows of other pages.
+/// The other pages that a page shows.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct View {
-    /// The pages above this one, from the home page down to the page itself.
-    breadcrumbs: Vec<Step>,
-    /// The post before this one, and the one after it.
-    previous: Option<Step>,
-    next: Option<Step>,
-    /// What stands in its list.
-    pub listing: Vec<Listing>,
-    /// Where the main pages are, for the page that says that there is none.
+pub(super) struct RelatedPages {
+    /// The path from the home page to this page, which is the last entry.
+    breadcrumbs: Vec<NavLink>,
+    /// The next older post.
+    previous: Option<NavLink>,
+    /// The next newer post.
+    next: Option<NavLink>,
+    /// The posts that a list page shows.
+    pub listing: Vec<ListItem>,
+    /// Links to the main pages as Markdown, on the 404 page.
     pub help: String,
 }
 
-/// All pages in the order and by the names by which they show each other.
-pub(super) struct Layout<'a> {
+/// Looks up the pages that other pages show.
+pub(super) struct PageIndex<'a> {
     documents: &'a [Document],
-    shared: &'a Shared,
+    shared: &'a SiteContext,
     by_path: HashMap<&'a str, &'a Document>,
     /// Newest first.
     posts: Vec<&'a Document>,
     /// Index into `posts` by path.
-    place_among_posts: HashMap<&'a str, usize>,
+    post_index: HashMap<&'a str, usize>,
     /// Newest first.
     posts_by_tag: HashMap<&'a str, Vec<&'a Document>>,
 }
 
-impl<'a> Layout<'a> {
-    pub fn new(documents: &'a [Document], shared: &'a Shared) -> Self {
-        let posts = posts_of(documents);
+impl<'a> PageIndex<'a> {
+    pub fn new(documents: &'a [Document], shared: &'a SiteContext) -> Self {
+        let posts = listed_posts(documents);
         let mut posts_by_tag: HashMap<&str, Vec<&Document>> = HashMap::new();
         for &post in &posts {
             for tag in &post.front_matter.tags {
@@ -209,72 +212,71 @@ impl<'a> Layout<'a> {
             documents,
             shared,
             by_path: documents.iter().map(|document| (document.path.as_str(), document)).collect(),
-            place_among_posts: posts.iter().enumerate().map(|(at, post)| (post.path.as_str(), at)).collect(),
+            post_index: posts.iter().enumerate().map(|(at, post)| (post.path.as_str(), at)).collect(),
             posts,
             posts_by_tag,
         }
     }
 
-    /// What a page shows of others.
-    pub fn view(&self, document: &Document) -> View {
-        let newest = self.place_among_posts.get(document.path.as_str()).copied();
+    pub fn related_pages(&self, document: &Document) -> RelatedPages {
+        let newest = self.post_index.get(document.path.as_str()).copied();
         let neighbour = |at: Option<usize>| {
-            at.and_then(|at| self.posts.get(at)).map(|post| Step {
+            at.and_then(|at| self.posts.get(at)).map(|post| NavLink {
                 title: post.front_matter.title.clone(),
                 path: encode(&post.path).into_owned(),
             })
         };
-        View {
+        RelatedPages {
             breadcrumbs: self.breadcrumbs(document),
             previous: neighbour(newest.map(|at| at + 1)),
             next: neighbour(newest.and_then(|at| at.checked_sub(1))),
             listing: self.listing(document),
-            help: if document.kind == Kind::NotFound { self.help() } else { String::new() },
+            help: if document.kind == PageKind::NotFound { self.help() } else { String::new() },
         }
     }
 
-    /// Posts on the blog's and a tag's page, three on the home page.
-    fn listing(&self, document: &Document) -> Vec<Listing> {
+    /// All posts on the blog's page, a tag's posts on its page, and the three newest posts on the home page.
+    fn listing(&self, document: &Document) -> Vec<ListItem> {
         let posts: &[&Document] = match &document.kind {
-            Kind::Blog => &self.posts,
-            Kind::Home => &self.posts[..self.posts.len().min(3)],
-            Kind::Tag(name) => self.posts_by_tag.get(name.as_str()).map_or(&[], Vec::as_slice),
+            PageKind::Blog => &self.posts,
+            PageKind::Home => &self.posts[..self.posts.len().min(3)],
+            PageKind::Tag(name) => self.posts_by_tag.get(name.as_str()).map_or(&[], Vec::as_slice),
             _ => &[],
         };
         posts.iter().map(|post| self.entry(post)).collect()
     }
 
-    fn entry(&self, document: &Document) -> Listing {
+    fn entry(&self, document: &Document) -> ListItem {
         let matter = &document.front_matter;
         let tags = matter.tags.iter().filter_map(|name| self.shared.tag(name));
-        Listing {
+        ListItem {
             title: matter.title.clone(),
             path: encode(&document.path).into_owned(),
             description: matter.description.clone(),
             date: matter.date.map(|date| date.to_string()),
-            date_human: matter.date.map(human),
+            date_human: matter.date.map(format_date),
             author: matter.author.clone(),
             tags: tags.cloned().collect(),
             reading_minutes: document.reading_minutes(),
         }
     }
 
-    fn breadcrumbs(&self, document: &Document) -> Vec<Step> {
-        if matches!(document.kind, Kind::Home | Kind::NotFound) {
+    fn breadcrumbs(&self, document: &Document) -> Vec<NavLink> {
+        if matches!(document.kind, PageKind::Home | PageKind::NotFound) {
             return Vec::new();
         }
         let ends = document.path.match_indices('/').map(|(at, _)| &document.path[..=at]);
         ends.filter_map(|path| self.by_path.get(path))
             .map(|page| {
                 let title = if page.path == "/" { "Home" } else { page.short_title() };
-                Step { title: title.to_owned(), path: encode(&page.path).into_owned() }
+                NavLink { title: title.to_owned(), path: encode(&page.path).into_owned() }
             })
             .collect()
     }
 
-    /// What a missing page tells those who read Markdown: where everything is.
+    /// The 404 page's list of main pages, for its Markdown.
     fn help(&self) -> String {
-        let base = &self.shared.common.options.base_url;
+        let base = &self.shared.data.options.base_url;
         let mut text = String::from("These are the main pages:\n\n");
         let mut navigation: Vec<&Document> = self
             .documents
@@ -294,17 +296,16 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// A page with all that its template sees.
+/// Everything that a template needs to render a page.
 #[derive(Clone, Copy)]
-pub(super) struct Sheet<'a> {
-    pub shared: &'a Shared,
+pub(super) struct TemplateContext<'a> {
+    pub shared: &'a SiteContext,
     pub document: &'a Document,
-    pub view: &'a View,
+    pub view: &'a RelatedPages,
 }
 
-impl Sheet<'_> {
-    /// The page as HTML.
-    pub fn html(&self) -> Result<String, Fault> {
+impl TemplateContext<'_> {
+    pub fn render_html(&self) -> Result<String, Fault> {
         let name = format!("{}.html", self.document.template());
         let environment = &self.shared.templates.environment;
         let template = environment.get_template(&name).map_err(|error| template_fault(&error))?;
@@ -316,12 +317,12 @@ impl Sheet<'_> {
         let matter = &document.front_matter;
         let url = shared.url(&document.path);
         let tag = match &document.kind {
-            Kind::Tag(name) => shared.tag(name),
+            PageKind::Tag(name) => shared.tag(name),
             _ => None,
         };
         let tags: Vec<&Tag> = matter.tags.iter().filter_map(|name| shared.tag(name)).collect();
-        // What is missing has neither an address nor a date.
-        let is_page = document.kind != Kind::NotFound;
+        // The 404 page has neither a URL nor a date.
+        let is_page = document.kind != PageKind::NotFound;
         let headings = &document.content.facts.headings;
         let toc: Vec<_> = headings.iter().filter(|heading| matches!(heading.level, 2 | 3)).collect();
         let page = context! {
@@ -335,9 +336,9 @@ impl Sheet<'_> {
             html => Value::from_safe_string((*document.content.html).to_owned()),
             toc => value(matter.toc.then_some(toc)),
             date => matter.date.map(|date| date.to_string()),
-            date_human => matter.date.map(human),
+            date_human => matter.date.map(format_date),
             updated => is_page.then(|| document.updated.to_string()),
-            updated_human => is_page.then(|| human(document.updated)),
+            updated_human => is_page.then(|| format_date(document.updated)),
             author => matter.author.as_deref(),
             tags => value(tags),
             image_url => document.image.as_deref(),
@@ -362,15 +363,15 @@ impl Sheet<'_> {
     }
 
     fn site(&self) -> Value {
-        let Self { shared: Shared { common, values, .. }, document, .. } = *self;
-        let options = &common.options;
-        let nav: Vec<_> = common
+        let Self { shared: SiteContext { data, values, .. }, document, .. } = *self;
+        let options = &data.options;
+        let nav: Vec<_> = data
             .navigation
             .iter()
             .map(|page| {
                 context! {
-                    title => page.step.title.as_str(),
-                    path => page.step.path.as_str(),
+                    title => page.link.title.as_str(),
+                    path => page.link.path.as_str(),
                     current => document.path == page.path || (page.path != "/" && document.path.starts_with(&page.path)),
                 }
             })
@@ -385,7 +386,7 @@ impl Sheet<'_> {
             nav => nav,
             footer => &values.footer,
             year => options.today.year(),
-            custom_css => common.custom_css.as_deref(),
+            custom_css => data.custom_css.as_deref(),
         }
     }
 
@@ -394,14 +395,14 @@ impl Sheet<'_> {
         let (title, site) = (&document.front_matter.title, &options.title);
         if site.is_empty() || title == site {
             title.clone()
-        } else if document.kind == Kind::Home && !options.tagline.is_empty() {
+        } else if document.kind == PageKind::Home && !options.tagline.is_empty() {
             format!("{site}: {}", options.tagline)
         } else {
             format!("{title} · {site}")
         }
     }
 
-    /// Structured data (schema.org) as JSON that is safe inside a script element.
+    /// Structured data (schema.org) as JSON, escaped for use inside a script element.
     fn json_ld(&self, url: &str) -> String {
         let Self { shared, document, view } = *self;
         let (options, crumbs) = (shared.options(), &view.breadcrumbs);
@@ -409,7 +410,7 @@ impl Sheet<'_> {
         let publisher =
             json!({ "@type": "Organization", "name": options.operator.name, "url": shared.url("/") });
         let mut page = json!({
-            "@type": if document.kind == Kind::Post { "BlogPosting" } else { "WebPage" },
+            "@type": if document.kind == PageKind::Post { "BlogPosting" } else { "WebPage" },
             "@id": url,
             "url": url,
             "name": matter.title,
@@ -425,7 +426,7 @@ impl Sheet<'_> {
         set("description", matter.description.clone().map(Into::into));
         set("datePublished", matter.date.map(|date| date.to_string().into()));
         set("image", document.image.clone().map(Into::into));
-        if document.kind == Kind::Post {
+        if document.kind == PageKind::Post {
             set("headline", Some(matter.title.clone().into()));
             set("author", matter.author.as_ref().map(|name| json!({ "@type": "Person", "name": name })));
             set("keywords", (!matter.tags.is_empty()).then(|| matter.tags.join(", ").into()));
@@ -435,13 +436,13 @@ impl Sheet<'_> {
             let items: Vec<_> = crumbs
                 .iter()
                 .enumerate()
-                .map(|(at, step)| {
-                    json!({ "@type": "ListItem", "position": at + 1, "name": step.title, "item": format!("{}{}", options.base_url, step.path) })
+                .map(|(at, link)| {
+                    json!({ "@type": "ListItem", "position": at + 1, "name": link.title, "item": format!("{}{}", options.base_url, link.path) })
                 })
                 .collect();
             graph.push(json!({ "@type": "BreadcrumbList", "itemListElement": items }));
         }
-        if document.kind == Kind::Home {
+        if document.kind == PageKind::Home {
             graph.push(json!({ "@type": "WebSite", "name": options.title, "url": shared.url("/"), "description": options.description }));
         }
         json!({ "@context": "https://schema.org", "@graph": graph })
@@ -451,27 +452,12 @@ impl Sheet<'_> {
     }
 }
 
-/// Anything that can be serialized, as templates see it.
+/// Converts a serializable value for templates.
 fn value(value: impl Serialize) -> Value {
     Value::from(Serde(value))
 }
 
-/// A date as a person writes it: 20 November 2026.
-pub(super) fn human(date: Date) -> String {
-    const MONTHS: [&str; 12] = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ];
-    let month = usize::try_from(date.month() - 1).ok().and_then(|at| MONTHS.get(at)).unwrap_or(&"");
-    format!("{} {month} {}", date.day(), date.year())
+/// Formats a date as `20 November 2026`.
+fn format_date(date: Date) -> String {
+    date.strftime("%-d %B %Y").to_string()
 }

@@ -1,12 +1,12 @@
-//! Turns the links that authors write into what the two representations carry, and says where on this site they lead.
+//! Resolves the links that authors write, for both representations of a page.
 
 use std::collections::HashMap;
 
 use super::path;
 
-/// What links can lead to: pages by their source file, and assets by their path.
+/// The targets of links: pages by source file, and assets by path.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Catalog {
+pub struct LinkCatalog {
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
     /// `pages/developers.md` → `/developers/`
@@ -15,47 +15,46 @@ pub struct Catalog {
     pub assets: HashMap<String, String>,
 }
 
-/// The page that a link stands on.
+/// The page that contains a link.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
-    /// Its source file, relative to the site's folder.
+pub struct LinkOrigin<'a> {
+    /// The source file, relative to the site's folder.
     pub file: &'a str,
-    /// Its path.
     pub path: &'a str,
 }
 
-/// A link as each representation carries it.
+/// A link for each representation.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Resolved {
-    /// For HTML: a path on this site, assets under their fingerprinted name.
+pub struct ResolvedLink {
+    /// For HTML. Links to assets have the fingerprinted name.
     pub href: String,
-    /// For Markdown: absolute, so that it still works once the text has been carried away.
+    /// For Markdown: absolute, so the link also works in a copy of the text.
     pub absolute: String,
-    /// Where it leads on this site; none for links to elsewhere.
-    pub target: Option<Target>,
+    /// `None` for links to other sites.
+    pub target: Option<LinkTarget>,
 }
 
-/// A place on this site.
+/// A path on this site, and perhaps an anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct LinkTarget {
     /// The decoded path.
     pub path: String,
     /// The anchor, without `#`.
     pub fragment: Option<String>,
 }
 
-impl Catalog {
-    /// Resolves `link` as it is written on the page at `place`.
+impl LinkCatalog {
+    /// Resolves a link.
     ///
-    /// A relative link is tried against the source file first (`../posts/x.md`, an image beside it), then against the page's
-    /// path. `@/x.md` is Zola's way to name a source file.
-    pub fn resolve(&self, place: Place<'_>, link: &str) -> Resolved {
+    /// A relative link is resolved against the source file (`../posts/x.md`, an image beside it), or if that
+    /// fails, against the page's path. `@/x.md` names a source file, as in Zola.
+    pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
-            return Resolved { href: link.to_owned(), absolute: link.to_owned(), target: None };
+            return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };
         }
         if link.starts_with("//") {
             let scheme = self.base_url.split_once("//").map_or("https:", |(scheme, _)| scheme);
-            return Resolved { href: link.to_owned(), absolute: format!("{scheme}{link}"), target: None };
+            return ResolvedLink { href: link.to_owned(), absolute: format!("{scheme}{link}"), target: None };
         }
         let (rest, fragment) = match link.split_once('#') {
             Some((rest, fragment)) => (rest, Some(fragment)),
@@ -85,16 +84,17 @@ impl Catalog {
         let fragment = fragment
             .filter(|fragment| !fragment.is_empty())
             .map(|fragment| percent_decoded(fragment).into_owned());
-        Resolved {
+        ResolvedLink {
             href,
             absolute: format!("{}{encoded}{tail}", self.base_url),
-            target: Some(Target { path: found, fragment }),
+            target: Some(LinkTarget { path: found, fragment }),
         }
     }
 
-    fn find(&self, place: Place<'_>, raw: &str) -> String {
+    fn find(&self, place: LinkOrigin<'_>, raw: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
-            // Zola's content folder holds both of ours, and its sections are called `_index.md`.
+            // Zola's content folder corresponds to `pages/` and `posts/`. Its sections are called
+            // `_index.md`.
             let whole = [
                 format!("pages/{file}"),
                 format!("posts/{file}"),
@@ -127,7 +127,7 @@ fn has_scheme(link: &str) -> bool {
     })
 }
 
-/// Authors may write `%20` or the character itself; what cannot be decoded stays as it is.
+/// Decodes a link. Returns text with invalid escapes unchanged.
 fn percent_decoded(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains('%') {
         return text.into();
@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn links_lead_where_the_author_meant() {
-        let mut catalog = Catalog { base_url: "https://www.example.com".into(), ..Catalog::default() };
+        let mut catalog =
+            LinkCatalog { base_url: "https://www.example.com".into(), ..LinkCatalog::default() };
         for (file, path) in [
             ("pages/developers.md", "/developers/"),
             ("posts/2026-01-02-x.md", "/blog/x/"),
@@ -151,7 +152,7 @@ mod tests {
         }
         catalog.assets.insert("/assets/a b.svg".into(), "/assets/a%20b.0123456789.svg".into());
         catalog.assets.insert("/blog/pic.png".into(), "/blog/pic.0123456789.png".into());
-        let place = Place { file: "posts/2026-01-02-x.md", path: "/blog/x/" };
+        let place = LinkOrigin { file: "posts/2026-01-02-x.md", path: "/blog/x/" };
         for (link, href, absolute, target) in [
             (
                 "/developers/",
@@ -199,11 +200,11 @@ mod tests {
             ("https://example.org/x", "https://example.org/x", "https://example.org/x", None),
             ("//example.org/x", "//example.org/x", "https://example.org/x", None),
         ] {
-            let target = target.map(|(path, fragment): (&str, Option<&str>)| Target {
+            let target = target.map(|(path, fragment): (&str, Option<&str>)| LinkTarget {
                 path: path.into(),
                 fragment: fragment.map(Into::into),
             });
-            let expected = Resolved { href: href.into(), absolute: absolute.into(), target };
+            let expected = ResolvedLink { href: href.into(), absolute: absolute.into(), target };
             assert_eq!(catalog.resolve(place, link), expected, "{link}");
         }
     }

@@ -1,7 +1,7 @@
-//! Reads a site's folder: sources, assets and theme in, a [`Site`] out, with every fault found on the way.
+//! Loads a site's folder: reads sources, assets and theme, and builds a [`Site`] or reports all faults.
 //!
-//! What a load finds out is kept in [`Previous`], each result with all that it was made of, so that the next load makes anew only
-//! what would come out differently.
+//! [`LoadCache`] keeps each intermediate result with its inputs. A reload repeats only the steps whose inputs
+//! have changed.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -10,87 +10,98 @@ use std::sync::Arc;
 use blake3::Hash;
 use jiff::civil::Date;
 
-use super::blob::Blob;
 use super::content::Content;
-use super::document::{Document, Kind, Parsed, Tag, add_blog, folders_above, read_documents};
-use super::file::{Cache, File, media_type};
+use super::document::{Document, PageKind, ParsedSource, Tag, add_blog, folders_above, read_documents};
+use super::file::{Blob, Cache, File, media_type};
 use super::highlight::Highlighter;
 use super::html::{ids, rewrite_links};
-use super::layout::{Layout, Listing, Shared, Sheet, View};
-use super::link::{Catalog, Place, Target};
-use super::markdown::{self, Remark};
-use super::names::{Found, Names, check_links};
+use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateContext};
+use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
+use super::markdown::{self, BodyWarning};
+use super::options::{PageForm, PagesOptions};
+use super::parallel::in_parallel;
 use super::path::{self, encode};
-use super::theme::{Compiled, Theme};
-use super::tree::{Asset, Known, Source, Stale, Tree, name_assets};
-use super::{Entry, FEED_LENGTH, Form, Options, Page, Role, Site, Summary, in_parallel, twin};
+use super::path_registry::{LinkUse, PathRegistry, check_links};
+use super::site::{FEED_LENGTH, Page, PageSummary, Role, Site, SiteEntry};
+use super::site_files::{Asset, FileCache, FileChanged, SiteFiles, SourceFile, name_assets};
+use super::theme::{CompiledTheme, Theme};
+use super::twin;
 use crate::fault::{Fault, Severity, closest};
 
-/// A loaded site with what was noticed while loading it.
+/// The result of loading a site's folder.
 #[derive(Debug)]
-pub struct Loaded {
-    /// None if a fault keeps the site from being served.
+pub struct LoadResult {
+    /// `None` if a fault is an error.
     pub site: Option<Site>,
-    /// Everything that is not as it should be, by place.
+    /// Errors and warnings, sorted by place.
     pub faults: Vec<Fault>,
 }
 
-/// Loads the site in `folder`. Reports every fault at once; where one of them is an error there is no site.
+/// Loads the site in `folder`. Reports all faults at once; an error means that there is no site.
 ///
-/// `pages/**.md` become pages, `posts/**.md` the blog, `assets/**` and what lies beside pages become assets with
-/// fingerprinted names, `static/**` is served as it is, `theme/**` replaces files of the built-in theme.
-pub fn load(folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
-    Previous::default().load(folder, options, forms)
+/// `pages/**.md` become pages and `posts/**.md` the blog. `assets/**` and the images beside pages get
+/// fingerprinted names. The server sends `static/**` unchanged, and `theme/**` replaces files of the built-in
+/// theme.
+pub fn load(folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
+    LoadCache::default().load(folder, options, forms)
 }
 
-/// What earlier loads of a folder have found out, for the next one. It holds little beside the bodies that the last site has, too.
+/// Results of earlier loads of a folder, for the next one. It takes little memory, because it shares the
+/// rendered bodies with the last site.
 #[derive(Debug, Default)]
-pub struct Previous {
-    files: Known,
-    parsed: HashMap<String, Arc<Parsed>>,
-    templates: Option<Arc<Compiled>>,
-    catalog: Catalog,
+pub struct LoadCache {
+    files: FileCache,
+    parsed: HashMap<String, Arc<ParsedSource>>,
+    templates: Option<Arc<CompiledTheme>>,
+    catalog: LinkCatalog,
     /// By source file.
-    contents: HashMap<String, Kept>,
-    shared: Option<Arc<Shared>>,
+    contents: HashMap<String, CachedBody>,
+    shared: Option<Arc<SiteContext>>,
     /// By path.
-    pages: HashMap<String, LaidOut>,
+    pages: HashMap<String, RenderedPage>,
 }
 
-/// A rendered body with what it was made of, beside the catalog.
+/// A rendered body with its inputs, except for the link catalog.
 #[derive(Debug)]
-struct Kept {
+struct CachedBody {
     hash: Hash,
     path: String,
     content: Content,
 }
 
-/// A page with what it was made of.
+/// A page with its inputs.
 #[derive(Debug)]
-struct LaidOut {
-    shared: Arc<Shared>,
+struct RenderedPage {
+    shared: Arc<SiteContext>,
     document: Document,
-    view: View,
+    view: RelatedPages,
     page: Page,
     anchors: Arc<HashSet<Box<str>>>,
 }
 
-impl Previous {
-    /// The same as [`load()`] with the same result, but what has not changed since the last time is neither read nor made again.
-    pub fn load(&mut self, folder: &Path, options: &Options, forms: &[Form]) -> Loaded {
-        // A file may change while we look. The second time everything is read at once, and then nothing can be out of date.
-        self.attempt(folder, options, forms).unwrap_or_else(|Stale| {
-            self.files.distrust();
-            self.attempt(folder, options, forms).unwrap_or_else(|Stale| Loaded {
+impl LoadCache {
+    /// Returns the same result as [`load()`], but reads and renders only what has changed since the last
+    /// load.
+    pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
+        // A file may change between the check of its metadata and its use. The second attempt reads every
+        // file, so it does not depend on metadata.
+        self.attempt(folder, options, forms).unwrap_or_else(|FileChanged| {
+            self.files.invalidate();
+            self.attempt(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
                 site: None,
-                faults: vec![Fault::error("pages/", None, "the files change while they are read")],
+                faults: vec![Fault::error("pages/", None, "files changed while the site was loaded")],
             })
         })
     }
 
-    fn attempt(&mut self, folder: &Path, options: &Options, forms: &[Form]) -> Result<Loaded, Stale> {
+    fn attempt(
+        &mut self,
+        folder: &Path,
+        options: &PagesOptions,
+        forms: &[PageForm],
+    ) -> Result<LoadResult, FileChanged> {
         let mut faults = Vec::new();
-        let tree = Tree::read(folder, &mut self.files, &mut faults);
+        let tree = SiteFiles::read(folder, &mut self.files, &mut faults);
         let theme = Theme::new(tree.theme);
         let (mut documents, drafts) = read_documents(&tree.sources, &mut self.parsed, &mut faults)?;
         let drafts: HashSet<String> = drafts.iter().map(|folder| path::published(folder)).collect();
@@ -99,8 +110,8 @@ impl Previous {
         let (assets, asset_urls) = name_assets(published, &theme);
         add_blog(&mut documents, options, &mut faults);
         check_documents(&mut documents, &theme, options, forms, &mut faults);
-        let names = name_everything(&documents, &tree.verbatim, &assets, options, &mut faults);
-        let catalog = Catalog {
+        let names = register_paths(&documents, &tree.verbatim, &assets, options, &mut faults);
+        let catalog = LinkCatalog {
             base_url: options.base_url.clone(),
             pages: documents
                 .iter()
@@ -115,16 +126,16 @@ impl Previous {
         let links_of_footer = footer_links(options, &self.catalog);
         let (files, contents): (Vec<String>, Vec<Content>) =
             documents.iter().map(|document| (document.file.clone(), document.content.clone())).unzip();
-        let links = links(&files, &contents, &links_of_matter, &links_of_footer);
-        let missing = missing_page(&mut documents);
+        let links = collect_links(&files, &contents, &links_of_matter, &links_of_footer);
+        let missing = take_not_found_page(&mut documents);
 
         let custom_css = asset_urls.get("custom.css").cloned();
         let templates = theme.compiled(asset_urls, self.templates.as_ref());
         faults.extend(templates.faults.iter().cloned());
-        // Pages of a theme that does not compile would only repeat its faults.
+        // Rendering with a theme that does not compile would only repeat its faults.
         let pages = if templates.faults.is_empty() {
             self.templates = Some(templates.clone());
-            let shared = Shared::new(
+            let shared = SiteContext::new(
                 &documents,
                 options,
                 forms,
@@ -152,39 +163,39 @@ impl Previous {
             insert_files(&mut site, tree.verbatim, assets);
             let mut posts = 0;
             for (document, page) in documents.iter().zip(pages) {
-                let summary = summary(document, options, &mut posts);
+                let summary = summarize(document, options, &mut posts);
                 site.insert_page(&document.path, page, summary);
             }
             insert_aliases(&mut site, &documents);
             site
         });
-        Ok(Loaded { site, faults })
+        Ok(LoadResult { site, faults })
     }
 
-    /// Gives every document its content: rendered now, in parallel, or as it was where source, path and what its links lead to are
-    /// the same.
+    /// Renders the documents' bodies in parallel. Reuses a body if its source, path and link targets are the
+    /// same.
     fn render(
         &mut self,
         documents: &mut [Document],
-        sources: &[Source],
-        catalog: Catalog,
+        sources: &[SourceFile],
+        catalog: LinkCatalog,
         faults: &mut Vec<Fault>,
-    ) -> Result<(), Stale> {
-        let sources: HashMap<&str, &Source> =
+    ) -> Result<(), FileChanged> {
+        let sources: HashMap<&str, &SourceFile> =
             sources.iter().map(|source| (source.file.as_str(), source)).collect();
         let highlighter = Highlighter::default();
-        let leads_the_same = catalog == self.catalog;
-        // What else it is asked is told by the links.
+        let is_same_catalog = catalog == self.catalog;
+        // The image check uses the base URL, which `lookups` does not record.
         let has_same_base = catalog.base_url == self.catalog.base_url;
         let contents = in_parallel(documents, |document| {
             let Some(source) = sources.get(document.file.as_str()) else { return Ok(Content::default()) };
-            let place = Place { file: &document.file, path: &document.path };
+            let place = LinkOrigin { file: &document.file, path: &document.path };
             let kept = self.contents.get(&document.file);
             let same = kept.filter(|kept| {
                 kept.hash == source.hash
                     && kept.path == document.path
-                    && (leads_the_same
-                        || (has_same_base && kept.content.facts.consulted.holds(place, &catalog)))
+                    && (is_same_catalog
+                        || (has_same_base && kept.content.facts.lookups.are_current(place, &catalog)))
             });
             if let Some(same) = same {
                 return Ok(same.content.clone());
@@ -197,7 +208,7 @@ impl Previous {
         });
         for (document, content) in documents.iter_mut().zip(contents) {
             document.content = content?;
-            for Remark { line, message, hint } in &document.content.facts.remarks {
+            for BodyWarning { line, message, hint } in &document.content.facts.warnings {
                 faults.push(Fault::warning(&document.file, Some(*line), message).hint(*hint));
             }
         }
@@ -205,7 +216,7 @@ impl Previous {
         self.contents = documents
             .iter()
             .filter_map(|document| {
-                let kept = Kept {
+                let kept = CachedBody {
                     hash: sources.get(document.file.as_str())?.hash,
                     path: document.path.clone(),
                     content: document.content.clone(),
@@ -216,23 +227,23 @@ impl Previous {
         Ok(())
     }
 
-    /// All pages and the one for what is missing; none if a template fails. Afterwards these are the previous ones.
+    /// Lays out all pages and the 404 page. Returns `None` if a template fails.
     fn lay_out(
         &mut self,
         documents: &[Document],
         missing: &Document,
-        shared: &Arc<Shared>,
+        shared: &Arc<SiteContext>,
         faults: &mut Vec<Fault>,
     ) -> Option<(Vec<Page>, Page)> {
-        let layout = Layout::new(documents, shared);
+        let layout = PageIndex::new(documents, shared);
         let all: Vec<&Document> = documents.iter().chain([missing]).collect();
-        // None: as it was.
+        // `None` means that the page has not changed.
         let new = in_parallel(&all, |document| {
-            let view = layout.view(document);
+            let view = layout.related_pages(document);
             let same = self.pages.get(&document.path).filter(|before| {
                 Arc::ptr_eq(&before.shared, shared)
                     && before.view == view
-                    && is_shown_like(document, &before.document)
+                    && has_same_context(document, &before.document)
             });
             if same.is_some() { Ok(None) } else { lay_out(document, view, shared).map(Some) }
         });
@@ -241,10 +252,10 @@ impl Previous {
         for (document, new) in all.iter().zip(new) {
             let page = match new {
                 Ok(Some(new)) => Ok(new),
-                // Of two that claim one path, which is a fault that has been told, the first has taken what there was.
+                // If two documents claim one path (already reported), the first has taken the cached page.
                 Ok(None) => match self.pages.remove(&document.path) {
                     Some(same) => Ok(same),
-                    None => lay_out(document, layout.view(document), shared),
+                    None => lay_out(document, layout.related_pages(document), shared),
                 },
                 Err(fault) => Err(fault),
             };
@@ -256,7 +267,8 @@ impl Previous {
                 }
             };
             if let Some(kept) = self.contents.get_mut(&document.file) {
-                // The text is that of the page. What is known of it is of now: the same text may stand on other lines.
+                // The text is a slice of the page's file. The facts are those of this load: line numbers may
+                // have changed although the text has not.
                 let Content { html, markdown, .. } = page.document.content;
                 page.document.content = Content { html, markdown, facts: document.content.facts.clone() };
                 kept.content = page.document.content.clone();
@@ -271,8 +283,8 @@ impl Previous {
     }
 }
 
-/// Whether templates see the same of both.
-fn is_shown_like(document: &Document, other: &Document) -> bool {
+/// Whether both documents give the same template context.
+fn has_same_context(document: &Document, other: &Document) -> bool {
     document.content == other.content
         && document.path == other.path
         && document.kind == other.kind
@@ -281,12 +293,13 @@ fn is_shown_like(document: &Document, other: &Document) -> bool {
         && document.image == other.image
 }
 
-/// Faults that a document has by itself, or with the theme and the forms. A template that is not there falls back to its kind's.
+/// Checks dates, templates and forms, and sorts the documents in reading order. Replaces a missing template
+/// by that of the page's kind.
 fn check_documents(
     documents: &mut [Document],
     theme: &Theme,
-    options: &Options,
-    forms: &[Form],
+    options: &PagesOptions,
+    forms: &[PageForm],
     faults: &mut Vec<Fault>,
 ) {
     if !documents.iter().any(|document| document.path == "/") {
@@ -294,9 +307,9 @@ fn check_documents(
     }
     let place_in_order = |document: &Document| {
         let rank = match document.kind {
-            Kind::Home => 0,
-            Kind::Page => 1,
-            Kind::Post => 2,
+            PageKind::Home => 0,
+            PageKind::Page => 1,
+            PageKind::Post => 2,
             _ => 3,
         };
         let matter = &document.front_matter;
@@ -306,7 +319,7 @@ fn check_documents(
     for document in documents {
         let matter = &document.front_matter;
         for (key, date) in [("date", matter.date), ("updated", matter.updated)] {
-            // Somewhere on earth it is tomorrow already.
+            // In time zones ahead of UTC, tomorrow may have begun.
             if date.is_some_and(|date| date > options.today.tomorrow().unwrap_or(options.today)) {
                 let fault = Fault::warning(
                     document.place(),
@@ -316,7 +329,7 @@ fn check_documents(
                 faults.push(fault.hint("the page is published all the same; `draft: true` holds it back"));
             }
         }
-        if document.kind == Kind::Post && matter.date.is_none() {
+        if document.kind == PageKind::Post && matter.date.is_none() {
             let fault = Fault::warning(document.place(), Some(1), "the post has no `date`");
             faults.push(fault.hint(
                 "posts are listed by date; it may also begin the file's name, as in 2026-01-15-hello.md",
@@ -351,24 +364,24 @@ fn check_documents(
     }
 }
 
-/// Every path and whose it is. Two that want the same are a fault.
-fn name_everything(
+/// Registers every path with its owner. Reports paths with two owners.
+fn register_paths(
     documents: &[Document],
     verbatim: &[(String, Blob)],
     assets: &[Asset],
-    options: &Options,
+    options: &PagesOptions,
     faults: &mut Vec<Fault>,
-) -> Names {
-    let mut names = Names::default();
+) -> PathRegistry {
+    let mut names = PathRegistry::default();
     for path in &options.reserved {
         names.reserve(path);
     }
     for (name, _) in verbatim {
         let place = format!("static/{name}");
-        names.file(&format!("/{name}"), &place, faults);
+        names.claim_static(&format!("/{name}"), &place, faults);
         if let Some(folder) = name.strip_suffix("index.html").filter(|folder| !folder.is_empty()) {
             names.claim(&format!("/{folder}"), &place, None, faults);
-            names.aside(format!("/{}", folder.trim_end_matches('/')));
+            names.add_secondary(format!("/{}", folder.trim_end_matches('/')));
         }
     }
     for asset in assets {
@@ -382,7 +395,7 @@ fn name_everything(
         path::twins(&document.path)
             .into_iter()
             .chain(path::redirects(&document.path))
-            .for_each(|name| names.aside(name));
+            .for_each(|name| names.add_secondary(name));
     }
     for document in documents {
         let mut own = HashSet::new();
@@ -394,93 +407,91 @@ fn name_everything(
                 continue;
             }
             names.claim(&alias, document.place(), document.line("aliases"), faults);
-            names.aside(alias.trim_end_matches('/').to_owned());
+            names.add_secondary(alias.trim_end_matches('/').to_owned());
         }
     }
     names
 }
 
-/// The footer's links, which stand in the configuration.
-fn footer_links(options: &Options, catalog: &Catalog) -> Vec<Target> {
-    let place = Place { file: "", path: "/" };
+/// Resolves the footer's links, which come from the configuration.
+fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget> {
+    let place = LinkOrigin { file: "", path: "/" };
     let links = options.footer.iter().flat_map(|group| &group.links);
     links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
 }
 
-/// All links with the places where they stand.
-fn links<'a>(
+/// All links of bodies, front matter and footer, with file and line.
+fn collect_links<'a>(
     files: &'a [String],
     contents: &'a [Content],
-    of_matter: &'a [Vec<(Target, Option<usize>)>],
-    of_footer: &'a [Target],
-) -> Vec<Found<'a>> {
+    of_matter: &'a [Vec<(LinkTarget, Option<usize>)>],
+    of_footer: &'a [LinkTarget],
+) -> Vec<LinkUse<'a>> {
     let bodies = files.iter().zip(contents).flat_map(|(place, content)| {
-        content.facts.links.iter().map(|(target, line)| Found { place, line: Some(*line), target })
+        content.facts.links.iter().map(|(target, line)| LinkUse { place, line: Some(*line), target })
     });
     let matter = files
         .iter()
         .zip(of_matter)
-        .flat_map(|(place, links)| links.iter().map(|(target, line)| Found { place, line: *line, target }));
-    let footer = of_footer.iter().map(|target| Found { place: "frontdesk.toml", line: None, target });
+        .flat_map(|(place, links)| links.iter().map(|(target, line)| LinkUse { place, line: *line, target }));
+    let footer = of_footer.iter().map(|target| LinkUse { place: "frontdesk.toml", line: None, target });
     bodies.chain(matter).chain(footer).collect()
 }
 
-/// The operator's own files as they are, and every asset under both its names.
+/// Inserts the files from `static/`, and every asset under both its names.
 fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: Vec<Asset>) {
-    let file = |media_type, cache, blob: &Blob| {
-        Arc::new(File::with_hash(media_type, cache, blob.bytes.clone(), blob.hash))
-    };
+    let file = |media_type, cache, blob: &Blob| Arc::new(File::from_blob(media_type, cache, blob.clone()));
     for (name, blob) in verbatim {
         let path = format!("/{name}");
         let file = file(media_type(&name), Cache::Revalidate, &blob);
-        // A prebuilt page is also what its folder shows, as static servers have it.
+        // Like a static file server: `/x/index.html` is also at `/x/`.
         if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
             let to = encode(folder).into_owned();
-            site.entries.insert(folder.trim_end_matches('/').into(), Entry::Redirect(to));
-            site.entries.insert(folder.into(), Entry::File(file.clone(), Role::Asset));
+            site.entries.insert(folder.trim_end_matches('/').into(), SiteEntry::Redirect(to));
+            site.entries.insert(folder.into(), SiteEntry::File(file.clone(), Role::Asset));
         }
-        site.entries.insert(path.into(), Entry::File(file, Role::Asset));
+        site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
     }
     for Asset { path, fingerprinted, blob } in assets {
         let media_type = media_type(&path);
         let name = path::decode(&fingerprinted).map(std::borrow::Cow::into_owned).unwrap_or_default();
         let named = file(media_type, Cache::Immutable, &blob);
-        site.entries.insert(name.into(), Entry::File(named, Role::Asset));
-        let plain = || Entry::File(file(media_type, Cache::Revalidate, &blob), Role::Asset);
+        site.entries.insert(name.into(), SiteEntry::File(named, Role::Asset));
+        let plain = || SiteEntry::File(file(media_type, Cache::Revalidate, &blob), Role::Asset);
         site.entries.entry(path.into()).or_insert_with(plain);
     }
 }
 
-/// Former paths, with and without their slash, lead to the page; none displaces anything.
+/// Inserts redirects from pages' former paths, with and without a trailing slash, where these paths are free.
 fn insert_aliases(site: &mut Site, documents: &[Document]) {
     for document in documents {
         for alias in &document.front_matter.aliases {
             let alias = path::join("/", alias);
             for name in [alias.trim_end_matches('/'), &alias] {
-                let to = || Entry::Redirect(encode(&document.path).into_owned());
+                let to = || SiteEntry::Redirect(encode(&document.path).into_owned());
                 site.entries.entry(name.into()).or_insert_with(to);
             }
         }
     }
 }
 
-/// The page for what is missing: the operator's own `pages/404.md`, which is then no page of its own, or ours.
-fn missing_page(documents: &mut Vec<Document>) -> Document {
+/// Takes the operator's `pages/404.md` out of the documents, or generates a 404 page.
+fn take_not_found_page(documents: &mut Vec<Document>) -> Document {
     let own = documents.iter().position(|document| document.path == "/404/");
     let Some(at) = own else {
         let title = "There is nothing here";
         let description = "The page may have moved, or the address may have been mistyped.";
-        return Document::generated("/404/", Kind::NotFound, title, description, Date::default());
+        return Document::generated("/404/", PageKind::NotFound, title, description, Date::default());
     };
-    Document { kind: Kind::NotFound, ..documents.remove(at) }
+    Document { kind: PageKind::NotFound, ..documents.remove(at) }
 }
 
-/// Resolves the links of a document's front matter, and returns them with the lines on which they stand.
-fn resolve_front_matter(document: &mut Document, catalog: &Catalog) -> Vec<(Target, Option<usize>)> {
+/// Resolves the links in a document's front matter. Returns their targets with line numbers.
+fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(LinkTarget, Option<usize>)> {
     let mut links = Vec::new();
     let (cta, highlights, image) =
         (document.line("cta"), document.line("highlights"), document.line("image"));
-    let place = Place { file: &document.file, path: &document.path };
+    let place = LinkOrigin { file: &document.file, path: &document.path };
     let matter = &mut document.front_matter;
     let buttons = matter.cta.iter_mut().map(|button| (&mut button.href, cta));
     let cards = matter.highlights.iter_mut().filter_map(|card| Some((card.href.as_mut()?, highlights)));
@@ -500,71 +511,64 @@ fn resolve_front_matter(document: &mut Document, catalog: &Catalog) -> Vec<(Targ
     links
 }
 
-fn lay_out(document: &Document, view: View, shared: &Arc<Shared>) -> Result<LaidOut, Fault> {
-    let sheet = Sheet { shared, document, view: &view };
+fn lay_out(
+    document: &Document,
+    view: RelatedPages,
+    shared: &Arc<SiteContext>,
+) -> Result<RenderedPage, Fault> {
+    let template_context = TemplateContext { shared, document, view: &view };
     let options = shared.options();
     let path = encode(&document.path).into_owned();
     let twin_path = encode(&path::twin(&document.path)).into_owned();
     let url = format!("{}{path}", options.base_url);
-    let html = sheet.html()?;
-    let tags: Vec<Listing> =
-        if document.kind == Kind::Tags { shared.tags().iter().map(tag_entry).collect() } else { Vec::new() };
+    let html = template_context.render_html()?;
+    let tags: Vec<ListItem> = if document.kind == PageKind::Tags {
+        shared.tags().iter().map(tag_entry).collect()
+    } else {
+        Vec::new()
+    };
     let form = document.front_matter.form.as_ref().and_then(|name| shared.form(name));
     let markdown = twin::compose(&twin::Parts {
         document,
         help: &view.help,
         url: &url,
         base_url: &options.base_url,
-        listing: if document.kind == Kind::Tags { &tags } else { &view.listing },
+        listing: if document.kind == PageKind::Tags { &tags } else { &view.listing },
         form: form.map(|form| form.markdown.as_str()),
         operator: &options.operator,
     });
     let mut link = format!("<{twin_path}>; rel=\"alternate\"; type=\"text/markdown\"");
-    if document.kind == Kind::Home {
+    if document.kind == PageKind::Home {
         for more in &options.home_links {
             link.push_str(", ");
             link.push_str(more);
         }
     }
-    let anchors = anchors_of(&html);
+    let anchors = ids(&html).map(Into::into).collect();
     let mut html = File::new("text/html; charset=utf-8", Cache::Revalidate, html);
     let mut markdown = File::new("text/markdown; charset=utf-8", Cache::Revalidate, markdown);
-    // What is missing has no address of its own that a link could name.
-    if document.kind != Kind::NotFound {
+    // The 404 page has no URL.
+    if document.kind != PageKind::NotFound {
         html = html.with_link(link);
         markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));
     }
     let content = document.content.within(&html.identity().bytes, &markdown.identity().bytes);
     let page = Page { html: Arc::new(html), markdown: Arc::new(markdown), path, twin: twin_path };
     let document = Document { content, ..document.clone() };
-    Ok(LaidOut { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
+    Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
 }
 
-fn tag_entry(tag: &Tag) -> Listing {
-    Listing {
-        title: format!("{} ({})", tag.name, tag.count),
-        path: tag.path.clone(),
-        description: None,
-        date: None,
-        date_human: None,
-        author: None,
-        tags: Vec::new(),
-        reading_minutes: 0,
-    }
+fn tag_entry(tag: &Tag) -> ListItem {
+    ListItem { title: format!("{} ({})", tag.name, tag.count), path: tag.path.clone(), ..ListItem::default() }
 }
 
-/// The anchors of a page are all ids in it, those of the template included.
-fn anchors_of(html: &str) -> HashSet<Box<str>> {
-    ids(html).map(Into::into).collect()
-}
-
-/// What guides, sitemaps and the feed say of a page; none if it is not listed. `posts` counts those that came before.
-fn summary(document: &Document, options: &Options, posts: &mut usize) -> Option<Summary> {
+/// A page's summary; `None` for unlisted pages. `posts` counts the listed posts so far, including this one.
+fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> Option<PageSummary> {
     let matter = &document.front_matter;
-    let is_post = document.kind == Kind::Post;
+    let is_post = document.kind == PageKind::Post;
     *posts += usize::from(is_post && !matter.unlisted);
     let is_fed = is_post && *posts <= FEED_LENGTH;
-    (!matter.unlisted).then(|| Summary {
+    (!matter.unlisted).then(|| PageSummary {
         path: encode(&document.path).into_owned(),
         twin: encode(&path::twin(&document.path)).into_owned(),
         title: matter.title.clone(),
@@ -579,8 +583,8 @@ fn summary(document: &Document, options: &Options, posts: &mut usize) -> Option<
     })
 }
 
-/// The body for a feed reader, where a path or an anchor alone would lead nowhere.
-fn absolute_html(document: &Document, options: &Options) -> String {
+/// The body with absolute links, for feed readers.
+fn absolute_html(document: &Document, options: &PagesOptions) -> String {
     let base = &options.base_url;
     rewrite_links(&document.content.html, |url, _| match url.as_bytes().first() {
         Some(b'/') if !url.starts_with("//") => format!("{base}{url}"),

@@ -1,4 +1,4 @@
-//! Renders one Markdown body: to HTML for people, and to Markdown whose links are absolute for everybody else.
+//! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,81 +13,77 @@ use comrak::{Anchorizer, Arena};
 
 use super::highlight::Highlighter;
 use super::html::{escape, rewrite_links};
-use super::link::{Catalog, Place, Resolved, Target};
+use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
 
-/// What comes of a body.
+/// A body in both representations, with its properties.
 #[derive(Debug, Default)]
-pub struct Rendered {
-    /// The content as HTML, without the title.
+pub struct RenderedBody {
+    /// HTML without the title.
     pub html: String,
-    /// The content as Markdown, every link absolute.
+    /// Markdown with absolute links.
     pub markdown: String,
-    /// Its headings, in order.
+    /// In document order.
     pub headings: Vec<Heading>,
-    /// Its links to places on this site, with the line they stand on.
-    pub links: Vec<(Target, usize)>,
-    /// What a reader would stumble over, with the line it stands on.
-    pub remarks: Vec<Remark>,
-    /// How many words a reader reads.
+    /// The links to this site with their line numbers.
+    pub links: Vec<(LinkTarget, usize)>,
+    pub warnings: Vec<BodyWarning>,
+    /// The number of words outside of code.
     pub words: usize,
-    /// What the catalog was asked.
-    pub consulted: Consulted,
-    /// Blocks of code as they stand in the HTML, in order, with what they were made of.
+    pub lookups: LinkLookups,
+    /// Code blocks in document order: a hash of language and source, and the HTML.
     pub blocks: Vec<(Hash, String)>,
 }
 
-/// What was looked up in the catalog for a body, and what that said. While it says the same, the same body renders the same.
+/// The links that a rendering resolved, and a hash of the results. While the results are the same, rendering
+/// the same source gives the same body.
 #[derive(Debug, Default)]
-pub struct Consulted {
+pub struct LinkLookups {
     links: Vec<Box<str>>,
-    /// Of all answers.
-    answers: Option<Hash>,
+    results: Option<Hash>,
 }
 
-impl Consulted {
-    /// Whether the catalog answers the same now.
-    pub fn holds(&self, place: Place<'_>, catalog: &Catalog) -> bool {
-        let mut now = Consultation::default();
+impl LinkLookups {
+    /// Whether all links resolve to the same results with this catalog.
+    pub fn are_current(&self, place: LinkOrigin<'_>, catalog: &LinkCatalog) -> bool {
+        let mut now = LookupRecorder::default();
         for link in &self.links {
             now.resolve(catalog, place, link);
         }
-        now.end().answers == self.answers
+        now.end().results == self.results
     }
 }
 
-/// The catalog is asked, and what is said is noted.
+/// Resolves links and records the lookups.
 #[derive(Default)]
-struct Consultation {
+struct LookupRecorder {
     links: Vec<Box<str>>,
-    answers: Hasher,
+    results: Hasher,
 }
 
-impl Consultation {
-    fn resolve(&mut self, catalog: &Catalog, place: Place<'_>, link: &str) -> Resolved {
+impl LookupRecorder {
+    fn resolve(&mut self, catalog: &LinkCatalog, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         let resolved = catalog.resolve(place, link);
-        // What leads elsewhere does so whatever the catalog says.
+        // Links to other sites do not depend on the catalog.
         if let Some(target) = &resolved.target {
             for part in [&resolved.href, &resolved.absolute, &target.path] {
-                self.answers.update(&part.len().to_le_bytes()).update(part.as_bytes());
+                self.results.update(&part.len().to_le_bytes()).update(part.as_bytes());
             }
             self.links.push(link.into());
         }
         resolved
     }
 
-    fn end(self) -> Consulted {
-        Consulted { links: self.links, answers: Some(self.answers.finalize()) }
+    fn end(self) -> LinkLookups {
+        LinkLookups { links: self.links, results: Some(self.results.finalize()) }
     }
 }
 
-/// Something that renders, but not as its author will have meant it.
+/// A part of the body that renders differently from what the author probably expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
+pub struct BodyWarning {
     /// The line of the file.
     pub line: usize,
-    /// What is wrong.
     pub message: String,
-    /// What would be right.
     pub hint: &'static str,
 }
 
@@ -96,33 +92,33 @@ pub struct Remark {
 pub struct Heading {
     /// 1 to 6.
     pub level: u8,
-    /// The anchor, without `#`.
+    /// The anchor without `#`.
     pub id: String,
-    /// Its text, without formatting.
+    /// The text without formatting.
     pub title: String,
 }
 
-/// Blocks of code that were coloured before, by what they are made of.
-pub type Coloured<'a> = HashMap<Hash, &'a str>;
+/// The HTML of code blocks of an earlier rendering, by a hash of language and source.
+pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
 /// Renders `body`, which begins on line `first_line` of its file.
 ///
-/// GitHub Flavored Markdown with footnotes and alerts; raw HTML passes, because the author is the operator. Blocks of code that are
-/// known `earlier`, by what they are made of, are not coloured again.
+/// The syntax is GitHub Flavored Markdown with footnotes and alerts. Raw HTML is kept, because the author is
+/// the operator. Code blocks in `earlier` are not highlighted again.
 pub fn render(
     body: &str,
     first_line: usize,
-    place: Place<'_>,
-    catalog: &Catalog,
+    place: LinkOrigin<'_>,
+    catalog: &LinkCatalog,
     highlighter: &Highlighter,
-    earlier: &Coloured<'_>,
-) -> Rendered {
+    earlier: &HighlightCache<'_>,
+) -> RenderedBody {
     let arena = Arena::new();
     let options = options();
     let root = comrak::parse_document(&arena, body, &options);
-    let mut work = Work {
+    let mut work = BodyRenderer {
         arena: &arena,
-        source: Source::new(body),
+        source: SourceText::new(body),
         first_line,
         place,
         catalog,
@@ -132,18 +128,18 @@ pub fn render(
         verbatim: Vec::new(),
         tables: 0,
         anchorizer: Anchorizer::new(),
-        consultation: Consultation::default(),
-        rendered: Rendered::default(),
+        consultation: LookupRecorder::default(),
+        rendered: RenderedBody::default(),
     };
     let nodes: Vec<Node<'_>> = root.descendants().collect();
     for node in nodes {
         work.visit(node);
     }
-    work.reference_definitions();
+    work.resolve_reference_definitions();
     let mut rendered = std::mem::take(&mut work.rendered);
-    rendered.consulted = std::mem::take(&mut work.consultation).end();
+    rendered.lookups = std::mem::take(&mut work.consultation).end();
     rendered.markdown = work.source.edited(std::mem::take(&mut work.edits));
-    let headings = Headings(Mutex::new(rendered.headings.clone().into_iter()));
+    let headings = AnchoredHeadings(Mutex::new(rendered.headings.clone().into_iter()));
     let mut plugins = Plugins::default();
     plugins.render.heading_adapter = Some(&headings);
     // Writing to a string cannot fail.
@@ -169,31 +165,31 @@ fn options() -> Options<'static> {
     options
 }
 
-struct Work<'a, 'b> {
+struct BodyRenderer<'a, 'b> {
     arena: &'a Arena<'a>,
-    source: Source<'b>,
+    source: SourceText<'b>,
     first_line: usize,
-    place: Place<'b>,
-    catalog: &'b Catalog,
+    place: LinkOrigin<'b>,
+    catalog: &'b LinkCatalog,
     highlighter: &'b Highlighter,
     earlier: &'b HashMap<Hash, &'b str>,
     /// Replacements in the source, for the Markdown representation.
     edits: Vec<(Range<usize>, String)>,
-    /// The lines of code and HTML blocks, where nothing is a link definition.
+    /// The lines of code and HTML blocks, which contain no link definitions.
     verbatim: Vec<RangeInclusive<usize>>,
-    /// How many tables there were so far: each is a region with a name of its own.
+    /// The number of tables so far. Each table is a region with a unique name.
     tables: usize,
     anchorizer: Anchorizer,
-    consultation: Consultation,
-    rendered: Rendered,
+    consultation: LookupRecorder,
+    rendered: RenderedBody,
 }
 
-impl<'a> Work<'a, '_> {
+impl<'a> BodyRenderer<'a, '_> {
     fn visit(&mut self, node: Node<'a>) {
         let position = node.data().sourcepos;
         let value = node.data().value.clone();
         match value {
-            NodeValue::Heading(heading) => self.heading(node, heading.level, position),
+            NodeValue::Heading(heading) => self.set_anchor(node, heading.level, position),
             NodeValue::CodeBlock(block) => {
                 self.verbatim.push(position.start.line..=position.end.line);
                 let language = block.info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
@@ -221,7 +217,7 @@ impl<'a> Work<'a, '_> {
                 node.insert_before(self.raw(region, position));
                 node.insert_after(self.raw("</div>\n".to_owned(), position));
             }
-            NodeValue::TaskItem(item) => self.task(node, item.symbol.is_some(), position),
+            NodeValue::TaskItem(item) => self.render_task(node, item.symbol.is_some(), position),
             NodeValue::Link(link) => {
                 let resolved = self.resolve(&link.url, position.start.line);
                 self.replace_destination(node, position, &link.url, &resolved.1);
@@ -233,10 +229,10 @@ impl<'a> Work<'a, '_> {
                 let elsewhere = ["http:", "https:", "//"].iter().any(|start| image.url.starts_with(start));
                 if elsewhere && !image.url.starts_with(&self.catalog.base_url) {
                     let message = format!(
-                        "browsers are told to load no images from elsewhere, such as `{}`",
+                        "the content security policy blocks images from other sites, such as `{}`",
                         image.url
                     );
-                    self.remark(position, message, "put the image into assets/");
+                    self.warn(position, message, "put the image into assets/");
                 }
                 let (href, absolute) = self.resolve(&image.url, position.start.line);
                 self.replace_destination(node, position, &image.url, &absolute);
@@ -257,28 +253,28 @@ impl<'a> Work<'a, '_> {
             }
             NodeValue::HtmlBlock(block) => {
                 self.verbatim.push(position.start.line..=position.end.line);
-                let html = self.html(&block.literal, position);
+                let html = self.resolve_html(&block.literal, position);
                 if let NodeValue::HtmlBlock(block) = &mut node.data_mut().value {
                     block.literal = html;
                 }
             }
             NodeValue::HtmlInline(literal) => {
-                let html = self.html(&literal, position);
+                let html = self.resolve_html(&literal, position);
                 node.data_mut().value = NodeValue::HtmlInline(html);
             }
             NodeValue::Text(text) => {
                 self.rendered.words += text.split_whitespace().count();
                 if text.contains("{{") || text.contains("{%") {
-                    let message = "a shortcode is shown as it is written".to_owned();
-                    self.remark(position, message, "write Markdown or HTML in its place");
+                    let message = "shortcodes are not supported; the page shows the text".to_owned();
+                    self.warn(position, message, "write Markdown or HTML instead");
                 }
             }
             _ => {}
         }
     }
 
-    /// Gives the heading its anchor: the one that the author chose (`## Title {#anchor}`), or one made of its text.
-    fn heading(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
+    /// Gives a heading its anchor: that of the author (`## Title {#anchor}`), or one derived from the text.
+    fn set_anchor(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
         let mut chosen = None;
         if let Some(last) = node.last_child()
             && let NodeValue::Text(text) = &mut last.data_mut().value
@@ -293,41 +289,43 @@ impl<'a> Work<'a, '_> {
         let title = node.collect_text();
         if level == 1 {
             let message = format!("a second first-level heading, `{title}`");
-            self.remark(position, message, "the page's title is its first-level heading; begin with `##`");
+            self.warn(position, message, "the page's title is its first-level heading; begin with `##`");
         }
         let wanted = chosen
             .clone()
             .unwrap_or_else(|| if title.is_empty() { "section".to_owned() } else { title.clone() });
-        // Also told of the anchors that were chosen, so that none is given out twice.
+        // Registers chosen anchors as well, so that no derived anchor repeats one.
         let unique = self.anchorizer.anchorize(&wanted);
         if let Some(chosen) = &chosen
             && self.rendered.headings.iter().any(|heading| heading.id == *chosen)
         {
-            self.remark(position, format!("the anchor `#{chosen}` is taken already"), "choose another one");
+            self.warn(position, format!("the anchor `#{chosen}` is taken already"), "choose another one");
         }
         let id = chosen.unwrap_or(unique);
         self.rendered.headings.push(Heading { level, id, title });
     }
 
-    fn look_for_what_the_policy_blocks(&mut self, literal: &str, position: Sourcepos) {
+    /// Warns of raw HTML that the content security policy blocks.
+    fn check_policy(&mut self, literal: &str, position: Sourcepos) {
         let lower = literal.to_ascii_lowercase();
         for (pattern, hint) in BLOCKED {
-            // Data in a script element is no script.
-            let is_fine = pattern == "<script" && (lower.contains(" src=") || lower.contains("json"));
-            if lower.contains(pattern) && !is_fine {
+            // The policy permits scripts from files, and JSON in a script element is data.
+            let is_permitted = pattern == "<script" && (lower.contains(" src=") || lower.contains("json"));
+            if lower.contains(pattern) && !is_permitted {
                 let what = pattern.trim_matches(['<', ' ', '=']);
-                self.remark(position, format!("browsers are told to ignore the inline `{what}`"), hint);
+                let message = format!("the content security policy blocks the inline `{what}`");
+                self.warn(position, message, hint);
             }
         }
     }
 
-    fn remark(&mut self, position: Sourcepos, message: String, hint: &'static str) {
+    fn warn(&mut self, position: Sourcepos, message: String, hint: &'static str) {
         let line = self.first_line + position.start.line - 1;
-        self.rendered.remarks.push(Remark { line, message, hint });
+        self.rendered.warnings.push(BodyWarning { line, message, hint });
     }
 
-    /// A task's box is told apart by more than its look.
-    fn task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
+    /// Gives a task's checkbox a label for screen readers.
+    fn render_task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
         let (state, checked) = if done { ("Done", " checked") } else { ("Open", "") };
         let html = format!("<input type=\"checkbox\" disabled{checked} aria-label=\"{state}\"> ");
         node.data_mut().value =
@@ -343,7 +341,7 @@ impl<'a> Work<'a, '_> {
         self.arena.alloc(comrak::nodes::Ast::new(NodeValue::Raw(html), position.start).into())
     }
 
-    /// The link for HTML and for Markdown; notes where it leads.
+    /// Returns the link for HTML and for Markdown, and records its target.
     fn resolve(&mut self, url: &str, line: usize) -> (String, String) {
         let resolved = self.consultation.resolve(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
@@ -352,8 +350,8 @@ impl<'a> Work<'a, '_> {
         (resolved.href, resolved.absolute)
     }
 
-    /// Notes that the destination of an inline link or image reads `absolute` in the Markdown representation. Reference
-    /// links have theirs in the definition, autolinks are absolute as they are.
+    /// Replaces the destination of an inline link or image in the Markdown representation. Reference links
+    /// get theirs from [`Self::resolve_reference_definitions`], and autolinks are absolute.
     fn replace_destination(&mut self, node: Node<'a>, position: Sourcepos, url: &str, absolute: &str) {
         if url == absolute {
             return;
@@ -366,13 +364,14 @@ impl<'a> Work<'a, '_> {
         let Some(after) = self.source.text[text_end..range.end].find("](").map(|at| text_end + at + 2) else {
             return;
         };
-        if let Some(destination) = destination(&self.source.text[after..range.end]) {
-            self.edits.push((after + destination.start..after + destination.end, written(absolute)));
+        if let Some(destination) = find_destination(&self.source.text[after..range.end]) {
+            self.edits
+                .push((after + destination.start..after + destination.end, format_destination(absolute)));
         }
     }
 
-    /// Notes the same for link reference definitions, which the parser resolves and drops.
-    fn reference_definitions(&mut self) {
+    /// Makes link reference definitions absolute. The parser resolves them and drops their positions.
+    fn resolve_reference_definitions(&mut self) {
         for number in 1..=self.source.lines.len() {
             if self.verbatim.iter().any(|lines| lines.contains(&number)) {
                 continue;
@@ -398,20 +397,22 @@ impl<'a> Work<'a, '_> {
                 }
                 after => (start, line, after),
             };
-            if let Some(found) = destination(&line[after..]) {
+            if let Some(found) = find_destination(&line[after..]) {
                 let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
                 let absolute = self.consultation.resolve(self.catalog, self.place, &raw).absolute;
                 if absolute != raw {
-                    self.edits
-                        .push((start + after + found.start..start + after + found.end, written(&absolute)));
+                    self.edits.push((
+                        start + after + found.start..start + after + found.end,
+                        format_destination(&absolute),
+                    ));
                 }
             }
         }
     }
 
-    /// Raw HTML with its links resolved, and the edit for the Markdown representation.
-    fn html(&mut self, literal: &str, position: Sourcepos) -> String {
-        self.look_for_what_the_policy_blocks(literal, position);
+    /// Resolves the links in raw HTML, for both representations.
+    fn resolve_html(&mut self, literal: &str, position: Sourcepos) -> String {
+        self.check_policy(literal, position);
         let first_line = position.start.line;
         let mut found = Vec::new();
         let html = rewrite_links(literal, |url, offset| {
@@ -436,7 +437,7 @@ impl<'a> Work<'a, '_> {
     }
 }
 
-/// What stands in HTML and the content security policy of every answer does not let through.
+/// Inline HTML that the content security policy blocks, with hints.
 const BLOCKED: [(&str, &str); 4] = [
     ("<script", "put it into a file in assets/ and name it by `src`"),
     ("<style", "put it into theme/style.css"),
@@ -444,14 +445,14 @@ const BLOCKED: [(&str, &str); 4] = [
     (" style=", "give it a class, and that a rule in theme/style.css"),
 ];
 
-/// A destination as it may be written between parentheses.
-fn written(url: &str) -> String {
+/// A link destination for use between parentheses.
+fn format_destination(url: &str) -> String {
     if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
 }
 
-/// Where the link destination is in `text`, which begins after the opening parenthesis or the colon
+/// The position of the link destination in `text`, which begins after the opening parenthesis or the colon
 /// (CommonMark, "link destination").
-fn destination(text: &str) -> Option<Range<usize>> {
+fn find_destination(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let rest = &text[start..];
     if rest.starts_with('<') {
@@ -474,14 +475,14 @@ fn destination(text: &str) -> Option<Range<usize>> {
     (!rest.is_empty()).then_some(start..text.len())
 }
 
-/// The source with its lines, to get from the parser's positions to bytes.
-struct Source<'a> {
+/// The source with its lines, to convert the parser's positions to byte offsets.
+struct SourceText<'a> {
     text: &'a str,
-    /// Where each line begins.
+    /// The byte offset of each line.
     lines: Vec<usize>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     fn new(text: &'a str) -> Self {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, lines }
@@ -493,7 +494,8 @@ impl<'a> Source<'a> {
         (start, &self.text[start..end])
     }
 
-    /// The bytes between two positions (lines and columns count from 1, columns in bytes, the end is included).
+    /// The byte range of a position. Lines and columns count from 1, columns in bytes, and the end is
+    /// inclusive.
     fn range(&self, position: Sourcepos) -> Option<Range<usize>> {
         let start =
             self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
@@ -517,10 +519,10 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Writes headings with the anchors that were given out before, in the same order.
-struct Headings(Mutex<std::vec::IntoIter<Heading>>);
+/// Writes headings with their anchors, which [`BodyRenderer::set_anchor`] has determined in the same order.
+struct AnchoredHeadings(Mutex<std::vec::IntoIter<Heading>>);
 
-impl HeadingAdapter for Headings {
+impl HeadingAdapter for AnchoredHeadings {
     fn enter(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta, _: Option<Sourcepos>) -> fmt::Result {
         let next = self.0.lock().ok().and_then(|mut headings| headings.next());
         let id = escape(&next.map(|heading| heading.id).unwrap_or_default());
@@ -542,7 +544,7 @@ mod tests {
 
     #[test]
     fn headings_get_anchors_that_links_can_name() {
-        let rendered = go("## What it does\n\n### Chosen {#mine}\n\n## What it does\n");
+        let rendered = render_body("## What it does\n\n### Chosen {#mine}\n\n## What it does\n");
         let ids: Vec<&str> = rendered.headings.iter().map(|heading| heading.id.as_str()).collect();
         assert_eq!(ids, ["what-it-does", "mine", "what-it-does-1"]);
         assert!(
@@ -593,7 +595,7 @@ mod tests {
             ("https://example.org/a", "href=\"https://example.org/a\"", "https://example.org/a"),
             ("[a\nb](/x/)", "href=\"/x/\"", "[a\nb](https://www.example.com/x/)"),
         ] {
-            let rendered = go(source);
+            let rendered = render_body(source);
             assert!(rendered.html.contains(html), "{source:?} → {}", rendered.html);
             assert!(rendered.markdown.contains(markdown), "{source:?} → {}", rendered.markdown);
         }
@@ -602,11 +604,11 @@ mod tests {
     #[test]
     fn a_label_before_a_code_block_is_no_definition() {
         let source = "[config]:\n```toml\nx = 1\n```\n";
-        assert_eq!(go(source).markdown, source);
+        assert_eq!(render_body(source).markdown, source);
     }
 
     #[test]
-    fn what_browsers_are_told_to_ignore_is_remarked() {
+    fn html_that_the_policy_blocks_gets_a_warning() {
         for (source, remarked) in [
             ("![a](https://example.org/a.png)", true),
             ("![a](//example.org/a.png)", true),
@@ -620,14 +622,14 @@ mod tests {
             ("`{{ shown }}`", false),
             ("# A second title", true),
         ] {
-            assert_eq!(!go(source).remarks.is_empty(), remarked, "{source}");
+            assert_eq!(!render_body(source).warnings.is_empty(), remarked, "{source}");
         }
     }
 
     #[test]
     fn code_is_left_alone() {
         let source = "`[a](/x/)`\n\n```md\n[a](/x/)\n[b]: /y/\n```\n\n    [c](/z/)\n";
-        let rendered = go(source);
+        let rendered = render_body(source);
         assert_eq!(rendered.markdown, source);
         assert!(rendered.links.is_empty());
         assert!(rendered.html.contains("data-lang=\"md\""), "{}", rendered.html);
@@ -635,14 +637,14 @@ mod tests {
 
     #[test]
     fn links_remember_their_line() {
-        let rendered = go("one\n\n[a](/x/#y)\n");
-        let target = Target { path: "/x/".into(), fragment: Some("y".into()) };
+        let rendered = render_body("one\n\n[a](/x/#y)\n");
+        let target = LinkTarget { path: "/x/".into(), fragment: Some("y".into()) };
         assert_eq!(rendered.links, [(target, 12)]);
     }
 
     #[test]
     fn github_flavour_is_understood() {
-        let html = go("| a |\n|---|\n| b |\n\n- [x] done\n- [ ] open\n\n~~gone~~ www.example.com\n\n> [!NOTE]\n> Mind.\n\nText[^1]\n\n[^1]: Note.\n").html;
+        let html = render_body("| a |\n|---|\n| b |\n\n- [x] done\n- [ ] open\n\n~~gone~~ www.example.com\n\n> [!NOTE]\n> Mind.\n\nText[^1]\n\n[^1]: Note.\n").html;
         for expected in [
             "<div class=\"table\" tabindex=\"0\"",
             "<input type=\"checkbox\" disabled checked aria-label=\"Done\"> done",
@@ -656,13 +658,14 @@ mod tests {
         }
     }
 
-    fn go(source: &str) -> Rendered {
-        let mut catalog = Catalog { base_url: "https://www.example.com".into(), ..Catalog::default() };
+    fn render_body(source: &str) -> RenderedBody {
+        let mut catalog =
+            LinkCatalog { base_url: "https://www.example.com".into(), ..LinkCatalog::default() };
         catalog.assets.insert("/assets/i.svg".into(), "/assets/i.0123456789.svg".into());
         render(
             source,
             10,
-            Place { file: "pages/here.md", path: "/here/" },
+            LinkOrigin { file: "pages/here.md", path: "/here/" },
             &catalog,
             &Highlighter::default(),
             &HashMap::new(),

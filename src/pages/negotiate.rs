@@ -1,7 +1,7 @@
 //! Chooses a page's representation from `Accept`, and a file's encoding from `Accept-Encoding`.
 //!
-//! Both follow RFC 9110 §12.5 and are pure functions of the header's bytes: no allocation, no I/O, and never
-//! a look at who is asking. A member that cannot be read is skipped and spoils none of its neighbours.
+//! Both follow RFC 9110 §12.5. They are pure functions of the header's bytes, without allocation, and do not
+//! depend on the client. Malformed members are skipped and do not affect their neighbours.
 
 /// A page's representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,10 +12,10 @@ pub enum Media {
     Markdown,
 }
 
-/// A content coding that files are prepared in.
+/// A content coding of prepared bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// No coding at all.
+    /// No coding.
     Identity,
     /// `gzip` (RFC 9110 §8.4.1.3)
     Gzip,
@@ -26,7 +26,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The codings in the order of preference where a client likes several equally.
+    /// The codings in the order of preference if a client gives several the same quality.
     pub const PREFERENCE: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
     /// The token in `Content-Encoding`, none for identity.
@@ -43,17 +43,17 @@ impl Encoding {
 /// A quality value in thousandths, 0 to 1000 (RFC 9110 §12.4.2).
 type Quality = u16;
 
-/// What the ranges read so far say of one offer.
+/// The quality of one representation according to the media ranges that were read so far.
 #[derive(Clone, Copy, Default)]
-struct Verdict {
-    /// 0 nothing matched, 1 `*/*`, 2 `text/*`, 3 the type itself.
+struct RangeMatch {
+    /// 0 without a match, 1 for `*/*`, 2 for `text/*`, 3 for the type itself.
     specificity: u8,
     quality: Quality,
 }
 
-impl Verdict {
-    /// The most specific range decides; among equally specific ones the most generous.
-    fn hear(&mut self, specificity: u8, quality: Quality) {
+impl RangeMatch {
+    /// The most specific range decides; among equally specific ones the highest quality.
+    fn add(&mut self, specificity: u8, quality: Quality) {
         if specificity > self.specificity {
             *self = Self { specificity, quality };
         } else if specificity == self.specificity {
@@ -62,41 +62,43 @@ impl Verdict {
     }
 }
 
-/// Chooses between HTML and Markdown from the lines of `Accept`, none if neither is acceptable (406).
+/// Chooses between HTML and Markdown from the lines of `Accept`; none if neither is acceptable (406).
 ///
-/// The most specific matching range gives a representation its quality, the highest quality wins, 0 excludes. On equal
-/// quality it is Markdown where the header names `text/markdown` itself, else HTML: no browser names it, and coding agents
-/// send it beside `text/html` and `*/*`, all at quality 1. No line, or none with a readable member, counts as `*/*`.
+/// The most specific matching range gives a representation its quality. The highest quality wins; 0 excludes.
+/// On equal quality the result is Markdown if the header names `text/markdown`, otherwise HTML: no browser
+/// names it, and coding agents send it beside `text/html` and `*/*`, all with quality 1. Without a valid
+/// member the header counts as `*/*`.
 ///
-/// Qualities are read a little more generously than the grammar has them (`.2` and more than three digits are sent in the
-/// wild), because a member that names something on offer must not end in a 406.
+/// Accepts a few qualities that the grammar forbids (`.2`, more than three digits), because clients send them
+/// and should not get a 406.
 pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
-    let (mut html, mut markdown) = (Verdict::default(), Verdict::default());
-    let mut readable = false;
+    let (mut html, mut markdown) = (RangeMatch::default(), RangeMatch::default());
+    let mut has_valid = false;
     for line in accept {
         for member in members(line) {
-            // Most of what browsers name is never on offer, and then it only matters whether anything could be read.
-            if readable && !matches!(member[0], b't' | b'T' | b'*') {
+            // Most types that browsers name are not available. They matter only if no member was valid so
+            // far.
+            if has_valid && !matches!(member[0], b't' | b'T' | b'*') {
                 continue;
             }
             let Some((range, quality)) = media_range(member) else { continue };
-            readable = true;
+            has_valid = true;
             match range {
                 Range::Any => {
-                    html.hear(1, quality);
-                    markdown.hear(1, quality);
+                    html.add(1, quality);
+                    markdown.add(1, quality);
                 }
                 Range::AnyText => {
-                    html.hear(2, quality);
-                    markdown.hear(2, quality);
+                    html.add(2, quality);
+                    markdown.add(2, quality);
                 }
-                Range::Exactly(Media::Html) => html.hear(3, quality),
-                Range::Exactly(Media::Markdown) => markdown.hear(3, quality),
+                Range::Exactly(Media::Html) => html.add(3, quality),
+                Range::Exactly(Media::Markdown) => markdown.add(3, quality),
                 Range::Other => {}
             }
         }
     }
-    if !readable {
+    if !has_valid {
         return Some(Media::Html);
     }
     match (html.quality, markdown.quality) {
@@ -109,16 +111,16 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     }
 }
 
-/// What one media range says about the offers.
+/// The representations that a media range matches.
 enum Range {
     Any,
     AnyText,
     Exactly(Media),
-    /// A type that is never on offer.
+    /// A type that is not available.
     Other,
 }
 
-/// Reads `type/subtype *( OWS ";" OWS parameter )`; none if the member is malformed.
+/// Parses `type/subtype *( OWS ";" OWS parameter )`; none if malformed.
 fn media_range(member: &[u8]) -> Option<(Range, Quality)> {
     let (range, parameters) = split_parameters(member);
     let slash = range.iter().position(|byte| *byte == b'/')?;
@@ -143,18 +145,18 @@ fn media_range(member: &[u8]) -> Option<(Range, Quality)> {
     Some((range, quality))
 }
 
-/// What a client says of content codings (RFC 9110 §12.5.3).
+/// The qualities in `Accept-Encoding` (RFC 9110 §12.5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Codings {
-    /// Of identity, gzip, Brotli and zstd as they are declared; none where it says nothing of them.
-    said: [Option<Quality>; 4],
-    /// Of `*`.
+    /// By [`Encoding`]; none for codings that the client does not name.
+    named: [Option<Quality>; 4],
+    /// The quality of `*`.
     of_others: Option<Quality>,
 }
 
 impl Codings {
-    /// Reads the lines of `Accept-Encoding`.
-    pub fn read<'a>(accept_encoding: impl IntoIterator<Item = &'a [u8]>) -> Self {
+    /// Parses the lines of `Accept-Encoding`.
+    pub fn parse<'a>(accept_encoding: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut codings = Self::default();
         for line in accept_encoding {
             for member in members(line) {
@@ -163,13 +165,13 @@ impl Codings {
                 let slot = if coding == b"*" {
                     &mut codings.of_others
                 } else if coding.eq_ignore_ascii_case(b"identity") {
-                    &mut codings.said[Encoding::Identity as usize]
+                    &mut codings.named[Encoding::Identity as usize]
                 } else if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") {
-                    &mut codings.said[Encoding::Gzip as usize]
+                    &mut codings.named[Encoding::Gzip as usize]
                 } else if coding.eq_ignore_ascii_case(b"br") {
-                    &mut codings.said[Encoding::Brotli as usize]
+                    &mut codings.named[Encoding::Brotli as usize]
                 } else if coding.eq_ignore_ascii_case(b"zstd") {
-                    &mut codings.said[Encoding::Zstd as usize]
+                    &mut codings.named[Encoding::Zstd as usize]
                 } else {
                     continue;
                 };
@@ -179,15 +181,15 @@ impl Codings {
         codings
     }
 
-    /// The encoding that the client likes best among those that `available` says are prepared.
+    /// The `available` encoding with the highest quality.
     ///
-    /// Identity is what remains: a client that refuses it together with all that is prepared still gets it, because a
-    /// readable answer serves better than a 406 (RFC 9110 §12.5.3 leaves it to the server).
+    /// Returns identity even if the client refuses it together with all available encodings, because an
+    /// unencoded response is more useful than a 406 (RFC 9110 §12.5.3 allows both).
     pub fn choose(self, available: impl Fn(Encoding) -> bool) -> Encoding {
-        // Identity that is not named is acceptable, but less than any coding that is asked for.
-        let mut best = (Encoding::Identity, self.said[Encoding::Identity as usize].unwrap_or(0));
+        // Identity is acceptable by default, but any named coding is better.
+        let mut best = (Encoding::Identity, self.named[Encoding::Identity as usize].unwrap_or(0));
         for encoding in Encoding::PREFERENCE {
-            let quality = self.said[encoding as usize].or(self.of_others).unwrap_or(0);
+            let quality = self.named[encoding as usize].or(self.of_others).unwrap_or(0);
             let better = quality > best.1 || (quality == best.1 && best.0 == Encoding::Identity);
             if quality > 0 && better && available(encoding) {
                 best = (encoding, quality);
@@ -197,34 +199,26 @@ impl Codings {
     }
 }
 
-/// Chooses the encoding of an answer from the lines of `Accept-Encoding`, as [`Codings`] has it.
-pub fn choose_encoding<'a>(
-    accept_encoding: impl IntoIterator<Item = &'a [u8]>,
-    available: impl Fn(Encoding) -> bool,
-) -> Encoding {
-    Codings::read(accept_encoding).choose(available)
-}
-
-/// The members of a comma-separated list, trimmed, the empty ones left out; commas inside quoted strings don't separate.
+/// The non-empty members of a comma-separated list, trimmed. Commas in quoted strings do not separate.
 fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     split(line, b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
-/// What stands before the first `;`, and the rest with it: an empty parameter is no parameter.
+/// Splits a member before its first `;`.
 fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
     let end = member.iter().position(|byte| *byte == b';').unwrap_or(member.len());
     let (name, parameters) = member.split_at(end);
     (name.trim_ascii_end(), parameters)
 }
 
-/// The weight among `parameters`, 1000 where there is none; none if it cannot be read.
+/// The weight among `parameters`, 1000 by default; none if it is malformed.
 fn quality(parameters: &[u8]) -> Option<Quality> {
     if parameters.is_empty() {
         return Some(1000);
     }
     for parameter in split(parameters, b';').map(<[u8]>::trim_ascii) {
         let Some(equals) = parameter.iter().position(|byte| *byte == b'=') else { continue };
-        // The grammar allows no space around the sign; whoever writes one means it all the same.
+        // The grammar allows no space around the equals sign, but the meaning is clear.
         if parameter[..equals].trim_ascii_end().eq_ignore_ascii_case(b"q") {
             return qvalue(parameter[equals + 1..].trim_ascii_start());
         }
@@ -232,8 +226,8 @@ fn quality(parameters: &[u8]) -> Option<Quality> {
     Some(1000)
 }
 
-/// Reads a decimal between 0 and 1 as thousandths. Digits past the third can only round a weight up from 0 to 1, so that
-/// a weight that is not zero never counts as a refusal.
+/// Parses a decimal between 0 and 1 into thousandths. Digits after the third only turn 0 into 1, because a
+/// weight above zero must not count as a refusal.
 fn qvalue(value: &[u8]) -> Option<Quality> {
     let (whole, fraction) = match value.iter().position(|byte| *byte == b'.') {
         Some(at) => (&value[..at], &value[at + 1..]),
@@ -256,11 +250,11 @@ fn qvalue(value: &[u8]) -> Option<Quality> {
     }
 }
 
-/// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). A quote that is never closed quotes nothing, and neither do
-/// those after it: each byte is looked at a few times at the most.
+/// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). An unclosed quote and those after it count
+/// as ordinary characters, so that the time stays linear.
 fn split(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
-    // Hardly anybody sends one.
+    // Rare, so most headers skip the search for quotes.
     let mut quotes = bytes.contains(&b'"');
     std::iter::from_fn(move || {
         let current = rest?;
@@ -281,7 +275,7 @@ fn split(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The length of the quoted string at the start of `bytes`; none if it is never closed.
+/// The length of the quoted string at the start of `bytes`; none if it is not closed.
 fn quoted_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     while at < bytes.len() {
@@ -299,7 +293,7 @@ fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| TOKEN[usize::from(*byte)])
 }
 
-/// Whether a byte may stand in a token.
+/// Whether a byte is allowed in a token.
 const TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let token = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -324,7 +318,7 @@ mod tests {
     const GEMINI: &str = "text/markdown, text/plain;q=0.9, application/json;q=0.9, text/html;q=0.8, application/pdf;q=0.7, video/*;q=0.7, */*;q=0.5";
 
     #[test]
-    fn real_clients_get_what_they_came_for() {
+    fn real_clients_get_the_intended_representation() {
         check(&[
             ("text/markdown, text/html, */*", Some(Markdown)), // Claude Code
             ("text/markdown, text/plain;q=0.9, */*;q=0.8", Some(Markdown)), // Cursor
@@ -394,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_readable_counts_as_anything() {
+    fn a_header_without_valid_members_accepts_anything() {
         check(&[
             ("", Some(Html)),
             ("   ", Some(Html)),
@@ -418,11 +412,11 @@ mod tests {
             ("text/markdown;q=.", Some(Html)),
         ]);
         assert_eq!(choose([]), Some(Html), "no header at all");
-        assert_eq!(choose([b"\xff\xfe/\x80".as_slice()]), Some(Html), "bytes that are no text");
+        assert_eq!(choose([b"\xff\xfe/\x80".as_slice()]), Some(Html), "bytes that are not UTF-8");
     }
 
     #[test]
-    fn a_malformed_member_never_spoils_its_neighbours() {
+    fn a_malformed_member_does_not_affect_its_neighbours() {
         check(&[
             ("nonsense, text/markdown", Some(Markdown)),
             ("text/markdown, nonsense", Some(Markdown)),
@@ -482,7 +476,7 @@ mod tests {
         assert_eq!(Encoding::Identity.token(), None);
         for encoding in Encoding::PREFERENCE {
             let token = encoding.token().unwrap();
-            assert_eq!(choose_encoding([token.as_bytes()], |_| true), encoding, "{token}");
+            assert_eq!(Codings::parse([token.as_bytes()]).choose(|_| true), encoding, "{token}");
         }
     }
 
@@ -508,11 +502,11 @@ mod tests {
             ("deflate", Encoding::Identity),
             ("gzip;q=oops, br;q=0.1", Encoding::Brotli),
         ] {
-            assert_eq!(choose_encoding([header.as_bytes()], all), expected, "{header}");
+            assert_eq!(Codings::parse([header.as_bytes()]).choose(all), expected, "{header}");
         }
         let only_gzip = |encoding| encoding == Encoding::Gzip;
-        assert_eq!(choose_encoding([b"br, gzip;q=0.1".as_slice()], only_gzip), Encoding::Gzip);
-        assert_eq!(choose_encoding([b"br".as_slice()], |_| false), Encoding::Identity);
+        assert_eq!(Codings::parse([b"br, gzip;q=0.1".as_slice()]).choose(only_gzip), Encoding::Gzip);
+        assert_eq!(Codings::parse([b"br".as_slice()]).choose(|_| false), Encoding::Identity);
     }
 
     fn range() -> impl Strategy<Value = (&'static str, u16)> {
@@ -533,7 +527,7 @@ mod tests {
         members.join(", ")
     }
 
-    /// The rule once more, written for clarity: the largest quality among the most specific ranges that match.
+    /// A second, simpler implementation: the largest quality among the most specific ranges that match.
     fn quality_of(name: &str, ranges: &[(&str, u16)]) -> u16 {
         [name, "text/*", "*/*"]
             .iter()
@@ -543,7 +537,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn zero_is_never_served_and_the_best_is(ranges in prop::collection::vec(range(), 1..8)) {
+        fn the_best_quality_is_served_and_zero_never(ranges in prop::collection::vec(range(), 1..8)) {
             let html = quality_of("text/html", &ranges);
             let markdown = quality_of("text/markdown", &ranges);
             let named = ranges.iter().any(|(name, _)| *name == "text/markdown");
@@ -573,9 +567,9 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = choose([bytes.as_slice()]);
-            let encoding = choose_encoding([bytes.as_slice()], |_| true);
+            let encoding = Codings::parse([bytes.as_slice()]).choose(|_| true);
             prop_assert!(encoding.token().is_none_or(|token| !token.is_empty()));
         }
     }

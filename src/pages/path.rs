@@ -1,9 +1,9 @@
-//! Paths: from the request's bytes to the key under which a page is known, and back to what a link may carry.
+//! Decodes, encodes and joins paths, and derives the paths of pages.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Why a request's path names nothing that could exist.
+/// Why a request's path is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// It does not begin with a slash.
@@ -12,17 +12,17 @@ pub enum PathError {
     /// A percent sign without two hexadecimal digits (RFC 3986 §2.1).
     #[error("the path has a percent sign that is not followed by two hexadecimal digits")]
     Escape,
-    /// The decoded bytes are no UTF-8.
+    /// The decoded bytes are not UTF-8.
     #[error("the path is not valid UTF-8 once it is decoded")]
     Utf8,
-    /// A dot segment, an empty segment, an encoded slash, a backslash or a control character: servers, proxies and caches
-    /// disagree on what these mean.
+    /// A dot segment, an empty segment, an encoded slash, a backslash or a control character. Servers,
+    /// proxies and caches interpret these differently.
     #[error("the path has an empty or dot segment, an encoded slash, a backslash or a control character")]
     Ambiguous,
 }
 
-/// Decodes a request's path (without its query) once, and refuses what is ambiguous. Allocates only where something is
-/// percent-encoded.
+/// Decodes a request's path (without its query) once, and refuses ambiguous paths. Allocates only if the path
+/// has percent escapes.
 pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     if !path.starts_with('/') {
         return Err(PathError::Relative);
@@ -45,13 +45,14 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     Ok(decoded)
 }
 
-/// Whether nothing is encoded or ambiguous, as in most requests. No segment begins with a dot, so that none is one.
+/// Whether a path needs no decoding and has no ambiguous segments, like most paths. Excludes all segments
+/// that begin with a dot, which includes dot segments.
 fn is_plain(path: &[u8]) -> bool {
     path.iter().all(|byte| PLAIN[usize::from(*byte)])
         && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))
 }
 
-/// Whether a byte stands for itself and nothing else.
+/// The printable ASCII characters except `%` and `\`.
 const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = b'!';
@@ -62,7 +63,7 @@ const PLAIN: [bool; 256] = {
     table
 };
 
-/// Percent-decodes once; an encoded slash is refused, because it would become one that separates.
+/// Percent-decodes once. Refuses an encoded slash, because decoding would turn it into a separator.
 pub(super) fn unescape(path: &str) -> Result<String, PathError> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -85,7 +86,8 @@ pub(super) fn unescape(path: &str) -> Result<String, PathError> {
     String::from_utf8(bytes).map_err(|_| PathError::Utf8)
 }
 
-/// Percent-encodes a decoded path for use in a link or a header: everything but what RFC 3986 §3.3 allows in a path.
+/// Percent-encodes a decoded path for links and headers: every character that RFC 3986 §3.3 forbids in a
+/// path.
 pub fn encode(path: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte);
     if path.bytes().all(plain) {
@@ -103,7 +105,7 @@ pub fn encode(path: &str) -> Cow<'_, str> {
     Cow::Owned(encoded)
 }
 
-/// Where a file of the site's folder (`posts/a/x.png`), or a folder of it, is published (`/blog/a/x.png`).
+/// The path (`/blog/a/x.png`) of a file or folder (`posts/a/x.png`) in the site's folder.
 pub fn published(file: &str) -> String {
     match file.split_once('/') {
         Some(("pages", rest)) => format!("/{rest}"),
@@ -120,20 +122,21 @@ pub fn twin(page: &str) -> String {
     }
 }
 
-/// The paths at which a page's Markdown is, the twin first (llmstxt.org proposes the last).
+/// The paths of a page's Markdown: the twin, `index.md`, and `index.html.md` as llmstxt.org proposes.
 pub fn twins(page: &str) -> [String; 3] {
     let stem = page.trim_end_matches('/');
     [twin(page), format!("{stem}/index.md"), format!("{stem}/index.html.md")]
 }
 
-/// The paths that redirect to a page: without its slash, and its file as static servers know it.
+/// The paths that redirect to a page: without the trailing slash, and with `index.html`.
 pub fn redirects(page: &str) -> Vec<String> {
     let stem = page.trim_end_matches('/');
     let file = format!("{stem}/index.html");
     if stem.is_empty() { vec![file] } else { vec![stem.to_owned(), file] }
 }
 
-/// A word as one segment of a path: lower case, letters and digits of any script, everything else a hyphen.
+/// Words as one path segment: letters and digits of any script in lower case, and hyphens for everything
+/// else.
 pub fn slug(words: &str) -> String {
     let mut slug = String::with_capacity(words.len());
     for c in words.chars().flat_map(char::to_lowercase) {
@@ -236,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_decodes_to_itself(segments in prop::collection::vec("[a-zé %?#\"<>ü-]{1,8}", 1..4)) {
+        fn encoding_and_decoding_a_path_gives_the_path(segments in prop::collection::vec("[a-zé %?#\"<>ü-]{1,8}", 1..4)) {
             let path = format!("/{}/", segments.join("/"));
             let encoded = encode(&path);
             prop_assert!(encoded.is_ascii());
@@ -244,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_plain_is_itself(path in "/[a-z./%0-9A-Z\\\\~! ]{0,24}") {
+        fn plain_paths_need_no_decoding(path in "/[a-z./%0-9A-Z\\\\~! ]{0,24}") {
             if is_plain(path.as_bytes()) {
                 let segments: Vec<&str> = path[1..].split('/').collect();
                 let (last, others) = segments.split_last().expect("there is one");

@@ -1,16 +1,16 @@
-//! The theme: templates, stylesheet and script, built into the binary and replaceable file by file from `theme/` in the
-//! site's folder.
+//! The theme: templates, stylesheet and script. The binary includes a theme; `theme/` in the site's folder
+//! replaces single files of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
-use super::blob::Blob;
+use super::file::Blob;
 use super::html::escape;
 use crate::fault::Fault;
 
-/// The built-in files by their name in the theme's folder.
+/// The built-in files by their names in the theme's folder.
 const BUILT_IN: &[(&str, &str)] = &[
     ("404.html", include_str!("../../theme/404.html")),
     ("base.html", include_str!("../../theme/base.html")),
@@ -39,38 +39,37 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("tags.html", include_str!("../../theme/tags.html")),
 ];
 
-/// The built-in files with their names.
+/// The names and contents of the built-in files.
 pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
     BUILT_IN.iter().copied()
 }
 
-/// The theme of one site: the built-in files, with the operator's in their place.
+/// A site's theme: the built-in files and those that replace them.
 #[derive(Debug)]
 pub struct Theme {
-    /// By name; templates and assets alike.
+    /// Templates and assets by name.
     files: BTreeMap<String, Blob>,
 }
 
-/// Templates that are ready to be filled, with what they were made of.
+/// Compiled templates with their inputs.
 #[derive(Debug)]
-pub struct Compiled {
-    /// The templates among the theme's files, by name.
+pub struct CompiledTheme {
+    /// The hashes of the templates by name.
     files: BTreeMap<String, blake3::Hash>,
-    /// Each asset's URL by the name that templates use.
+    /// Asset URLs by the names that templates use.
     assets: Arc<BTreeMap<String, String>>,
     pub environment: Environment<'static>,
-    /// What is wrong with them.
     pub faults: Vec<Fault>,
 }
 
 impl Theme {
-    /// The built-in theme with `overrides` (name in the theme's folder, content) laid over it.
+    /// The built-in theme with `overrides` (name in the theme's folder, content).
     pub fn new(overrides: impl IntoIterator<Item = (String, Blob)>) -> Self {
         let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), Blob::new(text.as_bytes())));
         Self { files: built_in.chain(overrides).collect() }
     }
 
-    /// The files that are no templates, with their names.
+    /// All files except templates, by name.
     pub fn assets(&self) -> impl Iterator<Item = (&str, &Blob)> {
         self.files.iter().filter(|(name, _)| !is_template(name)).map(|(name, blob)| (name.as_str(), blob))
     }
@@ -79,17 +78,18 @@ impl Theme {
         self.files.iter().filter(|(name, _)| is_template(name))
     }
 
-    /// Whether there is a template of this name, which is that of its file without the ending.
+    /// Whether the theme has a template. `name` is the file's name without `.html`.
     pub fn has_template(&self, name: &str) -> bool {
         self.files.contains_key(&format!("{name}.html"))
     }
 
-    /// The templates, compiled unless they are the same as `before`. `assets` gives each asset's URL by the name that templates use.
+    /// Compiles the templates, or returns `before` if the inputs are the same. `assets` maps the names that
+    /// templates use to URLs.
     pub fn compiled(
         &self,
         assets: BTreeMap<String, String>,
-        before: Option<&Arc<Compiled>>,
-    ) -> Arc<Compiled> {
+        before: Option<&Arc<CompiledTheme>>,
+    ) -> Arc<CompiledTheme> {
         let files: BTreeMap<String, blake3::Hash> =
             self.templates().map(|(name, blob)| (name.clone(), blob.hash)).collect();
         if let Some(same) = before.filter(|before| before.files == files && *before.assets == assets) {
@@ -97,7 +97,7 @@ impl Theme {
         }
         let (assets, mut faults) = (Arc::new(assets), Vec::new());
         let environment = self.compile(assets.clone(), &mut faults);
-        Arc::new(Compiled { files, assets, environment, faults })
+        Arc::new(CompiledTheme { files, assets, environment, faults })
     }
 
     fn compile(
@@ -108,8 +108,8 @@ impl Theme {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
-        // The engine's own escaping writes `/` as a character reference, which is right, but hides links from readers that
-        // look for them by pattern.
+        // The engine's default escaping also escapes `/`, which hides links from programs that search for
+        // URLs.
         environment.set_formatter(|output, _, value| {
             let text =
                 if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
@@ -142,9 +142,9 @@ fn is_template(name: &str) -> bool {
     name.ends_with(".html")
 }
 
-/// What a template engine's error says, with the template's file and line.
+/// Converts a template engine's error into a fault with the template's file and line.
 pub fn template_fault(error: &Error) -> Fault {
-    // The innermost cause names the place where it went wrong, not the includes that led there.
+    // The outer errors name the lines that include the faulty template.
     let mut place = error;
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(next) = cause {

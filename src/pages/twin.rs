@@ -1,23 +1,23 @@
-//! Composes the Markdown representation of a page: what the HTML says, for readers that prefer text.
+//! Composes a page's Markdown representation, which has the same content as its HTML.
 
 use std::fmt::Write as _;
 
-use super::Operator;
-use super::document::{Document, Kind};
-use super::layout::Listing;
+use super::document::{Document, PageKind};
+use super::layout::ListItem;
+use super::options::Operator;
 
-/// What a page's Markdown is made of, links absolute.
+/// The parts of a page's Markdown. All links in them are absolute.
 pub(super) struct Parts<'a> {
     pub document: &'a Document,
-    /// The page's absolute address.
+    /// The page's absolute URL.
     pub url: &'a str,
     /// Scheme and authority.
     pub base_url: &'a str,
-    /// Pages that this one lists.
-    pub listing: &'a [Listing],
-    /// What helps where a page is missing.
+    /// The pages that this page lists.
+    pub listing: &'a [ListItem],
+    /// A list of the main pages, on the 404 page.
     pub help: &'a str,
-    /// How the form on the page is sent, if there is one.
+    /// Instructions for sending the page's form.
     pub form: Option<&'a str>,
     pub operator: &'a Operator,
 }
@@ -38,8 +38,8 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
     if let Some(date) = matter.date {
         let _ = writeln!(text, "date: {date}");
     }
-    // What is missing has neither a date nor an address.
-    if parts.document.kind != Kind::NotFound {
+    // The 404 page has neither a date nor a URL.
+    if parts.document.kind != PageKind::NotFound {
         let _ = writeln!(text, "last_updated: {}\nurl: {}", parts.document.updated, parts.url);
     }
     if !matter.tags.is_empty() {
@@ -54,13 +54,13 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
         let links: Vec<String> = matter
             .cta
             .iter()
-            .map(|button| format!("[{}]({})", bracketed(&button.label), absolute(&button.href, parts)))
+            .map(|button| format!("[{}]({})", escape_brackets(&button.label), absolute(&button.href, parts)))
             .collect();
         let _ = write!(text, "\n{}\n", links.join(" · "));
     }
     let body = parts.document.content.markdown.trim();
     let body = if body.is_empty() { String::new() } else { format!("\n{body}\n") };
-    // In the order in which the templates show them.
+    // The order of the templates.
     if parts.document.template() == "home" {
         text.push_str(&highlights(parts));
         text.push_str(&body);
@@ -72,9 +72,9 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
         let _ = write!(text, "\n{}", parts.help);
     }
     if !parts.listing.is_empty() {
-        text.push_str(if parts.document.kind == Kind::Home { "\n## Latest writing\n\n" } else { "\n" });
+        text.push_str(if parts.document.kind == PageKind::Home { "\n## Latest writing\n\n" } else { "\n" });
         for item in parts.listing {
-            let _ = write!(text, "- [{}]({}{})", bracketed(&item.title), parts.base_url, item.path);
+            let _ = write!(text, "- [{}]({}{})", escape_brackets(&item.title), parts.base_url, item.path);
             if let Some(date) = &item.date {
                 let _ = write!(text, " ({date})");
             }
@@ -98,13 +98,13 @@ pub(super) fn compose(parts: &Parts<'_>) -> String {
     text
 }
 
-/// The cards as a list.
+/// Formats the page's cards as a list.
 fn highlights(parts: &Parts<'_>) -> String {
     let cards = parts.document.front_matter.highlights.iter();
     let lines: String = cards
         .map(|card| match &card.href {
             Some(href) => {
-                format!("- [{}]({}): {}\n", bracketed(&card.title), absolute(href, parts), card.text)
+                format!("- [{}]({}): {}\n", escape_brackets(&card.title), absolute(href, parts), card.text)
             }
             None => format!("- **{}**: {}\n", card.title, card.text),
         })
@@ -112,12 +112,12 @@ fn highlights(parts: &Parts<'_>) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// Text as it may stand between the brackets of a Markdown link.
-pub fn bracketed(text: &str) -> String {
+/// Escapes text for use between the brackets of a Markdown link.
+pub fn escape_brackets(text: &str) -> String {
     text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
 }
 
-/// A link that was resolved for HTML, as it must read in Markdown.
+/// Makes a link that was resolved for HTML absolute.
 fn absolute(href: &str, parts: &Parts<'_>) -> String {
     match href.as_bytes().first() {
         Some(b'/') if !href.starts_with("//") => format!("{}{href}", parts.base_url),

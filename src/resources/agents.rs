@@ -1,29 +1,32 @@
-//! `/agents.md`: what an agent can do here, and how.
+//! `/agents.md`: a guide for agents to the site and its forms.
 
 use std::fmt::Write as _;
 
 use super::forms::{CONFIRMATION, section};
-use super::{Options, list_item};
+use super::options::ResourceOptions;
+use super::text::{format_duration, list_item, rate_limit_clause};
 use crate::forms::FORMS;
-use crate::pages::Summary;
+use crate::pages::PageSummary;
 
-/// Reading, the two forms, the limits, and what there is not.
-pub(super) fn build(pages: &[Summary], options: &Options) -> String {
+/// Explains how to read pages, how to send the two forms, and which APIs do not exist.
+pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String {
     let (base, operator) = (&options.base_url, &options.operator);
     let mut text = format!(
         "# {title}: guide for agents\n\n> {description}\n\n\
-         {title} is the website of {name}. There are exactly two HTTP endpoints, a waitlist request and a contact message. \
-         Neither needs credentials{limited}.\n\n\
+         {title} is the website of {name}. There are exactly two HTTP endpoints, a waitlist request and \
+         a contact message. Neither needs credentials{limited}.\n\n\
          **{CONFIRMATION}**\n\n\
          ## Reading\n\n\
-         - Any page answers `Accept: text/markdown` with Markdown. The same text is at the page's address with `.md`: `/developers/` is at `/developers.md`, `/` at `/index.md`.\n\
+         - Any page answers `Accept: text/markdown` with Markdown. The same text is at the page's address \
+         with `.md`: `/developers/` is at `/developers.md`, `/` at `/index.md`.\n\
          - An `Accept` header that allows neither HTML nor Markdown gets `406`, with both addresses.\n\
-         - [llms.txt]({base}/llms.txt) lists the pages, [sitemap.md]({base}/sitemap.md) the dates of their last change, [llms-full.txt]({base}/llms-full.txt) has all of the text.\n\
+         - [llms.txt]({base}/llms.txt) lists the pages, [sitemap.md]({base}/sitemap.md) the dates of their \
+         last change, [llms-full.txt]({base}/llms-full.txt) has all of the text.\n\
          - The forms are described for programs in [openapi.json]({base}/openapi.json).\n",
         title = options.title,
         description = options.description,
         name = operator.name,
-        limited = super::limited(options),
+        limited = rate_limit_clause(options),
     );
     for form in FORMS {
         let _ = write!(text, "\n{}", section(form, base, 2));
@@ -42,19 +45,22 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
     if let Some((minute, hour)) = options.quotas {
         let _ = write!(
             text,
-            "One source may send {minute} requests a minute and {hour} an hour; `RateLimit` and `RateLimit-Policy` say what is left. "
+            "One source may send {minute} requests a minute and {hour} an hour; `RateLimit` and \
+             `RateLimit-Policy` say what is left. "
         );
     }
     let _ = write!(
         text,
-        "A request can be repeated safely: the same content counts as one submission for {}, and an address joins the waitlist once. An \
-         `Idempotency-Key` header is accepted; a key that comes again with other content makes a new submission.\n\n\
+        "A request can be repeated safely: the same content counts as one submission for {}, and an address \
+         joins the waitlist once. An `Idempotency-Key` header is accepted; a key that comes again with other \
+         content makes a new submission.\n\n\
          ## What there is not\n\n",
-        super::in_words(options.duplicate_window)
+        format_duration(options.duplicate_window)
     );
     let _ = write!(
         text,
-        "There is no API for the platform itself, no self-service access and no tool server on this address. Access is requested by the contact form"
+        "There is no API for the platform itself, no self-service access and no tool server on this address. \
+         Access is requested by the contact form"
     );
     if !operator.email.is_empty() {
         let _ = write!(text, " or by mail to <{}>", operator.email);

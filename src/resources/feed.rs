@@ -1,53 +1,54 @@
-//! `/blog/rss.xml`: the posts as an RSS 2.0 feed with their whole content.
+//! `/blog/rss.xml`: an RSS 2.0 feed with the full text of the posts.
 
 use std::fmt::Write as _;
 
-use super::{Options, has, xml};
-use crate::pages::{FEED_LENGTH, Summary};
+use super::options::ResourceOptions;
+use super::text::{escape_xml, has_page};
+use crate::pages::{FEED_LENGTH, PageSummary};
 
 /// The feed, newest post first.
-pub(super) fn build(pages: &[Summary], options: &Options) -> String {
+pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String {
     let base = &options.base_url;
-    let posts: Vec<&Summary> = pages.iter().filter(|page| page.is_post).take(FEED_LENGTH).collect();
+    let posts: Vec<&PageSummary> = pages.iter().filter(|page| page.is_post).take(FEED_LENGTH).collect();
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <rss version=\"2.0\" xmlns:atom=\"http://www.w3.org/2005/Atom\" xmlns:content=\"http://purl.org/rss/1.0/modules/content/\" \
          xmlns:dc=\"http://purl.org/dc/elements/1.1/\">\n<channel>\n<title>{}</title>\n<link>{}</link>\n\
          <description>{}</description>\n<language>{}</language>\n\
          <atom:link href=\"{}\" rel=\"self\" type=\"application/rss+xml\"/>\n",
-        xml(&options.title),
-        xml(&format!("{base}{}", if has(pages, "/blog/") { "/blog/" } else { "/" })),
-        xml(&options.description),
-        xml(&options.language),
-        xml(&format!("{base}/blog/rss.xml")),
+        escape_xml(&options.title),
+        escape_xml(&format!("{base}{}", if has_page(pages, "/blog/") { "/blog/" } else { "/" })),
+        escape_xml(&options.description),
+        escape_xml(&options.language),
+        escape_xml(&format!("{base}/blog/rss.xml")),
     );
     if let Some(latest) = posts.iter().map(|post| post.updated).max() {
         let _ = writeln!(text, "<lastBuildDate>{}</lastBuildDate>", rfc_822(latest));
     }
     for post in posts {
-        let address = xml(&format!("{base}{}", post.path));
+        let address = escape_xml(&format!("{base}{}", post.path));
         let _ = write!(
             text,
             "<item>\n<title>{}</title>\n<link>{address}</link>\n<guid isPermaLink=\"true\">{address}</guid>\n<pubDate>{}</pubDate>\n",
-            xml(&post.title),
+            escape_xml(&post.title),
             rfc_822(post.date.unwrap_or(post.updated)),
         );
         if let Some(author) = &post.author {
-            let _ = writeln!(text, "<dc:creator>{}</dc:creator>", xml(author));
+            let _ = writeln!(text, "<dc:creator>{}</dc:creator>", escape_xml(author));
         }
         for tag in &post.tags {
-            let _ = writeln!(text, "<category>{}</category>", xml(tag));
+            let _ = writeln!(text, "<category>{}</category>", escape_xml(tag));
         }
         if let Some(description) = &post.description {
-            let _ = writeln!(text, "<description>{}</description>", xml(description));
+            let _ = writeln!(text, "<description>{}</description>", escape_xml(description));
         }
-        let _ = write!(text, "<content:encoded>{}</content:encoded>\n</item>\n", xml(&post.feed_html));
+        let _ = write!(text, "<content:encoded>{}</content:encoded>\n</item>\n", escape_xml(&post.feed_html));
     }
     text.push_str("</channel>\n</rss>\n");
     text
 }
 
-/// Midnight in UTC of a day, as RSS writes it (RFC 822 with four digits of the year).
+/// Formats midnight in UTC for RSS (RFC 822 with a year of four digits).
 fn rfc_822(date: jiff::civil::Date) -> String {
     date.strftime("%a, %d %b %Y 00:00:00 +0000").to_string()
 }

@@ -1,18 +1,18 @@
-//! The forms as pages show them and as Markdown explains them, from the definitions that validate.
+//! Describes the forms for templates and in Markdown, from the definitions that validation uses.
 
 use std::fmt::Write as _;
 
-use crate::forms::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
+use crate::forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
 use crate::pages;
 
-/// What every description of the forms tells agents.
+/// An instruction for agents in every description of the forms.
 pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
 
-/// The forms for templates and for the Markdown of the pages that they stand on.
-pub fn page_forms(base_url: &str) -> Vec<pages::Form> {
+/// The forms for pages.
+pub fn page_forms(base_url: &str) -> Vec<pages::PageForm> {
     FORMS
         .iter()
-        .map(|form| pages::Form {
+        .map(|form| pages::PageForm {
             name: form.name,
             action: form.path,
             fields: form.fields.iter().map(page_field).collect(),
@@ -21,14 +21,14 @@ pub fn page_forms(base_url: &str) -> Vec<pages::Form> {
         .collect()
 }
 
-fn page_field(field: &Field) -> pages::Field {
-    pages::Field {
+fn page_field(field: &Field) -> pages::PageField {
+    pages::PageField {
         name: field.name,
         label: field.label,
         kind: match field.kind {
-            Kind::Email => "email",
-            Kind::Line => "line",
-            Kind::Text => "text",
+            FieldKind::Email => "email",
+            FieldKind::Line => "line",
+            FieldKind::Text => "text",
         },
         required: field.required,
         max: field.max_chars,
@@ -37,7 +37,8 @@ fn page_field(field: &Field) -> pages::Field {
     }
 }
 
-/// How one form is sent: address, fields, an example and what comes back. `level` is that of its heading.
+/// A Markdown section that explains a form: address, fields, an example and the responses. `level` is the
+/// level of its heading.
 pub(super) fn section(form: &Form, base_url: &str, level: usize) -> String {
     let mut text = format!("{} {}\n\n", "#".repeat(level), form.summary);
     let _ = write!(text, "{} {CONFIRMATION}\n\n", form.description);
@@ -69,9 +70,9 @@ fn table(fields: &[Field]) -> String {
     let mut text = String::from("| Field | Required | Constraint | Meaning |\n| --- | --- | --- | --- |\n");
     for field in fields {
         let constraint = match field.kind {
-            Kind::Email => "an e-mail address",
-            Kind::Line => "one line",
-            Kind::Text => "text",
+            FieldKind::Email => "an e-mail address",
+            FieldKind::Line => "one line",
+            FieldKind::Text => "text",
         };
         let _ = writeln!(
             text,
@@ -85,7 +86,7 @@ fn table(fields: &[Field]) -> String {
     text
 }
 
-/// An object that is accepted.
+/// A valid request body.
 pub(super) fn example(fields: &[Field]) -> serde_json::Value {
     fields
         .iter()

@@ -1,25 +1,29 @@
-//! `/llms.txt`: a guide to the site for language models (llmstxt.org), and `/llms-full.txt`: all of it in one file.
+//! `/llms.txt`, a guide to the site for language models (llmstxt.org), and `/llms-full.txt`, all pages in one
+//! file.
 
-use super::{Options, list_item};
-use crate::pages::{Site, Summary};
+use super::options::ResourceOptions;
+use super::text::list_item;
+use crate::pages::{PageSummary, Site};
 
-/// What fits into a reader's context, and what is expected of the file: the rest is left to the sitemap.
-const MOST_CHARACTERS: usize = 50_000;
+/// Maximum length of the guide, so that it fits into a model's context. The sitemap lists the remaining
+/// pages.
+const MAX_CHARACTERS: usize = 50_000;
 
-/// Of these for what is said beside the lists: their headings, how many are left out, what is optional.
+/// The part of [`MAX_CHARACTERS`] for headings, the number of omitted pages, and optional links.
 const RESERVED: usize = 2_000;
 
-/// A heading, a summary as a quotation, and lists of links to the Markdown of each page.
-pub(super) fn guide(pages: &[Summary], options: &Options) -> String {
+/// A heading, a summary, and lists of links to the Markdown of each page.
+pub(super) fn guide(pages: &[PageSummary], options: &ResourceOptions) -> String {
     let base = &options.base_url;
     let mut text = format!("# {}\n\n> {}\n\n", options.title, options.description);
     text.push_str(&format!(
-        "Every page is available as Markdown: at its own address with `Accept: text/markdown`, or at the address with `.md`, as linked here. \
-         The two forms (waitlist and contact) are described in [agents.md]({base}/agents.md) and, for programs, at {base}/openapi.json. \
-         Obtain the user's explicit confirmation of the content before you submit either form.\n",
+        "Every page is available as Markdown: at its own address with `Accept: text/markdown`, or at the address \
+         with `.md`, as linked here. The two forms (waitlist and contact) are described in \
+         [agents.md]({base}/agents.md) and, for programs, at {base}/openapi.json. Obtain the user's explicit \
+         confirmation of the content before you submit either form.\n",
     ));
-    let mut room = MOST_CHARACTERS - RESERVED - text.chars().count().min(MOST_CHARACTERS - RESERVED);
-    let mut section = |title: &str, wanted: &dyn Fn(&Summary) -> bool| {
+    let mut room = MAX_CHARACTERS - RESERVED - text.chars().count().min(MAX_CHARACTERS - RESERVED);
+    let mut section = |title: &str, wanted: &dyn Fn(&PageSummary) -> bool| {
         let mut items = String::new();
         let mut left_out = 0;
         for page in pages.iter().filter(|page| wanted(page)) {
@@ -47,8 +51,8 @@ pub(super) fn guide(pages: &[Summary], options: &Options) -> String {
     text
 }
 
-/// Every page's Markdown, one after the other.
-pub(super) fn full(site: &Site, options: &Options) -> String {
+/// The Markdown of all pages, concatenated.
+pub(super) fn full(site: &Site, options: &ResourceOptions) -> String {
     let pages = site.pages().iter().filter(|page| !page.is_generated);
     let bodies: Vec<&[u8]> =
         pages.filter_map(|page| Some(&site.markdown(&page.path)?.identity().bytes[..])).collect();
@@ -56,7 +60,7 @@ pub(super) fn full(site: &Site, options: &Options) -> String {
     text.reserve(bodies.iter().map(|body| body.len() + 2).sum());
     for body in bodies {
         text.push_str("\n\n");
-        // Which it is; the search for what is not takes its time.
+        // The body is always valid UTF-8. Checking it is faster than `from_utf8_lossy`.
         match std::str::from_utf8(body) {
             Ok(body) => text.push_str(body),
             Err(_) => text.push_str(&String::from_utf8_lossy(body)),
@@ -70,7 +74,7 @@ mod tests {
     use super::*;
 
     fn guide_of(pages: usize) -> String {
-        let page = |number: usize| Summary {
+        let page = |number: usize| PageSummary {
             path: format!("/p{number}/"),
             twin: format!("/p{number}.md"),
             title: format!("Page {number}"),
@@ -83,8 +87,11 @@ mod tests {
             is_generated: false,
             feed_html: String::new(),
         };
-        let pages: Vec<Summary> = (0..pages).map(page).collect();
-        guide(&pages, &Options { base_url: "https://www.example.com".into(), ..Options::default() })
+        let pages: Vec<PageSummary> = (0..pages).map(page).collect();
+        guide(
+            &pages,
+            &ResourceOptions { base_url: "https://www.example.com".into(), ..ResourceOptions::default() },
+        )
     }
 
     #[test]
@@ -93,7 +100,7 @@ mod tests {
         assert_eq!(whole.matches("\n- [Page ").count(), 100);
         assert!(!whole.contains(" more]"));
         let cut = guide_of(3_000);
-        assert!(cut.chars().count() < MOST_CHARACTERS, "{}", cut.chars().count());
+        assert!(cut.chars().count() < MAX_CHARACTERS, "{}", cut.chars().count());
         let listed = cut.matches("\n- [Page ").count();
         assert!(listed > 400, "{listed}");
         let left_out =

@@ -1,14 +1,15 @@
-//! `/openapi.json`: the two forms for programs (OpenAPI 3.1.0), from the definitions that validate.
+//! `/openapi.json`: describes the two forms (OpenAPI 3.1.0), from the definitions that validation uses.
 
 use serde_json::{Map, Value, json};
 
 use super::forms::{CONFIRMATION, example};
-use super::{Options, has, in_words};
-use crate::forms::{FORMS, Field, Form, Kind, MAX_BODY_BYTES};
-use crate::pages::Summary;
+use super::options::ResourceOptions;
+use super::text::{format_duration, has_page, rate_limit_clause};
+use crate::forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
+use crate::pages::PageSummary;
 
-/// The description, with every status that the server can answer.
-pub(super) fn build(pages: &[Summary], options: &Options) -> String {
+/// Includes every status that the forms' endpoints return.
+pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     for form in FORMS {
@@ -35,13 +36,13 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
     );
     let operator = &options.operator;
     let mut contact = json!({ "name": operator.name, "url": format!("{}/", options.base_url) });
-    if has(pages, "/contact/") {
+    if has_page(pages, "/contact/") {
         contact["url"] = format!("{}/contact/", options.base_url).into();
     }
     if !operator.email.is_empty() {
         contact["email"] = operator.email.clone().into();
     }
-    let guide = if has(pages, "/developers/") { "/developers/" } else { "/agents.md" };
+    let guide = if has_page(pages, "/developers/") { "/developers/" } else { "/agents.md" };
     let guide = json!({ "description": "Guide for developers and agents", "url": format!("{}{guide}", options.base_url) });
     let document = json!({
         "openapi": "3.1.0",
@@ -49,7 +50,7 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
             "title": format!("{} website forms", options.title),
             "version": "1.0.0",
             "summary": "A waitlist request and a contact message.",
-            "description": format!("The two forms of the website of {}. Neither needs credentials{}.\n\n{CONFIRMATION}", operator.name, super::limited(options)),
+            "description": format!("The two forms of the website of {}. Neither needs credentials{}.\n\n{CONFIRMATION}", operator.name, rate_limit_clause(options)),
             "contact": contact,
         },
         "servers": [{ "url": options.base_url }],
@@ -62,7 +63,7 @@ pub(super) fn build(pages: &[Summary], options: &Options) -> String {
     format!("{document:#}\n")
 }
 
-fn operation(form: &Form, options: &Options) -> Value {
+fn operation(form: &Form, options: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
     if let Some(alternative) = form.alternative {
         let names: Vec<String> = alternative.iter().map(|field| format!("`{}`", field.name)).collect();
@@ -118,7 +119,7 @@ fn operation(form: &Form, options: &Options) -> Value {
             "name": "Idempotency-Key",
             "in": "header",
             "required": false,
-            "description": format!("A value of the client's own, such as a UUID. A request with the same content counts as one submission for {}; the same key with other content makes a new one.", in_words(options.duplicate_window)),
+            "description": format!("A value of the client's own, such as a UUID. A request with the same content counts as one submission for {}; the same key with other content makes a new one.", format_duration(options.duplicate_window)),
             "schema": { "type": "string" },
             "example": "6f9c2f5e-6f0f-4c1b-9a53-1f0a3f1f7a11",
         }],
@@ -144,7 +145,7 @@ fn schema(fields: &[Field]) -> Value {
 
 fn property(field: &Field) -> Value {
     let mut property = json!({ "type": "string", "description": field.description });
-    if field.kind == Kind::Email {
+    if field.kind == FieldKind::Email {
         property["format"] = "email".into();
     } else {
         property["minLength"] = field.min_chars().into();

@@ -1,6 +1,6 @@
-//! `/robots.txt` (RFC 9309) with the operator's content signals; AI crawlers are addressed by name.
+//! `/robots.txt` (RFC 9309) with the operator's content signals and rules for AI crawlers.
 
-use super::Options;
+use super::options::ResourceOptions;
 
 /// Crawlers that build search indexes or fetch pages for an answer.
 const ASSISTANTS: [&str; 9] = [
@@ -15,7 +15,8 @@ const ASSISTANTS: [&str; 9] = [
     "Applebot",
 ];
 
-/// Crawlers that collect training data, and the tokens by which others let it be refused.
+/// Crawlers that collect training data, and tokens that control the use of other crawlers' pages for
+/// training.
 const TRAINERS: [&str; 8] = [
     "GPTBot",
     "ClaudeBot",
@@ -27,8 +28,8 @@ const TRAINERS: [&str; 8] = [
     "Bytespider",
 ];
 
-/// Everything is open except what the operator's signals close. The forms' endpoints are nothing to crawl.
-pub(super) fn build(options: &Options) -> String {
+/// Allows everything that the operator's signals do not forbid, except for the forms' endpoints.
+pub(super) fn build(options: &ResourceOptions) -> String {
     let signals = options.signals;
     let said: Vec<String> =
         [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]
@@ -39,7 +40,7 @@ pub(super) fn build(options: &Options) -> String {
         if said.is_empty() { String::new() } else { format!("Content-Signal: {}\n", said.join(", ")) };
     let group = |agents: &[&str], open: bool| {
         let names: String = agents.iter().map(|agent| format!("User-agent: {agent}\n")).collect();
-        // A group of its own replaces that of `*` for its crawlers, so that it repeats what holds for all.
+        // A crawler uses its own group instead of `*`, so each group repeats the general rules.
         let rule = if open { "Allow: /\nDisallow: /api/\n" } else { "Disallow: /\n" };
         format!("{names}{signal}{rule}\n")
     };
@@ -55,14 +56,15 @@ pub(super) fn build(options: &Options) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resources::Signals;
+    use crate::resources::options::ContentSignals;
 
     #[test]
     fn the_operators_signals_decide() {
-        let mut options = Options { base_url: "https://www.example.com".into(), ..Options::default() };
+        let mut options =
+            ResourceOptions { base_url: "https://www.example.com".into(), ..ResourceOptions::default() };
         let silent = build(&options);
         assert!(!silent.contains("Content-Signal") && !silent.contains("Disallow: /\n"), "{silent}");
-        options.signals = Signals { search: Some(true), ai_input: Some(true), ai_train: Some(false) };
+        options.signals = ContentSignals { search: Some(true), ai_input: Some(true), ai_train: Some(false) };
         let text = build(&options);
         assert!(
             text.starts_with(

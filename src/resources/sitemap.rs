@@ -1,38 +1,39 @@
-//! `/sitemap-index.xml` with the sitemap it names (sitemaps.org 0.9), and `/sitemap.md` for readers of Markdown.
+//! `/sitemap-index.xml` and its sitemaps (sitemaps.org 0.9), and `/sitemap.md`.
 
 use std::fmt::Write as _;
 
-use super::{Options, list_item, xml};
-use crate::pages::Summary;
+use super::options::ResourceOptions;
+use super::text::{escape_xml, list_item};
+use crate::pages::PageSummary;
 
-/// Which pages belong to a section.
-type Section = fn(&Summary) -> bool;
+/// Selects the pages of a section.
+type Section = fn(&PageSummary) -> bool;
 
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
-/// How many addresses one file may have (sitemaps.org, "Using Sitemap index files").
-const MOST_ADDRESSES: usize = 50_000;
+/// The maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
+const MAX_URLS: usize = 50_000;
 
-/// Where the sitemaps are, the first one included, and the pages of each.
-pub(super) fn parts(pages: &[Summary]) -> Vec<(String, &[Summary])> {
-    let parts = pages.len().div_ceil(MOST_ADDRESSES).max(1);
+/// The path and the pages of each sitemap.
+pub(super) fn parts(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
+    let parts = pages.len().div_ceil(MAX_URLS).max(1);
     (0..parts)
         .map(|part| {
             let path =
                 if part == 0 { "/sitemap.xml".to_owned() } else { format!("/sitemap-{}.xml", part + 1) };
-            let end = pages.len().min((part + 1) * MOST_ADDRESSES);
-            (path, &pages[part * MOST_ADDRESSES..end])
+            let end = pages.len().min((part + 1) * MAX_URLS);
+            (path, &pages[part * MAX_URLS..end])
         })
         .collect()
 }
 
-/// The index: every sitemap, changed when its newest page was.
-pub(super) fn index(pages: &[Summary], options: &Options) -> String {
+/// The index of all sitemaps. A sitemap's date is that of its newest page.
+pub(super) fn index(pages: &[PageSummary], options: &ResourceOptions) -> String {
     let mut text =
         format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
     for (path, pages) in parts(pages) {
         let latest = pages.iter().map(|page| page.updated).max().unwrap_or(options.today);
-        let location = xml(&format!("{}{path}", options.base_url));
+        let location = escape_xml(&format!("{}{path}", options.base_url));
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -43,11 +44,11 @@ pub(super) fn index(pages: &[Summary], options: &Options) -> String {
     text
 }
 
-/// These pages with the date of their last change; [`parts`] says which belong together.
-pub(super) fn urls(pages: &[Summary], options: &Options) -> String {
+/// A sitemap of `pages`, one of [`parts`].
+pub(super) fn urls(pages: &[PageSummary], options: &ResourceOptions) -> String {
     let mut text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n");
     for page in pages {
-        let location = xml(&format!("{}{}", options.base_url, page.path));
+        let location = escape_xml(&format!("{}{}", options.base_url, page.path));
         let _ = writeln!(
             text,
             "  <url>\n    <loc>{location}</loc>\n    <lastmod>{}</lastmod>\n  </url>",
@@ -58,8 +59,8 @@ pub(super) fn urls(pages: &[Summary], options: &Options) -> String {
     text
 }
 
-/// The same for readers of Markdown, with links to the Markdown.
-pub(super) fn markdown(pages: &[Summary], options: &Options) -> String {
+/// The Markdown sitemap, which links to the pages' Markdown.
+pub(super) fn markdown(pages: &[PageSummary], options: &ResourceOptions) -> String {
     let mut text = format!("# Sitemap of {}\n", options.title);
     let sections: [(&str, Section); 3] = [
         ("Pages", |page| !page.is_post && !page.is_generated),
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn no_sitemap_has_more_addresses_than_it_may() {
-        let page = Summary {
+        let page = PageSummary {
             path: "/x/".into(),
             twin: "/x.md".into(),
             title: "X".into(),
@@ -99,7 +100,8 @@ mod tests {
             is_generated: false,
             feed_html: String::new(),
         };
-        let options = Options { base_url: "https://www.example.com".into(), ..Options::default() };
+        let options =
+            ResourceOptions { base_url: "https://www.example.com".into(), ..ResourceOptions::default() };
         for (pages, expected) in
             [(0, vec![0]), (1, vec![1]), (50_000, vec![50_000]), (50_001, vec![50_000, 1])]
         {

@@ -3,29 +3,30 @@
 use jiff::ToSpan;
 use serde_json::json;
 
-use super::{Options, has};
-use crate::pages::Summary;
+use super::options::ResourceOptions;
+use super::text::has_page;
+use crate::pages::PageSummary;
 
-/// Valid for half a year from the start of the server; a restart renews it.
-pub(super) fn security_txt(pages: &[Summary], options: &Options) -> String {
+/// Expires 180 days after the site was loaded. RFC 9116 §2.5.5 recommends less than a year.
+pub(super) fn security_txt(pages: &[PageSummary], options: &ResourceOptions) -> String {
     let expires = options.today.saturating_add(180.days());
     let base = &options.base_url;
     let mut text = format!(
         "Contact: mailto:{}\nExpires: {expires}T00:00:00Z\nPreferred-Languages: {}\n",
         options.security_email, options.language
     );
-    if has(pages, "/security/") {
+    if has_page(pages, "/security/") {
         text.push_str(&format!("Policy: {base}/security/\n"));
     }
     text.push_str(&format!("Canonical: {base}/.well-known/security.txt\n"));
     text
 }
 
-/// A link set (RFC 9264) that leads from the forms to their description and documentation.
-pub(super) fn api_catalog(pages: &[Summary], options: &Options) -> String {
+/// A link set (RFC 9264) with the forms, their description and their documentation.
+pub(super) fn api_catalog(pages: &[PageSummary], options: &ResourceOptions) -> String {
     let at = |path: &str| format!("{}{path}", options.base_url);
     let mut documents = vec![json!({ "href": at("/agents.md"), "type": "text/markdown" })];
-    if has(pages, "/developers/") {
+    if has_page(pages, "/developers/") {
         documents.push(json!({ "href": at("/developers/"), "type": "text/html" }));
     }
     let anchor = json!({

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 /// Sorted by byte, one a line, below a head of comments.
 const BUILT_IN: &str = include_str!("disposable.txt");
 
-/// Whether addresses at this domain are thrown away after use: it, or one that it is below, is on the built-in list or among
-/// what the operator adds, and not among what he takes out.
+/// Whether a domain offers disposable addresses: the domain or a parent is on the built-in list or one of the
+/// operator's additions, and not one of the operator's exceptions.
 pub(super) fn is_disposable(domain: &str, own: &Domains) -> bool {
     let is_built_in = |name: &str| SIEVE.may_hold(name) && is_line_of(BUILT_IN, name);
     !own.excepts(domain) && (own.lists(domain) || parents(domain).any(is_built_in))
@@ -16,11 +16,12 @@ pub(super) fn is_disposable(domain: &str, own: &Domains) -> bool {
 
 static SIEVE: LazyLock<Sieve> = LazyLock::new(|| Sieve::of(BUILT_IN));
 
-/// Bits by the hashes of a list's lines: most names are told apart from all of them at a glance. It takes 16 KiB.
+/// A Bloom filter over a list's lines, of 16 KiB. It rules out most names without a search.
 struct Sieve(Vec<u64>);
 
 impl Sieve {
-    /// About twelve bits for each line of the built-in list, so that one in a dozen names is looked for in vain.
+    /// About twelve bits for each line of the built-in list, so that one in a dozen names is looked for in
+    /// vain.
     const BITS: u32 = 17;
 
     fn of(text: &str) -> Sieve {
@@ -32,7 +33,7 @@ impl Sieve {
         sieve
     }
 
-    /// Always true for a line of the list, in whatever case.
+    /// Always true for a line of the list, in any case.
     fn may_hold(&self, name: &str) -> bool {
         let (word, bit) = Sieve::place(name);
         self.0[word] & bit > 0
@@ -56,11 +57,11 @@ fn parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Looks for a line among sorted ones, whatever the case of the name.
+/// Searches sorted lines for a name, ignoring case.
 fn is_line_of(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
-    // What is looked for begins at `low` or later, and before `high`; both are where lines begin.
+    // The line begins at `low` or later and before `high`; both are beginnings of lines.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);
@@ -79,7 +80,7 @@ fn compare(line: &[u8], name: &[u8]) -> Ordering {
     line.iter().copied().cmp(name.iter().map(u8::to_ascii_lowercase))
 }
 
-/// What the operator lists, and what he excepts.
+/// The operator's additions to the built-in list, and exceptions from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domains {
     listed: Vec<String>,
@@ -99,8 +100,8 @@ impl fmt::Display for NotADomain {
 }
 
 impl Domains {
-    /// Reads one domain a line. `#` begins a comment, and `-example.com` is an exception: it, and what is below it,
-    /// is not on the list.
+    /// Reads one domain a line. `#` begins a comment, and `-example.com` is an exception: it, and what is
+    /// below it, is not on the list.
     pub fn parse(text: &str) -> Result<Domains, NotADomain> {
         let mut domains = Domains::default();
         for (at, line) in text.lines().enumerate() {

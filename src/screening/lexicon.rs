@@ -1,11 +1,11 @@
 //! The words of mass offers: phrases with weights, by topic, found in one pass over a text's words.
 //!
-//! `lexicon.txt` explains how they are written. A phrase counts once, however often it is there, and a topic for no more than
-//! [`MOST_OF_A_TOPIC`], so that a long text about search engines is not held for its length.
+//! `lexicon.txt` explains how they are written. A phrase counts once, however often it is there, and a topic
+//! for no more than [`MOST_OF_A_TOPIC`], so that a long text about search engines is not held for its length.
 
 use std::sync::LazyLock;
 
-use super::text::{Reader, Token, Word, mix};
+use super::text::{Token, Tokenizer, Word, mix};
 
 /// How much one topic can contribute.
 const MOST_OF_A_TOPIC: u32 = 10;
@@ -31,10 +31,11 @@ pub(super) const TOPICS: [(&str, &str); 13] = [
 
 /// The lexicon's part with the words of those who write to a company like this one, which take weight off.
 const OURS: &str = "ours";
-/// How much they can take off: enough for what an enquiry touches in passing, too little to bring a mass offer through.
+/// How much they can take off: enough for what an enquiry touches in passing, too little to bring a mass
+/// offer through.
 const MOST_OF_OURS: u32 = 5;
-/// From how much of them on a topic is taken for the writer's trade, and for [`MOST_OF_A_TRADE`] at most: bookmakers and brokers
-/// write software too.
+/// From how much of them on a topic is taken for the writer's trade, and for [`MOST_OF_A_TRADE`] at most:
+/// bookmakers and brokers write software too.
 const CLEARLY_OURS: u32 = 3;
 const MOST_OF_A_TRADE: u32 = 4;
 
@@ -65,7 +66,8 @@ struct Phrase {
 #[derive(Clone, Copy)]
 struct Lead {
     phrase: u16,
-    /// What its second step asks for, as [`near`] tells it: most phrases are given up without a look at their steps.
+    /// A bit mask of the second step's token ([`near`]), which rules out most phrases without comparing
+    /// steps.
     near: u64,
 }
 
@@ -77,7 +79,7 @@ struct Lexicon {
     first: Vec<Vec<Lead>>,
     /// Words that say enough alone to be looked for in disguise.
     telling: Vec<bool>,
-    /// What stands for all numbers, written `0`.
+    /// The token of all numbers, written `0`.
     any_number: Id,
 }
 
@@ -170,7 +172,7 @@ impl Lexicon {
     }
 }
 
-/// Where a hash is looked for, and what it is told by there.
+/// Splits a hash into the bucket to search and the value to compare there.
 fn split(hash: u64) -> (usize, u32) {
     let bytes = hash.to_be_bytes();
     let place = u16::from_be_bytes([bytes[0], bytes[1]]);
@@ -178,7 +180,7 @@ fn split(hash: u64) -> (usize, u32) {
 }
 
 fn words(text: &str) -> Vec<Word> {
-    Reader::new(text)
+    Tokenizer::new(text)
         .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
         .collect()
 }
@@ -191,7 +193,8 @@ pub(super) struct Words {
     spelled: (usize, u64),
     /// How many words of the lexicon were disguised.
     pub disguised: usize,
-    /// How many words of the lexicon that say nothing alone were written with digits or foreign letters: `serv1ces`.
+    /// How many words of the lexicon that say nothing alone were written with digits or foreign letters:
+    /// `serv1ces`.
     pub doubtful: usize,
 }
 
@@ -214,7 +217,8 @@ impl Words {
             }
         }
         if word.letters == 1 && word.digits == 0 {
-            // A word's hash is that of its letters, one after another, and so is what is put together of single ones.
+            // A word's hash is that of its letters, one after another, and so is what is put together of
+            // single ones.
             let letter = lexicon_letter(word);
             self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| mix(self.spelled.1, c)));
         } else {
@@ -269,12 +273,13 @@ impl Words {
     }
 }
 
-/// Adds words as bits, many words to a bit: where two sets of words have no bit in common, they have no word in common.
+/// Adds words as bits, many words to a bit: where two sets of words have no bit in common, they have no word
+/// in common.
 fn near<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
     ids.into_iter().fold(bits, |bits, id| bits | 1 << (id % 64))
 }
 
-/// Stands for what is there whatever follows.
+/// The bit of a step that matches any next token.
 const ALWAYS_NEAR: u64 = 1;
 
 /// Phrases have few steps and fewer gaps, so that the work for each word of a text is bounded.
@@ -296,7 +301,7 @@ fn lexicon_letter(word: Word) -> Option<char> {
     ('a'..='z').find(|c| mix(0, *c) == word.hash)
 }
 
-/// What was found, by topic.
+/// The points found, by topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weights {
     topics: [u32; TOPICS.len()],
@@ -311,8 +316,8 @@ impl Weights {
         }
     }
 
-    /// The weights of all topics, and one more for each topic but the first: an enquiry may be about one, but rarely touches two.
-    /// Words that belong to enquiries are taken off, never to below nothing.
+    /// The weights of all topics, and one more for each topic but the first: an enquiry may be about one, but
+    /// rarely touches two. Words that belong to enquiries are taken off, never to below nothing.
     pub fn sum(&self) -> u32 {
         let most = if self.ours >= CLEARLY_OURS { MOST_OF_A_TRADE } else { MOST_OF_A_TOPIC };
         let topics = self.topics.iter().filter(|weight| **weight > 0).count();
@@ -502,7 +507,7 @@ mod tests {
 
     fn read(text: &str) -> Words {
         let mut words = Words::default();
-        for token in Reader::new(text) {
+        for token in Tokenizer::new(text) {
             match token {
                 Token::Word(word) => words.push(word),
                 Token::Break => words.end_sentence(),

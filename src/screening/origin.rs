@@ -1,8 +1,9 @@
-//! Where a browser says that a request was sent from: `Origin` (RFC 6454 §7) and `Sec-Fetch-Site` (Fetch Metadata).
+//! Where a browser says that a request was sent from: `Origin` (RFC 6454 §7) and `Sec-Fetch-Site` (Fetch
+//! Metadata).
 
 use serde::{Deserialize, Serialize};
 
-/// What the two header fields say together.
+/// The combined meaning of the header fields `Origin` and `Sec-Fetch-Site`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -13,7 +14,8 @@ pub enum Origin {
     Same,
     /// A browser sends `Origin` with each POST, and this one did not, or would not say which.
     Missing,
-    /// Another site. Browsers ask before they send JSON across sites, and are told no, so that none should come here.
+    /// Another site. Browsers ask for permission before they send JSON across sites and are refused, so no
+    /// such request should arrive.
     Foreign,
 }
 

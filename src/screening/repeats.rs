@@ -1,11 +1,12 @@
 //! Counts from how many senders near-identical messages came lately, in a fixed amount of memory.
 //!
-//! Of a message's text, without case, digits, punctuation and the paths of links, each run of [`RUN`] words is hashed, and the [`KEPT`]
-//! smallest hashes stand for the text: a changed name or greeting changes at most a few of them. A text counts as
-//! repeated if most of its hashes came from other sources before.
+//! Each run of [`RUN`] words of a text (without case, digits, punctuation and paths of links) is hashed, and
+//! the [`KEPT`] smallest hashes represent the text (MinHash): a changed name or greeting changes only a few
+//! of them. A text counts as repeated if most of its hashes came from other sources before.
 //!
-//! The hash has a random key, so that nobody can choose texts that collide, and texts under [`MIN_WORDS`] words
-//! are not looked at: many people ask to be called back, and nobody shall be able to make that look like a campaign.
+//! The hash has a random key, so an attacker cannot choose texts that collide. Texts of less than
+//! [`MIN_WORDS`] words are ignored: many people ask to be called back, and an attacker must not make that
+//! look like a campaign.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -13,7 +14,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::text::{Reading, Token};
+use super::text::{Token, TokenizedText};
 
 /// For how long a text is remembered after it came last.
 pub const WINDOW: Duration = Duration::from_hours(24);
@@ -35,7 +36,7 @@ const WAYS: usize = 8;
 
 /// One hash of a text and who sent it.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct SenderSlot {
     hash: u64,
     /// Seconds since the start; 0 if the place is free.
     seen: u32,
@@ -43,20 +44,20 @@ struct Place {
     senders: [u32; MAX_SENDERS],
 }
 
-impl Place {
+impl SenderSlot {
     fn senders(&self) -> usize {
         self.senders.iter().filter(|sender| **sender != 0).count()
     }
 }
 
-/// What came lately. Shared by all who take submissions.
+/// Recent texts. Shared by all workers.
 pub struct Repeats {
     key: RandomState,
     /// Drawn from the key, one for each word of a run and two for what comes of them.
     keys: [u64; RUN + 2],
     start: Instant,
     /// A megabyte; empty until the first text comes.
-    places: Mutex<Vec<[Place; WAYS]>>,
+    places: Mutex<Vec<[SenderSlot; WAYS]>>,
 }
 
 impl fmt::Debug for Repeats {
@@ -77,18 +78,19 @@ impl Repeats {
         }
     }
 
-    /// From how many other sources the same came within a day, of which only a few are counted; from now on from this one as well.
+    /// From how many other sources the same came within a day, of which only a few are counted; from now on
+    /// from this one as well.
     ///
     /// `source` identifies the sender: an address, or a keyed hash of it.
-    pub fn observe(&self, reading: &Reading<'_>, source: impl Hash, now: Instant) -> u32 {
-        let Some(hashes) = self.sketch(reading.message()) else { return 0 };
+    pub fn observe(&self, text: &TokenizedText<'_>, source: impl Hash, now: Instant) -> u32 {
+        let Some(hashes) = self.sketch(text.message()) else { return 0 };
         let sender = self.hash(&(0u8, source)).to_le_bytes();
         let sender = u32::from_le_bytes([sender[0], sender[1], sender[2], sender[3]]).max(1);
         // From 1, so that 0 stands for a free place.
         let seconds = now.saturating_duration_since(self.start).as_secs().saturating_add(1);
         let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.resize(SETS, [Place::default(); WAYS]);
+        places.resize(SETS, [SenderSlot::default(); WAYS]);
         let mut others = hashes.map(|hash| {
             let set = usize::try_from(hash % SETS as u64).unwrap_or_default();
             observe_hash(&mut places[set], hash, sender, seconds)
@@ -128,7 +130,8 @@ impl Repeats {
         self.key.hash_one(value)
     }
 
-    /// The same for a run of words, of which a text has as many as it has words: multiplied in pairs with secret keys, which is quicker.
+    /// The same for a run of words, of which a text has as many as it has words: multiplied in pairs with
+    /// secret keys, which is quicker.
     fn hash_of_run(&self, run: [u64; RUN]) -> u64 {
         let keyed: [u64; RUN] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
         let [first, second, third] = [0, 2, 4].map(|at| fold(keyed[at], keyed[at + 1]));
@@ -157,15 +160,15 @@ fn keep(smallest: &mut [u64; KEPT], hash: u64) {
 
 /// How many other senders this hash came from; `sender` is one of its senders afterwards. A full set gives up
 /// what has the fewest senders, of those what was seen the longest ago.
-fn observe_hash(set: &mut [Place; WAYS], hash: u64, sender: u32, seconds: u32) -> usize {
+fn observe_hash(set: &mut [SenderSlot; WAYS], hash: u64, sender: u32, seconds: u32) -> usize {
     let window = u32::try_from(WINDOW.as_secs()).unwrap_or(u32::MAX);
-    let is_live = |place: &Place| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;
+    let is_live = |place: &SenderSlot| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;
     let known = set.iter().position(|place| is_live(place) && place.hash == hash);
-    let worth = |place: &Place| if is_live(place) { (place.senders(), place.seen) } else { (0, 0) };
+    let worth = |place: &SenderSlot| if is_live(place) { (place.senders(), place.seen) } else { (0, 0) };
     let at = known.or_else(|| (0..WAYS).min_by_key(|at| worth(&set[*at]))).unwrap_or_default();
     let place = &mut set[at];
     if known.is_none() {
-        *place = Place { hash, ..Place::default() };
+        *place = SenderSlot { hash, ..SenderSlot::default() };
     }
     place.seen = seconds;
     let others = place.senders.iter().filter(|known| **known != 0 && **known != sender).count();
@@ -223,9 +226,9 @@ mod tests {
         (0..COUNTERS).filter(|_| is_recognised()).count()
     }
 
-    /// A changed text is recognised if three of five of its hashes are still there, which depends on the key. Each of these is with
-    /// nineteen keys of twenty at least, so that a counter misses it with a chance of 1/20. That 60 of 200 miss it has a chance
-    /// below 1e-25.
+    /// A changed text is recognised if three of five of its hashes are still there, which depends on the key.
+    /// Each of these is with nineteen keys of twenty at least, so that a counter misses it with a chance of
+    /// 1/20. That 60 of 200 miss it has a chance below 1e-25.
     #[test]
     fn what_campaigns_vary_does_not_hide_them() {
         for variant in [
@@ -244,8 +247,9 @@ mod tests {
         assert!(found > COUNTERS * 7 / 10, "{found}");
     }
 
-    /// Four of the about forty runs of words are the same in both. That three of them are among the five smallest hashes of either text
-    /// has a chance below 4/1000, and that it is so with 20 of 200 keys one below 1e-19.
+    /// Four of the about forty runs of words are the same in both. That three of them are among the five
+    /// smallest hashes of either text has a chance below 4/1000, and that it is so with 20 of 200 keys one
+    /// below 1e-19.
     #[test]
     fn texts_that_only_resemble_each_other_are_not_the_same() {
         let other = "Hello, I was looking at your website today and wondered whether the second plan allows us to keep all of \
@@ -308,19 +312,19 @@ mod tests {
     }
 
     #[test]
-    fn a_full_set_gives_up_what_has_the_fewest_senders_and_of_those_the_oldest() {
-        let mut set = [Place::default(); WAYS];
+    fn a_full_set_evicts_the_fewest_senders_and_then_the_oldest() {
+        let mut set = [SenderSlot::default(); WAYS];
         for hash in 1..=8u32 {
             assert_eq!(observe_hash(&mut set, hash.into(), 100, hash), 0, "{hash}");
         }
         assert_eq!(observe_hash(&mut set, 1, 101, 10), 1);
         assert_eq!(observe_hash(&mut set, 3, 100, 11), 0, "it was seen again, which makes it younger");
-        let hashes = |set: &[Place; WAYS]| set.map(|place| place.hash);
+        let hashes = |set: &[SenderSlot; WAYS]| set.map(|place| place.hash);
         observe_hash(&mut set, 9, 100, 12);
         assert_eq!(hashes(&set), [1, 9, 3, 4, 5, 6, 7, 8]);
         observe_hash(&mut set, 10, 100, 13);
         assert_eq!(hashes(&set), [1, 9, 3, 10, 5, 6, 7, 8]);
-        // What is over goes first, however many senders it had.
+        // Expired entries are evicted first, regardless of their senders.
         let day = 24 * 60 * 60;
         for hash in [9, 3, 10, 5, 6, 7, 8] {
             observe_hash(&mut set, hash, 100, 5 + day);
@@ -331,7 +335,7 @@ mod tests {
 
     #[test]
     fn senders_are_counted_each_once_and_up_to_the_most() {
-        let mut set = [Place::default(); WAYS];
+        let mut set = [SenderSlot::default(); WAYS];
         for (sender, others) in
             [(1, 0), (1, 0), (2, 1), (1, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 5), (2, 4)]
         {
@@ -342,7 +346,7 @@ mod tests {
 
     #[test]
     fn memory_is_one_mebibyte_whatever_comes() {
-        assert_eq!(SETS * size_of::<[Place; WAYS]>(), 1 << 20);
+        assert_eq!(SETS * size_of::<[SenderSlot; WAYS]>(), 1 << 20);
     }
 
     fn new() -> (Repeats, Instant) {
@@ -351,7 +355,7 @@ mod tests {
     }
 
     fn observe(repeats: &Repeats, entry: &Entry, source: Source, now: Instant) -> u32 {
-        repeats.observe(&Reading::of(entry), source, now)
+        repeats.observe(&TokenizedText::of(entry), source, now)
     }
 
     fn source(n: u8) -> Source {

@@ -1,4 +1,4 @@
-//! What each signal adds and from where on, the laws of the whole, and how it does on the corpora.
+//! Tests of each signal's points and thresholds, of invariants, and of the results on the corpora.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::forms::CONTACT;
-use crate::forms::parse::{Parsed, parse_with_extras};
+use crate::forms::parse::{ParsedForm, parse_with_extras};
 
 #[test]
 fn a_plain_submission_of_a_program_has_no_points() {
@@ -19,8 +19,12 @@ fn a_plain_submission_of_a_program_has_no_points() {
         let form =
             if body.get("company").is_some() || body.get("name").is_some() { &CONTACT } else { &WAITLIST };
         let parsed = parse_with_extras(form, body.to_string().as_bytes()).unwrap();
-        let verdict =
-            screen(&Reading::of(&parsed.entry), &parsed.extras, &Signals::default(), &Options::default());
+        let verdict = screen(
+            &TokenizedText::of(&parsed.entry),
+            &parsed.extras,
+            &RequestSignals::default(),
+            &ScreeningOptions::default(),
+        );
         assert_eq!((verdict.score, verdict.hold, verdict.because()), (0, false, String::new()));
     }
 }
@@ -40,11 +44,12 @@ fn the_rate_counts_from_half_of_the_quota_on() {
         [(30, 30, 0), (15, 30, 0), (14, 30, 1), (7, 30, 10), (0, 30, 20), (0, 0, 0), (50, 30, 0)]
     {
         let rate = Rate::of([(1000, 1000), (remaining, quota)]);
-        let verdict = with_signals(&Signals { rate, ..Signals::default() });
+        let verdict = with_signals(&RequestSignals { rate, ..RequestSignals::default() });
         assert_eq!(verdict.score, points, "{remaining} of {quota}: {}", verdict.because());
     }
     assert_eq!(Rate::of([]), Rate::default());
-    let verdict = with_signals(&Signals { rate: Rate::of([(3, 30), (290, 300)]), ..Signals::default() });
+    let verdict =
+        with_signals(&RequestSignals { rate: Rate::of([(3, 30), (290, 300)]), ..RequestSignals::default() });
     assert_eq!(verdict.because(), "27 of the 30 requests that the source may send (16); 16 of 100 points");
 }
 
@@ -54,8 +59,9 @@ fn the_rate_never_holds() {
     let message = "We sell backlinks and guest posts on a casino blog.";
     let body = json!({"name": "Ada", "email": "a@example.com", "message": message}).to_string();
     let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
-    let signals = Signals { rate, ..Signals::default() };
-    let verdict = screen(&Reading::of(&entry), &Extras::default(), &signals, &Options::default());
+    let signals = RequestSignals { rate, ..RequestSignals::default() };
+    let verdict =
+        screen(&TokenizedText::of(&entry), &Extras::default(), &signals, &ScreeningOptions::default());
     assert_eq!((verdict.score, verdict.hold, verdict.suspicious), (100, false, true), "80 and 20");
 }
 
@@ -71,7 +77,11 @@ fn a_submission_in_a_flood_has_that_as_its_first_reason() {
 #[test]
 fn repetitions_count_from_two_other_senders_on() {
     for (repeats, points) in [(0, 0), (1, 0), (2, 20), (3, 30), (4, 40), (5, 40), (u32::MAX, 40)] {
-        assert_eq!(with_signals(&Signals { repeats, ..Signals::default() }).score, points, "{repeats}");
+        assert_eq!(
+            with_signals(&RequestSignals { repeats, ..RequestSignals::default() }).score,
+            points,
+            "{repeats}"
+        );
     }
 }
 
@@ -80,8 +90,12 @@ fn a_foreign_origin_weighs_more_than_a_missing_one() {
     for (origin, points) in
         [(Origin::NotABrowser, 0), (Origin::Same, 0), (Origin::Missing, 17), (Origin::Foreign, 35)]
     {
-        assert_eq!(with_signals(&Signals { origin, ..Signals::default() }).score, points, "{origin:?}");
-        let agent = Signals { origin, agent: Some("agent.example.com"), ..Signals::default() };
+        assert_eq!(
+            with_signals(&RequestSignals { origin, ..RequestSignals::default() }).score,
+            points,
+            "{origin:?}"
+        );
+        let agent = RequestSignals { origin, agent: Some("agent.example.com"), ..RequestSignals::default() };
         assert_eq!(with_signals(&agent).score, 0, "a verified agent is no browser");
     }
 }
@@ -93,7 +107,13 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
         time_to_fill: milliseconds.map(Duration::from_millis),
     };
     let score = |extras: &Extras| {
-        screen(&Reading::of(&plain().entry), extras, &Signals::default(), &Options::default()).score
+        screen(
+            &TokenizedText::of(&plain().entry),
+            extras,
+            &RequestSignals::default(),
+            &ScreeningOptions::default(),
+        )
+        .score
     };
     assert_eq!(score(&extras(true, None)), 100);
     for (milliseconds, points) in [(0, 30), (1499, 30), (1500, 15), (2999, 15), (3000, 0), (u64::MAX, 0)] {
@@ -102,21 +122,31 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
     let waitlist = parse_with_extras(&WAITLIST, br#"{"email":"ada@example.com"}"#).unwrap().entry;
     for (milliseconds, points) in [(499, 30), (500, 15), (999, 15), (1000, 0)] {
         let extras = extras(false, Some(milliseconds));
-        let verdict = screen(&Reading::of(&waitlist), &extras, &Signals::default(), &Options::default());
+        let verdict = screen(
+            &TokenizedText::of(&waitlist),
+            &extras,
+            &RequestSignals::default(),
+            &ScreeningOptions::default(),
+        );
         assert_eq!(verdict.score, points, "{milliseconds}");
     }
-    let agent = Signals { agent: Some("agent.example.com"), ..Signals::default() };
-    let verdict = screen(&Reading::of(&plain().entry), &extras(true, Some(1)), &agent, &Options::default());
+    let agent = RequestSignals { agent: Some("agent.example.com"), ..RequestSignals::default() };
+    let verdict = screen(
+        &TokenizedText::of(&plain().entry),
+        &extras(true, Some(1)),
+        &agent,
+        &ScreeningOptions::default(),
+    );
     assert_eq!(verdict.because(), "hidden field filled in (100); 100 of 100 points");
 }
 
 #[test]
 fn throw_away_addresses_add_points_and_blocked_domains_hold() {
-    let mut options = Options::default();
-    let from = |address: &str, message: &str, options: &Options| {
+    let mut options = ScreeningOptions::default();
+    let from = |address: &str, message: &str, options: &ScreeningOptions| {
         let body = json!({"name": "Ada", "email": address, "message": message}).to_string();
         let parsed = parse_with_extras(&CONTACT, body.as_bytes()).unwrap();
-        screen(&Reading::of(&parsed.entry), &Extras::default(), &Signals::default(), options)
+        screen(&TokenizedText::of(&parsed.entry), &Extras::default(), &RequestSignals::default(), options)
     };
     let text = "Which plan allows two teams?";
     assert_eq!(
@@ -243,12 +273,13 @@ fn capitals_count_in_longer_texts_only() {
 
 #[test]
 fn a_weight_of_zero_disables_a_signal_and_thresholds_decide() {
-    let mut options = Options::default();
+    let mut options = ScreeningOptions::default();
     let message = "We sell backlinks and guest posts on a casino blog.";
     let body = json!({"name": "Ada", "email": "a@example.com", "message": message}).to_string();
     let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
-    let verdict =
-        |options: &Options| screen(&Reading::of(&entry), &Extras::default(), &Signals::default(), options);
+    let verdict = |options: &ScreeningOptions| {
+        screen(&TokenizedText::of(&entry), &Extras::default(), &RequestSignals::default(), options)
+    };
     assert!(verdict(&options).suspicious && !verdict(&options).hold);
     options.suspicious_threshold = 81;
     assert!(!verdict(&options).suspicious);
@@ -258,7 +289,7 @@ fn a_weight_of_zero_disables_a_signal_and_thresholds_decide() {
     assert!(verdict(&options).hold && !verdict(&options).suspicious);
     options.points.set(Signal::Offer, 0);
     assert_eq!(verdict(&options).reasons, []);
-    let disabled = Options { enabled: false, ..Options::default() };
+    let disabled = ScreeningOptions { enabled: false, ..ScreeningOptions::default() };
     assert_eq!(verdict(&disabled).score, 0);
 }
 
@@ -266,15 +297,16 @@ fn a_weight_of_zero_disables_a_signal_and_thresholds_decide() {
 fn reasons_come_by_their_points_and_quote_nobody() {
     let body = json!({"name": "Sesame sesame", "email": "sesame@mailinator.com", "message": "Sesame backlinks, sesame cas1no [url=https://bit.ly/sesame]sesame[/url] sesame on WhatsApp"});
     let parsed = parse_with_extras(&CONTACT, body.to_string().as_bytes()).unwrap();
-    let signals = Signals { repeats: 9, ..Signals::default() };
-    let verdict = screen(&Reading::of(&parsed.entry), &parsed.extras, &signals, &Options::default());
+    let signals = RequestSignals { repeats: 9, ..RequestSignals::default() };
+    let verdict =
+        screen(&TokenizedText::of(&parsed.entry), &parsed.extras, &signals, &ScreeningOptions::default());
     assert!(verdict.reasons.is_sorted_by(|a, b| a.points >= b.points), "{verdict:?}");
     assert!(verdict.reasons.len() > 5 && verdict.hold, "{verdict:?}");
     assert_eq!(verdict.score, verdict.reasons.iter().map(|reason| reason.points).sum::<u32>());
     assert!(!verdict.because().to_lowercase().contains("sesame"), "{}", verdict.because());
 }
 
-/// Whatever is changed, hardly any enquiry may be marked or held, and most of the spam must be marked by its content alone. The output
+/// Hardly any enquiry may be marked or held, and most spam must be marked by its content alone. The output
 /// has the counts for both thresholds (docs/screening.md).
 #[test]
 fn hardly_any_enquiry_is_marked_and_most_spam_is() {
@@ -307,26 +339,30 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
     }
 }
 
-type IsCaught = fn(&Verdict) -> bool;
+type IsCaught = fn(&ScreeningVerdict) -> bool;
 
-/// What each threshold does to a submission.
+/// The effect of each threshold.
 const CAUGHT: [(&str, IsCaught); 2] =
     [("marked or held", |verdict| verdict.suspicious || verdict.hold), ("held", |verdict| verdict.hold)];
 
-fn caught(corpus: &[(Value, Verdict)], is_caught: IsCaught) -> Vec<String> {
+fn caught(corpus: &[(Value, ScreeningVerdict)], is_caught: IsCaught) -> Vec<String> {
     let caught = corpus.iter().filter(|(_, verdict)| is_caught(verdict));
     caught.map(|(row, verdict)| format!("{}: {}\n", row["message"], verdict.because())).collect()
 }
 
-fn corpus(name: &str) -> Vec<(Value, Verdict)> {
+fn corpus(name: &str) -> Vec<(Value, ScreeningVerdict)> {
     let path = format!("{}/tests/data/screening/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
     text.lines()
         .map(|line| {
             let row: Value = serde_json::from_str(line).unwrap();
             let parsed = parse_with_extras(&CONTACT, line.as_bytes()).unwrap();
-            let verdict =
-                screen(&Reading::of(&parsed.entry), &parsed.extras, &Signals::default(), &Options::default());
+            let verdict = screen(
+                &TokenizedText::of(&parsed.entry),
+                &parsed.extras,
+                &RequestSignals::default(),
+                &ScreeningOptions::default(),
+            );
             (row, verdict)
         })
         .collect()
@@ -385,19 +421,24 @@ proptest! {
     }
 }
 
-fn plain() -> Parsed {
+fn plain() -> ParsedForm {
     let body = json!({"name": "Ada", "email": "ada@example.com", "message": "Which plan allows two teams?"});
     parse_with_extras(&CONTACT, body.to_string().as_bytes()).unwrap()
 }
 
-fn with_signals(signals: &Signals<'_>) -> Verdict {
-    screen(&Reading::of(&plain().entry), &Extras::default(), signals, &Options::default())
+fn with_signals(signals: &RequestSignals<'_>) -> ScreeningVerdict {
+    screen(&TokenizedText::of(&plain().entry), &Extras::default(), signals, &ScreeningOptions::default())
 }
 
-fn with_message(message: &str) -> Verdict {
+fn with_message(message: &str) -> ScreeningVerdict {
     let body = json!({"name": "Ada", "email": "ada@example.com", "message": message}).to_string();
     let parsed = parse_with_extras(&CONTACT, body.as_bytes()).unwrap();
-    screen(&Reading::of(&parsed.entry), &parsed.extras, &Signals::default(), &Options::default())
+    screen(
+        &TokenizedText::of(&parsed.entry),
+        &parsed.extras,
+        &RequestSignals::default(),
+        &ScreeningOptions::default(),
+    )
 }
 
 fn points_of(message: &str, signal: Signal) -> u32 {

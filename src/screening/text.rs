@@ -1,16 +1,17 @@
-//! Reads a text once, character by character: its words folded to what they stand for, its links, its markup.
+//! Tokenizes a text in one pass: folded words, links and markup.
 //!
-//! Words are told by hashes of their folded letters: lower case, without accents, full-width and decorative letters as plain ones, a
-//! plural's `s` left out. In scripts that do not part words each character is one. A link is one token
-//! whatever it says, so that its letters are no words, and what stands around it stays the same with or without it.
+//! A word is identified by a hash of its folded letters: lower case, without accents, full-width and
+//! decorative letters as plain ones, without a plural's `s`. In scripts without spaces between words each
+//! character is a word. A link is one token, so its letters are not words, and the surrounding text is the
+//! same with or without it.
 
 use std::fmt;
 
 use crate::forms::parse::Entry;
 use crate::forms::text::is_invisible;
 
-/// What a person wrote in a submission, read once for all who look at words: screening, and the counting of repetitions.
-pub struct Reading<'a> {
+/// The text of a submission, tokenized once for the lexicon and for the detection of repeated texts.
+pub struct TokenizedText<'a> {
     entry: &'a Entry,
     /// Of all fields in which there are a person's own words, with a break after each, the message last.
     tokens: Vec<Token<'a>>,
@@ -18,9 +19,9 @@ pub struct Reading<'a> {
     message: usize,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> TokenizedText<'a> {
     /// Reads it.
-    pub fn of(entry: &'a Entry) -> Reading<'a> {
+    pub fn of(entry: &'a Entry) -> TokenizedText<'a> {
         let texts = ["name", "firstname", "lastname", "company", "message"].map(|name| entry.get(name));
         let length: usize = texts.iter().flatten().map(|text| text.len()).sum();
         let mut tokens = Vec::with_capacity(length / 5);
@@ -28,14 +29,13 @@ impl<'a> Reading<'a> {
         for text in texts {
             message = tokens.len();
             if let Some(text) = text {
-                tokens.extend(Reader::new(text));
+                tokens.extend(Tokenizer::new(text));
                 tokens.push(Token::Break);
             }
         }
-        Reading { entry, tokens, message }
+        TokenizedText { entry, tokens, message }
     }
 
-    /// What was read.
     pub fn entry(&self) -> &'a Entry {
         self.entry
     }
@@ -52,9 +52,9 @@ impl<'a> Reading<'a> {
 }
 
 /// Nothing of what the visitor wrote.
-impl fmt::Debug for Reading<'_> {
+impl fmt::Debug for TokenizedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading")
+        f.debug_struct("TokenizedText")
             .field("entry", self.entry)
             .field("tokens", &self.tokens.len())
             .finish_non_exhaustive()
@@ -65,7 +65,7 @@ impl fmt::Debug for Reading<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Word(Word),
-    Link(Link<'a>),
+    Link(TextLink<'a>),
     /// The end of a sentence.
     Break,
 }
@@ -75,7 +75,7 @@ pub(super) enum Token<'a> {
 pub(super) struct Word {
     /// Of the letters as they are, folded.
     pub hash: u64,
-    /// Of what they look like: letters of other scripts and digits taken for the Latin letters that they resemble.
+    /// The hash with letters of other scripts and digits replaced by the Latin letters that they resemble.
     pub looks: u64,
     pub letters: u32,
     pub digits: u32,
@@ -109,7 +109,7 @@ impl Word {
 
 /// A link, of which only the domain counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Link<'a> {
+pub(super) struct TextLink<'a> {
     /// The host's name as it is written, without `www.`.
     pub domain: &'a str,
     /// Whether it is written as forums or HTML want a link.
@@ -126,20 +126,20 @@ pub(super) enum Markup {
 }
 
 /// Reads tokens.
-pub(super) struct Reader<'a> {
+pub(super) struct Tokenizer<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    pub fn new(text: &'a str) -> Reader<'a> {
-        Reader { text, at: 0 }
+impl<'a> Tokenizer<'a> {
+    pub fn new(text: &'a str) -> Tokenizer<'a> {
+        Tokenizer { text, at: 0 }
     }
 }
 
-/// What an ASCII character is.
+/// The class of an ASCII character.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ByteClass {
     Letter,
     Digit,
     /// Ends a sentence where white space follows.
@@ -150,39 +150,39 @@ enum Kind {
     NotAscii,
 }
 
-const KINDS: [Kind; 256] = {
-    let mut kinds = [Kind::Other; 256];
+const BYTE_CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Other; 256];
     let mut at = 0;
     while at < 256 {
-        kinds[at] = match at {
-            0x41..=0x5a | 0x61..=0x7a => Kind::Letter,
-            0x30..=0x39 => Kind::Digit,
-            0x21 | 0x2e | 0x3b | 0x3f => Kind::Stop,
-            0x27 => Kind::Nothing,
-            0x80.. => Kind::NotAscii,
-            _ => Kind::Other,
+        classes[at] = match at {
+            0x41..=0x5a | 0x61..=0x7a => ByteClass::Letter,
+            0x30..=0x39 => ByteClass::Digit,
+            0x21 | 0x2e | 0x3b | 0x3f => ByteClass::Stop,
+            0x27 => ByteClass::Nothing,
+            0x80.. => ByteClass::NotAscii,
+            _ => ByteClass::Other,
         };
         at += 1;
     }
-    kinds
+    classes
 };
 
-fn kind(byte: u8) -> Kind {
-    KINDS[usize::from(byte)]
+fn byte_class(byte: u8) -> ByteClass {
+    BYTE_CLASSES[usize::from(byte)]
 }
 
-impl<'a> Iterator for Reader<'a> {
+impl<'a> Iterator for Tokenizer<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {
         let bytes = self.text.as_bytes();
         loop {
             let byte = *bytes.get(self.at)?;
-            match kind(byte) {
-                Kind::Letter | Kind::Digit => {
+            match byte_class(byte) {
+                ByteClass::Letter | ByteClass::Digit => {
                     let start = self.at;
                     let word = self.word();
-                    // What begins a link is followed by one of these.
+                    // The beginning of a link is followed by one of these.
                     if matches!(bytes.get(self.at), Some(b'.' | b'-' | b':'))
                         && let Some((link, end)) = link(self.text, start)
                     {
@@ -191,15 +191,15 @@ impl<'a> Iterator for Reader<'a> {
                     }
                     return Some(Token::Word(word));
                 }
-                Kind::Stop => {
+                ByteClass::Stop => {
                     self.at += 1;
                     // `example.com` and `v.i.a` go on.
                     if bytes.get(self.at).is_none_or(|next| !next.is_ascii_alphanumeric()) {
                         return Some(Token::Break);
                     }
                 }
-                Kind::Nothing | Kind::Other => self.at += 1,
-                Kind::NotAscii => {
+                ByteClass::Nothing | ByteClass::Other => self.at += 1,
+                ByteClass::NotAscii => {
                     let c = self.text[self.at..].chars().next()?;
                     match folded(c) {
                         // Nothing to belong to.
@@ -226,7 +226,7 @@ impl<'a> Iterator for Reader<'a> {
     }
 }
 
-impl Reader<'_> {
+impl Tokenizer<'_> {
     /// The same for a word of ASCII letters alone, as most are, which is quicker.
     fn plain_word(&mut self) -> Option<Word> {
         let rest = &self.text.as_bytes()[self.at..];
@@ -242,7 +242,9 @@ impl Reader<'_> {
             upper += u32::from(*byte != small);
         }
         if letters == 0
-            || rest.get(letters).is_some_and(|next| !matches!(kind(*next), Kind::Other | Kind::Stop))
+            || rest
+                .get(letters)
+                .is_some_and(|next| !matches!(byte_class(*next), ByteClass::Other | ByteClass::Stop))
         {
             return None;
         }
@@ -275,8 +277,8 @@ impl Reader<'_> {
         // Whether the letter before is of another script than those that are counted.
         let mut after_other_script = false;
         while let Some(&byte) = bytes.get(self.at) {
-            let (c, length) = match kind(byte) {
-                Kind::Letter => {
+            let (c, length) = match byte_class(byte) {
+                ByteClass::Letter => {
                     word.latin = true;
                     word.letters += 1;
                     after_other_script = false;
@@ -287,15 +289,15 @@ impl Reader<'_> {
                     }
                     (char::from(byte.to_ascii_lowercase()), 1)
                 }
-                Kind::Digit => {
+                ByteClass::Digit => {
                     word.digits += 1;
                     (char::from(byte), 1)
                 }
-                Kind::Nothing => {
+                ByteClass::Nothing => {
                     self.at += 1;
                     continue;
                 }
-                Kind::NotAscii => {
+                ByteClass::NotAscii => {
                     let Some(c) = self.text[self.at..].chars().next() else { break };
                     let length = c.len_utf8();
                     match folded(c) {
@@ -327,14 +329,15 @@ impl Reader<'_> {
                         }
                         Folded::Unseen => {
                             self.at += length;
-                            // Persian joins with these, and Hebrew marks the direction of a Latin word with them.
+                            // Persian joins with these, and Hebrew marks the direction of a Latin word with
+                            // them.
                             unseen += u32::from(!after_other_script);
                             continue;
                         }
                         Folded::Sign(_) | Folded::Stop | Folded::Other => break,
                     }
                 }
-                Kind::Stop | Kind::Other => break,
+                ByteClass::Stop | ByteClass::Other => break,
             };
             // Between two letters: what stands at a word's end may have come with the paste.
             if unseen > 0 {
@@ -354,7 +357,8 @@ impl Reader<'_> {
     }
 }
 
-/// Goes on with a hash. It need not withstand anybody: what collides with a word of the lexicon looks like spam, no more.
+/// Adds a character to a hash. It need not resist attackers: a collision with a word of the lexicon only
+/// looks like spam.
 pub(super) fn mix(hash: u64, c: char) -> u64 {
     (hash.rotate_left(5) ^ u64::from(u32::from(c))).wrapping_mul(0x517c_c1b7_2722_0a95)
 }
@@ -372,7 +376,7 @@ enum Case {
     None,
 }
 
-/// What a character beyond ASCII is to a word.
+/// The role of a non-ASCII character in a word.
 enum Folded {
     Letter(char, Script, Case),
     /// A mathematical or encircled letter.
@@ -433,7 +437,8 @@ fn folded(c: char) -> Folded {
         0x1d400..=0x1d6a3 => Folded::Decorative(alphabet((code - 0x1d400) % 26)),
         0x24b6..=0x24e9 => Folded::Decorative(alphabet((code - 0x24b6) % 26)),
         0x1f130..=0x1f189 => Folded::Decorative(alphabet((code - 0x1f130) % 32 % 26)),
-        // After the scripts that most messages are in, before the letters: Hangul fillers are letters by their category.
+        // After the scripts that most messages are in, before the letters: Hangul fillers are letters by
+        // their category.
         _ if is_invisible(c) => Folded::Unseen,
         // Kana, ideographs and the scripts of South-East Asia, which write words together.
         0xe00..=0xeff
@@ -500,8 +505,9 @@ const COMMON_ENDINGS: [&str; 24] = [
     "click", "link", "icu", "vip", "win", "bet", "casino", "ru", "cn", "ly", "me",
 ];
 
-/// The link that begins here, and where it ends: with a scheme, with `www.`, or a domain. None that is part of an address or a word.
-fn link(text: &str, at: usize) -> Option<(Link<'_>, usize)> {
+/// The link that begins here, and where it ends: with a scheme, with `www.`, or a domain. None that is part
+/// of an address or a word.
+fn link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let bytes = text.as_bytes();
     let rest = &bytes[at..];
     let is_host = |b: &u8| b.is_ascii_alphanumeric() || *b == b'.' || *b == b'-';
@@ -510,7 +516,7 @@ fn link(text: &str, at: usize) -> Option<(Link<'_>, usize)> {
     let scheme = ["https://", "http://"].into_iter().find(|scheme| begins(scheme));
     let mut host = at + scheme.map_or(0, str::len);
     if scheme.is_none() {
-        // What a name may go on with is looked at from its beginning only, or `a-a-a-…` would be read again and again.
+        // Start at the beginning of a name only. Otherwise `a-a-a-…` would take quadratic time.
         if at > 0 && matches!(bytes[at - 1], b'@' | b'/' | b'.' | b'-' | b'_') {
             return None;
         }
@@ -523,7 +529,7 @@ fn link(text: &str, at: usize) -> Option<(Link<'_>, usize)> {
     let host_end =
         |from: usize| from + bytes[from..].iter().position(|b| !is_host(b)).unwrap_or(bytes.len() - from);
     let mut end = host_end(host);
-    // Who hides a domain behind a name: `https://example.com@example.net/`.
+    // A user name that looks like a domain hides the real one: `https://example.com@example.net/`.
     if scheme.is_some() && bytes.get(end) == Some(&b'@') {
         host = end + 1;
         end = host_end(host);
@@ -551,7 +557,7 @@ fn link(text: &str, at: usize) -> Option<(Link<'_>, usize)> {
     let tail =
         after.find(stop).map_or(after, |end| &after[..end]).trim_end_matches(['.', ',', ';', ':', '!', '?']);
     let tail = if tail.starts_with(['/', ':', '?', '#']) { tail.len() } else { 0 };
-    Some((Link { domain, markup: markup(&bytes[..at]) }, host + name.len() + tail))
+    Some((TextLink { domain, markup: markup(&bytes[..at]) }, host + name.len() + tail))
 }
 
 #[cfg(test)]
@@ -615,7 +621,7 @@ mod tests {
             ("של\u{200e}abc", 0),
             ("של\u{200e}ab\u{200e}c", 1),
         ] {
-            let hidden_in: u32 = Reader::new(text)
+            let hidden_in: u32 = Tokenizer::new(text)
                 .map(|token| if let Token::Word(word) = token { word.hidden } else { 0 })
                 .sum();
             assert_eq!(hidden_in, hidden, "{text:?}");
@@ -669,7 +675,7 @@ mod tests {
             ("https://a.example/https://b.example/", &["a.example"]),
             ("詳細はhttps://example.com/をご覧", &["example.com"]),
         ] {
-            let found: Vec<&str> = Reader::new(text)
+            let found: Vec<&str> = Tokenizer::new(text)
                 .filter_map(|token| if let Token::Link(link) = token { Some(link.domain) } else { None })
                 .collect();
             assert_eq!(found, expected, "{text}");
@@ -694,7 +700,7 @@ mod tests {
             "[url=",
             "a\u{ad}",
         ] {
-            assert!(Reader::new(&piece.repeat(500_000)).count() > 0, "{piece}");
+            assert!(Tokenizer::new(&piece.repeat(500_000)).count() > 0, "{piece}");
         }
     }
 
@@ -712,7 +718,7 @@ mod tests {
             ("<https://a.example>", None),
             ("\"https://a.example\"", None),
         ] {
-            let found = Reader::new(text)
+            let found = Tokenizer::new(text)
                 .find_map(|token| if let Token::Link(link) = token { Some(link.markup) } else { None });
             assert_eq!(found, Some(expected), "{text}");
         }
@@ -723,7 +729,7 @@ mod tests {
         for (text, breaks) in
             [("One. Two! Three?", 3), ("a.b 3.14 e.g.x", 0), ("はい。いいえ。", 2), ("v.i.a", 0)]
         {
-            assert_eq!(Reader::new(text).filter(|token| *token == Token::Break).count(), breaks, "{text}");
+            assert_eq!(Tokenizer::new(text).filter(|token| *token == Token::Break).count(), breaks, "{text}");
         }
     }
 
@@ -795,7 +801,7 @@ mod tests {
         {
             let word = one_word(&format!("ca{mark}sino"));
             assert_eq!((word.hash, word.letters, word.hidden), (one_word("casino").hash, 6, 0), "{mark:?}");
-            assert_eq!(Reader::new(&format!("a {mark} b")).count(), 2, "{mark:?}");
+            assert_eq!(Tokenizer::new(&format!("a {mark} b")).count(), 2, "{mark:?}");
         }
         for unseen in
             ['\u{200b}', '\u{200d}', '\u{2060}', '\u{2064}', '\u{feff}', '\u{180e}', '\u{202a}', '\u{202e}']
@@ -804,7 +810,7 @@ mod tests {
         {
             let word = one_word(&format!("ca{unseen}sino"));
             assert_eq!((word.hash, word.letters, word.hidden), (one_word("casino").hash, 6, 1), "{unseen:?}");
-            assert_eq!(Reader::new(&format!("a {unseen} b")).count(), 2, "{unseen:?}");
+            assert_eq!(Tokenizer::new(&format!("a {unseen} b")).count(), 2, "{unseen:?}");
         }
         for other in ['×', '÷', '→', '€', '\u{a0}', '«'] {
             assert_eq!(tokens(&format!("ab{other}cd {other}")), "w w", "{other:?}");
@@ -924,7 +930,7 @@ mod tests {
 
     /// `w` for a word, `.` for a sentence's end, and a link's domain.
     fn tokens(text: &str) -> String {
-        let shown = Reader::new(text).map(|token| match token {
+        let shown = Tokenizer::new(text).map(|token| match token {
             Token::Word(_) => "w".to_owned(),
             Token::Break => ".".to_owned(),
             Token::Link(link) => format!("[{}]", link.domain),
@@ -933,7 +939,7 @@ mod tests {
     }
 
     fn one_word(text: &str) -> Word {
-        let words: Vec<Word> = Reader::new(text)
+        let words: Vec<Word> = Tokenizer::new(text)
             .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
             .collect();
         words.first().copied().unwrap_or_else(|| panic!("{text} has a word"))

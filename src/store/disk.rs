@@ -1,7 +1,9 @@
-//! Free space where the inbox is, and the reserve below which large submissions are refused.
+//! Measures free space on the inbox's disk, and limits the size of submissions when it is low.
 //!
-//! A thread of its own samples the file system of the data folder once a second, so that no request waits for it and a file system that
-//! hangs stops nothing else. Requests read one flag.
+//! A thread samples the file system once a second, so requests only read a flag, and a file system that hangs
+//! blocks nothing else.
+
+#![expect(clippy::disallowed_methods, reason = "a thread samples the file system")]
 
 use std::fmt;
 use std::io;
@@ -11,32 +13,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::store::Place;
+use crate::store::url::DatabaseUrl;
 
-/// The longest body in bytes that is accepted while less than the reserve is free.
+/// The longest body in bytes that is accepted when space is low.
 pub const SMALL_BODY_BYTES: usize = 4 * 1024;
 
 /// How often the file system is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The automatic reserve is this share of the file system, as a divisor, and at most so many bytes.
+/// The automatic reserve is the file system's size divided by `AUTO_SHARE`, at most `AUTO_MOST` bytes.
 const AUTO_SHARE: u64 = 20;
 const AUTO_MOST: u64 = 1 << 30;
 
-/// How much of the file system is kept free of large submissions: `store.min_free`.
+/// The space that is reserved from large submissions: `store.min_free`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinFree {
     /// 5 % of the file system, at most 1 GiB.
     #[default]
     Auto,
-    /// Nothing.
+    /// No reserve.
     Off,
-    /// So many bytes, whatever the size of the file system.
+    /// This many bytes.
     Bytes(u64),
 }
 
 impl MinFree {
-    /// The reserve in bytes on a file system of that size.
+    /// The reserve in bytes on a file system of this size.
     pub fn bytes(self, size: u64) -> u64 {
         match self {
             MinFree::Auto => AUTO_MOST.min(size / AUTO_SHARE),
@@ -66,7 +68,7 @@ impl Space {
     }
 }
 
-/// Space that is scarce: less than twice the reserve is free.
+/// A shortage: less than twice the reserve is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
     /// Free and total space.
@@ -76,9 +78,9 @@ pub struct Shortage {
 }
 
 impl Shortage {
-    /// Looks where the inbox is now. None if there is enough space, if the file system cannot be sampled, and if the inbox is on a
-    /// PostgreSQL server.
-    pub fn at(place: &Place, min_free: MinFree) -> Option<Shortage> {
+    /// Samples the disk of the inbox. `None` without a shortage, if the file system cannot be sampled, and if
+    /// the inbox is on a PostgreSQL server.
+    pub fn at(place: &DatabaseUrl, min_free: MinFree) -> Option<Shortage> {
         let space = Space::of(place.file()?.parent()?).ok()?;
         Shortage::of(space, min_free)
     }
@@ -110,7 +112,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// A number of bytes with one decimal, in the largest unit of which there is at least one.
+/// Formats a number of bytes with one decimal and the largest unit below it.
 fn in_units(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(unit, _)| bytes >= *unit) {
@@ -122,15 +124,15 @@ fn in_units(bytes: u64) -> String {
     }
 }
 
-/// Samples the file system of the data folder. Shared by all who take submissions.
+/// Samples the file system of the data folder. Shared by all workers.
 #[derive(Debug)]
 pub struct DiskMonitor {
     folder: PathBuf,
     min_free: Mutex<MinFree>,
-    /// The last sample; a size of zero stands for none.
+    /// The last sample; a size of zero means none.
     free: AtomicU64,
     size: AtomicU64,
-    /// The reserve in bytes that followed from it.
+    /// The reserve in bytes at the last sample.
     reserve: AtomicU64,
     is_low: AtomicBool,
 }
@@ -152,7 +154,8 @@ impl DiskMonitor {
         }
     }
 
-    /// Samples the file system of `folder` now, and then on a thread of its own for as long as the monitor is in use.
+    /// Samples the file system of `folder` now, and then once a second on a thread that ends with the
+    /// monitor.
     pub fn start(folder: PathBuf, min_free: MinFree) -> io::Result<Arc<DiskMonitor>> {
         let monitor = Arc::new(DiskMonitor::new(folder, min_free));
         monitor.sample();
@@ -167,18 +170,18 @@ impl DiskMonitor {
         Ok(monitor)
     }
 
-    /// Takes another reserve, which counts from the next sample on.
+    /// Replaces the reserve from the next sample on.
     pub fn reconfigure(&self, min_free: MinFree) {
         *self.min_free() = min_free;
     }
 
-    /// Whether less than the reserve was free when it was last sampled. After that it stays so until a sixteenth more than the reserve
+    /// Whether less than the reserve was free at a sample. Stays true until a sixteenth more than the reserve
     /// is free, so that it does not change with each submission.
     pub fn is_low(&self) -> bool {
         self.is_low.load(Relaxed)
     }
 
-    /// The last sample, and the reserve in bytes. None if the file system could not be sampled.
+    /// The last sample, and the reserve in bytes. `None` if the file system could not be sampled.
     pub fn last(&self) -> Option<(Space, u64)> {
         let space = Space { free: self.free.load(Relaxed), size: self.size.load(Relaxed) };
         (space.size > 0).then(|| (space, self.reserve.load(Relaxed)))
@@ -308,9 +311,9 @@ mod tests {
     #[test]
     fn an_inbox_on_a_server_has_no_shortage_of_its_own() {
         let server = crate::store::Server::parse("postgres://db.example.com/frontdesk").unwrap();
-        assert_eq!(Shortage::at(&Place::Postgres(server), MinFree::Bytes(u64::MAX)), None);
+        assert_eq!(Shortage::at(&DatabaseUrl::Postgres(server), MinFree::Bytes(u64::MAX)), None);
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::Sqlite(folder.path().join("inbox.sqlite"));
+        let place = DatabaseUrl::Sqlite(folder.path().join("inbox.sqlite"));
         assert!(Shortage::at(&place, MinFree::Bytes(u64::MAX)).is_some());
         assert_eq!(Shortage::at(&place, MinFree::Off), None);
     }

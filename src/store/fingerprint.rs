@@ -1,39 +1,39 @@
-//! Keyed hashes: what makes a repeat recognisable, and a source address unreadable.
+//! Keyed hashes of contents, senders, sources and networks.
 //!
-//! The key is a secret of the database, so that neither kind of hash says anything to who finds it
-//! elsewhere. (An IPv4 address can be guessed by who holds both hash and secret; that is the operator.)
+//! The key is a secret of the database, so the hashes reveal nothing to a reader without it. (With both hash
+//! and secret, the operator could guess an IPv4 address.)
 
 use std::io::{self, Read};
 
-use super::Arrival;
-use crate::forms::Sameness;
+use crate::forms::DedupKey;
 use crate::forms::parse::Entry;
-use crate::limits::Source;
+use crate::forms::source::Source;
 
-/// Long enough that two never meet by accident, and nobody without the secret can make them.
-pub(super) type Hash = [u8; 16];
+/// 128 bits: no accidental collisions, and no forgery without the secret.
+pub type Hash = [u8; 16];
 
-/// The same hash among those of one day, in UTC: it begins with the day's number. Stored like this, the hashes of one day are neighbours
-/// in their index, and what came on earlier days is not touched any more. 14 bytes of the hash are left.
-pub(super) fn of_day(hash: Hash, day: i64) -> Hash {
+/// Replaces the first two bytes of a hash by the day's number, in UTC. So the hashes of one day are
+/// neighbours in their index, and the pages of earlier days are no longer touched. 14 bytes of the hash
+/// remain.
+pub fn of_day(hash: Hash, day: i64) -> Hash {
     let mut hash = hash;
     hash[..2].copy_from_slice(&day.to_be_bytes()[6..]);
     hash
 }
 
-/// The key of every hash in one database.
+/// The key of all hashes in one database.
 #[derive(Clone)]
-pub(super) struct Secret([u8; 32]);
+pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// A new one, from the operating system's generator.
+    /// Generates a secret with the operating system's random generator.
     pub(super) fn generate() -> io::Result<Secret> {
         let mut secret = [0; 32];
         std::fs::File::open("/dev/urandom")?.read_exact(&mut secret)?;
         Ok(Secret(secret))
     }
 
-    pub(super) fn from_bytes(bytes: [u8; 32]) -> Secret {
+    pub(super) const fn from_bytes(bytes: [u8; 32]) -> Secret {
         Secret(bytes)
     }
 
@@ -41,43 +41,43 @@ impl Secret {
         &self.0
     }
 
-    /// Where a submission came from.
+    /// The source of a submission.
     pub(super) fn source(&self, source: Source) -> Hash {
         let mut hasher = self.hasher("source");
         hasher.part(source.as_bytes());
         hasher.finish()
     }
 
-    /// The network that a submission came from: an IPv4 /24 or an IPv6 /48.
+    /// The source's network: an IPv4 /24 or an IPv6 /48.
     pub(super) fn network(&self, source: Source) -> Hash {
         let mut hasher = self.hasher("network");
         hasher.part(source.network_as_bytes());
         hasher.finish()
     }
 
-    /// Who sent a submission: an e-mail address, in whatever case.
+    /// The sender's e-mail address, without regard to case.
     pub(super) fn sender(&self, email: &str) -> Hash {
         let mut hasher = self.hasher("sender");
         hasher.part(email.to_lowercase().as_bytes());
         hasher.finish()
     }
 
-    /// Where a channel leads.
-    pub(super) fn target(&self, leads_to: &str) -> Hash {
+    /// The target of a channel.
+    pub(super) fn target(&self, destination: &str) -> Hash {
         let mut hasher = self.hasher("target");
-        hasher.part(leads_to.as_bytes());
+        hasher.part(destination.as_bytes());
         hasher.finish()
     }
 
-    /// What a submission says, as far as its form tells two apart.
+    /// The content of a submission, as far as its form compares it.
     pub(super) fn content(&self, entry: &Entry) -> Hash {
         let mut hasher = self.hasher("content");
         hasher.part(entry.form().name.as_bytes());
-        match entry.form().sameness {
-            Sameness::Address => {
+        match entry.form().dedup_key {
+            DedupKey::Address => {
                 hasher.part(entry.get("email").unwrap_or_default().to_ascii_lowercase().as_bytes());
             }
-            Sameness::Content => {
+            DedupKey::Content => {
                 for (name, value) in entry.fields() {
                     hasher.part(name.as_bytes());
                     hasher.part(value.as_bytes());
@@ -87,15 +87,14 @@ impl Secret {
         hasher.finish()
     }
 
-    /// The sender's own name for the submission. It counts for his source alone, so that two strangers who
-    /// happen upon the same key never swallow each other's submission.
-    pub(super) fn idempotency_key(&self, arrival: &Arrival) -> Option<Hash> {
-        let key = arrival.idempotency_key.as_ref()?;
+    /// The sender's idempotency key. The hash includes the source, so that equal keys of two senders never
+    /// match.
+    pub(super) fn idempotency_key(&self, form: &str, source: Source, key: &str) -> Hash {
         let mut hasher = self.hasher("idempotency key");
-        hasher.part(arrival.entry.form().name.as_bytes());
-        hasher.part(arrival.source.as_bytes());
+        hasher.part(form.as_bytes());
+        hasher.part(source.as_bytes());
         hasher.part(key.as_bytes());
-        Some(hasher.finish())
+        hasher.finish()
     }
 
     fn hasher(&self, purpose: &str) -> Hasher {
@@ -105,7 +104,7 @@ impl Secret {
     }
 }
 
-/// Parts go in with their length before them: no two lists of parts look alike.
+/// Hashes each part after its length, so that different lists of parts never hash alike.
 struct Hasher(blake3::Hasher);
 
 impl Hasher {

@@ -1,18 +1,19 @@
-//! Makes the ids of submissions: UUIDs of version 7 (RFC 9562 §5.7), which ascend in the order in which they are made.
+//! Generates the ids of submissions: UUIDs of version 7 (RFC 9562 §5.7) in ascending order.
 //!
-//! Below the milliseconds are 42 bits that count up, from another random number in each millisecond, and 32 that are random in
-//! each id. They come from a generator in this process: asking the system for each id would be a system call.
+//! Below the milliseconds are a 42-bit counter, which starts at a random number in each millisecond, and 32
+//! random bits. The random numbers come from a generator in this process, because a system call for each id
+//! would be slow.
 
 use jiff::Timestamp;
 use uuid::{ContextV7, Uuid};
 
-/// Makes ids. Two generators make different ones.
+/// A generator. Different generators make different ids.
 #[derive(Default)]
 pub(super) struct Ids(ContextV7);
 
 impl Ids {
-    /// Returns the next id, for a submission that arrived at `at`. If the clock is behind the last id, that id's time is used again;
-    /// if the counter of a millisecond is exhausted, the next millisecond begins.
+    /// Returns the next id, for a submission that arrived at `at`. If the clock is behind the last id, that
+    /// id's time is used again; if the counter of a millisecond is exhausted, the next millisecond begins.
     pub fn next(&mut self, at: Timestamp) -> Uuid {
         let seconds = u64::try_from(at.as_second()).unwrap_or_default();
         let nanoseconds = u32::try_from(at.subsec_nanosecond()).unwrap_or_default();
@@ -42,7 +43,7 @@ mod tests {
         let mut ids = Ids::default();
         let mut last = Uuid::nil();
         for step in 0..10_000i64 {
-            // Forwards on the whole, and again and again a little back.
+            // Mostly forwards, sometimes a little back.
             let id = ids.next(at(NOW + step / 100 - step % 7));
             assert!(id > last, "{step}");
             last = id;
@@ -55,7 +56,7 @@ mod tests {
         let mut all = HashSet::new();
         for _ in 0..20 {
             let mut ids = Ids::default();
-            // The counter's beginning differs from one to the next, and the end in each.
+            // The counter's start differs between generators, and the last bits between ids.
             assert!(all.insert(ids.next(at(NOW)).as_u128() >> 32));
             assert_ne!(ids.next(at(NOW)).as_u128() << 96, ids.next(at(NOW)).as_u128() << 96);
         }

@@ -1,8 +1,8 @@
-//! Says which process has an inbox in use, so that nothing is put in its place meanwhile.
+//! Locks an inbox for one process, so that nothing replaces it meanwhile.
 //!
-//! The lock is advisory (`flock`) and on a file of its own beside the database, `inbox.sqlite-lock`: SQLite's locks on the database
-//! come and go, and a lock on a file that is replaced would no longer mean anything. The file stays; the lock ends with the process,
-//! however that ends.
+//! The lock is an advisory one (`flock`) on a separate file beside the database, `inbox.sqlite-lock`: SQLite
+//! takes and releases its own locks on the database all the time, and a lock on a replaced file would have no
+//! effect. The file stays; the lock ends with the process.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -14,52 +14,53 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::postgres::link::{Link, Session};
+use super::error::StoreError;
+use super::postgres::connection::{ConnectionOptions, PgConnection};
 use super::sql::Sql;
-use super::{Place, StoreError};
+use super::url::DatabaseUrl;
 
-/// The right to an inbox, until it is dropped.
+/// The lock of an inbox. Dropping it releases the lock.
 #[derive(Debug)]
-pub struct Lock(Kind);
+pub struct Lock(LockHandle);
 
 #[derive(Debug)]
-enum Kind {
-    /// Closing it gives the lock back.
+enum LockHandle {
+    /// Closing the file releases the lock.
     File { _file: File },
-    /// The lock is the connection's.
-    Server(Box<Link>),
+    /// The lock belongs to the connection's session.
+    Server(Box<PgConnection>),
 }
 
-/// Taking a lock on a server takes no time.
-const LOCKING: Session = Session { writes: true, statement: Duration::from_secs(5) };
+/// An advisory lock is taken without waiting.
+const LOCKING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(5) };
 
 impl Lock {
-    /// Takes the lock of an inbox. Nothing if another process has it, or this one. With a PostgreSQL server it is an advisory lock of
-    /// the session, which ends with it.
-    pub fn of(place: &Place) -> Result<Option<Lock>, StoreError> {
+    /// Takes the lock of an inbox; `None` if it is taken. With a PostgreSQL server it is an advisory lock of
+    /// the session.
+    pub fn of(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
         match place {
-            Place::Sqlite(path) => Lock::try_take(path).map_err(|error| StoreError::io(path, error)),
-            Place::Postgres(server) => {
-                let link = Link::open(server, LOCKING)?;
+            DatabaseUrl::Sqlite(path) => Lock::try_take(path).map_err(|error| StoreError::io(path, error)),
+            DatabaseUrl::Postgres(server) => {
+                let link = PgConnection::open(server, LOCKING)?;
                 let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
                 let sql: &dyn Sql = &link;
                 let is_taken: bool = sql.one(taken, &[])?.get(0)?;
-                Ok(is_taken.then_some(Lock(Kind::Server(Box::new(link)))))
+                Ok(is_taken.then_some(Lock(LockHandle::Server(Box::new(link)))))
             }
         }
     }
 
-    /// Whether it is still ours: a connection may be lost.
+    /// Whether we still have the lock: a connection may be lost.
     pub fn is_held(&self) -> bool {
         match &self.0 {
-            Kind::File { .. } => true,
-            Kind::Server(link) => !link.is_lost(),
+            LockHandle::File { .. } => true,
+            LockHandle::Server(link) => !link.is_lost(),
         }
     }
 
-    /// Takes the lock of the inbox at `database`, whether or not there is one yet. Nothing if another process has it, or this one.
+    /// Takes the lock of the inbox at `database`, which need not exist; `None` if it is taken.
     ///
-    /// The file is made for this user only. Its folder must exist.
+    /// Creates the lock file for this user only. Its folder must exist.
     pub fn try_take(database: &Path) -> io::Result<Option<Lock>> {
         let database = std::path::absolute(database)?;
         let file = OpenOptions::new()
@@ -69,12 +70,12 @@ impl Lock {
             .truncate(false)
             .mode(0o600)
             .open(file_of(&database))?;
-        Ok(hold(&file)?.then_some(Lock(Kind::File { _file: file })))
+        Ok(try_lock(&file)?.then_some(Lock(LockHandle::File { _file: file })))
     }
 }
 
-/// Locks an open file without waiting; whether that went well.
-pub(super) fn hold(file: &File) -> io::Result<bool> {
+/// Locks an open file without waiting. Returns whether it succeeded.
+pub(super) fn try_lock(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Ok(false),

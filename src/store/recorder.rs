@@ -1,47 +1,47 @@
-//! Records the statements that writer threads execute, for tests of what visitors wait for.
+//! Records the statements that writer threads execute, for tests of the time that visitors wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Place;
 use super::sql::{Cell, Value};
+use super::url::DatabaseUrl;
 
-/// What was recorded of each statement.
+/// By the statements' texts.
 pub(super) type Recorded = BTreeMap<String, Executions>;
 
 /// The executions of a statement.
 #[derive(Debug, Default)]
 pub(super) struct Executions {
-    /// The most steps of SQLite's virtual machine that one of them took.
+    /// The most steps of SQLite's virtual machine in one execution.
     pub steps: i32,
-    /// How long each of them took.
+    /// The duration of each execution.
     pub times: Vec<Duration>,
-    /// The parameters of the last one.
+    /// The parameters of the last execution.
     pub values: Vec<Cell>,
 }
 
-/// By the names of the databases whose statements are recorded.
+/// By the names of the recorded databases.
 static RECORDED: Mutex<BTreeMap<String, Recorded>> = Mutex::new(BTreeMap::new());
 
-/// The name of the threads for which visitors wait.
+/// The name of the writer threads.
 pub(super) const WRITER: &str = "inbox-writer";
 
-/// A file's path, or the name of a server's clients: each test has one of its own.
-fn name(place: &Place) -> String {
+/// The path of a file, or the application name of a server's clients: unique for each test.
+fn name(place: &DatabaseUrl) -> String {
     match place {
-        Place::Sqlite(path) => std::path::absolute(path).unwrap().to_str().unwrap().to_owned(),
-        Place::Postgres(server) => server.config().get_application_name().unwrap().to_owned(),
+        DatabaseUrl::Sqlite(path) => std::path::absolute(path).unwrap().to_str().unwrap().to_owned(),
+        DatabaseUrl::Postgres(server) => server.config().get_application_name().unwrap().to_owned(),
     }
 }
 
-/// Begins to record the statements of a database. To be called before it is opened.
-pub(super) fn start(place: &Place) {
+/// Starts to record the statements of a database. Call this before it is opened.
+pub(super) fn start(place: &DatabaseUrl) {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).insert(name(place), Recorded::new());
 }
 
 /// Stops recording, and returns the recorded statements.
-pub(super) fn stop(place: &Place) -> Recorded {
+pub(super) fn stop(place: &DatabaseUrl) -> Recorded {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(place)).unwrap()
 }
 

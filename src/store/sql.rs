@@ -1,49 +1,47 @@
-//! What is asked of the database in the same words whichever it is, and what the words are sent through.
+//! Statements that both databases share, and the interface through which they are executed.
 //!
-//! SQLite and PostgreSQL understand the same statements nearly everywhere; parameters are numbered `?1`, `?2`. Where they differ,
-//! [`Sql::dialect`] decides, beside the statement that it concerns.
+//! Parameters are numbered `?1`, `?2`. Where SQLite and PostgreSQL differ, [`Sql::dialect`] decides beside
+//! the statement.
 
 pub(super) mod abuse;
-pub(super) mod carry;
-pub(super) mod change;
+pub(super) mod copy;
 pub(super) mod deliver;
 pub(super) mod discard;
 pub(super) mod edit;
 pub(super) mod editor;
 pub(super) mod flood;
 pub(super) mod intake;
-pub(super) mod pressure;
-pub(super) mod queue;
 pub(super) mod read;
 pub(super) mod rows;
 pub(super) mod stats;
-mod steps;
+pub(super) mod transaction;
 
 use std::fmt::Write as _;
 
-use super::StoreError;
+use super::error::StoreError;
 
-/// A connection to a database, or a transaction on one.
-pub(super) trait Sql: Send {
-    /// Whose words to use where they differ.
+/// A connection to a database, or a transaction on it.
+pub(crate) trait Sql: Send {
+    /// The dialect of the database.
     fn dialect(&self) -> Dialect;
-    /// Does it and returns how many rows it concerned.
+    /// Executes a statement, and returns the number of affected rows.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
-    /// The rows that it finds, all at once.
+    /// Returns all rows of a query.
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
-    /// Inserts rows. `into` names the table and its columns, `columns` is their number, and `values` holds row after row.
+    /// Inserts rows. `into` names the table and its columns, `columns` is their number, and `values` holds
+    /// the rows one after the other.
     fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError>;
 }
 
-/// Which database it is.
+/// The kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(crate) enum Dialect {
     Sqlite,
     Postgres,
 }
 
 impl Dialect {
-    /// Ends a query whose rows are to stay locked. A file has one writer and needs no row locks.
+    /// Locks the rows of a query. SQLite needs no row locks, because it has one writer.
     pub(super) fn lock(self) -> &'static str {
         match self {
             Dialect::Sqlite => "",
@@ -51,7 +49,7 @@ impl Dialect {
         }
     }
 
-    /// The same, without the rows that another replica has locked.
+    /// The same, and skips rows that another replica has locked.
     pub(super) fn lock_free_rows(self) -> &'static str {
         match self {
             Dialect::Sqlite => "",
@@ -59,9 +57,9 @@ impl Dialect {
         }
     }
 
-    /// Asks whether it is this replica's turn to process the intake, for as long as the transaction lasts. One that stands still or is
-    /// cut off loses its turn after five seconds. A file has one processor.
-    pub(super) fn try_turn(self) -> Option<&'static str> {
+    /// Returns whether this replica may process the intake, for the rest of the transaction. A replica that
+    /// hangs or is cut off loses its turn after five seconds. SQLite has one processor.
+    pub(super) fn intake_turn(self) -> Option<&'static str> {
         let lock =
             "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
              set_config('idle_in_transaction_session_timeout', '5s', true)";
@@ -70,23 +68,23 @@ impl Dialect {
 }
 
 impl dyn Sql + '_ {
-    /// The only row that there can be, where there is one.
+    /// The row of a query that returns at most one.
     pub(super) fn row(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.query(sql, values)?.pop())
     }
 
-    /// The row that there always is.
+    /// The row of a query that always returns one.
     pub(super) fn one(&self, sql: &str, values: &[Value<'_>]) -> Result<Row, StoreError> {
         self.row(sql, values)?.ok_or(StoreError::Damaged("a row is missing"))
     }
 
-    /// Whether there is any row.
+    /// Whether a query returns any row.
     pub(super) fn exists(&self, sql: &str, values: &[Value<'_>]) -> Result<bool, StoreError> {
         Ok(!self.query(sql, values)?.is_empty())
     }
 
-    /// The rows in which a column has one of these values. `select` ends with the column's name; rows come, and are locked if `lock`
-    /// says so, in the order of the keys, which must be sorted.
+    /// The rows in which a column has one of these values. `select` ends with the column's name. The keys
+    /// must be sorted; rows come, and are locked with `lock`, in that order.
     pub(super) fn query_in(
         &self,
         select: &str,
@@ -101,13 +99,13 @@ impl dyn Sql + '_ {
         Ok(found)
     }
 
-    /// Does something to the rows in which a column has one of these values, and returns how many rows that concerned. `statement` ends
-    /// with the column's name.
+    /// Executes a statement on the rows in which a column has one of these values, and returns the number of
+    /// affected rows. `statement` ends with the column's name.
     pub(super) fn execute_in(&self, statement: &str, keys: &[[u8; 16]]) -> Result<usize, StoreError> {
         self.execute_with_in(statement, &[], keys)
     }
 
-    /// The same, with the values of the statement's own parameters, which are numbered from 1.
+    /// The same, with values for the statement's own parameters, which are numbered from 1.
     pub(super) fn execute_with_in(
         &self,
         statement: &str,
@@ -121,27 +119,28 @@ impl dyn Sql + '_ {
         Ok(count)
     }
 
-    /// What is done within is committed, or nothing of it.
+    /// Executes `change` in a transaction.
     pub(super) fn transaction<T>(
         &self,
         change: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let begin = match self.dialect() {
-            // Whoever writes in the end says so first, instead of finding out that another has come before.
+            // Take the write lock at once; an upgrade from a read lock may fail.
             Dialect::Sqlite => "BEGIN IMMEDIATE",
             Dialect::Postgres => "BEGIN",
         };
         self.execute(begin, &[])?;
         let done = change().and_then(|found| self.execute("COMMIT", &[]).map(|_| found));
-        // A server that did not answer in time would not answer that either, and whoever waits has waited long enough.
+        // A server that did not reply in time would not reply to this either, and the caller has waited long
+        // enough.
         if done.as_ref().is_err_and(|error| !matches!(error, StoreError::Unreachable { .. })) {
-            // Where even that fails the connection is of no use any more, and the database does the same.
+            // If this fails, the connection is unusable, and the database rolls back by itself.
             let _ = self.execute("ROLLBACK", &[]);
         }
         done
     }
 
-    /// What is asked within sees one state of the database.
+    /// Executes queries that see one state of the database.
     pub(super) fn snapshot<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let begin = match self.dialect() {
             Dialect::Sqlite => "BEGIN",
@@ -154,11 +153,11 @@ impl dyn Sql + '_ {
     }
 }
 
-/// How many rows one statement takes: a few sizes, so that the statements stay prepared.
+/// The numbers of rows in one statement: few, so that the statements stay prepared.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
-/// Keys as lists of parameters, numbered after those of `values`, with all values. Lists are filled up with their last key, so that few
-/// statements are prepared.
+/// Splits keys into lists of parameters, numbered after those of `values`. A list is padded with its last key
+/// to one of a few sizes, so that few statements are prepared.
 fn lists<'a>(
     keys: &'a [[u8; 16]],
     values: &'a [Value<'a>],
@@ -175,14 +174,14 @@ fn lists<'a>(
     })
 }
 
-/// Up to 64 keys, filled up with the last one to one of a few sizes.
+/// Pads up to 64 keys with the last one to one of a few sizes.
 fn filled(keys: &[[u8; 16]]) -> Vec<&[u8; 16]> {
     let size = ROWS_AT_A_TIME.into_iter().rfind(|size| *size >= keys.len()).unwrap_or(keys.len());
     let missing = keys.last().into_iter().cycle().take(size - keys.len());
     keys.iter().chain(missing).collect()
 }
 
-/// `(?1, ?2), (?3, ?4)` for two rows of two columns.
+/// For two rows of two columns: `(?1, ?2), (?3, ?4)`.
 pub(super) fn placeholders(rows: usize, columns: usize) -> String {
     let mut text = String::with_capacity(rows * columns * 6);
     for number in 1..=rows * columns {
@@ -199,15 +198,15 @@ pub(super) fn placeholders(rows: usize, columns: usize) -> String {
 
 /// A parameter of a statement.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     Null,
     Integer(i64),
     Text(&'a str),
-    /// An id is one too: 16 bytes.
+    /// Also an id, as 16 bytes.
     Blob(&'a [u8]),
 }
 
-/// What can be a parameter of a statement.
+/// A type that can be a parameter.
 pub(super) trait Bind {
     fn bind(&self) -> Value<'_>;
 }
@@ -220,12 +219,12 @@ macro_rules! values {
 }
 pub(super) use values;
 
-/// The parameters of a statement that was put together.
+/// The parameters of a statement that was composed at run time.
 pub(super) fn bound(values: &[Cell]) -> Vec<Value<'_>> {
     values.iter().map(Bind::bind).collect()
 }
 
-/// What was read can be written again, and what is kept until its statement is complete.
+/// For values that are copied from another row, or collected for a composed statement.
 impl Bind for Cell {
     fn bind(&self) -> Value<'_> {
         match self {
@@ -269,13 +268,13 @@ impl<T: Bind + ?Sized> Bind for &T {
     }
 }
 
-/// One row of an answer.
+/// A row of a result.
 #[derive(Clone, Debug)]
-pub(super) struct Row(pub(super) Vec<Cell>);
+pub(crate) struct Row(pub(super) Vec<Cell>);
 
-/// One value of an answer.
+/// A value of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Cell {
+pub(crate) enum Cell {
     Null,
     Integer(i64),
     Text(String),
@@ -283,7 +282,7 @@ pub(super) enum Cell {
 }
 
 impl Row {
-    /// The value in a column, counted from 0. An error where it is something else than what is asked for.
+    /// The value in a column, counted from 0. An error if it has another type.
     pub(super) fn get<T: Read>(&self, column: usize) -> Result<T, StoreError> {
         self.0.get(column).and_then(T::read).ok_or(StoreError::Damaged("a row has the wrong shape"))
     }
@@ -302,7 +301,7 @@ impl Row {
     }
 }
 
-/// What a value of an answer can be read as.
+/// A type that a value can be read as.
 pub(super) trait Read: Sized {
     fn read(cell: &Cell) -> Option<Self>;
 }

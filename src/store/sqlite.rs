@@ -1,7 +1,9 @@
-//! The inbox in one SQLite file: opened so that a commit is a promise, written a batch at a time.
+//! The inbox in a SQLite file.
 //!
-//! Write-ahead logging with `synchronous=FULL`: with anything less a power cut takes commits that had been
-//! confirmed. `migrations/sqlite` has the tables of a new inbox, and what brings an older one up to date.
+//! Uses write-ahead logging with `synchronous=FULL`: with less, a power failure would lose confirmed commits.
+//! `migrations/sqlite` has the tables of a new inbox and the migrations of older ones.
+
+#![expect(clippy::disallowed_methods, reason = "the writer thread waits before it opens the database again")]
 
 pub(super) mod backup;
 pub(super) mod copier;
@@ -12,158 +14,157 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, ffi, params_from_iter,
 };
 use uuid::Uuid;
 
-use self::files::Files;
+use self::files::DatabaseFiles;
+use super::error::StoreError;
 use super::fingerprint::Secret;
 use super::ids::Ids;
+use super::notifier;
 #[cfg(test)]
 use super::recorder;
-use super::sql::change::{self, Change, Changing};
 use super::sql::intake;
+use super::sql::intake::{Accepting, UnresolvedCommit};
+use super::sql::transaction::{self, Change, Transaction};
 use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, placeholders};
-use super::{Doubt, Job, Place, StoreError, bell};
+use super::url::DatabaseUrl;
 
 /// The tables of a new inbox.
 pub(super) const TABLES: &str = include_str!("../../migrations/sqlite/inbox.sql");
-/// Each brings an inbox from the layout before it to its own; the first begins with [`OLDEST_LAYOUT`].
+/// Migrations, each from one layout to the next, starting at [`OLDEST_LAYOUT`].
 const UPGRADES: [&str; 3] = [
     include_str!("../../migrations/sqlite/upgrade_to_4.sql"),
     include_str!("../../migrations/sqlite/upgrade_to_5.sql"),
     include_str!("../../migrations/sqlite/upgrade_to_6.sql"),
 ];
-/// The layout that this program reads and writes, kept in `user_version`.
+/// The current layout, stored in `user_version`.
 const LAYOUT: i64 = 6;
 const OLDEST_LAYOUT: i64 = 3;
-/// "FDSK", kept in `application_id`: which program the file belongs to.
+/// "FDSK", stored in `application_id`, identifies our files.
 const APPLICATION_ID: i64 = 0x4644_534b;
-/// How long another program may hold the database's lock before we give up.
+/// How long to wait for another program's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How many statements stay prepared: more than there are.
+/// Size of the cache of prepared statements: more than there are statements.
 pub(super) const STATEMENTS: usize = 64;
-/// How many bytes of texts and blobs one statement inserts at most, unless they are those of one row.
+/// The most bytes of texts and blobs in one `INSERT`, except for a single row.
 const STATEMENT_BYTES: usize = 256 * 1024;
-/// How large the log grows before the writer copies it into the database himself, in pages of 4 KiB: `copier.rs` should be earlier.
+/// The size of the log in pages of 4 KiB at which SQLite copies it into the database within a commit.
+/// `copier.rs` normally copies it earlier.
 const CHECKPOINT_PAGES: i64 = 16_384;
-/// How much of the log's file is kept between checkpoints after it once had to grow.
+/// The size to which the log's file is truncated after a checkpoint.
 const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
 
-/// The database, open for writing. There is one in a process.
-pub(super) struct Database {
+/// The database of a process, open for writing.
+pub(super) struct SqliteWriter {
     connection: Connection,
-    files: Files,
+    files: DatabaseFiles,
     secret: Secret,
     path: PathBuf,
-    /// How many rows the last commit changed.
+    /// The number of rows that the last commit changed.
     changed: u64,
 }
 
-impl Database {
-    pub(super) fn open(path: &Path) -> Result<Database, StoreError> {
+impl SqliteWriter {
+    pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
         files::create(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let layout = layout(&connection, path)?.unwrap_or(0);
         make_durable(&connection)?;
-        // What a savepoint needs to go back: otherwise each processed batch writes the pages that it changes to a temporary file.
+        // For savepoints: otherwise each processed batch writes its changed pages to a temporary file.
         connection.pragma_update(None, "temp_store", "memory")?;
         if layout < LAYOUT {
             migrate(&mut connection)?;
         }
         let secret = read_secret(&connection)?;
-        let files = Files::of(path)?;
-        Ok(Database { connection, files, secret, path: path.to_owned(), changed: 0 })
+        let files = DatabaseFiles::of(path)?;
+        Ok(SqliteWriter { connection, files, secret, path: path.to_owned(), changed: 0 })
     }
 
-    /// Commits all of them in one transaction, or none, with ids from `ids`. Writes something even if there are none, so that it
-    /// shows whether that is possible. A change that is impossible by itself is answered for itself, and spoils nothing else.
+    /// Commits all or nothing, in one transaction, with ids from `ids`. Without any request it commits a
+    /// trivial change, to test whether writes succeed. If stored data make a change impossible, only that
+    /// change fails.
     ///
-    /// A commit that fails may have reached the disk all the same, and then it comes back when the database is opened again.
-    /// What it held stays in `doubtful`, and is taken out by the next transaction that succeeds: it was not confirmed.
+    /// A failed commit may have reached the disk, and reappear when the database is opened again. Its
+    /// submissions stay in `unresolved`, and the next successful transaction removes them, because they were
+    /// not confirmed.
     pub(super) fn commit(
         &mut self,
-        jobs: &[Job],
+        jobs: &[Accepting],
         changes: &mut [Box<dyn Change>],
         ids: &mut Ids,
-        doubtful: &mut Vec<Doubt>,
+        unresolved: &mut Vec<UnresolvedCommit>,
     ) -> Result<Vec<Uuid>, StoreError> {
-        self.files.are_in_place()?;
+        self.files.check_in_place()?;
         let changes_before = self.connection.total_changes();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        intake::take_back(&*transaction, doubtful)?;
+        intake::remove_unresolved(&*transaction, unresolved)?;
         if jobs.is_empty() && changes.is_empty() {
             Sql::execute(&*transaction, "UPDATE meta SET value = value WHERE name = 'secret'", &[])?;
         }
-        let accepted = jobs.iter().map(|job| ids.next(job.arrival.received_at)).collect::<Vec<_>>();
+        let accepted = jobs.iter().map(|job| ids.next(job.received_at)).collect::<Vec<_>>();
         intake::append(&*transaction, &self.secret, jobs, &accepted)?;
-        let changing = Changing { sql: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
-        change::apply(&changing, changes)?;
-        let sure = doubtful.len();
-        doubtful.extend(accepted.iter().map(|id| Doubt { id: *id, backend: None }));
+        let changing = Transaction { sql: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
+        transaction::apply(&changing, changes)?;
+        let sure = unresolved.len();
+        unresolved.extend(accepted.iter().map(|id| UnresolvedCommit { id: *id, backend: None }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
-            // A full disk or a lock is noticed before anything is final.
+            // A full disk or a lock fails before the commit is final.
             if matches!(error, StoreError::Full | StoreError::Locked) {
-                doubtful.truncate(sure);
+                unresolved.truncate(sure);
             }
             return Err(error);
         }
-        // A file that was taken away meanwhile has our rows, and nobody will ever read them.
-        self.files.are_in_place()?;
-        doubtful.clear();
+        // Submissions in a removed file are lost: fail instead of confirming them.
+        self.files.check_in_place()?;
+        unresolved.clear();
         self.changed = self.connection.total_changes() - changes_before;
-        // Who looks for something to do and finds nothing wakes nobody, and himself least of all.
+        // A transaction that changes nothing notifies no process, or the worker would wake itself forever.
         if self.changed > 0 {
-            bell::ring(&self.path);
+            notifier::notify(&self.path);
         }
         Ok(accepted)
     }
 
-    /// Processes the intake.
-    #[cfg(test)]
-    fn process(&self) {
-        let screener = intake::Screener::new(crate::screening::Repeats::new(Instant::now()).into());
-        let all = Uuid::nil()..=Uuid::max();
-        intake::process(&self.connection, &super::Options::at("unused".into()), &screener, 64, all).unwrap();
-    }
-
-    /// How many rows the last commit changed.
+    /// The number of rows that the last commit changed.
     pub(super) fn changed(&self) -> u64 {
         self.changed
     }
 
-    /// The files that are open.
-    pub(super) fn files(&self) -> Files {
+    /// The open files.
+    pub(super) fn files(&self) -> DatabaseFiles {
         self.files.clone()
     }
 
-    /// Copies what is left in the log into the database. Where that fails, the next commit says why.
+    /// Copies the rest of the log into the database. If that fails, the next commit returns the error.
     pub(super) fn copy_log(&self) {
-        let _ = copier::copy_once(&self.connection);
+        let _ = copy_once(&self.connection);
     }
 }
 
-impl Database {
-    /// Copies the log into the database and cuts it off, so that no earlier state can be read from it. False where somebody reads
-    /// just now.
-    pub(super) fn empty_log(&self) -> Result<bool, StoreError> {
-        let emptied = empty_log(&self.connection);
+impl SqliteWriter {
+    /// Copies the log into the database and truncates it, so that no earlier state can be read from it.
+    /// Returns false while a reader prevents that.
+    pub(super) fn truncate_wal(&self) -> Result<bool, StoreError> {
+        let emptied = truncate_wal(&self.connection);
         wait_for_locks(&self.connection, BUSY_TIMEOUT)?;
         emptied
     }
 }
 
-/// Waits for nobody, and leaves the connection without patience for locks: SQLite would wait for readers with the writer's lock in its hands, and so keep
-/// everybody from writing meanwhile.
-pub(super) fn empty_log(sql: &dyn Sql) -> Result<bool, StoreError> {
+/// Does not wait for locks, and leaves the connection's lock timeout at zero: SQLite would wait for readers
+/// while holding the writer's lock, and so block all other writers.
+pub(super) fn truncate_wal(sql: &dyn Sql) -> Result<bool, StoreError> {
     wait_for_locks(sql, Duration::ZERO)?;
     let row = sql.one("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
     Ok(row.get::<i64>(0)? == 0 && row.get::<i64>(1)? <= 0)
 }
 
-/// How long it waits for a lock from now on.
+/// Sets the lock timeout of a connection.
 pub(super) fn wait_for_locks(sql: &dyn Sql, timeout: Duration) -> Result<(), StoreError> {
     sql.query(&format!("PRAGMA busy_timeout = {}", timeout.as_millis()), &[]).map(drop)
 }
@@ -223,7 +224,7 @@ impl Sql for Connection {
     }
 }
 
-/// How many bytes a text or blob has.
+/// The size of a text or blob in bytes.
 fn size(value: &Value<'_>) -> usize {
     match value {
         Value::Null | Value::Integer(_) => 0,
@@ -244,7 +245,7 @@ impl ToSql for Value<'_> {
 }
 
 impl From<ValueRef<'_>> for Cell {
-    /// A text that is not UTF-8, and a number that is not whole, are nothing that we have written.
+    /// Maps invalid UTF-8 and fractions to blobs: frontdesk never writes them.
     fn from(value: ValueRef<'_>) -> Cell {
         match value {
             ValueRef::Null => Cell::Null,
@@ -259,46 +260,46 @@ impl From<ValueRef<'_>> for Cell {
     }
 }
 
-/// Opens the database for reading only, and changes nothing in it. [`StoreError::Missing`] where there is none yet.
+/// Opens the database read-only. [`StoreError::Missing`] if there is none.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let (connection, layout) = open_any(path)?;
-    if layout < LAYOUT { Err(StoreError::TooOld(Place::of(path))) } else { Ok(connection) }
+    if layout < LAYOUT { Err(StoreError::TooOld(DatabaseUrl::from(path))) } else { Ok(connection) }
 }
 
-/// Opens a database that is there for changes, with patience for whoever else writes.
+/// Opens an existing database for changes. Waits up to `patience` for other writers.
 pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
     match path.try_exists() {
         Ok(true) => {}
-        Ok(false) => return Err(StoreError::Missing(Place::of(path))),
+        Ok(false) => return Err(StoreError::Missing(DatabaseUrl::from(path))),
         Err(error) => return Err(StoreError::io(path, error)),
     }
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(patience)?;
     match layout(&connection, path)? {
-        None => return Err(StoreError::Missing(Place::of(path))),
+        None => return Err(StoreError::Missing(DatabaseUrl::from(path))),
         Some(LAYOUT) => {}
-        Some(_) => return Err(StoreError::TooOld(Place::of(path))),
+        Some(_) => return Err(StoreError::TooOld(DatabaseUrl::from(path))),
     }
     make_durable(&connection)?;
     let secret = read_secret(&connection)?;
     Ok((connection, secret))
 }
 
-/// Opens a database of this layout, or of an earlier one, for reading only, and says which layout it has.
+/// Opens a database of the current or an earlier layout read-only, and returns its layout.
 pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
-    // A folder that may not be looked into is another matter than one in which there is nothing.
+    // Distinguish a folder without permission from a missing file.
     match path.try_exists() {
         Ok(true) => {}
-        Ok(false) => return Err(StoreError::Missing(Place::of(path))),
+        Ok(false) => return Err(StoreError::Missing(DatabaseUrl::from(path))),
         Err(error) => return Err(StoreError::io(path, error)),
     }
     let connection =
         connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;
     let layout = layout(&connection, path).map_err(|error| cannot_open(path, error))?;
-    Ok((connection, layout.ok_or_else(|| StoreError::Missing(Place::of(path)))?))
+    Ok((connection, layout.ok_or_else(|| StoreError::Missing(DatabaseUrl::from(path)))?))
 }
 
-/// A database that nobody serves can only be read where its log can be opened beside it.
+/// Without a server, a database can be read only if its log can be created beside it.
 fn cannot_open(path: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Database { code, reason } if code & 0xff == rusqlite::ffi::SQLITE_CANTOPEN => {
@@ -309,21 +310,29 @@ fn cannot_open(path: &Path, error: StoreError) -> StoreError {
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
-    // An absolute path can't be taken for a `file:` URI or for `:memory:`.
+    // SQLite must not take the path for a `file:` URI or `:memory:`.
     let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
     let connection = Connection::open_with_flags(&path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_plans(&connection)?;
     connection.pragma_update(None, "trusted_schema", "off")?;
-    // What is removed is overwritten, not just forgotten.
+    // Overwrite removed data.
     connection.pragma_update(None, "secure_delete", "on")?;
     Ok(connection)
 }
 
-/// The layout of the database, or nothing if it is an empty one. Refuses what isn't ours before
-/// anything is changed in it.
+/// Makes query plans independent of bound values. Otherwise SQLite compiles a statement again at each
+/// execution if one of its parameters is compared with a column of a partial index, which would take most of
+/// the time of a claim.
+pub(crate) fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
+/// The layout of the database; `None` for an empty one. Refuses other programs' databases before anything is
+/// changed.
 fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
-    // One statement sees one state, even while another process sets the database up.
+    // One statement reads one state, even while another process creates the tables.
     let state = connection.query_row(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
          FROM pragma_application_id, pragma_user_version",
@@ -335,28 +344,28 @@ fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreErro
         Ok((APPLICATION_ID, found @ OLDEST_LAYOUT..=LAYOUT, _)) => Ok(Some(found)),
         Ok((APPLICATION_ID, ..OLDEST_LAYOUT, _)) => Err(StoreError::Damaged("no version had its layout")),
         Ok((APPLICATION_ID, found, _)) => {
-            Err(StoreError::TooNew { place: Place::of(path), found, known: LAYOUT })
+            Err(StoreError::TooNew { url: DatabaseUrl::from(path), found, known: LAYOUT })
         }
-        Ok((_, _, _)) => Err(StoreError::NotAnInbox(Place::of(path))),
+        Ok((_, _, _)) => Err(StoreError::NotAnInbox(DatabaseUrl::from(path))),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Err(StoreError::NotAnInbox(Place::of(path)))
+            Err(StoreError::NotAnInbox(DatabaseUrl::from(path)))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Has everything synced that is written, down to the medium.
-fn sync_all_of_it(connection: &Connection) -> rusqlite::Result<()> {
+/// Syncs all writes to the medium.
+fn enable_full_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "full")?;
-    // Where fsync stops at the drive's own cache, as on macOS.
+    // On macOS, fsync stops at the drive's cache.
     connection.pragma_update(None, "fullfsync", "on")?;
     connection.pragma_update(None, "checkpoint_fullfsync", "on")
 }
 
 fn make_durable(connection: &Connection) -> Result<(), StoreError> {
-    sync_all_of_it(connection)?;
+    enable_full_sync(connection)?;
     connection.pragma_update(None, "foreign_keys", "on")?;
-    let journal = log_ahead(connection)?;
+    let journal = enable_wal(connection)?;
     if journal != "wal" {
         return Err(StoreError::NotDurable { setting: "journal_mode", found: journal });
     }
@@ -370,11 +379,10 @@ fn make_durable(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Switches to write-ahead logging and returns the mode that the database is in then.
+/// Switches to write-ahead logging and returns the resulting mode.
 ///
-/// SQLite doesn't wait for a lock here, so that two processes that set up the same database at the same
-/// moment need patience of our own.
-fn log_ahead(connection: &Connection) -> rusqlite::Result<String> {
+/// SQLite does not wait for locks here, so two processes that create the same database need a loop.
+fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     let started = Instant::now();
     loop {
         let mode = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
@@ -390,8 +398,13 @@ fn log_ahead(connection: &Connection) -> rusqlite::Result<String> {
     }
 }
 
+/// Copies as much of the log as possible without waiting, syncs it, and returns the number of copied pages.
+fn copy_once(connection: &Connection) -> Result<i64, StoreError> {
+    Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
+}
+
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    // Where an upgrade replaces a table, the rows that refer to it stay.
+    // A migration may replace a table while other rows refer to it.
     connection.pragma_update(None, "foreign_keys", "off")?;
     let migrated = migrate_in_transaction(connection);
     connection.pragma_update(None, "foreign_keys", "on")?;
@@ -400,7 +413,7 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
 
 fn migrate_in_transaction(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster, between our look and our lock.
+    // Another process may have migrated the database since it was opened.
     let layout: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if layout == 0 {
         transaction.execute_batch(TABLES)?;
@@ -428,7 +441,7 @@ fn read_secret(connection: &Connection) -> Result<Secret, StoreError> {
 }
 
 impl From<rusqlite::Error> for StoreError {
-    /// Keeps the result code and drops the message: that could quote what was being written.
+    /// Keeps the result code only: the message could quote data.
     fn from(error: rusqlite::Error) -> StoreError {
         let Some(error) = error.sqlite_error() else {
             return StoreError::Damaged("a row has the wrong shape");

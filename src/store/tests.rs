@@ -1,4 +1,4 @@
-//! What a store promises, whichever database is behind it, and how this one fails and recovers.
+//! The contract of a store over either database, and failures and recovery of SQLite.
 
 use std::fs;
 use std::path::Path;
@@ -6,19 +6,32 @@ use std::path::Path;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::*;
-use crate::forms::{CONTACT, Form, WAITLIST, parse};
-use crate::store::sql::Dialect;
-use crate::submission::Submission;
-use fresh::Fresh;
+use std::path::PathBuf;
 
-mod carry;
+use super::sql::intake::UnresolvedCommit;
+use super::*;
+use crate::forms::parse::Entry;
+use crate::forms::{CONTACT, Form, WAITLIST, parse};
+use crate::intake::Arrival;
+use crate::limits::{Quota, Source};
+use crate::screening::Evidence;
+use crate::screening::Repeats;
+use crate::store::sql::Dialect;
+use crate::submission::Status;
+use crate::submission::Submission;
+use crate::submission::delivery::DeliveryState;
+use crate::submission::verdict::{ScreeningVerdict, Signal};
+use fresh::Fresh;
+use inbox::{Options, TestInbox};
+
+mod copy;
 mod deliveries;
 mod discard;
 mod floods;
 pub(crate) mod fresh;
 mod held;
 mod held_bench;
+pub(crate) mod inbox;
 mod intake;
 mod interleavings;
 mod pacing;
@@ -73,15 +86,15 @@ fn a_submission_is_found_by_the_beginning_of_its_id() {
     let desk = Desk::new();
     let (a, b) = (desk.keep_new(&contact("a")), desk.keep_new(&contact("b")));
     let reader = desk.reader();
-    let Found::One(found) = reader.find(&a.to_string()).unwrap() else { panic!() };
+    let IdMatch::One(found) = reader.find(&a.to_string()).unwrap() else { panic!() };
     assert_eq!(found.id, a);
-    let Found::One(found) = reader.find(&b.simple().to_string()[..31].to_uppercase()).unwrap() else {
+    let IdMatch::One(found) = reader.find(&b.simple().to_string()[..31].to_uppercase()).unwrap() else {
         panic!()
     };
     assert_eq!(found.id, b);
-    assert_eq!(reader.find(&a.to_string()[..8]).unwrap(), Found::Several(vec![b, a]));
+    assert_eq!(reader.find(&a.to_string()[..8]).unwrap(), IdMatch::Several(vec![b, a]));
     for nothing in ["ffff", "", "-", "x", "%", &format!("{a}0")] {
-        assert_eq!(reader.find(nothing).unwrap(), Found::None, "{nothing}");
+        assert_eq!(reader.find(nothing).unwrap(), IdMatch::None, "{nothing}");
     }
     assert_eq!(reader.get(a).unwrap().unwrap().id, a);
     assert_eq!(reader.get(Uuid::nil()).unwrap(), None);
@@ -167,8 +180,8 @@ fn a_source_is_kept_as_a_keyed_hash() {
 }
 
 #[test]
-fn the_newest_submission_with_the_same_content_counts_on_whichever_day_it_came() {
-    let desk = Desk::with_options(|options| options.duplicate_window = 3 * DAY);
+fn the_newest_submission_with_the_same_content_counts_on_any_day() {
+    let desk = Desk::with_options(|options| options.intake.duplicate_window = 3 * DAY);
     let first = desk.keep_new(&contact("one"));
     desk.keep_again(&later(&contact("one"), 2 * DAY), first);
     let second = desk.keep_new(&later(&contact("one"), 3 * DAY));
@@ -203,7 +216,7 @@ fn everything_is_there_after_the_store_was_closed_and_opened_again() {
 #[test]
 fn closing_writes_what_waits_and_refuses_the_rest() {
     let desk = Desk::new();
-    let (store, place) = (desk.store.clone(), desk.options.place.clone());
+    let (store, place) = (desk.store.clone(), desk.options.url.clone());
     let runtime = runtime();
     let waiting: Vec<_> = (0..100)
         .map(|n| {
@@ -220,7 +233,7 @@ fn closing_writes_what_waits_and_refuses_the_rest() {
         }
         accepted
     });
-    assert_eq!(Reader::open(&place).unwrap().list(&Filter::default()).unwrap().count(), accepted);
+    assert_eq!(InboxReader::open(&place).unwrap().list(&Filter::default()).unwrap().count(), accepted);
     assert!(accepted > 0);
     assert!(matches!(runtime.block_on(store.accept(contact("late"))), Err(StoreError::Closed)));
     assert!(matches!(store.health(), Err(StoreError::Closed)));
@@ -231,7 +244,7 @@ fn the_last_store_to_go_closes_the_database() {
     let desk = Desk::in_file();
     desk.keep_new(&contact("one"));
     let Desk { store, options, fresh, .. } = desk;
-    let log = options.place.file().unwrap().with_extension("db-wal");
+    let log = options.url.file().unwrap().with_extension("db-wal");
     assert!(log.exists());
     let clone = store.clone();
     drop(store);
@@ -242,7 +255,7 @@ fn the_last_store_to_go_closes_the_database() {
 }
 
 #[test]
-fn a_reader_sees_a_submission_the_moment_it_is_accepted_and_holds_nobody_up() {
+fn a_reader_sees_accepted_submissions_at_once_and_blocks_no_writer() {
     let desk = Desk::new();
     let reader = desk.reader();
     for n in 1..50 {
@@ -266,7 +279,7 @@ fn what_a_crash_left_behind_can_be_read_at_once_and_written_again() {
     }
     let path = after.path().join("inbox.db");
     assert_eq!(list(&path).len(), 1);
-    let store = Store::open(&Options::at(path.clone())).unwrap();
+    let store = TestInbox::open(&Options::new(path.clone())).unwrap();
     assert_eq!(runtime().block_on(store.keep(contact("one"))).unwrap(), Accepted::Duplicate(id));
     assert_eq!(list(&path).len(), 1);
 }
@@ -276,7 +289,7 @@ fn folder_and_files_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a/b/inbox.db");
-    let store = Store::open(&Options::at(path.clone())).unwrap();
+    let store = TestInbox::open(&Options::new(path.clone())).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder.path().join("a")), 0o700);
     assert_eq!(mode(&folder.path().join("a/b")), 0o700);
@@ -290,22 +303,22 @@ fn folder_and_files_are_for_their_owner_alone() {
 fn there_is_nothing_to_read_before_a_store_was_opened() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("inbox.db");
-    assert!(matches!(Reader::open(&path), Err(StoreError::Missing(_))));
+    assert!(matches!(InboxReader::open(&path), Err(StoreError::Missing(_))));
     assert!(!path.exists());
     fs::write(&path, "").unwrap();
-    assert!(matches!(Reader::open(&path), Err(StoreError::Missing(_))));
+    assert!(matches!(InboxReader::open(&path), Err(StoreError::Missing(_))));
 }
 
 #[test]
 fn a_file_that_is_no_inbox_is_left_alone() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("inbox.db");
-    let open = || Store::open(&Options::at(path.clone())).map(|_| ());
+    let open = || TestInbox::open(&Options::new(path.clone())).map(|_| ());
 
     let notes = "These are somebody's notes. ".repeat(1000);
     fs::write(&path, &notes).unwrap();
     assert!(matches!(open(), Err(StoreError::NotAnInbox(_))));
-    assert!(matches!(Reader::open(&path), Err(StoreError::NotAnInbox(_))));
+    assert!(matches!(InboxReader::open(&path), Err(StoreError::NotAnInbox(_))));
     assert_eq!(fs::read_to_string(&path).unwrap(), notes);
 
     fs::remove_file(&path).unwrap();
@@ -321,9 +334,9 @@ fn a_later_layout_is_not_touched() {
     desk.sql("PRAGMA user_version = 99");
     let Desk { store, options, fresh, .. } = desk;
     drop(store);
-    let error = Store::open(&options).unwrap_err();
+    let error = TestInbox::open(&options).unwrap_err();
     assert!(matches!(error, StoreError::TooNew { found: 99, known: 6, .. }), "{error}");
-    assert!(matches!(Reader::open(&options.place), Err(StoreError::TooNew { .. })));
+    assert!(matches!(InboxReader::open(&options.url), Err(StoreError::TooNew { .. })));
     drop(fresh);
 }
 
@@ -343,7 +356,8 @@ fn a_locked_database_costs_an_error_and_nothing_else() {
 
 #[test]
 fn a_short_lock_is_waited_for() {
-    // The writer waits for two seconds. A busy machine may need longer for the release now and then, but not ten times.
+    // The writer waits for two seconds. A busy machine may need longer for the release now and then, but not
+    // ten times.
     let is_waited_for = || {
         let desk = Desk::in_file();
         let other = desk.connection();
@@ -401,8 +415,8 @@ fn a_store_may_open_before_its_folder_can_be_used() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     fs::write(&data, "in the way").unwrap();
-    let options = Options::at(data.join("inbox.db"));
-    let store = Store::open(&options).unwrap();
+    let options = Options::new(data.join("inbox.db"));
+    let store = TestInbox::open(&options).unwrap();
     store.health().unwrap_err();
     let runtime = runtime();
     runtime.block_on(store.accept(contact("too early"))).unwrap_err();
@@ -411,7 +425,7 @@ fn a_store_may_open_before_its_folder_can_be_used() {
     fs::create_dir(&data).unwrap();
     runtime.block_on(store.accept(contact("in time"))).unwrap();
     store.health().unwrap();
-    assert_eq!(list(&options.place).len(), 1);
+    assert_eq!(list(&options.url).len(), 1);
 }
 
 #[test]
@@ -477,7 +491,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// A store in a folder of its own.
 struct Desk {
-    store: Store,
+    store: TestInbox,
     options: Options,
     runtime: tokio::runtime::Runtime,
     fresh: Fresh,
@@ -494,7 +508,7 @@ impl Desk {
         Desk::with_options(|_| {})
     }
 
-    /// For what is SQLite's alone.
+    /// For tests of SQLite only.
     fn in_file() -> Desk {
         Desk::open(Fresh::file, |_| {})
     }
@@ -505,9 +519,9 @@ impl Desk {
 
     fn open(fresh: impl FnOnce() -> Fresh, change: impl FnOnce(&mut Options)) -> Desk {
         let fresh = fresh();
-        let mut options = Options::in_place(fresh.place.clone());
+        let mut options = Options::new(fresh.url.clone());
         change(&mut options);
-        Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh }
+        Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
     }
 
     fn with_channels(names: &[&str], forms: &[&str]) -> Desk {
@@ -521,7 +535,7 @@ impl Desk {
     fn reopen(self) -> Desk {
         let Desk { store, options, runtime, fresh } = self;
         store.close();
-        Desk { store: Store::open(&options).unwrap(), options, runtime, fresh }
+        Desk { store: TestInbox::open(&options).unwrap(), options, runtime, fresh }
     }
 
     fn accept(&self, arrival: &Arrival) -> Result<Accepted, StoreError> {
@@ -561,21 +575,21 @@ impl Desk {
         assert_eq!(self.accept(arrival).unwrap(), Accepted::Duplicate(original));
     }
 
-    fn reader(&self) -> Reader {
-        Reader::open(&self.options.place).unwrap()
+    fn reader(&self) -> InboxReader {
+        InboxReader::open(&self.options.url).unwrap()
     }
 
     fn list(&self) -> Vec<Submission> {
-        list(&self.options.place)
+        list(&self.options.url)
     }
 
     fn editor(&self) -> Editor {
-        Editor::open(&self.options.place).unwrap()
+        Editor::open(&self.options.url).unwrap()
     }
 
     /// Whether any file of the database holds these bytes; of a server's, any row.
     fn files_hold(&self, text: &str) -> bool {
-        if self.options.place.file().is_none() {
+        if self.options.url.file().is_none() {
             let sql = self.fresh.sql();
             let tables =
                 ["meta", "intake", "repeat", "submission", "delivery", "attempt", "channel", "pressure"];
@@ -589,7 +603,7 @@ impl Desk {
     }
 
     fn file(&self) -> PathBuf {
-        self.options.place.file().expect("it is in a file").to_owned()
+        self.options.url.file().expect("it is in a file").to_owned()
     }
 
     /// Another program's connection.
@@ -611,8 +625,8 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-fn list(place: impl Into<Place>) -> Vec<Submission> {
-    Reader::open(place).unwrap().list(&Filter::default()).unwrap().map(Result::unwrap).collect()
+fn list(place: impl Into<DatabaseUrl>) -> Vec<Submission> {
+    InboxReader::open(place).unwrap().list(&Filter::default()).unwrap().map(Result::unwrap).collect()
 }
 
 fn entry(form: &'static Form, body: &str) -> Entry {
@@ -625,7 +639,7 @@ fn arrival(entry: Entry) -> Arrival {
         idempotency_key: None,
         source: source(1),
         received_at: "2026-11-20T14:03:05.1204Z".parse().unwrap(),
-        evidence: screening::Evidence::Verdict(screening::Verdict::default()),
+        evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
     }
 }
@@ -637,6 +651,11 @@ fn contact(message: &str) -> Arrival {
 
 fn waitlist(email: &str) -> Arrival {
     arrival(entry(&WAITLIST, &serde_json::json!({ "email": email }).to_string()))
+}
+
+/// The row of the intake.
+fn row(arrival: Arrival, options: &Options) -> Accepting {
+    arrival.into_row(&options.intake, &options.channels)
 }
 
 fn source(n: u8) -> Source {

@@ -1,116 +1,115 @@
-//! What waits for the writer: submissions, changes, and questions whether all is well.
+//! The queue of a writer: submissions, other changes, and health checks.
 
 use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::processor::WakeUp;
-use super::sql::change::{Change, Changing};
-use super::{Job, StoreError};
+use super::error::StoreError;
+use super::sql::intake::Accepting;
+use super::sql::transaction::{Change, Transaction};
 
-/// How many submissions may wait, and so the most that one transaction holds.
+/// Limit on waiting submissions, and so on the submissions of one transaction.
 const MAX_WAITING: usize = 4096;
-/// How many bytes of fields may wait. One submission always fits.
+/// Limit on the bytes of waiting fields. One submission always fits.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
-/// After a failure, how long until the writer tries by itself.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// While all is well, how often it looks whether a server is still there.
-const LOOK_EVERY: Duration = Duration::from_secs(3);
-/// After a success that has left something in doubt, how long until the writer looks for it.
-const LOOK_FOR_DOUBTFUL: Duration = Duration::from_millis(50);
-/// This many submissions in one batch are a crowd, and it is over when none has come for so long.
+/// After a failure, the time until the writer retries without a request.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the writer checks an idle server.
+const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
+/// The time until the writer looks for unresolved commits after a success.
+const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
+/// A batch with this many submissions counts as a crowd, until no such batch has come for `CROWD_DURATION`.
 const CROWD: usize = 8;
-const CROWD_LASTS: Duration = Duration::from_millis(10);
-/// How long a write may take before submissions count as not being kept.
-const SLOW: Duration = Duration::from_secs(5);
+const CROWD_DURATION: Duration = Duration::from_millis(10);
+/// A write that takes longer than this makes the store unhealthy.
+const MAX_WRITE_TIME: Duration = Duration::from_secs(5);
 
-/// Where the outcome goes that somebody waits for.
-pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
-/// Where it comes from.
-pub(super) type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
+/// Sends the outcome to a waiting caller.
+pub(super) type ResultSender<T> = oneshot::Sender<Result<T, StoreError>>;
+/// Receives the outcome.
+pub(super) type ResultReceiver<T> = oneshot::Receiver<Result<T, StoreError>>;
 
-/// What waits for the writer, and what it last found.
+/// The requests that wait for the writer, and the outcome of its last write.
 #[derive(Default)]
 pub(super) struct WriteQueue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// Told after deliveries were queued.
-    pub queued: Notify,
-    /// Wakes the processor after each batch that was accepted.
-    pub arrived: WakeUp,
-    /// How often the writer looks whether the database is there while nothing is to be done. A file needs no looking after; a server may
-    /// be gone, and whoever asks for the store's health is to hear of it before a visitor does.
-    look_every: Option<Duration>,
+    /// How often the writer checks an idle database. A file needs no check; a server may be gone, and the
+    /// store's health should show that before a visitor's submission fails.
+    probe_interval: Option<Duration>,
 }
 
 #[derive(Default)]
 struct Waiting {
     batch: Batch,
-    /// Of the fields of all submissions.
+    /// The bytes of the fields of all waiting submissions.
     bytes: usize,
-    /// When the batch began that is being written.
+    /// When the writer began with the current batch.
     began: Option<Instant>,
-    /// When the last batch began with a crowd of submissions.
+    /// When the last crowd began.
     crowded_at: Option<Instant>,
     closed: bool,
     failure: Option<StoreError>,
 }
 
-/// What the writer does in one go. `answers` belong to `jobs`, one by one.
+/// The requests of one batch. `answers` and `jobs` have the same order.
 #[derive(Default)]
 pub(super) struct Batch {
-    pub jobs: Vec<Job>,
-    pub answers: Vec<Answer<Uuid>>,
+    pub jobs: Vec<Accepting>,
+    pub answers: Vec<ResultSender<Uuid>>,
     pub changes: Vec<Box<dyn Change>>,
-    pub checks: Vec<Answer<()>>,
-    pub emptyings: Vec<Answer<bool>>,
-    /// Nothing is to be done, and all was well.
-    pub only_looks: bool,
+    pub checks: Vec<ResultSender<()>>,
+    pub wal_truncations: Vec<ResultSender<bool>>,
+    /// Whether this is only a check of an idle, healthy database.
+    pub is_idle_check: bool,
 }
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.jobs.is_empty() && self.changes.is_empty() && self.checks.is_empty() && self.emptyings.is_empty()
+        self.jobs.is_empty()
+            && self.changes.is_empty()
+            && self.checks.is_empty()
+            && self.wal_truncations.is_empty()
     }
 }
 
-/// A change, and whoever waits for what it finds.
-struct Awaited<T, F> {
+/// A change with the caller that waits for its result.
+struct PendingChange<T, F> {
     apply: F,
     found: Result<T, StoreError>,
-    answer: Answer<T>,
+    answer: ResultSender<T>,
 }
 
-impl<T: Send, F: FnMut(&Changing<'_>) -> Result<T, StoreError> + Send> Change for Awaited<T, F> {
-    fn apply(&mut self, tx: &Changing<'_>) -> Result<(), StoreError> {
+impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change for PendingChange<T, F> {
+    fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError> {
         self.found = (self.apply)(tx);
         self.found.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        // Whoever has stopped waiting has no use for the answer.
+        // The caller may have stopped waiting.
         let _ = self.answer.send(committed.and(self.found));
     }
 }
 
 impl WriteQueue {
-    /// For a server: the writer looks at times whether it is there.
+    /// A queue whose writer checks an idle server.
     pub fn probed() -> WriteQueue {
-        WriteQueue { look_every: Some(LOOK_EVERY), ..WriteQueue::default() }
+        WriteQueue { probe_interval: Some(SERVER_CHECK_INTERVAL), ..WriteQueue::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues something, unless the queue is closed, and wakes the writer where `add` says so.
+    /// Adds a request unless the queue is closed, and wakes the writer if `add` returns true.
     fn push<T>(
         &self,
-        add: impl FnOnce(&mut Waiting, Answer<T>) -> Result<bool, StoreError>,
-    ) -> Result<Answered<T>, StoreError> {
+        add: impl FnOnce(&mut Waiting, ResultSender<T>) -> Result<bool, StoreError>,
+    ) -> Result<ResultReceiver<T>, StoreError> {
         let (answer, answered) = oneshot::channel();
         let mut waiting = self.lock();
         if waiting.closed {
@@ -124,8 +123,8 @@ impl WriteQueue {
         Ok(answered)
     }
 
-    /// Has a submission committed with the next batch.
-    pub async fn accept(&self, job: Job) -> Result<Uuid, StoreError> {
+    /// Commits a submission with the next batch.
+    pub async fn accept(&self, job: Accepting) -> Result<Uuid, StoreError> {
         let answered = self.push(|waiting, answer| {
             let (bytes, batch) = (waiting.bytes + job.fields.len(), &mut waiting.batch);
             if batch.jobs.len() >= MAX_WAITING || (bytes > MAX_WAITING_BYTES && !batch.jobs.is_empty()) {
@@ -139,20 +138,20 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Has something written with the next batch. What it found comes once that is committed. There are as many of these as there are
-    /// attempts under way, and a few more: no limit is needed.
+    /// Commits a change with the next batch. Needs no limit: there are at most a few more changes than
+    /// attempts under way.
     pub fn change<T: Send + 'static>(
         &self,
-        apply: impl FnMut(&Changing<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<Answered<T>, StoreError> {
+        apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<ResultReceiver<T>, StoreError> {
         self.push(|waiting, answer| {
             let found = Err(StoreError::Closed);
-            waiting.batch.changes.push(Box::new(Awaited { apply, found, answer }));
+            waiting.batch.changes.push(Box::new(PendingChange { apply, found, answer }));
             Ok(true)
         })
     }
 
-    /// Asks whether the database takes writes.
+    /// Waits for a commit, and returns its outcome.
     pub async fn check(&self) -> Result<(), StoreError> {
         let answered = self.push(|waiting, answer| {
             if waiting.batch.checks.len() >= MAX_WAITING {
@@ -164,22 +163,22 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// See [`Store::empty_log`](super::Store::empty_log).
-    pub async fn empty_log(&self) -> Result<bool, StoreError> {
+    /// See [`Store::truncate_wal`](super::Store::truncate_wal).
+    pub async fn truncate_wal(&self) -> Result<bool, StoreError> {
         let answered = self.push(|waiting, answer| {
-            waiting.batch.emptyings.push(answer);
+            waiting.batch.wal_truncations.push(answer);
             Ok(true)
         })?;
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Whether submissions wait to be accepted at this moment, or come in crowds.
+    /// Whether submissions wait, or have arrived in a crowd lately.
     pub fn is_busy(&self) -> bool {
         let waiting = self.lock();
-        !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_LASTS)
+        !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_DURATION)
     }
 
-    /// How the last write went; see [`Store::health`](super::Store::health).
+    /// The outcome of the last write; see [`Store::health`](super::Store::health).
     pub fn health(&self) -> Result<(), StoreError> {
         let waiting = self.lock();
         if waiting.closed {
@@ -188,35 +187,35 @@ impl WriteQueue {
         if let Some(failure) = &waiting.failure {
             return Err(failure.clone());
         }
-        if waiting.began.is_some_and(|began| began.elapsed() > SLOW) {
+        if waiting.began.is_some_and(|began| began.elapsed() > MAX_WRITE_TIME) {
             return Err(StoreError::Slow);
         }
         Ok(())
     }
 
-    /// From now on nothing is queued; what waits is still written.
+    /// Refuses further requests. The writer still commits those in the queue.
     pub fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }
 
-    /// Closes the queue and lets go of whoever waits.
+    /// Closes the queue and drops all requests.
     pub fn abandon(&self) {
         *self.lock() = Waiting { closed: true, ..Waiting::default() };
     }
 
-    /// Everything that waits, once there is something, or nothing where it is time for a probe: after a failure, or while something
-    /// is in doubt. `None` once the queue is closed and empty.
-    pub fn take(&self, is_in_doubt: bool) -> Option<Batch> {
+    /// Waits for requests and takes all of them. Returns an empty batch when a probe is due: after a failure,
+    /// or while a commit is unresolved. `None` once the queue is closed and empty.
+    pub fn take(&self, has_unresolved: bool) -> Option<Batch> {
         let mut waiting = self.lock();
         while waiting.batch.is_empty() {
             if waiting.closed {
                 return None;
             }
             let probe = match &waiting.failure {
-                Some(_) => Some(PROBE_EVERY),
-                None if is_in_doubt => Some(LOOK_FOR_DOUBTFUL),
-                None => self.look_every,
+                Some(_) => Some(RETRY_INTERVAL),
+                None if has_unresolved => Some(UNRESOLVED_PROBE_DELAY),
+                None => self.probe_interval,
             };
             let Some(probe) = probe else {
                 waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
@@ -229,24 +228,24 @@ impl WriteQueue {
                 break;
             }
         }
-        let only_looks = waiting.batch.is_empty() && waiting.failure.is_none() && !is_in_doubt;
+        let is_idle_check = waiting.batch.is_empty() && waiting.failure.is_none() && !has_unresolved;
         let now = Instant::now();
         waiting.bytes = 0;
         waiting.began = Some(now);
         if waiting.batch.jobs.len() >= CROWD {
             waiting.crowded_at = Some(now);
         }
-        Some(Batch { only_looks, ..mem::take(&mut waiting.batch) })
+        Some(Batch { is_idle_check, ..mem::take(&mut waiting.batch) })
     }
 
-    /// Notes how the last write went, and says so where that has changed.
+    /// Stores the outcome of a write, and logs it if it has changed.
     pub fn note(&self, failure: Option<StoreError>) {
         let before = {
             let mut waiting = self.lock();
             waiting.began = None;
             mem::replace(&mut waiting.failure, failure.clone())
         };
-        // Said without the lock: whoever has standard error may be waiting for it.
+        // Log without the lock: another thread may hold standard error and wait for the lock.
         match (before, failure) {
             (None, Some(error)) => tracing::error!(%error, "submissions cannot be kept"),
             (Some(_), None) => tracing::info!("submissions are kept again"),
@@ -262,7 +261,7 @@ mod tests {
 
     use super::*;
 
-    /// Where log lines go: it looks whether the queue can be had meanwhile.
+    /// A log output that checks whether the queue is locked.
     struct Line(Arc<WriteQueue>, Arc<AtomicBool>);
 
     impl std::io::Write for Line {

@@ -1,70 +1,55 @@
-//! The one thread that writes: takes everything that waits, commits it together, then answers each.
+//! The thread that writes: commits all waiting requests together, then reports the outcome to each caller.
 
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
 
-use arc_swap::ArcSwap;
 use uuid::Uuid;
 
+use super::error::StoreError;
+use super::events::Events;
 use super::ids::Ids;
-use super::processor::Processor;
-use super::sql::change::{Change, Changing};
+use super::sql::intake::{Accepting, UnresolvedCommit};
+use super::sql::transaction::Change;
 use super::sqlite::copier::Copier;
 use super::sqlite::files::create_folder;
+use super::url::DatabaseUrl;
 use super::write_queue::WriteQueue;
-use super::{Doubt, Job, Options, Place, StoreError, postgres, sqlite};
-use crate::screening::Repeats;
+use super::{postgres, sqlite};
 
+/// The writer threads and their queues.
 pub(super) struct Writer {
-    /// What holds for a submission when it arrives, and from then on also when it is processed.
-    pub options: Arc<ArcSwap<Options>>,
-    /// What is to be kept.
+    /// Submissions to be appended.
     pub submissions: Arc<WriteQueue>,
-    /// What is to be changed beside that. The same queue where one transaction takes both; with a server, what takes several exchanges
-    /// must hold up no visitor.
+    /// Other changes. The same queue for a file, where one transaction takes both; on a server, a change of
+    /// several statements must not delay submissions.
     pub changes: Arc<WriteQueue>,
+    pub events: Arc<Events>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    pub processor: Processor,
-    /// Which messages came more than once lately.
-    pub messages: Arc<Repeats>,
 }
 
 impl Writer {
-    pub(super) fn start(options: Options) -> Result<Writer, StoreError> {
-        let (submissions, changes) = match options.place {
-            Place::Sqlite(_) => {
+    pub(super) fn start(url: &DatabaseUrl) -> Result<Writer, StoreError> {
+        let events = Arc::new(Events::default());
+        let (submissions, changes) = match url {
+            DatabaseUrl::Sqlite(_) => {
                 let queue = Arc::new(WriteQueue::default());
                 (queue.clone(), queue)
             }
-            Place::Postgres(_) => (Arc::new(WriteQueue::probed()), Arc::new(WriteQueue::probed())),
+            DatabaseUrl::Postgres(_) => (Arc::new(WriteQueue::probed()), Arc::new(WriteQueue::probed())),
         };
-        let mut threads = vec![start(&options.place, &submissions)?];
+        let mut threads = vec![start(url, &submissions, &events)?];
         if !Arc::ptr_eq(&submissions, &changes) {
-            threads.push(start(&options.place, &changes)?);
+            threads.push(start(url, &changes, &events)?);
         }
-        let options = Arc::new(ArcSwap::from_pointee(options));
-        let messages = Arc::new(Repeats::new(Instant::now()));
-        let processor =
-            Processor::start(options.clone(), submissions.clone(), changes.clone(), messages.clone())?;
-        Ok(Writer { options, submissions, changes, threads: Mutex::new(threads), processor, messages })
-    }
-
-    /// Has something written with the next batch, and returns what it found once that is committed.
-    pub(super) async fn change<T: Send + 'static>(
-        &self,
-        apply: impl FnMut(&Changing<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.changes.change(apply)?.await.unwrap_or(Err(StoreError::Closed))
+        Ok(Writer { submissions, changes, events, threads: Mutex::new(threads) })
     }
 
     pub(super) fn close(&self) {
-        self.processor.stop();
         self.submissions.close();
         self.changes.close();
-        // Whoever waits for something to be processed hears that the store is closed.
-        self.processor.processed.send_replace(());
+        // Callers that wait for a submission to be processed look again, and find the store closed.
+        self.events.processed.send_replace(());
         let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
@@ -74,62 +59,69 @@ impl Writer {
     }
 }
 
-/// Opens the database and has a thread of its own write to it what is in the queue. Creates the data folder: this is the only time.
-fn start(place: &Place, queue: &Arc<WriteQueue>) -> Result<JoinHandle<()>, StoreError> {
+/// Opens the database and starts the thread. Creates the data folder; nothing else does so later.
+fn start(
+    place: &DatabaseUrl,
+    queue: &Arc<WriteQueue>,
+    events: &Arc<Events>,
+) -> Result<JoinHandle<()>, StoreError> {
     let created = place.file().map_or(Ok(()), create_folder);
-    let database = match created.and_then(|()| Database::open(place)) {
+    let database = match created.and_then(|()| DatabaseWriter::open(place)) {
         Ok(database) => Some(database),
-        // Pages need no inbox, and who restarts on a full disk should not lose them as well.
-        Err(error) if error.may_pass() => {
+        // Pages need no inbox: a server that is restarted on a full disk still serves them.
+        Err(error) if error.is_temporary() => {
             queue.note(Some(error));
             None
         }
         Err(error) => return Err(error),
     };
     let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
-        let (queue, place) = (Arc::clone(queue), place.clone());
+        let (queue, events, url) = (Arc::clone(queue), Arc::clone(events), place.clone());
         move || {
-            let _end = End(&queue);
-            let copier = place.file().map(Copier::start);
-            Work { place, ids: Ids::default(), doubtful: Vec::new(), copier, database }.work(&queue);
+            let _end = AbandonOnDrop(&queue);
+            let copier = url.file().map(Copier::start);
+            WriterThread { url, events, ids: Ids::default(), unresolved: Vec::new(), copier, database }
+                .work(&queue);
         }
     });
     thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))
 }
 
-/// The database, open for writing.
-enum Database {
-    Sqlite(sqlite::Database),
-    Postgres(postgres::Database),
+/// A database that is open for writing.
+enum DatabaseWriter {
+    Sqlite(sqlite::SqliteWriter),
+    Postgres(postgres::commit::PostgresWriter),
 }
 
-impl Database {
-    fn open(place: &Place) -> Result<Database, StoreError> {
+impl DatabaseWriter {
+    fn open(place: &DatabaseUrl) -> Result<DatabaseWriter, StoreError> {
         match place {
-            Place::Sqlite(path) => sqlite::Database::open(path).map(Database::Sqlite),
-            Place::Postgres(server) => postgres::Database::open(server).map(Database::Postgres),
+            DatabaseUrl::Sqlite(path) => sqlite::SqliteWriter::open(path).map(DatabaseWriter::Sqlite),
+            DatabaseUrl::Postgres(server) => {
+                postgres::commit::PostgresWriter::open(server).map(DatabaseWriter::Postgres)
+            }
         }
     }
 
-    /// Commits all of them in one transaction, or none. See the databases' own.
+    /// Commits all or nothing, in one transaction. See the databases' own `commit`.
     fn commit(
         &mut self,
-        jobs: &[Job],
+        jobs: &[Accepting],
         changes: &mut [Box<dyn Change>],
         ids: &mut Ids,
-        doubtful: &mut Vec<Doubt>,
+        unresolved: &mut Vec<UnresolvedCommit>,
     ) -> Result<Vec<Uuid>, StoreError> {
         match self {
-            Database::Sqlite(database) => database.commit(jobs, changes, ids, doubtful),
-            Database::Postgres(database) => database.commit(jobs, changes, ids, doubtful),
+            DatabaseWriter::Sqlite(database) => database.commit(jobs, changes, ids, unresolved),
+            DatabaseWriter::Postgres(database) => database.commit(jobs, changes, ids, unresolved),
         }
     }
 
-    /// Leaves nothing of what was removed in the log, where that is ours to decide; see [`super::Store::empty_log`].
-    fn empty_log(&self) -> Result<bool, StoreError> {
+    /// See [`super::Store::truncate_wal`]. PostgreSQL manages its log itself.
+    fn truncate_wal(&self) -> Result<bool, StoreError> {
         match self {
-            Database::Sqlite(database) => database.empty_log(),
-            Database::Postgres(_) => Ok(true),
+            DatabaseWriter::Sqlite(database) => database.truncate_wal(),
+            DatabaseWriter::Postgres(_) => Ok(true),
         }
     }
 }
@@ -140,31 +132,32 @@ impl Drop for Writer {
     }
 }
 
-/// However the writer ends, nobody goes on waiting for it.
-struct End<'a>(&'a WriteQueue);
+/// Releases all waiting callers when the writer ends, also by a panic.
+struct AbandonOnDrop<'a>(&'a WriteQueue);
 
-impl Drop for End<'_> {
+impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {
         self.0.abandon();
     }
 }
 
-/// The writer's own: the database, unless it has failed and is to be opened again.
-struct Work {
-    place: Place,
-    /// Outlives the database, so that ids ascend even from one to the next.
+/// The state of the thread.
+struct WriterThread {
+    url: DatabaseUrl,
+    events: Arc<Events>,
+    /// Outlives the database, so that ids ascend even if it is reopened.
     ids: Ids,
-    /// What a failed commit may have left behind.
-    doubtful: Vec<Doubt>,
-    /// Before the database, so that it has let go of it when that is closed. There is none for a server.
+    /// Commits that were reported as failed and may have happened.
+    unresolved: Vec<UnresolvedCommit>,
+    /// Declared before the database: it must close its connection first. `None` for a server.
     copier: Option<Copier>,
-    database: Option<Database>,
+    database: Option<DatabaseWriter>,
 }
 
-impl Work {
+impl WriterThread {
     fn work(mut self, queue: &WriteQueue) {
-        while let Some(mut batch) = queue.take(!self.doubtful.is_empty()) {
-            let mut outcome = if batch.only_looks {
+        while let Some(mut batch) = queue.take(!self.unresolved.is_empty()) {
+            let mut outcome = if batch.is_idle_check {
                 self.look().map(|()| Vec::new())
             } else {
                 self.commit(&batch.jobs, &mut batch.changes)
@@ -174,8 +167,8 @@ impl Work {
                 && !batch.jobs.is_empty()
                 && !batch.changes.is_empty()
             {
-                // The cause may be a change, such as one that finds no room on the disk. Visitors are not refused for that: their
-                // submissions are tried again without the changes.
+                // A change may be the cause, such as one for which the disk has no room. Retry the
+                // submissions without the changes.
                 for change in batch.changes.drain(..) {
                     change.answer(Err(error.clone()));
                 }
@@ -185,12 +178,12 @@ impl Work {
             for check in batch.checks {
                 let _ = check.send(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
             }
-            for emptying in batch.emptyings {
+            for truncation in batch.wal_truncations {
                 let emptied = match &self.database {
-                    Some(database) => database.empty_log(),
+                    Some(database) => database.truncate_wal(),
                     None => Ok(false),
                 };
-                let _ = emptying.send(emptied);
+                let _ = truncation.send(emptied);
             }
             for change in batch.changes {
                 change.answer(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
@@ -198,9 +191,9 @@ impl Work {
             match outcome {
                 Ok(accepted) => {
                     if !batch.jobs.is_empty() {
-                        queue.arrived.ring();
+                        self.events.accepted.notify();
                     }
-                    // Whoever has stopped waiting has no use for the answer.
+                    // The caller may have stopped waiting.
                     for (answer, id) in batch.answers.into_iter().zip(accepted) {
                         let _ = answer.send(Ok(id));
                     }
@@ -215,42 +208,50 @@ impl Work {
         }
     }
 
-    /// Whether the database is there, without writing anything.
+    /// Checks the database without a write.
     fn look(&mut self) -> Result<(), StoreError> {
         match &mut self.database {
-            Some(Database::Postgres(database)) => database.look(),
+            Some(DatabaseWriter::Postgres(database)) => database.look(),
             _ => Ok(()),
         }
     }
 
-    /// What nobody waits for.
+    /// Work after a commit, while no caller waits.
     fn follow_up(&mut self) {
         match &mut self.database {
-            Some(Database::Sqlite(database)) => {
+            Some(DatabaseWriter::Sqlite(database)) => {
                 let (changed, files) = (database.changed(), || Some(database.files()));
                 if self.copier.as_mut().is_some_and(|copier| copier.is_due(changed, files)) {
                     database.copy_log();
                 }
             }
-            Some(Database::Postgres(_)) | None => {}
+            Some(DatabaseWriter::Postgres(_)) | None => {}
         }
     }
 
-    /// Where the file had been taken away, once more with a new one.
-    fn commit(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Uuid>, StoreError> {
+    /// Commits, and retries once with a new file if the file was removed.
+    fn commit(
+        &mut self,
+        jobs: &[Accepting],
+        changes: &mut [Box<dyn Change>],
+    ) -> Result<Vec<Uuid>, StoreError> {
         match self.try_commit(jobs, changes) {
             Err(StoreError::Moved) => self.try_commit(jobs, changes),
             outcome => outcome,
         }
     }
 
-    fn try_commit(&mut self, jobs: &[Job], changes: &mut [Box<dyn Change>]) -> Result<Vec<Uuid>, StoreError> {
+    fn try_commit(
+        &mut self,
+        jobs: &[Accepting],
+        changes: &mut [Box<dyn Change>],
+    ) -> Result<Vec<Uuid>, StoreError> {
         let database = match &mut self.database {
             Some(database) => database,
-            none => none.insert(Database::open(&self.place)?),
+            none => none.insert(DatabaseWriter::open(&self.url)?),
         };
-        let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.doubtful);
-        // A lock or a full disk says nothing against the connection.
+        let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
+        // After a lock or a full disk, the connection remains usable.
         if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
             self.database = None;
         }

@@ -1,4 +1,4 @@
-//! One submission on its way down one channel, as the inbox keeps it.
+//! Deliveries of submissions to channels, and the records that the worker and the store exchange.
 
 use std::fmt;
 
@@ -7,194 +7,189 @@ use uuid::Uuid;
 
 use crate::submission::Submission;
 
-/// A channel as far as it decides what is queued for it.
+/// The properties of a channel that decide which submissions are queued for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The channel's name, to which deliveries belong.
+    /// The channel's name, which its deliveries refer to.
     pub name: String,
-    /// The forms whose submissions it takes; all of them if this is empty.
+    /// The forms whose submissions it accepts; all of them if this is empty.
     pub forms: Vec<String>,
-    /// Whether its receiver takes a limited number of messages a day, as mail providers do.
-    pub has_daily_quota: bool,
+    /// Whether the channel sends first attempts of busy networks at a limited pace, because its receiver
+    /// takes a limited number of messages a day, as mail providers do.
+    pub is_paced: bool,
 }
 
 impl Route {
-    /// One for all forms, without a daily quota.
+    /// A channel for all forms, whose pace is not limited.
     pub fn new(name: &str) -> Route {
-        Route { name: name.to_owned(), forms: Vec::new(), has_daily_quota: false }
+        Route { name: name.to_owned(), forms: Vec::new(), is_paced: false }
     }
 
-    /// Whether submissions of this form go down this channel.
+    /// Whether the channel accepts submissions of this form.
     pub fn takes(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)
     }
 }
 
-/// How far a delivery is.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// It is sent as soon as it is due.
+pub enum DeliveryState {
+    /// It is sent when it is due.
     Waiting,
-    /// An attempt is under way.
+    /// An attempt is in progress.
     Sending,
-    /// The other side has it.
+    /// The receiver has accepted it.
     Delivered,
     /// Its submission is held.
     Held,
-    /// It is not tried again unless the operator says so.
+    /// A dead letter: only the operator can retry it.
     Parked,
 }
 
-impl State {
-    /// All of them.
-    pub const ALL: [State; 5] =
-        [State::Waiting, State::Sending, State::Delivered, State::Held, State::Parked];
+impl DeliveryState {
+    /// Every state.
+    pub const ALL: [DeliveryState; 5] = [
+        DeliveryState::Waiting,
+        DeliveryState::Sending,
+        DeliveryState::Delivered,
+        DeliveryState::Held,
+        DeliveryState::Parked,
+    ];
 
-    /// Its name in the inbox and in every listing.
+    /// The name in the database and in listings.
     pub const fn name(self) -> &'static str {
         match self {
-            State::Waiting => "waiting",
-            State::Sending => "sending",
-            State::Delivered => "delivered",
-            State::Held => "held",
-            State::Parked => "parked",
+            DeliveryState::Waiting => "waiting",
+            DeliveryState::Sending => "sending",
+            DeliveryState::Delivered => "delivered",
+            DeliveryState::Held => "held",
+            DeliveryState::Parked => "parked",
         }
     }
 
-    /// The state of that name.
-    pub fn named(name: &str) -> Option<State> {
-        State::ALL.into_iter().find(|state| state.name() == name)
+    pub fn named(name: &str) -> Option<DeliveryState> {
+        DeliveryState::ALL.into_iter().find(|state| state.name() == name)
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for DeliveryState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// A submission's way down one channel.
+/// The delivery of one submission to one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The channel's name. A channel that is configured no more keeps its deliveries.
+    /// The channel's name. Deliveries to a channel that is no longer configured remain.
     pub channel: String,
-    /// How far it is.
-    pub state: State,
-    /// When it is tried next, or, while it is being sent, until when that may take.
+    pub state: DeliveryState,
+    /// The time of the next attempt or, during an attempt, the end of its lease.
     pub due_at: Option<Timestamp>,
-    /// Why nothing is sent down this channel at present, if that is so.
+    /// Set while the channel is paused or switched off.
     pub obstacle: Option<Obstacle>,
-    /// Its attempts, the first one first.
+    /// Oldest first.
     pub attempts: Vec<Attempt>,
 }
 
-/// One attempt.
+/// One attempt to deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// From 1, over all attempts of a delivery.
+    /// Counts all attempts of a delivery, from 1.
     pub number: u32,
-    /// When it began.
     pub began_at: Timestamp,
-    /// How it ended. Of an attempt that is under way, or that was interrupted, nothing is known.
-    pub end: Option<End>,
+    /// None if the attempt is in progress or was interrupted.
+    pub end: Option<AttemptEnd>,
 }
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct End {
-    /// When.
+pub struct AttemptEnd {
     pub at: Timestamp,
-    /// Whether the other side took it.
+    /// Whether the receiver accepted the notification.
     pub delivered: bool,
-    /// What it said, or what went wrong.
+    /// The receiver's reply or the error.
     pub answer: String,
 }
 
-/// What keeps a whole channel from delivering.
+/// The reason why a whole channel does not deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Whether it is switched off (the other side said that it is gone), or just paused and probed from time to time.
+    /// True if the channel is switched off because the receiver is gone for good; false if it is paused and
+    /// probed.
     pub off: bool,
-    /// Since when.
     pub since: Timestamp,
-    /// What the other side said.
+    /// The receiver's reply or the error.
     pub answer: String,
 }
 
-/// Which attempt this is. Its number is the token of the lease: whoever reports about an attempt that isn't the delivery's last
-/// one has lost the lease meanwhile.
+/// Identifies an attempt. Its number is the lease's token: the store ignores the outcome of an attempt that
+/// is not the delivery's latest, because the lease has expired.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// The submission.
     pub submission: Uuid,
-    /// The channel's name.
     pub channel: String,
-    /// The attempt's number.
     pub number: u32,
 }
 
-/// How many deliveries of a channel may begin now.
+/// The number of attempts that a channel may start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Room {
-    /// Of any kind.
+pub struct Capacity {
+    /// All attempts.
     pub any: usize,
-    /// Of them, such as have failed before.
-    pub again: usize,
+    /// Maximum number of retries among them.
+    pub retries: usize,
 }
 
-/// Where a channel leads, for the store to tell whether it still leads there.
+/// A channel and its destination. The store compares the destination with the stored one to notice a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct ChannelTarget {
     /// The channel's name.
     pub name: String,
-    /// Its URL or whatever stands for it.
-    pub leads_to: String,
+    /// The URL, or host and port, or path.
+    pub destination: String,
 }
 
-/// How many deliveries may begin in a channel.
+/// Asks the store for due deliveries of one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want {
-    /// The channel.
-    pub target: Target,
-    /// How many.
-    pub room: Room,
-    /// Which form comes first, as a number that grows with each attempt: forms take turns.
+pub struct ClaimRequest {
+    pub target: ChannelTarget,
+    pub capacity: Capacity,
+    /// Selects the form that comes first. It grows with each attempt, so forms alternate.
     pub turn: usize,
 }
 
-/// What is to be sent down a channel, and when there will be more.
+/// The store's reply to a [`ClaimRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// Attempts that have begun with this.
+    /// The attempts that the store has recorded as started.
     pub claimed: Vec<Claimed>,
-    /// The channel is switched off; what waited for it is parked.
+    /// The channel is switched off, and its deliveries are parked.
     pub is_off: bool,
-    /// The channel is noted as paused. The operator's retry takes that note away.
+    /// The store has the channel as paused. The operator's retry resets this.
     pub is_paused: bool,
-    /// Some of what waits are submissions of busy networks, which this channel sends at a limited pace.
+    /// Some waiting deliveries are of busy networks, which this channel sends at a limited pace.
     pub is_paced: bool,
-    /// What is left.
-    pub next: Next,
+    /// Of the deliveries that were not claimed.
+    pub next: NextDue,
 }
 
-/// When the next delivery is due. In the past, where there was no room for it.
+/// When the next deliveries are due. A time in the past means that the capacity was exhausted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Next {
-    /// Of those that have not failed since they were queued.
+pub struct NextDue {
+    /// The next first attempt.
     pub first: Option<Timestamp>,
-    /// Of those that have.
-    pub again: Option<Timestamp>,
+    /// The next retry.
+    pub retry: Option<Timestamp>,
 }
 
-/// An attempt that has begun.
+/// An attempt that the store has recorded as started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimed {
-    /// Under which its end is reported.
     pub lease: Lease,
-    /// What is to be sent.
     pub submission: Submission,
-    /// How many attempts have failed since it was queued.
+    /// Number of attempts that have failed since the delivery was queued.
     pub failures: u32,
-    /// Whether it took a place of those that have failed before.
-    pub again: bool,
+    /// Whether it counts towards [`Capacity::retries`].
+    pub is_retry: bool,
 }

@@ -1,59 +1,62 @@
-//! What became of one attempt, as far as it matters for what is to be done next.
+//! The outcome of a delivery attempt, and the cause of a failure.
 
 use std::time::Duration;
 
-/// No attempt takes longer than this, in whatever channel.
+/// Maximum duration of an attempt, for every kind of channel.
 pub const LONGEST_ATTEMPT: Duration = Duration::from_mins(2);
 
-/// The most characters of a peer's answer that are kept.
+/// Maximum length of a stored reply, in characters.
 pub const MAX_ANSWER_CHARS: usize = 300;
 
-/// What became of one attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The other side has taken it over: a 250 after the message's end, a 2xx, a file in `new/`. What it said.
+    /// The receiver has accepted the notification: a 250 after the message's end, a 2xx, a file in `new/`.
+    /// Holds its reply.
     Delivered(String),
-    /// It has not, or we cannot know: then it is sent again, under the same id.
-    Failed(Failure),
+    /// The receiver has not accepted the notification, or this is unknown. A retry has the same id.
+    Failed(AttemptFailure),
 }
 
 /// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Whose fault it is, and so what is done next.
+pub struct AttemptFailure {
+    /// Decides what happens next.
     pub cause: Cause,
-    /// One sentence for the operator, with what the other side said: `450 4.2.1 greylisted`. Of what a visitor sent it holds
-    /// nothing, unless the other side quoted it: so it is kept in the inbox and never logged.
+    /// The error or the receiver's reply, for the operator: `450 4.2.1 greylisted`. A receiver may quote what
+    /// a visitor wrote, so this is stored in the inbox and never logged.
     pub answer: String,
-    /// The other side asked not to be tried again for this long.
+    /// How long the receiver asked to wait.
     pub retry_after: Option<Duration>,
 }
 
-/// Whose fault a failure is.
+/// The party to which a failure is attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The channel's: no connection, a refused login, a used-up daily quota. Any other notice would have failed as well.
+    /// The channel: no connection, a refused login, an exhausted daily quota. Any other notification would
+    /// have failed as well.
     Channel,
-    /// The channel's or this notice's: the other side answers with an error that may be about either, as HTTP 403 or 500.
+    /// The channel or this notification: the error, such as HTTP 403 or 500, does not say which.
     Unclear,
-    /// Neither's: the other side refuses for now (SMTP 450, HTTP 429). The next notice may pass in a few seconds.
+    /// A temporary refusal (SMTP 450, HTTP 429). The receiver may accept the next notification within
+    /// seconds.
     Deferred,
-    /// Perhaps this notice's: the other side works and did not want it this time.
-    Notice,
-    /// This notice's, for good: the other side says that it will never take it. It is parked at once.
+    /// This notification: the receiver works, and refused it this time.
+    Notification,
+    /// This notification: the receiver will never accept it, so it becomes a dead letter at once.
     Refused,
-    /// The other side says that it is gone for good (HTTP 410): the channel is switched off.
+    /// The receiver is gone for good (HTTP 410), so the channel is switched off.
     Gone,
 }
 
 impl Cause {
-    /// Its name in the log and in the tables of ARCHITECTURE.md.
+    /// The outcome's name in the log and in docs/deliveries.md.
     pub const fn name(self) -> &'static str {
         match self {
             Cause::Channel => "channel",
             Cause::Unclear => "unclear",
             Cause::Deferred => "deferred",
-            Cause::Notice => "notice",
+            Cause::Notification => "notice",
             Cause::Refused => "refused",
             Cause::Gone => "gone",
         }
@@ -61,27 +64,27 @@ impl Cause {
 }
 
 impl Outcome {
-    /// A failure without a word about when to come back.
+    /// A failure without `retry_after`.
     pub fn failed(cause: Cause, answer: impl Into<String>) -> Outcome {
-        Outcome::Failed(Failure { cause, answer: brief(&answer.into()), retry_after: None })
+        Outcome::Failed(AttemptFailure { cause, answer: brief(&answer.into()), retry_after: None })
     }
 
-    /// Success, with what the other side said.
+    /// Success, with the receiver's reply.
     pub fn delivered(answer: impl Into<String>) -> Outcome {
         Outcome::Delivered(brief(&answer.into()))
     }
 
-    /// The same failure, with what the other side said of when to come back.
+    /// Sets how long a failed delivery waits at least.
     #[must_use]
     pub fn with_retry_after(self, retry_after: Option<Duration>) -> Outcome {
         match self {
-            Outcome::Failed(failure) => Outcome::Failed(Failure { retry_after, ..failure }),
+            Outcome::Failed(failure) => Outcome::Failed(AttemptFailure { retry_after, ..failure }),
             Outcome::Delivered(_) => self,
         }
     }
 }
 
-/// On one line, and no longer than [`MAX_ANSWER_CHARS`].
+/// Shortens a text to one line of at most [`MAX_ANSWER_CHARS`].
 fn brief(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(MAX_ANSWER_CHARS).collect()

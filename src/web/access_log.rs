@@ -1,53 +1,63 @@
-//! One line of the log for each request, where the operator wants that. It says nothing of who asked.
+//! Counts each request in the metrics, and logs it if the operator wants that. A line of the log contains
+//! nothing that identifies the client.
 
 use std::time::Duration;
 
 use http::StatusCode;
 
-use super::metrics::{Class, Seen};
+use super::metrics::{Class, RequestLabels};
 use super::request_id::RequestId;
-use crate::pages::{Site, path};
+use super::state::{AppState, Snapshot};
+use crate::pages::path;
 
-/// The target of these lines: switched on by `log.requests` alone, whatever the level.
-pub const TARGET: &str = "frontdesk_requests";
+/// The tracing target of the access log. `log.requests` enables it, independent of the log level.
+pub const ACCESS_LOG_TARGET: &str = "frontdesk_requests";
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Debug)]
-pub(super) struct Exchange<'a> {
-    pub(super) id: RequestId,
+pub(super) struct ServedRequest<'a> {
     pub(super) method: &'a str,
-    /// As it was sent, without the query.
+    /// Without the query, still percent-encoded.
     pub(super) path: &'a str,
-    pub(super) seen: Seen,
+    pub(super) labels: RequestLabels,
     pub(super) status: StatusCode,
-    /// Of the body, in bytes.
+    /// Length of the body in bytes.
     pub(super) length: u64,
     pub(super) took: Duration,
 }
 
-/// Says what was asked and answered. No query, address, User-Agent or Referer; a path only where the site has it, and a method
-/// only where it is known: anything else could hold what a visitor has typed.
-pub(super) fn log(site: &Site, exchange: &Exchange<'_>) {
-    let seen = exchange.seen;
-    let path = path::decode(exchange.path).ok();
-    // A request that is sent elsewhere because it came in the clear may be for anything.
-    let path = path.filter(|path| seen.class == Class::Form || site.get(path).is_some());
+/// Counts and logs a request. The log has no query, address, User-Agent or Referer. It leaves out paths that
+/// the site does not have and unknown methods, because they could contain anything that a visitor typed.
+pub(super) fn record(
+    app: &AppState,
+    snapshot: &Snapshot,
+    request: &ServedRequest<'_>,
+    id: impl FnOnce() -> RequestId,
+) {
+    let labels = request.labels;
+    app.metrics.record_request(labels, request.status, request.took);
+    if !snapshot.options.log_requests {
+        return;
+    }
+    let path = path::decode(request.path).ok();
+    // A redirect to HTTPS does not check whether the path exists.
+    let path = path.filter(|path| labels.class == Class::Form || snapshot.site.get(path).is_some());
     tracing::info!(
-        target: TARGET,
-        request = %exchange.id,
-        method = known(exchange.method),
+        target: ACCESS_LOG_TARGET,
+        request = %id(),
+        method = method_label(request.method),
         path = path.as_deref().unwrap_or("-"),
-        class = seen.class.name(),
-        status = exchange.status.as_u16(),
-        representation = seen.representation.name(),
-        bytes = if exchange.method == "HEAD" { 0 } else { exchange.length },
-        took_us = u64::try_from(exchange.took.as_micros()).unwrap_or(u64::MAX),
+        class = labels.class.name(),
+        status = request.status.as_u16(),
+        representation = labels.representation.name(),
+        bytes = if request.method == "HEAD" { 0 } else { request.length },
+        took_us = u64::try_from(request.took.as_micros()).unwrap_or(u64::MAX),
         "answered"
     );
 }
 
-/// The methods of RFC 9110 and PATCH, or `other`.
-fn known(method: &str) -> &str {
+/// The method if it is PATCH or one of RFC 9110, otherwise `other`.
+fn method_label(method: &str) -> &str {
     match method {
         "GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "CONNECT" | "OPTIONS" | "TRACE" | "PATCH" => method,
         _ => "other",
@@ -59,9 +69,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_method_that_somebody_has_made_up_is_not_told() {
-        assert_eq!(known("PATCH"), "PATCH");
-        assert_eq!(known("ADA"), "other");
-        assert_eq!(known("get"), "other");
+    fn unknown_methods_are_not_logged() {
+        assert_eq!(method_label("PATCH"), "PATCH");
+        assert_eq!(method_label("ADA"), "other");
+        assert_eq!(method_label("get"), "other");
     }
 }

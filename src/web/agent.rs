@@ -1,14 +1,15 @@
-//! Who an agent says it is, verified: Web Bot Auth, by HTTP Message Signatures (RFC 9421) and the directories of keys that the
-//! operator allows.
+//! Web Bot Auth: verifies which agent sends a request, by HTTP Message Signatures (RFC 9421) and the key
+//! directories that the operator allows.
 //!
-//! Nobody is asked to sign, and nobody is turned away for it: what is found here is a label and a number in the metrics. A
-//! signature says who sends the request; of the body it says nothing.
+//! Signing is optional, and no request is refused because of its signature. The result is a label of the
+//! submission and a metric. A signature authenticates the sender, not the body.
 
 mod component;
 mod directory;
 mod key;
 mod replays;
 pub mod signature;
+mod status;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,16 +20,17 @@ use http::request::Parts;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::fetch::{Client, Deadlines, Resolver, Roots, Url};
+use crate::fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url};
 use directory::Directory;
 use signature::Claim;
 
-pub use component::{Origin, signature_base};
+pub use component::{SiteOrigin, signature_base};
 pub use directory::{MEDIA_TYPE, WELL_KNOWN};
-pub use key::{Algorithm, Key};
+pub use key::{AgentKey, Algorithm};
+pub use status::{Agent, AgentStatus, SignatureError};
 
-/// How long each phase of a fetch may take. Nobody waits for that long: see [`PATIENCE`].
-pub const DEADLINES: Deadlines = Deadlines {
+/// The default time limits of a directory fetch. Requests do not wait that long: see [`KEY_TIMEOUT`].
+pub const FETCH_TIMEOUTS: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(5),
     connect: Duration::from_secs(5),
     tls: Duration::from_secs(5),
@@ -36,157 +38,75 @@ pub const DEADLINES: Deadlines = Deadlines {
     body: Duration::from_secs(5),
 };
 
-/// How long a request waits for keys that are not known yet.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+/// The default of [`AgentOptions::key_timeout`].
+pub const KEY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the operator says of agents.
+/// The configuration of agent verification.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Whose agents are recognised: the places at which their directories are, without a path.
+pub struct AgentOptions {
+    /// The origins of the allowed key directories, as URLs without a path.
     pub directories: Vec<Url>,
-    /// Whether a directory's name may lead to addresses that the Internet at large cannot reach.
+    /// Whether a directory's host name may resolve to private addresses.
     pub allow_private: bool,
-    /// Certificate authorities that are trusted beside the public ones.
-    pub extra_roots: Option<Roots>,
-    /// Where the public reaches the site: what a signature must be made for.
-    pub origin: Origin,
-    /// How long each phase of a fetch may take.
-    pub deadlines: Deadlines,
-    /// How long a request waits for keys that are not known yet, in all.
-    pub patience: Duration,
+    /// Certificate authorities that are trusted in addition to the public ones.
+    pub extra_roots: Option<ExtraRoots>,
+    /// The public origin of the site. Signatures must be made for it.
+    pub origin: SiteOrigin,
+    /// The time limits of a directory fetch.
+    pub fetch_timeouts: FetchTimeouts,
+    /// How long one request waits for unknown keys, in total.
+    pub key_timeout: Duration,
 }
 
-/// What is known of who sends a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It is not signed, or for another purpose.
-    Unsigned,
-    /// It is signed by an agent of a directory that the operator allows.
-    Verified(Agent),
-    /// It is signed, and the signature does not count.
-    Unverified(Why),
-}
-
-impl Standing {
-    /// Its name in the metrics: `unsigned`, `verified`, or the reason.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Standing::Unsigned => "unsigned",
-            Standing::Verified(_) => "verified",
-            Standing::Unverified(why) => why.name(),
-        }
-    }
-
-    /// The agent, if it is verified: the label that is kept with a submission.
-    pub fn agent(&self) -> Option<&str> {
-        match self {
-            Standing::Verified(agent) => Some(&agent.directory),
-            _ => None,
-        }
-    }
-}
-
-/// An agent that is who it says it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agent {
-    /// The host of its directory, `agent.example.com`.
-    pub directory: String,
-}
-
-/// Why a signature does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// It cannot be read, or lacks what it must say: `keyid`, `created`, `expires`, the signature itself.
-    Malformed,
-    /// It does not cover whom it is for or its `Signature-Agent`, or covers what is not there or not known.
-    Components,
-    /// It was made for a time to come.
-    Early,
-    /// It is over.
-    Expired,
-    /// It is valid for longer than a day.
-    Long,
-    /// The agent's directory is none that the operator allows.
-    Directory,
-    /// The directory cannot be had.
-    Unavailable,
-    /// The directory does not hold the key, or not for now.
-    Key,
-    /// The algorithm is not known, or not the key's.
-    Algorithm,
-    /// The key has not made it of this request.
-    Signature,
-    /// The same, and the request names another host than the site's: it may be right, for somebody else.
-    Authority,
-    /// It has counted before, or too many have for another one to be remembered.
-    Replayed,
-}
-
-impl Why {
-    /// Its name in the metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Why::Malformed => "malformed",
-            Why::Components => "components",
-            Why::Early => "early",
-            Why::Expired => "expired",
-            Why::Long => "long",
-            Why::Directory => "directory",
-            Why::Unavailable => "unavailable",
-            Why::Key => "key",
-            Why::Algorithm => "algorithm",
-            Why::Signature => "signature",
-            Why::Authority => "authority",
-            Why::Replayed => "replayed",
-        }
-    }
-}
-
-/// Recognises agents.
+/// Verifies agents.
 pub struct Agents {
     directories: Vec<Arc<Directory>>,
-    client: Arc<Client>,
-    origin: Origin,
-    patience: Duration,
+    client: Arc<FetchClient>,
+    origin: SiteOrigin,
+    key_timeout: Duration,
 }
 
 impl Agents {
-    /// Makes it ready; nothing is fetched before a request needs it.
-    pub fn new(options: &Options) -> Agents {
-        let client = Client::new(
-            Resolver::System,
+    /// Fetches nothing: a directory is fetched when a request needs it.
+    pub fn new(options: &AgentOptions) -> Agents {
+        let client = FetchClient::new(
+            NameResolver::System,
             options.allow_private,
             options.extra_roots.as_ref(),
-            options.deadlines,
+            options.fetch_timeouts,
         );
         Agents {
             directories: options.directories.iter().map(|url| Arc::new(Directory::new(url))).collect(),
             client: Arc::new(client),
             origin: options.origin.clone(),
-            patience: options.patience,
+            key_timeout: options.key_timeout,
         }
     }
 
-    /// Who sends this request, at this time. It takes no longer than the operator's patience, and where nothing has to be fetched no
-    /// time at all; it must be called within a Tokio runtime.
+    /// Verifies the signatures of a request. Waits at most [`AgentOptions::key_timeout`], and only for keys
+    /// that must be fetched. Must be called within a Tokio runtime.
     ///
-    /// Of several signatures one that counts is enough; otherwise it is said what is wrong with the first.
-    pub async fn verify(&self, head: &Parts, now: Timestamp) -> Standing {
+    /// One valid signature is enough. Without one, the status has the error of the first signature.
+    pub async fn verify(&self, head: &Parts, now: Timestamp) -> AgentStatus {
         if self.directories.is_empty() {
             let is_signed = signature::is_signed(&head.headers);
-            return if is_signed { Standing::Unverified(Why::Directory) } else { Standing::Unsigned };
+            return if is_signed {
+                AgentStatus::Unverified(SignatureError::Directory)
+            } else {
+                AgentStatus::Unsigned
+            };
         }
-        let deadline = Instant::now() + self.patience;
-        let mut standing = Standing::Unsigned;
+        let deadline = Instant::now() + self.key_timeout;
+        let mut standing = AgentStatus::Unsigned;
         for claim in signature::claims(head, &self.origin) {
             let result = match claim {
                 Ok(claim) => self.check(&claim, now, deadline).await,
                 Err(why) => Err(why),
             };
             match result {
-                Ok(agent) => return Standing::Verified(agent),
-                Err(why) if standing == Standing::Unsigned => {
-                    standing = Standing::Unverified(self.explain(why, head));
+                Ok(agent) => return AgentStatus::Verified(agent),
+                Err(why) if standing == AgentStatus::Unsigned => {
+                    standing = AgentStatus::Unverified(self.explain(why, head));
                 }
                 Err(_) => {}
             }
@@ -194,12 +114,12 @@ impl Agents {
         standing
     }
 
-    async fn check(&self, claim: &Claim, now: Timestamp, deadline: Instant) -> Result<Agent, Why> {
+    async fn check(&self, claim: &Claim, now: Timestamp, deadline: Instant) -> Result<Agent, SignatureError> {
         claim.check_time(now)?;
-        let mut why = Why::Directory;
+        let mut why = SignatureError::Directory;
         for directory in &self.directories {
-            // An agent that does not say where its key is may be anybody's that the operator allows.
-            if claim.directory.as_ref().is_some_and(|text| !directory.is_meant_by(text)) {
+            // Without `Signature-Agent`, the key may be in any allowed directory.
+            if claim.directory.as_ref().is_some_and(|text| !directory.matches_url(text)) {
                 continue;
             }
             let keys = directory.keys_with(&self.client, &claim.key_id, now, deadline).await;
@@ -217,11 +137,13 @@ impl Agents {
         Err(why)
     }
 
-    fn explain(&self, why: Why, head: &Parts) -> Why {
+    fn explain(&self, why: SignatureError, head: &Parts) -> SignatureError {
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
         let host = host.or_else(|| head.uri.authority().map(http::uri::Authority::as_str));
         match why {
-            Why::Signature if host.is_some_and(|host| !self.origin.is_named_by(host)) => Why::Authority,
+            SignatureError::Signature if host.is_some_and(|host| !self.origin.is_named_by(host)) => {
+                SignatureError::Authority
+            }
             why => why,
         }
     }

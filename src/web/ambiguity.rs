@@ -1,21 +1,22 @@
-//! Refuses requests that servers understand differently: whoever stands before us may have gone by another meaning.
+//! Refuses requests that other servers may parse differently: a proxy in front of this server may have
+//! applied its rules to another meaning (request smuggling).
 
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{Method, StatusCode, Version};
 
-use super::answer::{Answer, bad_request, text};
+use super::response::{HttpResponse, bad_request, text};
 
-/// The answer to a request that has more than one meaning.
-pub(super) fn refusal(head: &Parts) -> Option<Answer> {
-    if !is_understood(&head.headers) {
+/// The error response for an ambiguous request; none for others.
+pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
+    if !has_supported_coding(&head.headers) {
         let reason = "Of transfer codings only `chunked` is understood here, and only once.\n";
-        return Some(last(text(StatusCode::NOT_IMPLEMENTED, reason)));
+        return Some(with_close(text(StatusCode::NOT_IMPLEMENTED, reason)));
     }
     if head.method == Method::CONNECT {
-        // Somebody who takes the tunnel for granted sends on at once, and that is no HTTP.
-        return Some(last(bad_request("this is no proxy")));
+        // A client may send tunnelled data at once, which must not be parsed as HTTP.
+        return Some(with_close(bad_request("this is no proxy")));
     }
     let hosts = head.headers.get_all(HOST);
     if !hosts.iter().all(|host| host.is_empty() || names_host(host.as_bytes()))
@@ -29,14 +30,15 @@ pub(super) fn refusal(head: &Parts) -> Option<Answer> {
     None
 }
 
-/// HTTP/1 has taken it away by now; in HTTP/2 it makes a request malformed (RFC 9113 §8.2.1).
+/// Whether a value has white space at an end, which is malformed in HTTP/2 (RFC 9113 §8.2.1). HTTP/1 parsers
+/// trim it.
 fn is_padded(value: &[u8]) -> bool {
     value.trim_ascii().len() != value.len()
 }
 
-/// Whether the body is encoded as RFC 9112 §7 has it: not at all, or `chunked` and nothing else. hyper looks at the last coding
-/// alone, and would take what is compressed for the body.
-fn is_understood(headers: &HeaderMap) -> bool {
+/// Whether the transfer coding is supported: none, or exactly `chunked` (RFC 9112 §7). hyper checks the last
+/// coding only, and would take a compressed body for plain data.
+fn has_supported_coding(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
         (None, _) => true,
@@ -45,7 +47,7 @@ fn is_understood(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether it is a host with or without a port, as RFC 9110 §7.2 has it: no user, no path, no list.
+/// Whether this is a host with an optional port (RFC 9110 §7.2), without user information, path or list.
 pub(super) fn names_host(value: &[u8]) -> bool {
     let Ok(authority) = Authority::try_from(value) else { return false };
     let (text, host) = (authority.as_str(), authority.host());
@@ -53,12 +55,13 @@ pub(super) fn names_host(value: &[u8]) -> bool {
     match text.strip_prefix(host) {
         Some("") => true,
         Some(port) => port.strip_prefix(':').is_some_and(is_port),
-        // A user stands before it.
+        // User information precedes the host.
         None => false,
     }
 }
 
-fn last(mut answer: Answer) -> Answer {
+/// Closes the connection after this response.
+fn with_close(mut answer: HttpResponse) -> HttpResponse {
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
@@ -68,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunked_is_understood_and_nothing_else() {
+    fn only_chunked_is_supported() {
         for (lines, expected) in [
             (&[][..], true),
             (&["chunked"], true),
@@ -84,7 +87,7 @@ mod tests {
             for line in lines {
                 headers.append(TRANSFER_ENCODING, HeaderValue::from_static(line));
             }
-            assert_eq!(is_understood(&headers), expected, "{lines:?}");
+            assert_eq!(has_supported_coding(&headers), expected, "{lines:?}");
         }
     }
 

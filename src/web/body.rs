@@ -1,4 +1,4 @@
-//! Reads a request's body within its bounds, and what is left of one that nobody wants.
+//! Reads the body of a request within limits, and discards unwanted ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +9,25 @@ use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
-use super::answer::Refusal;
-use super::memory::Charge;
-use super::source::Slot;
+use super::response::Refusal;
+use super::slot::{Charge, Slot};
 use crate::forms::MAX_BODY_BYTES;
 
-/// This much of an unwanted body is read and dropped, in bytes. A client that is still sending would see its connection
-/// reset instead of the answer.
-const MOST_DRAINED: usize = 8 << 20;
+/// Maximum length in bytes of an unwanted body that is read and discarded. Without reading it, a client that
+/// is still sending would see a connection reset instead of the response.
+const MAX_DRAINED: usize = 8 << 20;
 
-/// And for this long.
-const LONGEST_DRAIN: Duration = Duration::from_secs(2);
+/// Maximum time for discarding a body.
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// A request's body. What is kept of it is charged to its connection.
+/// The body of a request. The memory that it takes is charged to its connection.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(super) struct RequestBody {
     body: Incoming,
     slot: Arc<Slot>,
 }
 
-impl Upload {
+impl RequestBody {
     pub(super) fn new(body: Incoming, slot: &Arc<Slot>) -> Self {
         Self { body, slot: slot.clone() }
     }
@@ -38,7 +37,8 @@ impl Upload {
         self.body.is_end_stream()
     }
 
-    /// The whole body of a form, of at most [`MAX_BODY_BYTES`], within `timeout`; and what it is charged.
+    /// Reads the whole body of a form, of at most [`MAX_BODY_BYTES`], within `timeout`. Returns it with the
+    /// charge for its memory.
     pub(super) async fn read(
         &mut self,
         headers: &HeaderMap,
@@ -72,12 +72,12 @@ impl Upload {
             while let Some(frame) = self.body.frame().await {
                 let Ok(frame) = frame else { return false };
                 drained += frame.data_ref().map_or(0, Bytes::len);
-                if drained > MOST_DRAINED {
+                if drained > MAX_DRAINED {
                     return false;
                 }
             }
             true
         };
-        tokio::time::timeout(LONGEST_DRAIN, rest).await.unwrap_or(false)
+        tokio::time::timeout(MAX_DRAIN_TIME, rest).await.unwrap_or(false)
     }
 }

@@ -1,29 +1,27 @@
-//! Who is asking: the address of the client, also behind proxies that are trusted to tell it.
+//! Determines the address of a request's client, also behind trusted proxies.
 //!
-//! Everything to the left of what the last trusted proxy wrote may be the client's own invention. So the header is read from the
-//! right, hop by hop and byte by byte: what stands further left, however malformed, has no influence on how the right is understood.
+//! A client can forge everything to the left of what the trusted proxies appended. The header is therefore
+//! parsed from the right, byte by byte: malformed text on the left cannot change how the right is parsed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::HeaderMap;
 
-use super::Options;
-use super::proxy_headers::{FORWARDED, X_FORWARDED_FOR};
 use super::socket::{Peer, Trust};
-use super::source::Network;
+use super::trusted_proxies::{FORWARDED, Network, X_FORWARDED_FOR};
 
-/// The header in which the trusted proxies tell whom they speak for. The other one is never read: a proxy that sets one of
-/// them passes the other on as the client has written it.
+/// The header in which trusted proxies report the client. The other header is ignored, because a proxy that
+/// sets one of them passes the other on unchanged from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardedHeader {
-    /// `X-Forwarded-For`: addresses with commas between them.
+    /// `X-Forwarded-For`: addresses, separated by commas.
     XForwardedFor,
     /// `Forwarded` (RFC 7239).
     Forwarded,
 }
 
 impl ForwardedHeader {
-    /// Its name, as it is configured.
+    /// The field name, as in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::XForwardedFor => X_FORWARDED_FOR,
@@ -31,8 +29,9 @@ impl ForwardedHeader {
         }
     }
 
-    /// Where the right-most member of a list begins. For `Forwarded`, a comma between quotes does not count; what is between
-    /// quotes is found from the right as well, or a quote that the client never closes would swallow what proxies append.
+    /// The index at which the last member of a list begins. In `Forwarded`, commas in quoted strings do not
+    /// separate members. Quotes are matched from the right as well: otherwise, a quote that the client leaves
+    /// open would swallow what proxies append.
     fn last_member(self, list: &[u8]) -> usize {
         let mut quoted = false;
         for (at, byte) in list.iter().enumerate().rev() {
@@ -40,7 +39,7 @@ impl ForwardedHeader {
                 b',' if !quoted => return at + 1,
                 b'"' if self == Self::Forwarded => {
                     let escapes = list[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
-                    // The quote that opens a string stands behind `=`, so only those within can be escaped.
+                    // The opening quote follows `=`, so only quotes within the string can be escaped.
                     quoted = !quoted || escapes % 2 == 1;
                 }
                 _ => {}
@@ -49,7 +48,7 @@ impl ForwardedHeader {
         0
     }
 
-    /// The address that a member of the list names, if it names one.
+    /// Parses the address in a list member, if there is one.
     fn address(self, member: &[u8]) -> Option<IpAddr> {
         match self {
             Self::XForwardedFor => node(member),
@@ -58,9 +57,13 @@ impl ForwardedHeader {
     }
 }
 
-/// The client of a connection from `peer`, as the options have it.
-pub(super) fn client_of(peer: Peer, headers: &HeaderMap, options: &Options) -> IpAddr {
-    let (proxies, header) = (&options.trusted_proxies[..], options.forwarded_header);
+/// The client of a request on a connection from `peer`.
+pub(super) fn client_of(
+    peer: Peer,
+    headers: &HeaderMap,
+    proxies: &[Network],
+    header: ForwardedHeader,
+) -> IpAddr {
     match peer.trust {
         Trust::ByAddress => client(peer.address, headers, proxies, header),
         Trust::Always => forwarded(headers, proxies, header).unwrap_or(peer.address),
@@ -68,11 +71,12 @@ pub(super) fn client_of(peer: Peer, headers: &HeaderMap, options: &Options) -> I
     }
 }
 
-/// The client's address: the peer itself, or, where the peer is a trusted proxy, the right-most address in `header` that is not
-/// one. An IPv4 address that is mapped into IPv6 is returned as what it is.
+/// The client's address: the peer itself or, if the peer is a trusted proxy, the right-most address in
+/// `header` that is not a trusted proxy's. IPv4-mapped IPv6 addresses are returned as IPv4 addresses.
 ///
-/// A hop that cannot be read ends the chain of trust: the proxy that wrote it stands for the client, which shares its
-/// limits with all others of whom that proxy does not say more. That is so for `unknown` and for `_hidden` names too (RFC 7239 §6.2, §6.3).
+/// A hop that cannot be parsed ends the chain of trust: the result is the address of the proxy that wrote it,
+/// and all such clients share that address's limits. `unknown` and obfuscated names (`_hidden`) are such hops
+/// (RFC 7239 §6.2, §6.3).
 pub fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> IpAddr {
     let peer = peer.to_canonical();
     if !is_trusted(peer, proxies) {
@@ -81,18 +85,18 @@ pub fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network], header: Fo
     forwarded(headers, proxies, header).unwrap_or(peer)
 }
 
-/// The client's address where the peer is trusted without having one, as one at the other end of a Unix socket; none if
-/// it names none.
+/// The client's address as reported by a trusted peer without an address, for example on a Unix socket; none
+/// if the peer reports none.
 pub fn forwarded(headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> Option<IpAddr> {
     let mut client = None;
-    // Lines of the same name are one list, in the order in which they came (RFC 9110 §5.3).
+    // Lines with the same name form one list, in order (RFC 9110 §5.3).
     let lines: Vec<&[u8]> = headers.get_all(header.name()).iter().map(http::HeaderValue::as_bytes).collect();
     for mut rest in lines.into_iter().rev() {
         while !rest.is_empty() {
             let begin = header.last_member(rest);
             let member = rest[begin..].trim_ascii();
             rest = &rest[..begin.saturating_sub(1)];
-            // Empty members mean nothing (RFC 9110 §5.6.1.2).
+            // Empty members are ignored (RFC 9110 §5.6.1.2).
             if member.is_empty() {
                 continue;
             }
@@ -110,8 +114,8 @@ fn is_trusted(address: IpAddr, proxies: &[Network]) -> bool {
     proxies.iter().any(|network| network.contains(address))
 }
 
-/// The address of the one `for` parameter of a forwarded-element (RFC 7239 §4). Nothing is demanded of the others but that it can be
-/// seen where they end: their values may quote the client.
+/// Parses the address in the `for` parameter of a forwarded-element (RFC 7239 §4). Other parameters may have
+/// any value, as long as their ends can be found, because they may contain text from the client.
 fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     let mut found = None;
     let mut rest = element;
@@ -135,7 +139,7 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
             [b';', after @ ..] => after,
             _ => return None,
         };
-        // The standard allows one; of two, the client may have made up either.
+        // The RFC permits one `for`. If there are two, the client may have forged either.
         if name.eq_ignore_ascii_case(b"for") && found.replace(value).is_some() {
             return None;
         }
@@ -143,7 +147,8 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     node(&found?)
 }
 
-/// The text up to the closing quote, without its escapes, and what follows that.
+/// Parses a quoted string after its opening quote. Returns the unescaped text, and the rest after the closing
+/// quote.
 fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut value = Vec::new();
     let mut bytes = text.iter().enumerate();
@@ -157,8 +162,8 @@ fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     None
 }
 
-/// An address with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`, and `2001:db8::1`, which the standard wants in brackets
-/// and many proxies write without.
+/// Parses an address with an optional port: `192.0.2.1:80`, `[2001:db8::1]:80`, or `2001:db8::1`, for which
+/// the RFC requires brackets that many proxies omit.
 fn node(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, port): (IpAddr, &str) = if let Some(rest) = text.strip_prefix('[') {
@@ -173,7 +178,7 @@ fn node(text: &[u8]) -> Option<IpAddr> {
     (port.is_empty() || is_port(port.strip_prefix(':')?)).then(|| address.to_canonical())
 }
 
-/// A number, or a name that hides it (RFC 7239 §6).
+/// Whether this is a port number or an obfuscated port (RFC 7239 §6).
 fn is_port(port: &str) -> bool {
     match port.strip_prefix('_') {
         Some(name) => {
@@ -196,7 +201,7 @@ mod tests {
     const CLIENT: &str = "203.0.113.9";
 
     #[test]
-    fn the_client_is_the_right_most_hop_that_is_not_trusted() {
+    fn the_client_is_the_right_most_untrusted_hop() {
         check(XForwardedFor, "198.51.100.1", &[CLIENT], "198.51.100.1"); // an untrusted peer is believed nothing
         check(XForwardedFor, PROXY, &["203.0.113.9"], CLIENT);
         check(XForwardedFor, PROXY, &["1.1.1.1, 203.0.113.9"], CLIENT);
@@ -239,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_that_cannot_be_read_ends_the_chain_of_trust() {
+    fn a_hop_that_cannot_be_parsed_ends_the_chain_of_trust() {
         let long = "1".repeat(8000);
         for hop in [
             "nonsense",
@@ -313,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_is_neither_a_comma_nor_a_semicolon_nor_a_quote() {
+    fn delimiters_in_quoted_strings_are_ignored() {
         for host in [
             "a,b",
             "a;for=1.1.1.1",
@@ -339,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_client_writes_changes_who_it_is() {
+    fn clients_cannot_forge_their_address() {
         let long = "1.1.1.1, ".repeat(1500);
         let forgeries: [&[u8]; 36] = [
             b"",
@@ -395,7 +400,7 @@ mod tests {
                 check_bytes(header, PROXY, &[(header, &tight)], CLIENT);
                 check_bytes(header, PROXY, &[(header, forged), (header, honest.as_bytes())], CLIENT);
                 for other in [XForwardedFor, Forwarded] {
-                    // A client without a proxy before it, and one that writes the header that nobody here reads.
+                    // A client without a proxy, with the header that is read and the one that is ignored.
                     check_bytes(header, CLIENT, &[(other, forged), (other, honest.as_bytes())], CLIENT);
                     if other != header {
                         check_bytes(header, PROXY, &[(header, honest.as_bytes()), (other, forged)], CLIENT);
@@ -407,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_socket_without_an_address_the_header_alone_says_who_it_is() {
+    fn on_a_unix_socket_the_header_alone_names_the_client() {
         let proxies = ["10.0.0.0/8".parse().unwrap()];
         let headers = |text: &'static str| {
             HeaderMap::from_iter([("x-forwarded-for".parse().unwrap(), HeaderValue::from_static(text))])
@@ -421,30 +426,26 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_whose_proxy_names_no_client_is_the_proxys_own() {
+    fn without_a_named_client_a_connection_is_the_proxys_own() {
         for header in [XForwardedFor, Forwarded] {
-            let options = Options {
-                trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
-                forwarded_header: header,
-                ..Options::default()
-            };
+            let proxies = ["10.0.0.0/8".parse().unwrap()];
             let forged = HeaderMap::from_iter([
                 ("x-forwarded-for".parse().unwrap(), HeaderValue::from_static(CLIENT)),
                 ("forwarded".parse().unwrap(), HeaderValue::from_static("for=203.0.113.9")),
             ]);
             let proxy = Peer::at(PROXY.parse().unwrap());
-            assert_eq!(client_of(proxy, &forged, &options).to_string(), CLIENT);
+            assert_eq!(client_of(proxy, &forged, &proxies, header).to_string(), CLIENT);
             let unnamed = Peer { trust: Trust::Never, ..proxy };
-            assert_eq!(client_of(unnamed, &forged, &options).to_string(), PROXY);
-            assert_eq!(client_of(Peer::LOCAL, &forged, &options).to_string(), CLIENT);
+            assert_eq!(client_of(unnamed, &forged, &proxies, header).to_string(), PROXY);
+            assert_eq!(client_of(Peer::LOCAL, &forged, &proxies, header).to_string(), CLIENT);
             let unnamed = Peer { trust: Trust::Never, ..Peer::LOCAL };
-            assert_eq!(client_of(unnamed, &forged, &options).to_string(), "127.0.0.1");
+            assert_eq!(client_of(unnamed, &forged, &proxies, header).to_string(), "127.0.0.1");
         }
     }
 
     proptest! {
         #[test]
-        fn whatever_stands_further_left_or_in_the_other_header_the_client_is_the_same(
+        fn forged_members_and_headers_never_change_the_client(
             forged in prop::collection::vec(any_bytes(), 0..4),
             elsewhere in any_bytes(),
             hops in prop::collection::vec(0..3usize, 0..3),
@@ -452,7 +453,7 @@ mod tests {
             own_line in any::<bool>(),
             header in prop_oneof![Just(XForwardedFor), Just(Forwarded)],
         ) {
-            // What the proxies write, each one the address of whom it heard, is well-formed whatever they quote.
+            // The proxies append well-formed members, each with the address of its peer.
             let quoted = host.replace('\\', "\\\\").replace('"', "\\\"");
             let write = |address: &str| match header {
                 XForwardedFor => address.to_owned(),
@@ -466,16 +467,19 @@ mod tests {
             let mut lines: Vec<(ForwardedHeader, Vec<u8>)> = vec![(other, elsewhere)];
             lines.extend(forged.into_iter().map(|line| (header, line)));
             match lines.last_mut() {
-                Some((last, line)) if *last == header && !own_line => line.extend_from_slice(format!(", {honest}").as_bytes()),
+                Some((last, line)) if *last == header && !own_line => {
+                    line.extend_from_slice(format!(", {honest}").as_bytes());
+                }
                 _ => lines.push((header, honest.into_bytes())),
             }
-            let lines: Vec<(ForwardedHeader, &[u8])> = lines.iter().map(|(header, line)| (*header, line.as_slice())).collect();
+            let lines: Vec<(ForwardedHeader, &[u8])> =
+                lines.iter().map(|(header, line)| (*header, line.as_slice())).collect();
             check_bytes(header, PROXY, &lines, CLIENT);
             check_bytes(header, "198.51.100.1", &lines, "198.51.100.1");
         }
     }
 
-    /// What a header's line can hold, with much of what means something here.
+    /// Bytes that a header line may contain, mostly delimiters.
     fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             4 => prop::sample::select(b"\"\\,;=: \t[].1".to_vec()),

@@ -1,4 +1,5 @@
-//! What holds a connection to its bounds, whatever is spoken on it: a stream that is watched, and a deadline that is enforced.
+//! Limits that apply to connections of both protocols: an observed stream, and a watchdog that enforces
+//! deadlines.
 
 use std::io;
 use std::pin::Pin;
@@ -10,95 +11,99 @@ use tokio::sync::watch;
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
-use super::Stage;
+use super::state::ShutdownPhase;
 
-/// A request's header may be this long, in bytes.
+/// Maximum length of a request's header in bytes.
 pub(super) const HEADER_LIMIT: usize = 16 * 1024;
 
-/// When the server stops, a connection that waits for a request may still bring one for so long: who has just sent it must not find
-/// the connection closed.
-pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
+/// How long idle connections still accept a request during shutdown, so that requests that are already on the
+/// way are served.
+pub(super) const LAST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
-/// A client must read at least this many bytes of an answer a second.
-pub(super) const SLOWEST_READER: u64 = 16 * 1024;
+/// Bytes per second that a client must read of a response at least.
+pub(super) const MIN_READ_RATE: u64 = 16 * 1024;
 
-/// When answers began to be sent, how long their bodies are, and how many bytes have been written since.
+/// The progress of sending responses. Times and lengths are of all responses since `began`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sending {
+pub(super) struct SendProgress {
     pub(super) began: Instant,
+    /// Bytes of the bodies.
     pub(super) length: u64,
+    /// Bytes that have been written to the stream.
     pub(super) written: u64,
 }
 
-impl Sending {
+impl SendProgress {
     pub(super) fn new(began: Instant, length: u64) -> Self {
         Self { began, length, written: 0 }
     }
 
-    /// Bytes that are still to be written, as far as can be told from outside of HTTP's framing.
+    /// Bytes that are not yet written, estimated without the framing of HTTP.
     pub(super) fn unsent(&self) -> u64 {
         self.length.saturating_sub(self.written)
     }
 
-    /// Until when a reader at the slowest allowed speed would have been busy with what has been written.
+    /// The time at which a reader at [`MIN_READ_RATE`] would have read what has been written.
     pub(super) fn earned(&self) -> Instant {
-        self.began + Duration::from_secs(self.written / SLOWEST_READER)
+        self.began + Duration::from_secs(self.written / MIN_READ_RATE)
     }
 }
 
-/// Returns when the server lets nobody in any more, and [`LAST_REQUEST`] is over.
-pub(super) async fn last_request(stage: &mut watch::Receiver<Stage>) {
-    let observed = stage.clone();
-    // It must have been asked once, even where others have used up the task's turn.
-    let mut told = std::pin::pin!(unconstrained(stage.wait_for(|stage| *stage == Stage::Stopping)));
-    let mut asked = Asked::default();
+/// Returns [`LAST_REQUEST_GRACE`] after the server has stopped accepting connections.
+pub(super) async fn wait_for_shutdown(phase: &mut watch::Receiver<ShutdownPhase>) {
+    let observed = phase.clone();
+    // Unconstrained, because the first poll must register the waker even if the task's budget is used up.
+    let mut stopping =
+        std::pin::pin!(unconstrained(phase.wait_for(|phase| *phase == ShutdownPhase::Stopping)));
+    let mut last_waker = LastWaker::default();
     std::future::poll_fn(|cx| {
-        // To ask takes a lock that all threads share, for each request that wakes a connection.
-        if !asked.is_new(cx) && observed.has_changed().is_ok_and(|has_changed| !has_changed) {
+        // Polling takes a lock that all threads share, so do not poll for each request.
+        if !last_waker.changed(cx) && observed.has_changed().is_ok_and(|has_changed| !has_changed) {
             return Poll::Pending;
         }
-        told.as_mut().poll(cx).map(drop)
+        stopping.as_mut().poll(cx).map(drop)
     })
     .await;
-    tokio::time::sleep(LAST_REQUEST).await;
+    tokio::time::sleep(LAST_REQUEST_GRACE).await;
 }
 
-/// Who is to be woken by something that waits for long, and need not be told again each time he is woken by something else.
+/// The waker of the last poll. A future that already has this waker need not be polled again just to register
+/// it.
 #[derive(Debug, Default)]
-struct Asked(Option<Waker>);
+struct LastWaker(Option<Waker>);
 
-impl Asked {
-    /// Whether it is somebody else than the last time.
-    fn is_new(&mut self, cx: &Context<'_>) -> bool {
-        let is_new = !self.0.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
-        if is_new {
+impl LastWaker {
+    /// Whether the waker differs from that of the last poll; stores it.
+    fn changed(&mut self, cx: &Context<'_>) -> bool {
+        let has_changed = !self.0.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if has_changed {
             self.0 = Some(cx.waker().clone());
         }
-        is_new
+        has_changed
     }
 }
 
-/// Runs `connection` to its end or past its deadline, which may move meanwhile; none if the deadline has passed.
-pub(super) async fn keep_watch<F: Future>(
+/// Runs `connection` to its end, or returns none once its deadline has passed. The deadline may move.
+pub(super) async fn run_until_deadline<F: Future>(
     deadline: impl Fn() -> Instant,
     connection: Pin<&mut F>,
 ) -> Option<F::Output> {
     let mut connection = connection;
-    let mut asked = Asked::default();
+    let mut last_waker = LastWaker::default();
     let mut alarm = std::pin::pin!(tokio::time::sleep_until(deadline()));
     std::future::poll_fn(|cx| {
         if let Poll::Ready(output) = connection.as_mut().poll(cx) {
             return Poll::Ready(Some(output));
         }
         let at = deadline();
-        // The alarm is only ever moved forward when the deadline has: most requests are answered within one poll, and then
-        // it stays where it is and is checked when it rings.
+        // Setting an alarm is expensive. If the deadline has moved to a later time, the alarm stays and is
+        // corrected when it fires.
         if at < alarm.deadline() {
             alarm.as_mut().reset(at);
-        } else if !asked.is_new(cx) && !alarm.is_elapsed() {
+        } else if !last_waker.changed(cx) && !alarm.is_elapsed() {
             return Poll::Pending;
         }
-        // Likewise: an alarm that puts off being set because the task has had its turn would never ring.
+        // Unconstrained, because an alarm that is not registered would never fire.
         while Pin::new(&mut unconstrained(alarm.as_mut())).poll(cx).is_ready() {
             let at = deadline();
             if at <= Instant::now() {
@@ -111,19 +116,18 @@ pub(super) async fn keep_watch<F: Future>(
     .await
 }
 
-/// Who is told what passes through a stream.
+/// Receives an account of the bytes that pass through a stream.
 pub(super) trait Observer {
-    /// These bytes have arrived, at least one. An error is one of the stream, and ends the connection.
-    fn bytes_arrived(&self, bytes: &[u8]) -> io::Result<()>;
+    /// At least one byte was read. An error becomes an error of the stream and ends the connection.
+    fn bytes_read(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// So many bytes have left.
-    fn bytes_left(&self, count: usize);
+    fn bytes_written(&self, count: usize);
 
-    /// A write waits for the client to read.
+    /// A write waits until the client reads.
     fn write_pending(&self) {}
 }
 
-/// A stream whose observer is told what arrives and leaves.
+/// A stream that reports reads and writes to an observer.
 #[derive(Debug)]
 pub(super) struct Observed<S, O> {
     stream: S,
@@ -135,15 +139,13 @@ impl<S, O: Observer> Observed<S, O> {
         Self { stream, observer }
     }
 
-    /// The stream, which nobody observes any more.
     pub(super) fn into_inner(self) -> S {
         self.stream
     }
 
-    /// Passes on how a write went.
-    fn noting(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn report_write(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match written {
-            Poll::Ready(Ok(count)) => self.observer.bytes_left(count),
+            Poll::Ready(Ok(count)) => self.observer.bytes_written(count),
             Poll::Ready(Err(_)) => {}
             Poll::Pending => self.observer.write_pending(),
         }
@@ -163,7 +165,7 @@ impl<S: AsyncRead + Unpin, O: Observer + Unpin> AsyncRead for Observed<S, O> {
         match &buffer.filled()[before..] {
             [] => result,
             bytes => {
-                this.observer.bytes_arrived(bytes).map_or_else(|error| Poll::Ready(Err(error)), |()| result)
+                this.observer.bytes_read(bytes).map_or_else(|error| Poll::Ready(Err(error)), |()| result)
             }
         }
     }
@@ -173,7 +175,7 @@ impl<S: AsyncWrite + Unpin, O: Observer + Unpin> AsyncWrite for Observed<S, O> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
-        this.noting(written)
+        this.report_write(written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -191,7 +193,7 @@ impl<S: AsyncWrite + Unpin, O: Observer + Unpin> AsyncWrite for Observed<S, O> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
-        this.noting(written)
+        this.report_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {

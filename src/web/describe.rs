@@ -1,161 +1,164 @@
-//! Says what would be answered at every URL, without being asked: for those who serve the site elsewhere.
+//! Describes the response at every URL of a site, so that `frontdesk export` can publish it on other servers.
 //!
-//! It asks as a client would and writes down what comes, so that nothing here knows a header of its own.
+//! It sends requests to `get_page::choose` and records the responses, so it knows no header itself.
 
 use bytes::Bytes;
 
-use super::answer::{Answer, bad_request, secure};
-use super::get_page::{API, Asked, choose};
+use super::get_page::{API, RequestPreferences, choose};
+use super::response::{HttpResponse, bad_request, secure};
 use crate::forms::FORMS;
-use crate::pages::file::Body;
+use crate::pages::file::EncodedBody;
 use crate::pages::negotiate::{Codings, Encoding, Media};
-use crate::pages::{Entry, File, Site, path};
+use crate::pages::{File, Site, SiteEntry, path};
 
-/// One answer to GET, without what depends on the time.
+/// A response to GET, without headers that depend on the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct RecordedResponse {
     /// 200, 308, 404 and so on.
     pub status: u16,
-    /// Names in lower case, in the order in which they are sent. `content-length` is left out: it is that of the body.
+    /// Names in lower case, in the order in which they are sent, without `content-length`.
     pub headers: Vec<(String, String)>,
-    /// All of it.
     pub body: Bytes,
 }
 
-impl Reply {
+impl RecordedResponse {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// A representation in each encoding in which it is prepared, identity first and then in the order of preference.
+/// A representation in each prepared encoding: first identity, then the others in the order of preference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Representation(pub Vec<(Encoding, Reply)>);
+pub struct EncodedResponses(pub Vec<(Encoding, RecordedResponse)>);
 
-impl Representation {
-    /// The answer to who asks for no encoding.
-    pub fn identity(&self) -> &Reply {
+impl EncodedResponses {
+    /// The response without encoding.
+    pub fn identity(&self) -> &RecordedResponse {
         &self.0[0].1
     }
 }
 
-/// What is answered to a request, once its method is GET.
+/// The responses to GET requests for one URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answers {
-    /// What `Accept` allows.
+pub enum UrlResponses {
+    /// `Accept` selects the representation.
     Negotiated {
         /// `text/html`
-        html: Representation,
+        html: EncodedResponses,
         /// `text/markdown`
-        markdown: Representation,
-        /// Where it allows neither.
-        neither: Reply,
+        markdown: EncodedResponses,
+        /// The response if `Accept` allows neither.
+        neither: RecordedResponse,
     },
-    /// Whatever `Accept` says.
-    Single(Representation),
-    /// It has another address.
-    Moved(Reply),
+    /// The same for every `Accept`.
+    Single(EncodedResponses),
+    /// 308 to another path.
+    Moved(RecordedResponse),
 }
 
-/// All that a site answers.
+/// All responses of a site.
 #[derive(Debug)]
 pub struct Description {
-    /// Every URL of the site by its decoded path, in the order of these.
-    pub urls: Vec<(String, Answers)>,
-    /// What is answered at all others, except below `/api/`.
-    pub missing: Answers,
-    /// The answer at all others below `/api/`, whatever the method and `Accept`.
-    pub unknown_endpoint: Reply,
-    /// Where the site answers nothing but GET and HEAD, the answer to another method.
-    pub read_only: Reply,
-    /// The answer to a path that servers understand differently.
-    pub ambiguous: Reply,
-    /// Where forms are sent, which is for the desk itself.
+    /// The responses by decoded path, sorted.
+    pub urls: Vec<(String, UrlResponses)>,
+    /// The responses at all other paths, except below `/api/`.
+    pub missing: UrlResponses,
+    /// The response at other paths below `/api/`, for every method and `Accept`.
+    pub unknown_endpoint: RecordedResponse,
+    /// The response to methods other than GET and HEAD, except at endpoints.
+    pub read_only: RecordedResponse,
+    /// The response to a path that other servers may interpret differently.
+    pub ambiguous: RecordedResponse,
+    /// Paths of the forms' endpoints, which only this server can serve.
     pub endpoints: Vec<&'static str>,
 }
 
 /// Describes `site` with the encodings that are prepared.
 pub fn describe(site: &Site) -> Description {
-    let mut urls: Vec<(String, Answers)> =
-        site.entries().map(|(path, entry)| (path.to_owned(), answers(site, path, Some(entry)))).collect();
+    let mut urls: Vec<(String, UrlResponses)> =
+        site.entries().map(|(path, entry)| (path.to_owned(), responses(site, path, Some(entry)))).collect();
     urls.sort_by(|(a, _), (b, _)| a.cmp(b));
-    // No path has an empty segment.
+    // No page has this path, because paths have no empty segments.
     let nowhere = "//";
     let no_endpoint = format!("{API}/");
     let some = urls.first().map_or("/", |(path, _)| path);
     let ambiguous = path::PathError::Ambiguous.to_string();
     Description {
-        read_only: reply(choose(site, some, false, &FirstOf::default()).0.into_answer(site, None)),
-        missing: answers(site, nowhere, None),
-        unknown_endpoint: reply(
-            choose(site, &no_endpoint, true, &FirstOf::default()).0.into_answer(site, None),
-        ),
-        ambiguous: reply(bad_request(&ambiguous)),
+        read_only: respond(site, some, false, None, Encoding::Identity),
+        missing: responses(site, nowhere, None),
+        unknown_endpoint: respond(site, &no_endpoint, true, None, Encoding::Identity),
+        ambiguous: record(bad_request(&ambiguous)),
         endpoints: FORMS.iter().map(|form| form.path).collect(),
         urls,
     }
 }
 
-fn answers(site: &Site, path: &str, entry: Option<&Entry>) -> Answers {
-    let ask = |media, encoding| {
-        reply(choose(site, path, true, &FirstOf { media, encoding }).0.into_answer(site, None))
-    };
-    let representation = |media, file: &File| {
+fn responses(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses {
+    let encoded = |media, file: &File| {
         let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);
         let prepared = encodings.filter(|encoding| file.has(*encoding));
-        Representation(prepared.map(|encoding| (encoding, ask(media, encoding))).collect())
+        EncodedResponses(
+            prepared.map(|encoding| (encoding, respond(site, path, true, media, encoding))).collect(),
+        )
     };
-    let negotiated = |html, markdown| Answers::Negotiated {
-        html: representation(Some(Media::Html), html),
-        markdown: representation(Some(Media::Markdown), markdown),
-        neither: ask(None, Encoding::Identity),
+    let negotiated = |html, markdown| UrlResponses::Negotiated {
+        html: encoded(Some(Media::Html), html),
+        markdown: encoded(Some(Media::Markdown), markdown),
+        neither: respond(site, path, true, None, Encoding::Identity),
     };
     match entry {
-        Some(Entry::Page(page)) => negotiated(&page.html, &page.markdown),
-        Some(Entry::File(file, _)) => Answers::Single(representation(None, file)),
-        Some(Entry::Redirect(_)) => Answers::Moved(ask(None, Encoding::Identity)),
+        Some(SiteEntry::Page(page)) => negotiated(&page.html, &page.markdown),
+        Some(SiteEntry::File(file, _)) => UrlResponses::Single(encoded(None, file)),
+        Some(SiteEntry::Redirect(_)) => {
+            UrlResponses::Moved(respond(site, path, true, None, Encoding::Identity))
+        }
         None => negotiated(&site.not_found().html, &site.not_found().markdown),
     }
 }
 
-fn reply(answer: Answer) -> Reply {
-    let (head, body) = secure(answer).into_parts();
+fn respond(
+    site: &Site,
+    path: &str,
+    is_read: bool,
+    media: Option<Media>,
+    encoding: Encoding,
+) -> RecordedResponse {
+    let (choice, _) = choose(site, path, is_read, &SinglePreference { media, encoding });
+    record(choice.into_response(site, None))
+}
+
+fn record(response: HttpResponse) -> RecordedResponse {
+    let (head, body) = secure(response).into_parts();
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value)));
-    Reply {
+    RecordedResponse {
         status: head.status.as_u16(),
         headers: headers.collect(),
         body: body.into_inner().unwrap_or_default(),
     }
 }
 
-/// A client that takes one representation in one encoding.
-struct FirstOf {
+/// A client that accepts one representation in one encoding.
+struct SinglePreference {
     media: Option<Media>,
     encoding: Encoding,
 }
 
-impl Default for FirstOf {
-    fn default() -> Self {
-        Self { media: None, encoding: Encoding::Identity }
-    }
-}
-
-impl Asked for FirstOf {
+impl RequestPreferences for SinglePreference {
     fn media(&self) -> Option<Media> {
         self.media
     }
 
     fn codings(&self) -> Codings {
-        Codings::read(self.encoding.token().map(str::as_bytes))
+        Codings::parse(self.encoding.token().map(str::as_bytes))
     }
 
-    fn fails_if_match(&self, _: &Body) -> bool {
+    fn fails_if_match(&self, _: &EncodedBody) -> bool {
         false
     }
 
-    fn has(&self, _: &Body) -> bool {
+    fn matches_if_none_match(&self, _: &EncodedBody) -> bool {
         false
     }
 }
@@ -187,18 +190,18 @@ mod tests {
         let description = describe(&site);
         let paths: Vec<&str> = description.urls.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["/", "/index.html", "/index.html.md", "/index.md"]);
-        let Answers::Negotiated { html, markdown, neither } = &description.urls[0].1 else {
+        let UrlResponses::Negotiated { html, markdown, neither } = &description.urls[0].1 else {
             panic!("{:?}", description.urls[0]);
         };
-        let etags = |of: &Representation| -> Vec<String> {
+        let etags = |of: &EncodedResponses| -> Vec<String> {
             of.0.iter().map(|(_, reply)| reply.header("etag").expect("a validator").to_owned()).collect()
         };
         assert_eq!((html.0.len(), etags(html).len(), markdown.0.len()), (4, 4, 4));
         assert_eq!(neither.status, 406);
         assert!(
-            matches!(&description.urls[1].1, Answers::Moved(reply) if reply.header("location") == Some("/"))
+            matches!(&description.urls[1].1, UrlResponses::Moved(reply) if reply.header("location") == Some("/"))
         );
-        let Answers::Negotiated { html, .. } = &description.missing else { panic!("{description:?}") };
+        let UrlResponses::Negotiated { html, .. } = &description.missing else { panic!("{description:?}") };
         assert_eq!((html.identity().status, html.identity().header("etag")), (404, None));
         assert_eq!((description.read_only.status, description.ambiguous.status), (405, 400));
         let unknown = &description.unknown_endpoint;

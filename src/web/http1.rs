@@ -1,7 +1,6 @@
 //! HTTP/1.0 and HTTP/1.1 (RFC 9112) on one connection.
 
-mod clock;
-mod lane;
+pub(super) mod timer;
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -14,120 +13,117 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(super) use clock::Clock;
-pub(super) use lane::Lane;
-
-use self::lane::{Left, Visitor};
-use super::connection::{HEADER_LIMIT, Observed, keep_watch, last_request};
-use super::memory::cost;
+use self::timer::ConnTimer;
+use super::connection::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
+use super::fast_path::{Exit, FastPathConn};
 use super::protocol::Rewound;
+use super::router;
+use super::slot::cost;
 use super::socket::Scheme;
-use super::visit::Visit;
-use super::{Stage, Worker, router};
+use super::state::ShutdownPhase;
+use super::worker::{ConnContext, WorkerState};
 
-/// A request may have this many header fields.
-const HEADER_FIELDS: usize = 100;
+/// Maximum number of header fields of a request.
+const MAX_FIELDS: usize = 100;
 
-/// Answers one request after the other. `clock` has seen what was read of the stream already, which is `begun`.
+/// Serves requests until the connection ends. `unserved` are the bytes that were already read from the
+/// stream, and that `timer` has observed.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
-    mut visit: Visit<'_>,
-    begun: Bytes,
+    mut conn: ConnContext<'_>,
+    mut unserved: Bytes,
     mut stream: S,
-    clock: Clock,
+    timer: ConnTimer,
 ) {
-    // Once the server is to end, each answer says that it is the last, which hyper does.
-    let begun = if visit.options.fast_lane && *visit.stage.borrow() == Stage::Serving {
-        match in_lane(&mut visit, begun, &mut stream, &clock).await {
-            Left::ForHyper(begun) => begun,
-            Left::Ended => return,
+    // During shutdown every response must announce that it is the last one; only hyper does that.
+    if conn.options.fast_path && *conn.phase.borrow() == ShutdownPhase::Serving {
+        match serve_fast_path(&mut conn, unserved, &mut stream, &timer).await {
+            Exit::Fallback(rest) => unserved = rest,
+            Exit::Closed => return,
         }
-    } else {
-        begun
-    };
-    let stream = Rewound::new(begun, Observed::new(stream, clock.clone()));
-    // Boxed, because most connections never need it, and it is large.
-    Box::pin(in_hyper(visit, stream, clock)).await;
+    }
+    let stream = Rewound::new(unserved, Observed::new(stream, timer.clone()));
+    // Boxed, because it is large and most connections never need it.
+    Box::pin(serve_hyper(conn, stream, timer)).await;
 }
 
-/// As long as requests are plain.
-async fn in_lane<S: AsyncRead + AsyncWrite + Unpin>(
-    visit: &mut Visit<'_>,
-    begun: Bytes,
+/// Serves requests until one is not plain.
+async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
+    conn: &mut ConnContext<'_>,
+    unserved: Bytes,
     stream: &mut S,
-    clock: &Clock,
-) -> Left {
+    timer: &ConnTimer,
+) -> Exit {
     let is_closing = Cell::new(false);
-    let stage = visit.stage.clone();
-    let visitor = Visitor {
-        desk: &visit.worker.desk,
-        lane: &visit.worker.lane,
-        scheme: visit.scheme,
-        peer: visit.peer,
-        clock,
-        stage: &stage,
+    let phase = conn.phase.clone();
+    let fast = FastPathConn {
+        app: &conn.worker.app,
+        fast_path: &conn.worker.fast_path,
+        scheme: conn.scheme,
+        peer: conn.peer,
+        timer,
+        phase: &phase,
         is_closing: &is_closing,
-        begun,
+        unserved,
     };
-    let mut lane = std::pin::pin!(visitor.serve(stream));
-    let mut watched = std::pin::pin!(keep_watch(|| clock.deadline(), lane.as_mut()));
-    let left = tokio::select! {
+    let mut serving = std::pin::pin!(fast.serve(stream));
+    let mut watched = std::pin::pin!(run_until_deadline(|| timer.deadline(), serving.as_mut()));
+    let exit = tokio::select! {
         biased;
-        left = watched.as_mut() => left,
-        () = last_request(&mut visit.stage) => {
+        exit = watched.as_mut() => exit,
+        () = wait_for_shutdown(&mut conn.phase) => {
             is_closing.set(true);
             watched.await
         }
     };
-    left.unwrap_or_else(|| {
-        visit.worker.desk.metrics.shed(clock.overdue());
-        Left::Ended
+    exit.unwrap_or_else(|| {
+        conn.worker.app.metrics.record_close(timer.close_reason());
+        Exit::Closed
     })
 }
 
-/// Whatever comes.
-async fn in_hyper<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S, clock: Clock) {
-    let Visit { worker: Worker { desk, .. }, scheme, peer, mut stage, slot, .. } = visit;
+/// Serves any requests.
+async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'_>, stream: S, timer: ConnTimer) {
+    let ConnContext { worker: WorkerState { app, .. }, scheme, peer, mut phase, slot, .. } = conn;
     let _charge = slot.charge(cost::HTTP1 + if scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 });
-    let observed = stage.clone();
+    let observed = phase.clone();
     let service = service_fn(|request| {
-        clock.request_began();
-        let (clock, observed, slot) = (clock.clone(), observed.clone(), slot.clone());
+        timer.on_header_complete();
+        let (timer, observed, slot) = (timer.clone(), observed.clone(), slot.clone());
         let is_head = request.method() == http::Method::HEAD;
         async move {
-            let mut response = router::answer(desk, scheme, peer, request, &slot).await;
-            if *observed.borrow() != Stage::Serving {
-                // The last one on this connection.
+            let mut response = router::respond(app, scheme, peer, request, &slot).await;
+            if *observed.borrow() != ShutdownPhase::Serving {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             let length = response.body().size_hint().upper().unwrap_or_default();
-            clock.answer_began(if is_head { 0 } else { length });
+            timer.on_response_start(if is_head { 0 } else { length });
             Ok::<_, Infallible>(response)
         }
     });
     let connection = http1::Builder::new()
         .max_buf_size(HEADER_LIMIT)
-        .max_headers(HEADER_FIELDS)
-        // A client that has said all it has to say may still want to hear the answer.
+        .max_headers(MAX_FIELDS)
+        // A client that has closed its sending side may still read the response.
         .half_close(true)
-        // The clock has the deadlines of all phases, this one included.
+        // The timer has a deadline for every phase, including this one.
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let watched = {
-        let mut watched = std::pin::pin!(keep_watch(|| clock.deadline(), connection.as_mut()));
+        let mut watched = std::pin::pin!(run_until_deadline(|| timer.deadline(), connection.as_mut()));
         tokio::select! {
             watched = &mut watched => Some(watched),
-            () = last_request(&mut stage) => None,
+            () = wait_for_shutdown(&mut phase) => None,
         }
     };
     let watched = if let Some(watched) = watched {
         watched
     } else {
         connection.as_mut().graceful_shutdown();
-        keep_watch(|| clock.deadline(), connection).await
+        run_until_deadline(|| timer.deadline(), connection).await
     };
-    // An error is the peer's: it went away or sent what is no HTTP, and has been answered if that was possible.
+    // Ignore errors: the client has gone or has sent invalid HTTP, which hyper has answered if possible.
     if watched.is_none() {
-        desk.metrics.shed(clock.overdue());
+        app.metrics.record_close(timer.close_reason());
     }
 }

@@ -1,12 +1,12 @@
-//! HTTP/2 (RFC 9113) on one connection: any number of requests after each other, a bounded number at once.
+//! Serves HTTP/2 (RFC 9113) on one connection.
 //!
-//! What a client sends is counted frame by frame (`guard.rs`), what it is waited for has deadlines (`deadlines.rs`), and what it can
-//! make the server keep is bounded by the caps below and charged to it (`account.rs`).
+//! `guard.rs` counts abusive frames, `deadlines.rs` has the deadlines, and `memory.rs` charges the memory
+//! that a client makes the server keep, which the limits below bound.
 
-mod account;
 mod deadlines;
 mod frames;
 mod guard;
+mod memory;
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -29,144 +29,140 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use self::account::Account;
 use self::deadlines::Deadlines;
 use self::guard::Guard;
-use super::connection::{HEADER_LIMIT, Observed, Observer, keep_watch};
-use super::metrics::Shed;
+use self::memory::{CONNECTION_WINDOW, ConnMemory, MAX_CONCURRENT_STREAMS};
+use super::connection::{HEADER_LIMIT, Observed, Observer, run_until_deadline};
+use super::metrics::CloseReason;
+use super::options::WebOptions;
+use super::router;
+use super::slot::{Closing, Slot};
 use super::socket::{Peer, Scheme};
-use super::source::{Closing, Slot};
-use super::visit::Visit;
-use super::{Desk, Options, Stage, Worker, router};
+use super::state::{AppState, ShutdownPhase};
+use super::worker::{ConnContext, WorkerState};
 
-/// Requests that may be under way at once (`SETTINGS_MAX_CONCURRENT_STREAMS`); further ones are refused.
-const CONCURRENT: u32 = 100;
-
-/// What may be sent of one request's body before we have read it, in bytes: a form fits, but for its last byte.
+/// The flow-control window of one request body, in bytes. The largest form is one byte longer.
 const STREAM_WINDOW: u32 = 65_535;
 
-/// And of all bodies on a connection together.
-const CONNECTION_WINDOW: u32 = 256 * 1024;
-
-/// What is kept of one answer beside the page itself, in bytes.
+/// The maximum size of hyper's send buffer for one response, in bytes.
 const SEND_BUFFER: usize = 32 * 1024;
 
-/// Requests that may be cancelled before they were looked at, and be remembered.
+/// The maximum number of remembered streams that the client reset before hyper accepted them.
 const RESET_UNSEEN: usize = 32;
 
-/// Streams that a client may make us reset in the life of a connection, by errors of its own.
+/// The maximum number of streams per connection that hyper resets because of the client's errors.
 const RESET_BY_US: usize = 256;
 
-/// A body is given out in pieces of this many bytes, so that it is known how far a client has got.
-const PIECE: usize = 16 * 1024;
+/// Bodies are sent in chunks of this many bytes, so that the progress of the client is visible.
+const CHUNK: usize = 16 * 1024;
 
-/// Answers requests until the connection ends, is quiet for too long, costs too much or the server stops.
-pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(visit: Visit<'_>, stream: S) {
-    let Visit { worker: Worker { desk, .. }, options, scheme, peer, mut stage, slot } = visit;
-    let session = Session::new(&options, slot, scheme);
-    let service = service_fn(|request| answer(desk.clone(), scheme, peer, request, session.exchange()));
+/// Serves requests until the connection ends, misses a deadline, sends too many glitches or the server stops.
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'_>, stream: S) {
+    let ConnContext { worker: WorkerState { app, .. }, options, scheme, peer, mut phase, slot } = conn;
+    let conn = Http2Conn::new(&options, slot, scheme);
+    let service = service_fn(|request| respond(app.clone(), scheme, peer, request, conn.begin_request()));
     let connection = http2::Builder::new(OnThisThread)
-        .max_concurrent_streams(CONCURRENT)
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(u32::try_from(HEADER_LIMIT).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(RESET_UNSEEN)
         .max_local_error_reset_streams(RESET_BY_US)
-        .serve_connection(TokioIo::new(Observed::new(stream, session.clone())), service);
+        .serve_connection(TokioIo::new(Observed::new(stream, conn.clone())), service);
     let mut connection = std::pin::pin!(connection);
-    // Whoever comes while the server drains is not sent away before he has asked: he would come again, to the same end.
-    let begun = *stage.borrow();
-    // An error here or below is the peer's: it went away, or has been told by GOAWAY what is wrong if that was possible.
+    // A connection that is opened while the server drains may send a request: without a response, the client
+    // would only connect again.
+    let begun = *phase.borrow();
+    // An error here or below is the peer's: it disconnected, or hyper reported its fault with GOAWAY.
     let (is_over, is_overdue) = tokio::select! {
-        ended = keep_watch(|| session.earliest(), connection.as_mut()) => {
-            (ended.is_some() || session.is_shed() || !session.is_idle(), ended.is_none())
+        ended = run_until_deadline(|| conn.earliest(), connection.as_mut()) => {
+            (ended.is_some() || conn.is_closing_now() || !conn.is_idle(), ended.is_none())
         }
-        _ = stage.wait_for(|stage| *stage == Stage::Stopping || *stage != begun) => (false, false),
+        _ = phase.wait_for(|phase| *phase == ShutdownPhase::Stopping || *phase != begun) => (false, false),
     };
-    if session.costs_too_much() {
-        desk.metrics.shed(Shed::Glitches);
-    } else if session.is_shed() {
-        desk.metrics.shed(Shed::Memory);
+    if conn.has_too_many_glitches() {
+        app.metrics.record_close(CloseReason::Glitches);
+    } else if conn.is_closing_now() {
+        app.metrics.record_close(CloseReason::Memory);
     } else if is_overdue {
-        let waited = match (session.is_evicted(), session.is_silent()) {
-            (true, _) => Shed::Evicted,
-            (false, true) => Shed::FirstByte,
-            (false, false) => Shed::Idle,
+        let waited = match (conn.is_evicted(), conn.awaits_first_byte()) {
+            (true, _) => CloseReason::Evicted,
+            (false, true) => CloseReason::FirstByte,
+            (false, false) => CloseReason::Idle,
         };
-        desk.metrics.shed(if is_over { Shed::Exchange } else { waited });
+        app.metrics.record_close(if is_over { CloseReason::Exchange } else { waited });
     }
     if is_over {
         return;
     }
-    // The client is told that no more is taken, and that what it has sent until it hears of this is: a request that crosses the end
-    // of an idle connection is not lost, nor is it unknown whether it was answered (RFC 9113 §6.8).
+    // GOAWAY: requests that the client sends before it receives the frame are still served, so the client
+    // knows which requests it may retry (RFC 9113 §6.8).
     connection.as_mut().graceful_shutdown();
-    session.stopping();
-    let _ = keep_watch(|| session.earliest(), connection).await;
+    conn.stopping();
+    let _ = run_until_deadline(|| conn.earliest(), connection).await;
 }
 
-async fn answer(
-    desk: Arc<Desk>,
+async fn respond(
+    app: Arc<AppState>,
     scheme: Scheme,
     peer: Peer,
     request: Request<Incoming>,
-    mut exchange: Exchange,
-) -> Result<Response<Pieces>, Infallible> {
+    mut active_request: ActiveRequest,
+) -> Result<Response<ChunkedBody>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let (mut head, body) =
-        router::answer(&desk, scheme, peer, request, &exchange.session.0.slot).await.into_parts();
+        router::respond(&app, scheme, peer, request, &active_request.conn.0.slot).await.into_parts();
     let mut bytes = body.collect().await.unwrap_or_default().to_bytes();
     if is_head {
-        // What the body would be, and none of it (RFC 9110 §9.3.2).
+        // The headers of the GET response without its body (RFC 9110 §9.3.2).
         if !bytes.is_empty() {
             head.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(bytes.len()));
         }
         bytes = Bytes::new();
     }
-    exchange.answered(bytes.len() as u64);
-    Ok(Response::from_parts(head, Pieces { bytes, exchange }))
+    active_request.response_ready(bytes.len() as u64);
+    Ok(Response::from_parts(head, ChunkedBody { bytes, active_request }))
 }
 
-/// What the stream, the exchanges and the watchdog of one connection share, all on one thread.
+/// The state that the stream, the requests and the deadline check of one connection share, on one thread.
 #[derive(Debug, Clone)]
-struct Session(Rc<State>);
+struct Http2Conn(Rc<Http2ConnInner>);
 
 #[derive(Debug)]
-struct State {
-    /// Until when the client must say something at all; none once it has.
+struct Http2ConnInner {
+    /// When the first byte must have arrived; none once it has.
     first_byte: Cell<Option<Instant>>,
     guard: RefCell<Guard>,
     deadlines: RefCell<Deadlines>,
-    account: RefCell<Account>,
+    memory: RefCell<ConnMemory>,
     began: Instant,
     slot: Arc<Slot>,
 }
 
-impl Session {
-    fn new(options: &Options, slot: Arc<Slot>, scheme: Scheme) -> Self {
+impl Http2Conn {
+    fn new(options: &WebOptions, slot: Arc<Slot>, scheme: Scheme) -> Self {
         let now = Instant::now();
         let deadlines = Deadlines::new(options, now);
-        Self(Rc::new(State {
+        Self(Rc::new(Http2ConnInner {
             first_byte: Cell::new(Some(now + options.first_byte_timeout)),
             guard: RefCell::new(Guard::new(now)),
             deadlines: RefCell::new(deadlines),
-            account: RefCell::new(Account::new(&slot, scheme)),
+            memory: RefCell::new(ConnMemory::new(&slot, scheme)),
             began: now,
             slot,
         }))
     }
 
-    /// The next deadline. It is over if the server closes the connection.
+    /// The next deadline. It is in the past if the server is to close the connection.
     fn earliest(&self) -> Instant {
-        if self.is_shed() || self.is_evicted() {
+        if self.is_closing_now() || self.is_evicted() {
             return self.0.began;
         }
         self.0.first_byte.get().unwrap_or_else(|| self.0.deadlines.borrow().earliest())
     }
 
-    /// Whether the connection is to be closed to make room, has no request under way and no answer
-    /// that is still being sent.
+    /// Whether the connection is to be closed to make room, and is idle with all responses sent.
     fn is_evicted(&self) -> bool {
         self.0.slot.closing() == Some(Closing::WhenIdle)
             && self.is_idle()
@@ -174,22 +170,22 @@ impl Session {
     }
 
     /// Whether the connection is to be closed at once because memory is short.
-    fn is_shed(&self) -> bool {
+    fn is_closing_now(&self) -> bool {
         self.0.slot.closing() == Some(Closing::Now)
     }
 
-    /// Whether the client has said nothing yet, as it may after a handshake.
-    fn is_silent(&self) -> bool {
+    /// Whether the client has sent nothing yet.
+    fn awaits_first_byte(&self) -> bool {
         self.0.first_byte.get().is_some()
     }
 
-    /// Whether nothing is under way, and no header is being received.
+    /// Whether no request is in progress, and no header is being received.
     fn is_idle(&self) -> bool {
         self.0.deadlines.borrow().is_idle()
     }
 
-    /// Whether the client has sent more that means nothing than it may.
-    fn costs_too_much(&self) -> bool {
+    /// Whether the client has exceeded the budget of the guard.
+    fn has_too_many_glitches(&self) -> bool {
         self.0.guard.borrow().is_exceeded()
     }
 
@@ -197,75 +193,75 @@ impl Session {
         self.0.deadlines.borrow_mut().stopping(Instant::now());
     }
 
-    /// A request has come in.
-    fn exchange(&self) -> Exchange {
+    /// Registers a new request.
+    fn begin_request(&self) -> ActiveRequest {
         let number = self.0.deadlines.borrow_mut().exchange_began(Instant::now());
-        self.0.account.borrow_mut().request_began();
-        Exchange { session: self.clone(), number, unsent: None }
+        self.0.memory.borrow_mut().request_began();
+        ActiveRequest { conn: self.clone(), number, unsent: None }
     }
 }
 
-impl Observer for Session {
-    fn bytes_arrived(&self, bytes: &[u8]) -> io::Result<()> {
+impl Observer for Http2Conn {
+    fn bytes_read(&self, bytes: &[u8]) -> io::Result<()> {
         let now = Instant::now();
         self.0.first_byte.set(None);
-        self.0.account.borrow_mut().received(bytes.len());
+        self.0.memory.borrow_mut().received(bytes.len());
         let mut guard = self.0.guard.borrow_mut();
-        guard.arrived(bytes, now).map_err(io::Error::other)?;
+        guard.charge_frames(bytes, now).map_err(io::Error::other)?;
         self.0.deadlines.borrow_mut().receives_header(guard.open_block(), now);
         Ok(())
     }
 
-    fn bytes_left(&self, count: usize) {
-        self.0.account.borrow_mut().set_write_pending(false);
+    fn bytes_written(&self, count: usize) {
+        self.0.memory.borrow_mut().set_write_pending(false);
         self.0.guard.borrow_mut().sent(count);
         self.0.deadlines.borrow_mut().written(count, Instant::now());
     }
 
     fn write_pending(&self) {
-        self.0.account.borrow_mut().set_write_pending(true);
+        self.0.memory.borrow_mut().set_write_pending(true);
     }
 }
 
-/// A request that is under way, until it is dropped: because its answer was taken, or because nobody wants it any more.
+/// A request in progress. It is dropped when hyper has taken the response, or when the client cancels.
 #[derive(Debug)]
-struct Exchange {
-    session: Session,
+struct ActiveRequest {
+    conn: Http2Conn,
     number: u64,
-    /// What is left of the answer, in bytes; none while there is no answer.
+    /// The unsent bytes of the response; none before there is a response.
     unsent: Option<u64>,
 }
 
-impl Exchange {
-    fn answered(&mut self, length: u64) {
+impl ActiveRequest {
+    fn response_ready(&mut self, length: u64) {
         self.unsent = Some(length);
-        self.session.0.deadlines.borrow_mut().answer_began(self.number, length, Instant::now());
+        self.conn.0.deadlines.borrow_mut().answer_began(self.number, length, Instant::now());
     }
 
-    fn taken(&mut self, count: usize) {
+    fn chunk_taken(&mut self, count: usize) {
         self.unsent = self.unsent.map(|unsent| unsent.saturating_sub(count as u64));
     }
 }
 
-impl Drop for Exchange {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         if self.unsent == Some(0) {
-            self.session.0.guard.borrow_mut().answered();
+            self.conn.0.guard.borrow_mut().refund_request();
         }
         let unsent = self.unsent.unwrap_or_default();
-        self.session.0.deadlines.borrow_mut().exchange_ended(self.number, unsent, Instant::now());
-        self.session.0.account.borrow_mut().request_ended();
+        self.conn.0.deadlines.borrow_mut().exchange_ended(self.number, unsent, Instant::now());
+        self.conn.0.memory.borrow_mut().request_ended();
     }
 }
 
-/// An answer's body, of which a piece is given out whenever there is room for it.
+/// A response body that is sent in chunks.
 #[derive(Debug)]
-struct Pieces {
+struct ChunkedBody {
     bytes: Bytes,
-    exchange: Exchange,
+    active_request: ActiveRequest,
 }
 
-impl Body for Pieces {
+impl Body for ChunkedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -277,9 +273,9 @@ impl Body for Pieces {
         if this.bytes.is_empty() {
             return Poll::Ready(None);
         }
-        let piece = this.bytes.split_to(PIECE.min(this.bytes.len()));
-        this.exchange.taken(piece.len());
-        Poll::Ready(Some(Ok(Frame::data(piece))))
+        let chunk = this.bytes.split_to(CHUNK.min(this.bytes.len()));
+        this.active_request.chunk_taken(chunk.len());
+        Poll::Ready(Some(Ok(Frame::data(chunk))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Accepts connections on one worker's thread, as many as there is room for.
+//! Accepts connections on the thread of one worker.
 
 use std::fs::File;
 use std::io;
@@ -11,146 +11,152 @@ use tokio::runtime::LocalOptions;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
-use super::metrics::Shed;
-use super::share::{Accepted, Handed, Seat, Share};
+use super::balance::{AcceptedConn, Balancer, ConnGuard, TransferredConn};
+use super::conn_limits::Connections;
+use super::handshake;
+use super::metrics::CloseReason;
 use super::socket::{Listener, Scheme, Socket};
-use super::source::Connections;
-use super::{Stage, Worker, door};
+use super::state::ShutdownPhase;
+use super::worker::WorkerState;
 
-/// So many connections get their turn before the kernel is asked which others are ready: to ask costs as much as a third of an
-/// answer, and they are answered in microseconds.
-const TURNS: u32 = 256;
+/// Tasks that run before the runtime asks the kernel for events. Asking costs a third as much as a response,
+/// and a response takes microseconds.
+const EVENT_INTERVAL: u32 = 256;
 
-/// So many who wait in the queue are let in at the end: as many as fit in, and not for ever where another process holds the socket too.
-const MOST_WAITING: usize = 4096;
+/// Maximum number of queued connections that are accepted at shutdown: the length of the queue. If another
+/// process shares the socket, the queue may never become empty.
+const MAX_QUEUED: usize = 4096;
 
-/// Without memory accepting fails at once, again and again; this long it is left alone.
+/// Pause after an error, because without memory or descriptors accepting would fail again at once.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
-/// Runs one worker until [`Stage::Stopping`], and until its connections have ended or the grace is over.
+/// Runs one worker until [`ShutdownPhase::Stopping`], and then until its connections have ended or the grace
+/// period is over.
 pub(super) fn run(
-    worker: Worker,
+    worker: WorkerState,
     sockets: Vec<(Scheme, Socket)>,
     connections: Arc<Connections>,
-    (share, mut handed): (Share, UnboundedReceiver<Handed>),
-    stage: watch::Receiver<Stage>,
+    (balancer, mut transferred): (Balancer, UnboundedReceiver<TransferredConn>),
+    phase: watch::Receiver<ShutdownPhase>,
 ) -> io::Result<()> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_all().event_interval(TURNS).build_local(LocalOptions::default())?;
+    let runtime = builder.enable_all().event_interval(EVENT_INTERVAL).build_local(LocalOptions::default())?;
     runtime.block_on(async move {
         let (alive, mut ended) = watch::channel(());
-        let crew = Rc::new(Crew { worker, stage, _alive: alive });
+        let tasks = Rc::new(ConnTasks { worker, phase, _alive: alive });
         let mut accepting = Vec::new();
         for (scheme, socket) in sockets {
             let listener = socket.into_listener()?;
-            let (crew, connections, share) = (crew.clone(), connections.clone(), share.clone());
+            let (tasks, connections, balancer) = (tasks.clone(), connections.clone(), balancer.clone());
             accepting.push(tokio::task::spawn_local(async move {
-                // The socket closes with the loop, so that the balancer or the kernel sends nobody here any more.
-                accept(&crew, scheme, &listener, &connections, &share).await;
+                // The socket closes when this task ends, so that clients and load balancers see it closed.
+                accept(&tasks, scheme, &listener, &connections, &balancer).await;
             }));
         }
-        drop(share);
-        let taking = crew.clone();
+        drop(balancer);
+        let receiving = tasks.clone();
         accepting.push(tokio::task::spawn_local(async move {
-            // Ends when no worker accepts any more: whoever was handed over before is served.
-            while let Some(handed) = handed.recv().await {
-                if let Ok((accepted, seat)) = handed.take() {
-                    taking.attend(accepted, seat);
+            // Ends after the last transfer, once no worker accepts connections.
+            while let Some(transferred) = transferred.recv().await {
+                if let Ok((accepted, guard)) = transferred.receive() {
+                    receiving.spawn(accepted, guard);
                 }
             }
         }));
-        let desk = crew.worker.desk.clone();
-        drop(crew);
+        let app = tasks.worker.app.clone();
+        drop(tasks);
         for accepting in accepting {
-            // A connection that fails takes nothing else with it; a loop that does would leave a worker that serves nobody.
+            // A panic of a connection's task affects no other. A panic here would leave a worker that serves
+            // no requests.
             if let Err(error) = accepting.await
                 && error.is_panic()
             {
                 std::panic::resume_unwind(error.into_panic());
             }
         }
-        let grace = desk.live.load().options.shutdown_grace;
-        // It changes, to nothing, when the last connection has ended.
+        let grace = app.snapshot.load().options.shutdown_grace;
+        // The channel closes when the last connection has ended.
         let _ = tokio::time::timeout(grace, async { while ended.changed().await.is_ok() {} }).await;
         Ok(())
     })
 }
 
-/// What this thread's connections have in common.
-struct Crew {
-    worker: Worker,
-    stage: watch::Receiver<Stage>,
-    /// Each connection holds this as long as it lasts.
+/// Spawns the tasks of this thread's connections.
+struct ConnTasks {
+    worker: WorkerState,
+    phase: watch::Receiver<ShutdownPhase>,
+    /// Dropped with the last connection's reference to this struct.
     _alive: watch::Sender<()>,
 }
 
-impl Crew {
+impl ConnTasks {
     /// Serves a connection until it ends.
-    fn attend(self: &Rc<Self>, accepted: Accepted, seat: Seat) {
-        let crew = self.clone();
+    fn spawn(self: &Rc<Self>, accepted: AcceptedConn, guard: ConnGuard) {
+        let tasks = self.clone();
         tokio::task::spawn_local(async move {
-            door::attend(&crew.worker, accepted, crew.stage.clone()).await;
-            drop(seat);
+            handshake::serve(&tasks.worker, accepted, tasks.phase.clone()).await;
+            drop(guard);
         });
     }
 }
 
-/// Accepts until [`Stage::Stopping`].
+/// Accepts connections until [`ShutdownPhase::Stopping`].
 async fn accept(
-    crew: &Rc<Crew>,
+    tasks: &Rc<ConnTasks>,
     scheme: Scheme,
     listener: &Listener,
     connections: &Arc<Connections>,
-    share: &Share,
+    balancer: &Balancer,
 ) {
-    let desk = &crew.worker.desk;
+    let app = &tasks.worker.app;
     let mut reserve = Reserve::new();
-    let mut stage = crew.stage.clone();
+    let mut phase = tasks.phase.clone();
     let mut failing = false;
-    let let_in = |stream, peer| {
-        // Too many: closing costs the least, and an answer would have to wait for a request first.
-        match connections.admit(peer, &desk.live.load().options) {
+    let admit = |stream, peer| {
+        // Above a limit the connection is closed without a response: waiting for its request would cost more.
+        match connections.admit(peer, &app.snapshot.load().options) {
             Ok(place) => {
-                if let Some((accepted, seat)) = share.keep(Accepted { scheme, stream, peer, place }) {
-                    crew.attend(accepted, seat);
+                let accepted = AcceptedConn { scheme, stream, peer, place };
+                if let Some((accepted, guard)) = balancer.keep_or_transfer(accepted) {
+                    tasks.spawn(accepted, guard);
                 }
             }
-            Err(reason) => desk.metrics.shed(reason),
+            Err(reason) => app.metrics.record_close(reason),
         }
     };
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stage.wait_for(|stage| *stage == Stage::Stopping) => break,
+            _ = phase.wait_for(|phase| *phase == ShutdownPhase::Stopping) => break,
         };
         match accepted {
             Ok((stream, peer)) => {
                 if std::mem::take(&mut failing) {
-                    tracing::info!("connections are accepted again");
+                    tracing::info!("accepting connections again");
                 }
-                let_in(stream, peer);
+                admit(stream, peer);
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(%error, "connections cannot be accepted for a moment");
+                    tracing::warn!(%error, "cannot accept connections; retrying every 50 ms");
                 }
                 if is_out_of_descriptors(&error) {
                     reserve.turn_away(listener);
-                    desk.metrics.shed(Shed::Descriptors);
+                    app.metrics.record_close(CloseReason::Descriptors);
                 }
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 reserve.renew();
             }
         }
     }
-    // The kernel has let them in already, and would reset their connections with the socket, whatever they have sent.
-    for (stream, peer) in std::iter::from_fn(|| listener.accept_waiting()).take(MOST_WAITING) {
-        let_in(stream, peer);
+    // Closing the socket would reset the connections in its queue, even those that have sent a request.
+    for (stream, peer) in std::iter::from_fn(|| listener.accept_waiting()).take(MAX_QUEUED) {
+        admit(stream, peer);
     }
 }
 
-/// The peer was gone before its connection was accepted; the next one is not affected.
+/// Whether the error concerns only a connection that ended before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
@@ -160,8 +166,8 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE].into_iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// A descriptor that is kept for the moment when there is none left. Whoever waits then is let in and shown out at once, instead
-/// of hanging in the queue until he gives up.
+/// A spare descriptor. Without free descriptors it lets the server accept and close a connection, which would
+/// otherwise wait in the queue until the client gives up.
 struct Reserve(Option<File>);
 
 impl Reserve {
@@ -171,11 +177,11 @@ impl Reserve {
 
     fn turn_away(&mut self, listener: &Listener) {
         drop(self.0.take());
-        listener.turn_away();
+        listener.reject_waiting();
         self.renew();
     }
 
-    /// Takes a descriptor, unless it has one: another thread may have used the last one for a moment.
+    /// Opens the spare descriptor again if another thread has used the last free one.
     fn renew(&mut self) {
         if self.0.is_none() {
             *self = Self::new();

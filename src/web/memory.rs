@@ -1,95 +1,28 @@
-//! Keeps the process's memory below `server.max_memory`: estimates what each connection holds, and closes the connections that hold the
-//! most while memory is short.
+//! Keeps the process's memory below `server.max_memory`: estimates what each connection holds, and closes the
+//! connections that hold the most while memory is short.
 //!
-//! Code that keeps memory for a client charges it to the connection's slot ([`Slot::charge`]) and drops the charge with the memory. Plain
-//! requests over HTTP/1.1 charge nothing. A thread compares the process's resident memory with the limit. Near the limit it closes
-//! connections: first those of the network that holds the most, and of that network those of the source that holds the most. The site, the
-//! limiter's tables and a reload count towards the limit as well. Because closing connections does not free their memory, connections may
-//! always hold an eighth of the limit.
+//! Connections charge their memory to their slots (`slot.rs`); plain requests over HTTP/1.1 charge nothing. A
+//! thread compares the process's
+//! resident memory with the limit. Near the limit it closes connections: first those of the network that
+//! holds the most, and of that network those of the source that holds the most. The site, the limiter's
+//! tables and a reload count towards the limit as well. Because closing connections does not free their
+//! memory, connections may always hold an eighth of the limit.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use http::HeaderMap;
+use super::conn_limits::{Connections, Holding};
+use super::metrics::process::resident_memory;
+use super::slot::{Closing, Slot};
+use super::state::AppState;
+use crate::limits::{Source, SourceNetwork};
 
-use super::Desk;
-use super::metrics::resident_memory;
-use super::source::{Closing, Connections, Slot};
-use crate::limits::{Neighbourhood, Source};
-
-/// The memory of a connection's parts, in bytes. Measured, and rounded up.
-pub(super) mod cost {
-    /// Any connection: its task, its socket and its slot.
-    pub(in crate::web) const CONNECTION: usize = 6 * 1024;
-    /// A TLS handshake: the client may send 64 KiB before it is complete (the longest message that rustls accepts).
-    pub(in crate::web) const HANDSHAKE: usize = 64 * 1024;
-    /// A TLS session, without bytes that wait to be sent.
-    pub(in crate::web) const TLS: usize = 16 * 1024;
-    /// Encrypted bytes that wait for a client that does not read (the limit of rustls's buffer).
-    pub(in crate::web) const UNREAD_TLS: usize = 64 * 1024;
-    /// An HTTP/1 connection that hyper serves: its buffers, and a request's header in them.
-    pub(in crate::web) const HTTP1: usize = 32 * 1024;
-    /// An HTTP/2 connection that has brought no request: its buffers and its header tables.
-    pub(in crate::web) const HTTP2: usize = 16 * 1024;
-    /// A request over HTTP/2 that is under way, or a response that waits for a client that does not read.
-    pub(in crate::web) const STREAM: usize = 5 * 1024;
-    /// What an HTTP/2 connection keeps for each request of its busiest moment: places in its tables.
-    pub(in crate::web) const STREAM_PLACE: usize = 1024;
-    /// One field of a header, without its name and value, which are in the connection's buffers.
-    pub(in crate::web) const FIELD: usize = 112;
-}
-
-/// The memory of a header's fields, in bytes.
-pub(super) fn of_fields(headers: &HeaderMap) -> usize {
-    cost::FIELD * headers.capacity().max(headers.len())
-}
-
-/// Memory that a connection holds. Dropping the charge returns it.
-#[derive(Debug)]
-pub(super) struct Charge {
-    slot: Arc<Slot>,
-    bytes: usize,
-}
-
-impl Charge {
-    pub(super) fn new(slot: Arc<Slot>, bytes: usize) -> Self {
-        slot.held().fetch_add(bytes, Relaxed);
-        Self { slot, bytes }
-    }
-
-    /// Charges so many bytes instead.
-    pub(super) fn resize(&mut self, bytes: usize) {
-        match bytes.cmp(&self.bytes) {
-            Ordering::Greater => self.slot.held().fetch_add(bytes - self.bytes, Relaxed),
-            Ordering::Less => self.slot.held().fetch_sub(self.bytes - bytes, Relaxed),
-            Ordering::Equal => return,
-        };
-        self.bytes = bytes;
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.slot.held().fetch_sub(self.bytes, Relaxed);
-    }
-}
-
-/// How many bytes a connection holds, and its source.
-#[derive(Debug)]
-pub(super) struct Holding {
-    pub(super) source: Source,
-    pub(super) bytes: usize,
-    pub(super) slot: Arc<Slot>,
-}
-
-/// The memory of a process without its site and without connections, in bytes: program and database (about 40 MB), and the limiter's
-/// tables (40 MiB).
+/// The memory of a process without site and connections, in bytes: program and database (about 40 MB), and
+/// the limiter's tables (40 MiB).
 pub const NEEDED: u64 = 80 << 20;
 
 /// The time between two measurements while less than half of the limit is used.
@@ -98,37 +31,41 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// The time between two measurements while more than half of the limit is used.
 const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// This part of the limit is kept free, because memory grows between two measurements and connections take a moment to close.
+/// An eighth of the limit is kept free, because memory grows between two measurements and connections take a
+/// moment to close.
 const RESERVE: u64 = 8;
 
-/// The least that is kept free, in bytes (a quarter, if the limit is small): memory grows as fast under a low limit as under a high one.
+/// The least that is kept free, in bytes (a quarter, if the limit is small): memory grows as fast under a low
+/// limit as under a high one.
 const LEAST_RESERVE: u64 = 32 << 20;
 
-/// Connections may always hold this part of the limit.
+/// Connections may always hold an eighth of the limit.
 const ALLOWANCE: u64 = 8;
 
-/// A source whose connections were closed is refused for so long.
+/// How long a source is refused after its connections were closed.
 const BLOCKED_FOR: Duration = Duration::from_secs(10);
 
-/// How long memory must be above the limit before the log says that connections are not the cause: a reload may take more memory for
-/// a moment. The log reports after the same delay that memory is below the limit again.
+/// How long memory must be above the limit before the log says that connections are not the cause: a reload
+/// may take more memory for a moment. The log reports after the same delay that memory is below the limit
+/// again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A warning that still holds is repeated after this time.
 const WARN_EVERY: Duration = Duration::from_mins(10);
 
-/// What the measured memory requires.
+/// The action that a measurement requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// There is enough memory, or enough connections are being closed.
     Nothing,
-    /// Connections that hold so many bytes together are to be closed.
+    /// Connections that hold this many bytes must be closed.
     Shed(u64),
     /// There is too little memory, and connections are not the reason.
     Warn,
 }
 
-/// Decides by the resident memory, by what all connections hold, by what those hold that are being closed, and by the limit; in bytes.
+/// Decides by the resident memory, the memory of all connections, the memory of those that are being closed,
+/// and the limit; all in bytes.
 fn decide(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let expected = resident.saturating_sub(closing);
     let excess = if expected > mark(limit) { expected - target(limit) } else { 0 };
@@ -140,64 +77,65 @@ fn decide(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     }
 }
 
-/// How much of the limit is kept free.
+/// The bytes below the limit that are kept free.
 fn reserve(limit: u64) -> u64 {
     (limit / RESERVE).max(LEAST_RESERVE.min(limit / 4))
 }
 
-/// Connections are closed when more than this is resident.
+/// The resident memory above which connections are closed, in bytes.
 fn mark(limit: u64) -> u64 {
     limit - reserve(limit)
 }
 
-/// Connections are closed until no more than this is resident, because those that stay open go on to grow.
+/// The resident memory that closing connections aims at, in bytes. Lower than [`mark`], because open
+/// connections continue to grow.
 fn target(limit: u64) -> u64 {
     limit - 2 * reserve(limit)
 }
 
 /// The connections of one network.
-struct NetworkLoad {
+struct NetworkUsage {
     bytes: usize,
-    /// The last is the next to be closed.
+    /// Sorted: the last one is closed first.
     holdings: Vec<Holding>,
 }
 
-impl PartialEq for NetworkLoad {
+impl PartialEq for NetworkUsage {
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes
     }
 }
 
-impl Eq for NetworkLoad {}
+impl Eq for NetworkUsage {}
 
-impl PartialOrd for NetworkLoad {
+impl PartialOrd for NetworkUsage {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for NetworkLoad {
+impl Ord for NetworkUsage {
     fn cmp(&self, other: &Self) -> Ordering {
         self.bytes.cmp(&other.bytes)
     }
 }
 
-/// The connections to be closed so that `bytes` are freed. One after the other is taken from the network that holds the most: the most
-/// expensive one of its most expensive source.
+/// The connections to be closed so that `bytes` are freed. One after the other is taken from the network that
+/// holds the most: the most expensive one of its most expensive source.
 fn most_expensive(holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     let mut of_source: HashMap<Source, usize> = HashMap::new();
-    let mut networks: HashMap<Neighbourhood, NetworkLoad> = HashMap::new();
+    let mut networks: HashMap<SourceNetwork, NetworkUsage> = HashMap::new();
     for holding in holdings {
         *of_source.entry(holding.source).or_default() += holding.bytes;
-        let load = networks.entry(holding.source.neighbourhood());
-        let load = load.or_insert_with(|| NetworkLoad { bytes: 0, holdings: Vec::new() });
+        let load = networks.entry(holding.source.network());
+        let load = load.or_insert_with(|| NetworkUsage { bytes: 0, holdings: Vec::new() });
         load.bytes += holding.bytes;
         load.holdings.push(holding);
     }
     for load in networks.values_mut() {
         load.holdings.sort_by_key(|holding| (of_source[&holding.source], holding.source, holding.bytes));
     }
-    let mut networks: BinaryHeap<NetworkLoad> = networks.into_values().collect();
+    let mut networks: BinaryHeap<NetworkUsage> = networks.into_values().collect();
     let mut chosen = Vec::new();
     let mut freed = 0;
     while freed < bytes
@@ -213,13 +151,13 @@ fn most_expensive(holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
 }
 
 /// Measures memory and closes connections, until `stop` has no sender any more.
-pub(super) fn watch(desk: &Desk, connections: &Connections, stop: &Receiver<()>) {
+pub(super) fn watch(app: &AppState, connections: &Connections, stop: &Receiver<()>) {
     let mut log = Log::default();
     let mut interval = INTERVAL;
     while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         let now = Instant::now();
         connections.unblock(now);
-        let Some(limit) = desk.live.load().options.max_memory else { continue };
+        let Some(limit) = app.snapshot.load().options.max_memory else { continue };
         let resident = resident_memory();
         interval =
             if resident.is_some_and(|resident| resident < limit / 2) { INTERVAL } else { SHORT_INTERVAL };
@@ -240,7 +178,7 @@ pub(super) fn watch(desk: &Desk, connections: &Connections, stop: &Receiver<()>)
             continue;
         }
         // Memory that was freed may still be resident.
-        (desk.release_memory)();
+        (app.release_memory)();
         match decision() {
             Action::Nothing => {}
             Action::Shed(bytes) => {
@@ -255,15 +193,16 @@ pub(super) fn watch(desk: &Desk, connections: &Connections, stop: &Receiver<()>)
     }
 }
 
-/// What these connections hold, in bytes.
+/// The memory of the selected connections, in bytes.
 fn sum(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
     holdings.iter().filter(|holding| which(&holding.slot)).map(|holding| holding.bytes as u64).sum()
 }
 
-/// Logs memory events: each once, and again every ten minutes while one lasts.
+/// Logs memory events: each once, and again every ten minutes while it lasts.
 #[derive(Debug, Default)]
 struct Log {
-    /// How many connections were closed since memory was last said to be below the limit, and when the last one was.
+    /// The number of connections closed since the log last reported that memory is below the limit, and the
+    /// time of the last closure.
     closed: Option<(usize, Instant)>,
     closing_warned_at: Option<Instant>,
     /// Since when memory is above the limit and connections are not the reason.
@@ -311,13 +250,13 @@ impl Log {
     }
 }
 
-/// Whether a warning of that time may be repeated.
+/// Whether a warning may be repeated.
 fn is_over(warned_at: Option<Instant>, now: Instant) -> bool {
     warned_at.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY)
 }
 
-/// The limit where none is configured: a share of what the process may use, be that limited by its control group (version 2) or by the
-/// machine. None where the system does not say.
+/// The default limit: a share of the memory of the control group (version 2) or the machine, whichever is
+/// less. None if neither can be read.
 pub fn default_limit() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let group = fs::read_to_string("/proc/self/cgroup").ok();
@@ -325,8 +264,8 @@ pub fn default_limit() -> Option<u64> {
     machine.into_iter().chain(group).min().map(share_of)
 }
 
-/// Half of the memory: the other half is for a reload, for the kernel's buffers and for other programs. Where that is too little for a
-/// small site, as much as that needs, but an eighth stays free.
+/// Half of the memory; the other half is for reloads, kernel buffers and other programs. If that is too
+/// little for a small site, as much as the site needs, but an eighth stays free.
 fn share_of(memory: u64) -> u64 {
     (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
 }
@@ -354,7 +293,7 @@ fn limit_of(root: &Path, group: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use std::sync::Arc;
 
     use super::*;
 
@@ -364,31 +303,8 @@ mod tests {
         Holding { source: Source::V4(source), bytes, slot: Arc::default() }
     }
 
-    proptest! {
-        #[test]
-        fn charges_are_returned_after_any_sequence_of_changes(
-            sizes in prop::collection::vec((0..100_000_usize, prop::option::of(0..100_000_usize)), 0..50),
-            kept in 0..50_usize,
-        ) {
-            let slot = Arc::new(Slot::default());
-            let mut charges = Vec::new();
-            for (first, then) in &sizes {
-                let mut charge = slot.charge(*first);
-                if let Some(bytes) = then {
-                    charge.resize(*bytes);
-                }
-                charges.push(charge);
-            }
-            charges.truncate(kept);
-            let expected: usize = sizes.iter().take(kept).map(|(first, then)| then.unwrap_or(*first)).sum();
-            prop_assert_eq!(slot.held().load(Relaxed), expected);
-            drop(charges);
-            prop_assert_eq!(slot.held().load(Relaxed), 0);
-        }
-    }
-
     #[test]
-    fn connections_are_closed_only_if_they_are_the_reason() {
+    fn connections_are_closed_only_if_they_hold_the_memory() {
         let check = |resident: u64, held: u64, closing: u64, expected: Action| {
             let action = decide(resident * MB, held * MB, closing * MB, 160 * MB);
             assert_eq!(action, expected, "{resident} {held} {closing}");
@@ -397,11 +313,11 @@ mod tests {
         check(128, 90, 0, Action::Nothing);
         check(129, 90, 0, Action::Shed(33 * MB));
         check(400, 90, 0, Action::Shed(70 * MB));
-        // What is being closed counts as free.
+        // Connections that are being closed count as free.
         check(133, 90, 5, Action::Nothing);
         check(138, 90, 5, Action::Shed(37 * MB));
         check(400, 90, 80, Action::Nothing);
-        // An eighth of the limit is always theirs.
+        // Connections may always hold an eighth of the limit.
         check(400, 21, 0, Action::Shed(MB));
         check(400, 20, 0, Action::Warn);
         check(160, 20, 0, Action::Nothing);

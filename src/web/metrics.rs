@@ -1,12 +1,12 @@
-//! Counts what happens, for `/metrics` to tell. Each worker counts in memory of its own; sums are made when somebody asks.
+//! Counters for `/metrics`. Each worker counts in its own shard; a scrape adds up the shards.
 //!
-//! Counting is an addition at a place that is known beforehand: no lock, no allocation, no text, and no cache line that another
-//! worker writes to. Every label has a fixed set of values, so that nothing that strangers send can make the list longer.
+//! Counting is one atomic addition: no lock, no allocation, and no cache line that another worker writes to.
+//! Every label has a fixed set of values, so clients cannot create new time series.
 
 mod exposition;
-mod figures;
-mod process;
-mod report;
+pub(super) mod process;
+pub(super) mod queue_cache;
+pub(super) mod report;
 
 use std::array;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -17,11 +17,8 @@ use http::StatusCode;
 use jiff::Timestamp;
 
 use crate::forms::{FORMS, Form};
-pub(super) use figures::Figures;
-pub(super) use process::resident_memory;
-pub(super) use report::report;
 
-/// A label with a fixed set of values, each of which has its place in an array.
+/// Defines a label with a fixed set of values; a value is an index of an array.
 macro_rules! label {
     ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $value:ident = $text:literal,)+ }) => {
         $(#[$about])*
@@ -31,10 +28,10 @@ macro_rules! label {
         }
 
         impl $name {
-            /// All of them, in the order of their places.
+            /// All values, in the order of their indexes.
             pub(super) const ALL: &'static [Self] = &[$(Self::$value),+];
 
-            /// As `/metrics` and the log of requests have it.
+            /// The value in `/metrics` and in the access log.
             pub(super) const fn name(self) -> &'static str {
                 match self { $(Self::$value => $text),+ }
             }
@@ -43,111 +40,109 @@ macro_rules! label {
 }
 
 label! {
-    /// What a request was for.
+    /// The class of a request's target.
     Class {
-        /// A page, whose representation is negotiated.
+        /// A page with content negotiation.
         Page = "page",
-        /// A page's Markdown at an address of its own.
+        /// The Markdown representation of a page, at its own URL.
         Twin = "twin",
-        /// A file for machines that is made from pages and forms.
+        /// A generated resource, for example `llms.txt`.
         Resource = "resource",
-        /// One of the operator's own files.
+        /// A static file.
         Asset = "asset",
         /// A form's endpoint.
         Form = "form",
-        /// Another name of a page.
+        /// An alias of a page.
         Redirect = "redirect",
-        /// Nothing that is here, or no request that makes sense.
+        /// An unknown URL, or an invalid request.
         None = "none",
     }
 }
 
 label! {
-    /// What was handed out.
+    /// The representation in a response.
     Representation {
-        /// For people.
         Html = "html",
-        /// For agents.
         Markdown = "markdown",
-        /// Anything else, errors in plain text among it.
+        /// Anything else, including plain-text errors.
         Other = "other",
     }
 }
 
 label! {
-    /// What became of a form that somebody sent.
-    Verdict {
+    /// The result of a form submission.
+    SubmissionResult {
         /// It is stored, as a submission or as a repeat of one.
         Accepted = "accepted",
-        /// Something in it has to be mended: 400.
+        /// A field is invalid: 400.
         Invalid = "invalid",
-        /// Its source has sent too many: 429.
+        /// Its source exceeded its rate limit: 429.
         Limited = "limited",
         /// Its body is too long: 413.
         TooLarge = "too_large",
-        /// Its body did not come in time: 408.
+        /// Its body did not arrive in time: 408.
         Slow = "slow",
-        /// The connection broke while its body came.
+        /// The connection broke before its body was complete.
         Broken = "broken",
-        /// It could not be kept: 500.
+        /// It could not be stored: 500.
         NotKept = "not_kept",
-        /// It is large, and little space is free: 500.
+        /// It is large, and the disk has little free space: 500.
         LowDisk = "low_disk",
-        /// It is kept, and no channel has confirmed it in time: 500.
+        /// It is stored, but no channel confirmed it in time: 500.
         NotConfirmed = "not_confirmed",
     }
 }
 
 label! {
-    /// Why a connection was closed on which somebody may still have wanted something.
-    Shed {
-        /// There were as many as there may be.
+    /// Why the server closed a connection that the client may still have needed.
+    CloseReason {
+        /// The server has the maximum number of connections.
         All = "all",
-        /// Its source had as many as one may have.
+        /// Its source has the maximum number of connections.
         Source = "source",
-        /// Its network had as many as one may have.
+        /// Its network has the maximum number of connections.
         Network = "network",
-        /// It was idle, and the server nearly full.
+        /// It was idle, and the server nearly has the maximum number of connections.
         Evicted = "evicted",
-        /// Memory was short, and its source held the most of it.
+        /// Memory was short, and its source held the most memory.
         Memory = "memory",
-        /// There was no descriptor for it.
+        /// The process has no free file descriptor.
         Descriptors = "descriptors",
-        /// Nothing came.
+        /// The client sent nothing in time.
         FirstByte = "first_byte",
-        /// A request's header did not come to its end in time.
+        /// The header of a request was not complete in time.
         Header = "header",
-        /// No other request came, or an answer was not read fast enough.
+        /// No further request arrived in time, or the client read a response too slowly.
         Idle = "idle",
-        /// An answer was not ready in time.
+        /// A response was not ready in time.
         Exchange = "exchange",
-        /// TLS was not agreed on, or not in time.
+        /// The TLS handshake failed or did not complete in time.
         Handshake = "handshake",
-        /// The protocol was broken again and again.
+        /// The client sent too many abusive HTTP/2 frames.
         Glitches = "glitches",
     }
 }
 
-/// What a request was for, and what it got.
+/// The labels of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RequestLabels {
     pub(super) class: Class,
     pub(super) representation: Representation,
 }
 
-impl Seen {
-    /// An answer that is neither HTML nor Markdown.
+impl RequestLabels {
+    /// Labels of a response that is neither HTML nor Markdown.
     pub(super) const fn other(class: Class) -> Self {
         Self { class, representation: Representation::Other }
     }
 }
 
-/// The statuses that are counted by themselves: all that are answered here. What may come later is counted together.
+/// The statuses with their own counters: all that the server sends. Others are counted together.
 const STATUSES: [u16; 17] =
     [200, 204, 304, 308, 400, 404, 405, 406, 408, 412, 413, 421, 429, 431, 500, 501, 503];
 
-/// The place of each status among them; far behind the last one for all others.
-const PLACES: [u8; 600] = {
+/// The index of each status in [`STATUSES`]; 255 for others.
+const STATUS_INDEXES: [u8; 600] = {
     let mut places = [u8::MAX; 600];
     let mut place = 0_u8;
     while (place as usize) < STATUSES.len() {
@@ -157,7 +152,8 @@ const PLACES: [u8; 600] = {
     places
 };
 
-/// The upper bounds of the histograms' buckets in nanoseconds, and as they are written, in seconds. A page takes less than the first.
+/// The upper bounds of the histogram buckets: in nanoseconds, and as text in seconds. A page takes less than
+/// the first.
 const BOUNDS: [(u64, &str); 16] = [
     (50_000, "0.00005"),
     (100_000, "0.0001"),
@@ -179,70 +175,70 @@ const BOUNDS: [(u64, &str); 16] = [
 
 const CLASSES: usize = Class::ALL.len();
 const REPRESENTATIONS: usize = Representation::ALL.len();
-const VERDICTS: usize = Verdict::ALL.len();
-const REASONS: usize = Shed::ALL.len();
+const RESULTS: usize = SubmissionResult::ALL.len();
+const REASONS: usize = CloseReason::ALL.len();
 
-/// What one worker counts. Two cache lines are what processors fetch together.
+/// The counters of one worker. Aligned to 128 bytes, because processors prefetch pairs of cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
     requests: [[[AtomicU64; STATUSES.len() + 1]; REPRESENTATIONS]; CLASSES],
-    /// By the first bound that a duration does not exceed; the last is for what exceeds all.
+    /// By bucket; the last counts durations above all bounds.
     durations: [[AtomicU64; BOUNDS.len() + 1]; CLASSES],
-    /// In nanoseconds.
+    /// The sum of all durations in nanoseconds.
     took: [AtomicU64; CLASSES],
-    submissions: [[AtomicU64; VERDICTS]; FORMS.len()],
-    shed: [AtomicU64; REASONS],
+    submissions: [[AtomicU64; RESULTS]; FORMS.len()],
+    close_reasons: [AtomicU64; REASONS],
     opened: AtomicU64,
     closed: AtomicU64,
 }
 
-/// What is told by few and seldom.
+/// Counters that rarely change, shared by all workers.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedCounters {
     shards: Mutex<Vec<Arc<Shard>>>,
-    /// Since the start: those that have led to another state, and those that have failed.
+    /// Reloads since the start: successful and failed.
     reloads: [AtomicU64; 2],
-    /// When the last attempt was, in seconds of Unix time; 0 for never.
+    /// The time of the last reload, in Unix seconds; 0 for never.
     reloaded_at: AtomicI64,
     lost_lines: Arc<AtomicU64>,
 }
 
-/// Counters. A clone counts in the same place; [`Metrics::of_worker`] is one that counts in another, and all are told together.
+/// A handle to the counters. A clone uses the same shard; [`Metrics::of_worker`] creates another one.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    shared: Arc<Shared>,
+    shared: Arc<SharedCounters>,
     own: Arc<Shard>,
 }
 
 impl Metrics {
-    /// Counters at zero. How many lines of the log were lost is counted by whoever writes them.
+    /// Counters at zero. The log writer increments `lost_lines`.
     pub fn new(lost_lines: Arc<AtomicU64>) -> Self {
-        Self::in_shard_of(Arc::new(Shared { lost_lines, ..Shared::default() }))
+        Self::with_shard(Arc::new(SharedCounters { lost_lines, ..SharedCounters::default() }))
     }
 
-    /// For another thread, whose counting is to be in nobody's way.
+    /// A handle with its own shard, for another thread.
     #[must_use]
     pub fn of_worker(&self) -> Self {
-        Self::in_shard_of(self.shared.clone())
+        Self::with_shard(self.shared.clone())
     }
 
-    fn in_shard_of(shared: Arc<Shared>) -> Self {
+    fn with_shard(shared: Arc<SharedCounters>) -> Self {
         let own = Arc::new(Shard::default());
         shared.shards.lock().unwrap_or_else(PoisonError::into_inner).push(own.clone());
         Self { shared, own }
     }
 
-    /// Notes an attempt to replace the site and its configuration.
-    pub fn reloaded(&self, is_done: bool, at: Timestamp) {
+    /// Records a reload of the site and its configuration.
+    pub fn record_reload(&self, is_done: bool, at: Timestamp) {
         self.shared.reloads[usize::from(!is_done)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);
     }
 
-    /// Counts an answer that was ready after `took`.
-    pub(super) fn request(&self, seen: Seen, status: StatusCode, took: Duration) {
-        let (class, representation) = (seen.class as usize, seen.representation as usize);
-        let place = PLACES.get(usize::from(status.as_u16())).copied().unwrap_or(u8::MAX);
+    /// Counts a response that was ready after `took`.
+    pub(super) fn record_request(&self, labels: RequestLabels, status: StatusCode, took: Duration) {
+        let (class, representation) = (labels.class as usize, labels.representation as usize);
+        let place = STATUS_INDEXES.get(usize::from(status.as_u16())).copied().unwrap_or(u8::MAX);
         let place = usize::from(place).min(STATUSES.len());
         self.own.requests[class][representation][place].fetch_add(1, Relaxed);
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
@@ -251,41 +247,41 @@ impl Metrics {
         self.own.took[class].fetch_add(nanoseconds, Relaxed);
     }
 
-    /// Counts what became of a form.
-    pub(super) fn submission(&self, form: &Form, verdict: Verdict) {
+    /// Counts a form submission.
+    pub(super) fn record_submission(&self, form: &Form, result: SubmissionResult) {
         if let Some(place) = FORMS.iter().position(|other| other.name == form.name) {
-            self.own.submissions[place][verdict as usize].fetch_add(1, Relaxed);
+            self.own.submissions[place][result as usize].fetch_add(1, Relaxed);
         }
     }
 
-    /// Counts a connection that was closed by us.
-    pub(super) fn shed(&self, reason: Shed) {
-        self.own.shed[reason as usize].fetch_add(1, Relaxed);
+    /// Counts a connection that the server closed.
+    pub(super) fn record_close(&self, reason: CloseReason) {
+        self.own.close_reasons[reason as usize].fetch_add(1, Relaxed);
     }
 
-    /// Counts a connection as open until this is dropped.
-    pub(super) fn connection(&self) -> Open {
+    /// Counts a connection as open until the result is dropped.
+    pub(super) fn connection(&self) -> OpenConn {
         self.own.opened.fetch_add(1, Relaxed);
-        Open(self.own.clone())
+        OpenConn(self.own.clone())
     }
 
-    /// The sum over all workers of what `of` finds in one.
+    /// The sum of a counter over all shards.
     fn sum(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
         let shards = self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner);
         shards.iter().map(|shard| of(shard).load(Relaxed)).sum()
     }
 
-    /// The sums of a whole array of them.
+    /// The sums of an array of counters over all shards.
     fn sums<const N: usize>(&self, of: impl Fn(&Shard) -> &[AtomicU64; N]) -> [u64; N] {
         array::from_fn(|place| self.sum(|shard| &of(shard)[place]))
     }
 }
 
-/// A connection that is counted as open.
+/// Counts a connection as open until it is dropped.
 #[derive(Debug)]
-pub(super) struct Open(Arc<Shard>);
+pub(super) struct OpenConn(Arc<Shard>);
 
-impl Drop for Open {
+impl Drop for OpenConn {
     fn drop(&mut self) {
         self.0.closed.fetch_add(1, Relaxed);
     }
@@ -297,40 +293,40 @@ mod tests {
     use crate::forms::WAITLIST;
 
     #[test]
-    fn what_each_worker_counts_is_told_together() {
+    fn the_counters_of_all_workers_are_added_up() {
         let metrics = Metrics::new(Arc::default());
-        let page = Seen { class: Class::Page, representation: Representation::Markdown };
+        let page = RequestLabels { class: Class::Page, representation: Representation::Markdown };
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 let worker = metrics.of_worker();
                 scope.spawn(move || {
                     let _open = worker.connection();
                     for _ in 0..1000 {
-                        worker.request(page, StatusCode::OK, Duration::from_micros(20));
+                        worker.record_request(page, StatusCode::OK, Duration::from_micros(20));
                     }
-                    worker.submission(&WAITLIST, Verdict::Accepted);
+                    worker.record_submission(&WAITLIST, SubmissionResult::Accepted);
                 });
             }
         });
-        metrics.shed(Shed::Header);
+        metrics.record_close(CloseReason::Header);
         let requests =
             metrics.sums(|shard| &shard.requests[Class::Page as usize][Representation::Markdown as usize]);
         assert_eq!((requests[0], requests.iter().sum::<u64>()), (4000, 4000));
         assert_eq!(metrics.sums(|shard| &shard.durations[Class::Page as usize])[0], 4000);
         assert_eq!(metrics.sum(|shard| &shard.took[Class::Page as usize]), 4000 * 20_000);
         let waitlist = FORMS.iter().position(|form| form.name == "waitlist").unwrap();
-        assert_eq!(metrics.sum(|shard| &shard.submissions[waitlist][Verdict::Accepted as usize]), 4);
-        assert_eq!(metrics.sum(|shard| &shard.shed[Shed::Header as usize]), 1);
+        assert_eq!(metrics.sum(|shard| &shard.submissions[waitlist][SubmissionResult::Accepted as usize]), 4);
+        assert_eq!(metrics.sum(|shard| &shard.close_reasons[CloseReason::Header as usize]), 1);
         assert_eq!((metrics.sum(|shard| &shard.opened), metrics.sum(|shard| &shard.closed)), (4, 4));
     }
 
     #[test]
-    fn each_status_and_each_duration_has_its_place() {
+    fn each_status_and_duration_has_its_counter() {
         let metrics = Metrics::new(Arc::default());
         let check = |status: u16, took: Duration, place: usize, bucket: usize| {
             let fresh = metrics.of_worker();
             let status = StatusCode::from_u16(status).unwrap();
-            fresh.request(Seen::other(Class::None), status, took);
+            fresh.record_request(RequestLabels::other(Class::None), status, took);
             let none = Class::None as usize;
             let at =
                 |place: usize| fresh.own.requests[none][Representation::Other as usize][place].load(Relaxed);

@@ -1,8 +1,10 @@
-//! The private address: whether the process lives, whether it can take submissions, and what it counts. Never reachable from the
-//! public one.
+//! The private address: health checks and metrics.
 //!
-//! A connection brings one request and is gone within [`Options::exchange_timeout`](super::Options::exchange_timeout), whatever the
-//! other side does, and there is room for [`MOST_CONNECTIONS`]: who watches can neither hang nor be hung.
+//! Each connection serves one request and ends within
+//! [`WebOptions::exchange_timeout`](super::options::WebOptions::exchange_timeout). At most
+//! [`MAX_CONNECTIONS`] are open, so that a faulty monitor cannot exhaust the server.
+
+#![expect(clippy::disallowed_methods, reason = "a probe reads the clock")]
 
 use std::convert::Infallible;
 use std::io;
@@ -17,50 +19,55 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::sync::{Semaphore, watch};
 
-use super::answer::{Answer, method_not_allowed, text};
-use super::metrics::{Figures, report};
+use super::conn_limits::Connections;
+use super::metrics::queue_cache::QueueCache;
+use super::metrics::report::report;
+use super::response::{HttpResponse, method_not_allowed, text};
 use super::socket::Socket;
-use super::source::Connections;
-use super::{Desk, Stage};
+use super::state::{AppState, ShutdownPhase};
 
-/// Further ones are closed at once.
-const MOST_CONNECTIONS: usize = 64;
+/// Further connections are closed at once.
+const MAX_CONNECTIONS: usize = 64;
 
-/// A request's header may be this long, in bytes.
+/// Maximum length of a request's header in bytes.
 const HEADER_LIMIT: usize = 8 * 1024;
 
-/// Serves until `ended` becomes true; from [`Stage::Draining`] on, `/readyz` is 503, so that a balancer sends nobody here any more.
+/// Pause after an error, because accepting would fail again at once.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
+
+/// Serves until `stopped` becomes true. From [`ShutdownPhase::Draining`] on, `/readyz` is 503, so that load
+/// balancers send no further requests.
 pub(super) fn run(
-    desk: Arc<Desk>,
+    app: Arc<AppState>,
     socket: Socket,
     connections: Arc<Connections>,
-    stage: watch::Receiver<Stage>,
-    mut ended: watch::Receiver<bool>,
+    phase: watch::Receiver<ShutdownPhase>,
+    mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
         let listener = socket.into_listener()?;
-        let figures = Figures::new();
-        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let figures = QueueCache::new();
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                _ = ended.wait_for(|ended| *ended) => return Ok(()),
+                _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
             };
             let Ok((stream, _)) = accepted else {
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 continue;
             };
             let Ok(place) = places.clone().try_acquire_owned() else { continue };
-            let (desk, stage, figures) = (desk.clone(), stage.clone(), figures.clone());
+            let (app, phase, figures) = (app.clone(), phase.clone(), figures.clone());
             let connections = connections.clone();
             tokio::spawn(async move {
-                let longest = desk.live.load().options.exchange_timeout;
+                let longest = app.snapshot.load().options.exchange_timeout;
                 let service = service_fn(|request| {
-                    let (desk, connections, figures, stage) =
-                        (&desk, &connections, &figures, *stage.borrow());
+                    let (app, connections, figures, phase) =
+                        (&app, &connections, &figures, *phase.borrow());
                     async move {
-                        Ok::<_, Infallible>(answer(desk, connections, figures, stage, &request).await)
+                        Ok::<_, Infallible>(respond(app, connections, figures, phase, &request).await)
                     }
                 });
                 let connection = http1::Builder::new()
@@ -75,32 +82,32 @@ pub(super) fn run(
     })
 }
 
-async fn answer(
-    desk: &Desk,
+async fn respond(
+    app: &AppState,
     connections: &Connections,
-    figures: &Arc<Figures>,
-    stage: Stage,
+    figures: &Arc<QueueCache>,
+    phase: ShutdownPhase,
     request: &Request<Incoming>,
-) -> Answer {
+) -> HttpResponse {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return method_not_allowed("GET, HEAD");
     }
     match request.uri().path() {
         "/livez" => text(StatusCode::OK, "alive\n"),
-        "/readyz" if stage != Stage::Serving => text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
-        // For a balancer: whoever cannot keep submissions can still serve pages.
+        "/readyz" if phase != ShutdownPhase::Serving => text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
+        // For load balancers: a server that cannot store submissions can still serve pages.
         "/readyz" if request.uri().query() == Some("exclude=store") => text(StatusCode::OK, "ready\n"),
-        "/readyz" => match desk.store.health() {
+        "/readyz" => match app.store.health() {
             Ok(()) => text(StatusCode::OK, "ready\n"),
             Err(error) => {
                 text(StatusCode::SERVICE_UNAVAILABLE, format!("submissions cannot be kept: {error}\n"))
             }
         },
         "/metrics" => {
-            let (body, media_type) = report(desk, connections, figures, jiff::Timestamp::now()).await;
-            let mut answer = text(StatusCode::OK, body);
-            answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-            answer
+            let (body, media_type) = report(app, connections, figures, jiff::Timestamp::now()).await;
+            let mut response = text(StatusCode::OK, body);
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+            response
         }
         _ => text(StatusCode::NOT_FOUND, "This address has /livez, /readyz and /metrics.\n"),
     }

@@ -1,4 +1,6 @@
-//! POST: one form, from the bytes on the wire to the row on the disk.
+//! POST of a form: rate limit, parse, store.
+
+#![expect(clippy::disallowed_methods, reason = "a submission gets its time here")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,129 +12,142 @@ use http::request::Parts;
 use http::uri::Authority;
 use jiff::Timestamp;
 
-use super::answer::{Answer, Refusal, accepted};
-use super::body::Upload;
+use super::body::RequestBody;
 use super::client::client_of;
-use super::metrics::Verdict;
-use super::request_id::{RequestId, names};
+use super::metrics::SubmissionResult;
+use super::request_id::{self, RequestId};
+use super::response::{HttpResponse, Refusal, accepted};
 use super::socket::Peer;
-use super::{Desk, Live};
+use super::state::{AppState, Snapshot};
 use crate::forms::Form;
-use crate::forms::parse::{Parsed, parse_with_extras};
-use crate::limits::{Admission, Source, Standings};
-use crate::screening::{Evidence, Facts, Origin, Rate};
-use crate::store::Arrival;
+use crate::forms::parse::{ParsedForm, parse_with_extras};
+use crate::intake::Arrival;
+use crate::limits::{Admission, QuotaStatuses, Source};
+use crate::screening::{Evidence, Origin, Rate, RequestFacts};
 use crate::store::disk::SMALL_BODY_BYTES;
 
-/// What the limiter refuses is written down about so often.
-const PRESSURE_IS_NOTED: Duration = Duration::from_mins(1);
+/// How long refused requests are counted in memory before they are stored.
+const PRESSURE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Answers a request for a form's endpoint.
-pub(super) async fn answer(
-    desk: &Arc<Desk>,
-    live: &Live,
+/// Responds to a request for the endpoint of `form`.
+pub(super) async fn respond(
+    app: &Arc<AppState>,
+    snapshot: &Snapshot,
     form: &'static Form,
     peer: Peer,
     head: &Parts,
-    body: &mut Upload,
-) -> Answer {
+    body: &mut RequestBody,
+) -> HttpResponse {
     let now = Instant::now();
-    let source = Source::from(client_of(peer, &head.headers, &live.options));
-    let (result, standings) = if head.method == Method::POST {
-        let decision = live.limiter.take(source, now).await;
+    let source = Source::from(client_of(
+        peer,
+        &head.headers,
+        &snapshot.options.trusted_proxies,
+        snapshot.options.forwarded_header,
+    ));
+    let (result, statuses) = if head.method == Method::POST {
+        let decision = snapshot.limiter.check(source, now).await;
         let result = match decision.admission {
             Admission::Allowed => {
-                let sender = Sender { peer, source, rate: rate(decision.standings.as_ref()) };
-                let result = submit(desk, live, form, &sender, head, body).await;
+                let sender = Sender { peer, source, rate: rate(decision.statuses.as_ref()) };
+                let result = submit(app, snapshot, form, &sender, head, body).await;
                 if let Err(Refusal::OverBudget(_)) = &result {
-                    note_pressure(desk, source, form);
+                    record_refusal(app, source, form);
                 }
                 result
             }
             Admission::Refused { retry_after, .. } => {
-                note_pressure(desk, source, form);
+                record_refusal(app, source, form);
                 Err(Refusal::TooMany(whole_seconds(retry_after)))
             }
         };
-        desk.metrics.submission(form, result.as_ref().map_or_else(Refusal::verdict, |verdict| *verdict));
-        (result, decision.standings)
+        app.metrics.record_submission(
+            form,
+            result.as_ref().map_or_else(Refusal::label, |()| SubmissionResult::Accepted),
+        );
+        (result, decision.statuses)
     } else {
-        (Err(Refusal::Method), live.limiter.look(source, now).await)
+        (Err(Refusal::Method), snapshot.limiter.status(source, now).await)
     };
-    let mut answer = match result {
-        Ok(_) => accepted(),
-        Err(refusal) => refusal.into_answer(),
+    let mut response = match result {
+        Ok(()) => accepted(),
+        Err(refusal) => refusal.into_response(),
     };
-    if let Some(standings) = &standings {
-        describe_limits(standings, answer.headers_mut());
+    if let Some(statuses) = &statuses {
+        insert_limits(statuses, response.headers_mut());
     }
-    answer
+    response
 }
 
-/// Rounded up, so that a client that waits as long as told is let in.
+/// Rounds up, so that a client that waits for this time is accepted.
 fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// Who submits, as the limiter sees it.
+/// The sender of a submission.
 struct Sender {
     peer: Peer,
     source: Source,
     rate: Rate,
 }
 
-/// How much of its own quota a source has used; the network's is shared with others.
-fn rate(standings: Option<&Standings>) -> Rate {
-    let own = standings.into_iter().flatten().take(2);
+/// How much of its own quota the source has used; that of its network is shared with other sources.
+fn rate(statuses: Option<&QuotaStatuses>) -> Rate {
+    let own = statuses.into_iter().flatten().take(2);
     Rate::of(own.map(|standing| (standing.remaining, standing.quota)))
 }
 
-/// Takes one submission in. When this returns, it is on stable storage, or nothing of it is.
+/// Stores one submission. On success it is on stable storage; on failure nothing of it is.
 async fn submit(
-    desk: &Desk,
-    live: &Live,
+    app: &AppState,
+    snapshot: &Snapshot,
     form: &'static Form,
     sender: &Sender,
     head: &Parts,
-    body: &mut Upload,
-) -> Result<Verdict, Refusal> {
+    body: &mut RequestBody,
+) -> Result<(), Refusal> {
     if !is_json(&head.headers) {
         return Err(Refusal::MediaType);
     }
     let idempotency_key = idempotency_key(&head.headers);
     // Keep the charge: the parsed fields take as much memory as the body.
-    let (bytes, _charge) = body.read(&head.headers, live.options.body_timeout).await?;
-    let Parsed { entry, extras } =
+    let (bytes, _charge) = body.read(&head.headers, snapshot.options.body_timeout).await?;
+    let ParsedForm { entry, extras } =
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
-    let request = || RequestId::of(sender.peer, names(&head.headers), &live.options);
-    if bytes.len() > SMALL_BODY_BYTES && desk.disk.is_low() {
+    let request =
+        || RequestId::of(sender.peer, request_id::lines(&head.headers), &snapshot.options.trusted_proxies);
+    if bytes.len() > SMALL_BODY_BYTES && app.disk.is_low() {
         let request = request();
-        tracing::warn!(%request, form = form.name, bytes = bytes.len(), "a large submission was refused: little space is free");
+        tracing::warn!(%request, form = form.name, bytes = bytes.len(), "large submission refused because disk space is low");
         return Err(Refusal::LowDisk(request));
     }
-    // Charge the budget last, because only the store can refuse now: a submission that is not written must cost nothing.
-    live.byte_limiter
+    // Charge the byte limit last: a submission that is refused for another reason must not count.
+    snapshot
+        .byte_limiter
         .charge(sender.source, bytes.len(), Instant::now())
         .map_err(|over| Refusal::OverBudget(whole_seconds(over.retry_after)))?;
     drop(bytes);
     let received_at = Timestamp::now();
-    let standing = live.agents.verify(head, received_at).await;
-    let evidence =
-        Evidence::Facts(Facts { rate: sender.rate, origin: origin(head, live.site.base_url()), extras });
+    let standing = snapshot.agents.verify(head, received_at).await;
+    let evidence = Evidence::Facts(RequestFacts {
+        rate: sender.rate,
+        origin: origin(head, snapshot.site.base_url()),
+        extras,
+    });
     let agent = standing.agent().map(str::to_owned);
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, evidence, agent };
-    let id = desk.store.accept(arrival).await.map_err(|error| {
+    let id = app.intake.accept(arrival).await.map_err(|error| {
         let request = request();
-        tracing::error!(%request, form = form.name, %error, "a submission could not be kept");
-        Refusal::NotKept(request)
+        tracing::error!(%request, form = form.name, %error, "submission could not be stored");
+        Refusal::NotStored(request)
     })?;
-    if live.options.confirmed_forms.contains(&form.name) {
-        confirmed(desk, live, form, id, request).await?;
+    if snapshot.options.confirmed_forms.contains(&form.name) {
+        wait_for_confirmation(app, snapshot, form, id, request).await?;
     }
-    Ok(Verdict::Accepted)
+    Ok(())
 }
 
-/// Where a browser says that the form was sent from.
+/// The origin of the form according to the browser.
 fn origin(head: &Parts, base_url: &str) -> Origin {
     let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = text(HOST).or(head.uri.authority().map(Authority::as_str)).unwrap_or_default();
@@ -142,54 +157,53 @@ fn origin(head: &Parts, base_url: &str) -> Origin {
 /// Fetch Metadata Request Headers.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Counts a refused request. The first one sees to it that all are written down a little later; should that fail, it is no
-/// reason to do anything else differently.
-fn note_pressure(desk: &Arc<Desk>, source: Source, form: &'static Form) {
-    if desk.pressure.note(source, form.name) {
-        let desk = desk.clone();
+/// Counts a refused request. The first one schedules storing of all counts. They are only statistics, so a
+/// failure is ignored.
+fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
+    if app.refusals.record(source, form.name) {
+        let app = app.clone();
         tokio::task::spawn_local(async move {
-            tokio::time::sleep(PRESSURE_IS_NOTED).await;
-            let _ = desk.store.pressed(desk.pressure.drain(), Timestamp::now()).await;
+            tokio::time::sleep(PRESSURE_INTERVAL).await;
+            let _ = app.store_refusals().await;
         });
     }
 }
 
-/// Waits until a channel has taken the submission over, for operators who want a 200 to mean that. If none has in time it is kept
-/// and goes on being delivered all the same; sent again, it is recognised and waited for again.
-async fn confirmed(
-    desk: &Desk,
-    live: &Live,
+/// Waits until a channel has confirmed the submission. After the timeout, delivery continues; if the client
+/// sends the submission again, it is recognised as a repeat and waits again.
+async fn wait_for_confirmation(
+    app: &AppState,
+    snapshot: &Snapshot,
     form: &'static Form,
     id: uuid::Uuid,
     request: impl Fn() -> RequestId,
 ) -> Result<(), Refusal> {
-    match live.confirmations.wait(&desk.store, id, live.options.confirm_timeout).await {
+    match snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await {
         Ok(true) => Ok(()),
         Ok(false) => {
             let request = request();
-            tracing::warn!(%request, form = form.name, %id, "no channel has confirmed a submission in time");
+            tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; delivery continues");
             Err(Refusal::NotConfirmed(request))
         }
         Err(error) => {
             let request = request();
-            tracing::error!(%request, form = form.name, %id, %error, "it is not known whether a submission is delivered");
+            tracing::error!(%request, form = form.name, %id, %error, "cannot determine whether a submission was delivered; delivery continues");
             Err(Refusal::NotConfirmed(request))
         }
     }
 }
 
-/// The key under which a client sends the same submission again
-/// (draft-ietf-httpapi-idempotency-key-header).
+/// Identifies a submission that a client may send again (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// What the client calls this submission; none where it says nothing, or several things.
+/// The idempotency key; none if it is absent, empty or ambiguous.
 fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
     let key = lines.next()?.to_str().ok()?.trim();
     (lines.next().is_none() && !matches!(key, "" | "\"\"")).then(|| key.to_owned())
 }
 
-/// `application/json`, with whatever parameters; said once, or the same each time.
+/// Whether every `Content-Type` is `application/json`, with any parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(CONTENT_TYPE).iter().peekable();
     lines.peek().is_some()
@@ -200,13 +214,13 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC 9651).
-fn describe_limits(standings: &Standings, headers: &mut HeaderMap) {
-    // Both in one piece of memory, as long as they become nearly always: every answer carries them.
+fn insert_limits(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
+    // One allocation for both headers, which nearly always suffices: every response has them.
     let mut lines = BytesMut::with_capacity(256);
     let mut list = |members: [(&str, u64, &str, u64); 4]| {
         for (at, (first, a, second, b)) in members.into_iter().enumerate() {
             lines.extend_from_slice(if at == 0 { b"\"" } else { b", \"" });
-            lines.extend_from_slice(standings[at].name.as_bytes());
+            lines.extend_from_slice(statuses[at].name.as_bytes());
             lines.extend_from_slice(first.as_bytes());
             push_number(&mut lines, a);
             lines.extend_from_slice(second.as_bytes());
@@ -214,8 +228,8 @@ fn describe_limits(standings: &Standings, headers: &mut HeaderMap) {
         }
         HeaderValue::from_maybe_shared(lines.split().freeze())
     };
-    let policy = list(standings.map(|of| ("\";q=", of.quota.into(), ";w=", of.window_seconds)));
-    let state = list(standings.map(|of| ("\";r=", of.remaining.into(), ";t=", of.reset_seconds)));
+    let policy = list(statuses.map(|of| ("\";q=", of.quota.into(), ";w=", of.window_seconds)));
+    let state = list(statuses.map(|of| ("\";r=", of.remaining.into(), ";t=", of.reset_seconds)));
     for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
         if let Ok(value) = value {
             headers.insert(HeaderName::from_static(name), value);
@@ -223,7 +237,7 @@ fn describe_limits(standings: &Standings, headers: &mut HeaderMap) {
     }
 }
 
-/// Writes a number in decimal digits, without the machinery of formatting.
+/// Appends a number in decimal digits without the overhead of `write!`.
 fn push_number(text: &mut BytesMut, mut number: u64) {
     let mut digits = [0; 20];
     let mut begin = digits.len();
@@ -240,14 +254,14 @@ mod tests {
     use sfv::{BareItem, ListEntry, Parser};
 
     use super::*;
-    use crate::limits::{Limiter, Options};
+    use crate::limits::{LimitOptions, LocalLimiter};
 
     #[test]
-    fn limits_are_told_as_lists_of_strings_with_parameters() {
+    fn rate_limit_headers_are_structured_fields() {
         let source = Source::V4([192, 0, 2, 1]);
-        let decision = Limiter::new(&Options::default()).take(source, Instant::now());
+        let decision = LocalLimiter::new(&LimitOptions::default()).check(source, Instant::now());
         let mut headers = HeaderMap::new();
-        describe_limits(&decision.standings.expect("it is switched on"), &mut headers);
+        insert_limits(&decision.statuses.expect("limits are enabled"), &mut headers);
         let read = |name: &str, parameters: [&str; 2]| -> Vec<(String, i64, i64)> {
             let list: sfv::List = Parser::new(headers[name].as_bytes()).parse().expect("a structured field");
             let number = |value: &BareItem| i64::from(value.as_integer().expect("a number"));
@@ -282,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_with_all_their_digits() {
+    fn numbers_are_written_in_decimal() {
         for number in [0, 7, 10, 300, 1_000_000, u64::MAX] {
             let mut text = BytesMut::new();
             push_number(&mut text, number);
@@ -291,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn only_json_is_json() {
+    fn only_json_content_types_are_accepted() {
         for (lines, expected) in [
             (vec!["application/json"], true),
             (vec!["Application/JSON; charset=utf-8"], true),

@@ -1,4 +1,5 @@
-//! Tells HTTP/2 from HTTP/1 by a connection's first bytes, and gives these back to whoever serves it.
+//! Detects HTTP/2 or HTTP/1 by the first bytes of a connection, and replays these bytes to the protocol
+//! handler.
 
 use std::io;
 use std::pin::Pin;
@@ -7,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-/// What is spoken on a connection.
+/// The HTTP version of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// HTTP/1.0 or HTTP/1.1 (RFC 9112).
@@ -16,31 +17,32 @@ pub(super) enum Protocol {
     Http2,
 }
 
-/// How a client that knows that we speak HTTP/2 begins (RFC 9113 §3.4).
+/// The connection preface of HTTP/2 (RFC 9113 §3.4).
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Most requests fit in it, so that looking at the first bytes costs no further read.
+/// The size of the first read, in bytes. Most requests fit, so detection costs no additional read.
 const FIRST_READ: usize = 4096;
 
-/// Reads until it is clear what is spoken, with what has been read. An error if the connection ends without a word.
+/// Reads until the protocol is clear. Returns the protocol and the bytes read; an error if the connection
+/// ends without any.
 ///
-/// This has no deadline of its own: whoever calls it has.
-pub(super) async fn tell<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<(Protocol, Bytes)> {
+/// The caller enforces the deadline.
+pub(super) async fn detect<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<(Protocol, Bytes)> {
     let mut read = BytesMut::with_capacity(FIRST_READ);
     loop {
         let ended = stream.read_buf(&mut read).await? == 0;
         if ended && read.is_empty() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // Who ends in the middle of the preface has not spoken HTTP/2, and hears from HTTP/1 what is wrong.
-        if let Some(protocol) = judge(&read).or(ended.then_some(Protocol::Http1)) {
+        // After an incomplete preface, the HTTP/1 handler reports the error.
+        if let Some(protocol) = classify(&read).or(ended.then_some(Protocol::Http1)) {
             return Ok((protocol, read.freeze()));
         }
     }
 }
 
-/// What a connection that begins like this speaks; none while it could be either.
-fn judge(beginning: &[u8]) -> Option<Protocol> {
+/// The protocol of a connection that begins with these bytes; none while both are possible.
+fn classify(beginning: &[u8]) -> Option<Protocol> {
     if beginning.starts_with(PREFACE) {
         Some(Protocol::Http2)
     } else if PREFACE.starts_with(beginning) {
@@ -50,7 +52,7 @@ fn judge(beginning: &[u8]) -> Option<Protocol> {
     }
 }
 
-/// A stream that begins with bytes that have been read from it before.
+/// A stream that returns bytes that were already read from it first.
 #[derive(Debug)]
 pub(super) struct Rewound<S> {
     read: Bytes,
@@ -77,7 +79,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
         buffer.put_slice(&this.read[..count]);
         this.read.advance(count);
         if this.read.is_empty() {
-            // An empty slice of them would keep them all in memory for as long as the connection lasts.
+            // An empty slice would keep the buffer in memory for the lifetime of the connection.
             this.read = Bytes::new();
         }
         Poll::Ready(Ok(()))
@@ -114,12 +116,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
 mod tests {
     use super::*;
 
-    /// What is told of `sent`, in one piece and in two, however they are cut; and all of it is there for the next reader.
+    /// Sends `sent` in one piece, and cut in two at every place. The next reader must get all of it.
     async fn check(sent: &[u8], expected: Option<Protocol>) {
         for cut in 0..sent.len().max(1) {
             let (first, second) = sent.split_at(cut);
             let mut stream = tokio::io::join(AsyncReadExt::chain(first, second), tokio::io::sink());
-            let told = tell(&mut stream).await;
+            let told = detect(&mut stream).await;
             let Ok((protocol, read)) = told else {
                 assert_eq!(expected, None, "{sent:?} cut at {cut}");
                 continue;
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_bytes_tell_what_is_spoken() {
+    async fn the_protocol_is_detected_by_the_first_bytes() {
         check(PREFACE, Some(Protocol::Http2)).await;
         check(&[&PREFACE[..], &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat(), Some(Protocol::Http2)).await;
         check(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", Some(Protocol::Http1)).await;

@@ -1,4 +1,5 @@
-//! The PROXY protocol, versions 1 and 2: a trusted proxy says before the first byte of a connection whose it is.
+//! The PROXY protocol, versions 1 and 2: a trusted proxy sends a header with the client's address at the
+//! start of a connection.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,16 +8,16 @@ use ppp::v2::{Command, PROTOCOL_PREFIX};
 use ppp::{HeaderResult, v1, v2};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// A header of version 1 may be this long, its line end included.
-const LONGEST_V1: usize = 107;
+/// The maximum length of a version 1 header, including CRLF, in bytes (section 2.1 of the specification).
+const MAX_V1: usize = 107;
 
-/// One of version 2 may be this long, with whatever a proxy adds to the addresses.
-const LONGEST_V2: usize = 2048;
+/// The maximum length of a version 2 header in bytes, including the additional fields (TLVs) of a proxy.
+const MAX_V2: usize = 2048;
 
-/// Reads the header and nothing behind it, which belongs to the next reader. The client's address; none if the header names no client
-/// that has an IP address: `UNKNOWN` in version 1; `LOCAL` (a health check) and other address families in version 2.
+/// Reads the header and nothing after it. Returns the client's address; none if the header does not name one:
+/// `UNKNOWN` in version 1; `LOCAL` (a health check) and other address families in version 2.
 pub(super) async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
-    // As long as the signature of version 2, and shorter than any header of version 1.
+    // The length of the version 2 signature. Every version 1 header is longer.
     let mut header = vec![0; PROTOCOL_PREFIX.len()];
     stream.read_exact(&mut header).await?;
     if header == PROTOCOL_PREFIX {
@@ -25,14 +26,14 @@ pub(super) async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Opt
         header.extend_from_slice(&rest);
         let addresses = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
         let known = header.len();
-        if known + addresses > LONGEST_V2 {
+        if known + addresses > MAX_V2 {
             return Err(io::ErrorKind::InvalidData.into());
         }
         header.resize(known + addresses, 0);
         stream.read_exact(&mut header[known..]).await?;
     } else if header.starts_with(b"PROXY ") {
         while !header.ends_with(b"\r\n") {
-            if header.len() == LONGEST_V1 {
+            if header.len() == MAX_V1 {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             header.push(stream.read_u8().await?);
@@ -41,8 +42,8 @@ pub(super) async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Opt
     client(&header).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// What a whole header says; none if it is none.
-#[expect(clippy::option_option, reason = "a header may say that the client is not known")]
+/// Parses a complete header; none if it is invalid.
+#[expect(clippy::option_option, reason = "a valid header may name no client")]
 fn client(header: &[u8]) -> Option<Option<IpAddr>> {
     let address = match HeaderResult::parse(header) {
         HeaderResult::V1(header) => match header.ok()?.addresses {
@@ -65,7 +66,7 @@ mod tests {
 
     const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-    /// What is made of a header when it comes in one piece, and in pieces of one byte; and how much is left for the next reader.
+    /// Sends a header in one piece, and byte by byte. The rest must be left for the next reader.
     async fn check(header: &[u8], expected: Result<Option<&str>, ()>) {
         let expected =
             expected.map(|address| address.map(|address| address.parse::<IpAddr>().expect("an address")));
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_versions_tell_the_client() {
+    async fn both_versions_name_the_client() {
         check(b"PROXY TCP4 192.0.2.7 198.51.100.1 4711 80\r\n", Ok(Some("192.0.2.7"))).await;
         check(b"PROXY TCP6 2001:db8::7 2001:db8::1 4711 80\r\n", Ok(Some("2001:db8::7"))).await;
         check(b"PROXY UNKNOWN\r\n", Ok(None)).await;
@@ -116,7 +117,7 @@ mod tests {
         // A client on a Unix socket, and one of an unspecified family.
         check(&version_2(1, 0x31, &[b'x'; 216]), Ok(None)).await;
         check(&version_2(1, 0x00, &[]), Ok(None)).await;
-        // With what a proxy may add.
+        // With an additional field (TLV).
         check(&version_2(1, 0x11, &[&v4[..], &[4, 0, 3, 1, 2, 3]].concat()), Ok(Some("192.0.2.7"))).await;
         let mapped: [u8; 16] = "::ffff:192.0.2.7".parse::<std::net::Ipv6Addr>().expect("an address").octets();
         let v6 = [&mapped[..], &[0; 16], &[0x12, 0x67, 0, 80]].concat();

@@ -1,4 +1,4 @@
-//! What a request is called in the log and, where something went wrong here, in its answer.
+//! Request ids, which correlate requests with log entries.
 
 use std::fmt;
 
@@ -6,59 +6,57 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
 use super::socket::Peer;
-use super::source::is_trusted;
-use super::{Options, proxy_headers};
+use super::trusted_proxies::{self, Network, is_trusted};
 
-/// By which a request is told, to us by a trusted proxy, and by us in an answer that says that we have failed.
-pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static(proxy_headers::X_REQUEST_ID);
+/// Carries the id in requests from trusted proxies, and in responses with status 500.
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static(trusted_proxies::X_REQUEST_ID);
 
-/// The longest name that is taken over from a proxy.
-const LONGEST: usize = 64;
+/// Maximum length of an id from a proxy.
+const MAX_LENGTH: usize = 64;
 
-/// A request's name: 1 to 64 letters, digits, `.`, `_` and `-` of ASCII. One is made only where it is told somewhere.
+/// An id of 1 to 64 ASCII letters, digits, `.`, `_` and `-`. Only requests that are logged or fail have one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// What a trusted proxy calls the request in the lines of [`X_REQUEST_ID`], or else a name of our own. What anybody else calls it counts for nothing: it could
-    /// be anything of his.
-    pub(super) fn of<'a>(peer: Peer, names: impl IntoIterator<Item = &'a [u8]>, options: &Options) -> Self {
-        let told = if is_trusted(options, peer) { told(names) } else { None };
-        Self(told.unwrap_or_else(|| {
+    /// The id that a trusted proxy sent in the `lines` of [`X_REQUEST_ID`], or a new UUID. Ids from clients
+    /// are ignored, because they could contain anything.
+    pub(super) fn of<'a>(peer: Peer, lines: impl IntoIterator<Item = &'a [u8]>, proxies: &[Network]) -> Self {
+        let sent = if is_trusted(proxies, peer) { valid_id(lines) } else { None };
+        Self(sent.unwrap_or_else(|| {
             let own = Uuid::now_v7().hyphenated().to_string();
             HeaderValue::try_from(own).unwrap_or(HeaderValue::from_static("-"))
         }))
     }
 
-    /// As the value of [`X_REQUEST_ID`].
+    /// The value of [`X_REQUEST_ID`].
     pub(super) fn into_value(self) -> HeaderValue {
         self.0
     }
 
-    /// The name that an answer tells.
-    pub(super) fn told_in(answer: &HeaderMap) -> Option<Self> {
-        answer.get(X_REQUEST_ID).cloned().map(Self)
+    /// The id in the headers of a response.
+    pub(super) fn from_response(headers: &HeaderMap) -> Option<Self> {
+        headers.get(X_REQUEST_ID).cloned().map(Self)
     }
 }
 
-/// As it is written.
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.to_str().unwrap_or("-"))
     }
 }
 
-/// The one name that is given, if it is one that may stand in a log.
-fn told<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Option<HeaderValue> {
-    let mut lines = names.into_iter();
-    let name = lines.next()?;
+/// The id, if there is exactly one and it is safe to log.
+fn valid_id<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<HeaderValue> {
+    let mut lines = lines.into_iter();
+    let id = lines.next()?;
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
-    let may_be_told = (1..=LONGEST).contains(&name.len()) && name.iter().all(is_plain);
-    if lines.next().is_none() && may_be_told { HeaderValue::from_bytes(name).ok() } else { None }
+    let is_valid = (1..=MAX_LENGTH).contains(&id.len()) && id.iter().all(is_plain);
+    if lines.next().is_none() && is_valid { HeaderValue::from_bytes(id).ok() } else { None }
 }
 
-/// The lines in which a request may have been given a name.
-pub(super) fn names(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+/// The lines of [`X_REQUEST_ID`] in a request.
+pub(super) fn lines(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     headers.get_all(X_REQUEST_ID).iter().map(HeaderValue::as_bytes)
 }
 
@@ -72,12 +70,12 @@ mod tests {
     }
 
     fn id_on(peer: Peer, names: &[&str]) -> String {
-        let options = Options { trusted_proxies: vec!["192.0.2.1".parse().unwrap()], ..Options::default() };
-        RequestId::of(peer, names.iter().map(|name| name.as_bytes()), &options).to_string()
+        let proxies = ["192.0.2.1".parse().unwrap()];
+        RequestId::of(peer, names.iter().map(|name| name.as_bytes()), &proxies).to_string()
     }
 
     #[test]
-    fn a_trusted_proxy_names_a_request_and_nobody_else_does() {
+    fn only_trusted_proxies_choose_request_ids() {
         let check = |peer: &str, names: &[&str], is_taken: bool| {
             let id = id(peer, names);
             if is_taken {
@@ -99,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_whose_proxy_names_no_client_names_no_request() {
+    fn an_untrusted_connection_of_a_proxy_chooses_no_id() {
         let peer = Peer { trust: Trust::Never, ..Peer::at("192.0.2.1".parse().unwrap()) };
         assert_ne!(id_on(peer, &["a"]), "a");
         assert_eq!(id_on(Peer::LOCAL, &["a"]), "a");
     }
 
     #[test]
-    fn two_requests_have_two_names() {
+    fn generated_ids_are_unique() {
         assert_ne!(id("192.0.2.2", &[]), id("192.0.2.2", &[]));
     }
 }

@@ -9,98 +9,99 @@ use http::{Request, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
-use super::access_log::Exchange;
-use super::answer::{Answer, bad_request, secure};
-use super::body::Upload;
-use super::metrics::{Class, Seen};
-use super::request_id::{RequestId, names};
+use super::access_log::ServedRequest;
+use super::body::RequestBody;
+use super::metrics::{Class, RequestLabels};
+use super::request_id::{self, RequestId};
+use super::response::{HttpResponse, bad_request, secure};
+use super::slot::Slot;
 use super::socket::{Peer, Scheme};
-use super::source::Slot;
-use super::{Desk, Live, access_log, ambiguity, get_page, memory, post_form, tls};
+use super::state::{AppState, Snapshot};
+use super::{access_log, ambiguity, get_page, post_form, slot, tls};
 use crate::forms::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
-/// Answers one request of the public address.
-pub(super) async fn answer(
-    desk: &Arc<Desk>,
+/// Responds to a request of the public address.
+pub(super) async fn respond(
+    app: &Arc<AppState>,
     scheme: Scheme,
     peer: Peer,
     request: Request<Incoming>,
     slot: &Arc<Slot>,
-) -> Answer {
+) -> HttpResponse {
     let began = Instant::now();
-    // One state of site and configuration for the whole request, whatever is reloaded meanwhile.
-    let live = desk.live.load();
+    // One snapshot for the whole request, so that a reload cannot change it halfway.
+    let snapshot = app.snapshot.load();
     let (head, body) = request.into_parts();
-    let _charge = slot.charge(memory::of_fields(&head.headers));
-    let mut body = Upload::new(body, slot);
-    let (mut answer, seen) = route(desk, &live, scheme, peer, &head, &mut body).await;
-    let took = began.elapsed();
-    desk.metrics.request(seen, answer.status(), took);
-    if live.options.log_requests {
-        let id = RequestId::told_in(answer.headers())
-            .unwrap_or_else(|| RequestId::of(peer, names(&head.headers), &live.options));
-        let exchange = Exchange {
-            id,
-            method: head.method.as_str(),
-            path: head.uri.path(),
-            seen,
-            status: answer.status(),
-            length: answer.body().size_hint().upper().unwrap_or_default(),
-            took,
-        };
-        access_log::log(&live.site, &exchange);
-    }
-    // An answer to a request whose body nobody read must not be lost because the client is still sending it. One that waits to
-    // be told to go on (RFC 9110 §10.1.1), or has been too slow already, is not waited for.
-    let waits = head.headers.contains_key(EXPECT) || answer.status() == StatusCode::REQUEST_TIMEOUT;
-    let is_read = body.is_read() || (!waits && body.drain().await);
-    // HTTP/2 resets the request's stream behind the answer, and the connection goes on.
+    let _charge = slot.charge(slot::fields_cost(&head.headers));
+    let mut body = RequestBody::new(body, slot);
+    let (mut response, labels) = route(app, &snapshot, scheme, peer, &head, &mut body).await;
+    let served = ServedRequest {
+        method: head.method.as_str(),
+        path: head.uri.path(),
+        labels,
+        status: response.status(),
+        length: response.body().size_hint().upper().unwrap_or_default(),
+        took: began.elapsed(),
+    };
+    access_log::record(app, &snapshot, &served, || {
+        RequestId::from_response(response.headers()).unwrap_or_else(|| {
+            RequestId::of(peer, request_id::lines(&head.headers), &snapshot.options.trusted_proxies)
+        })
+    });
+    // Discard an unread body, so that a client that is still sending it receives the response. Do not wait
+    // for a client that waits for 100 Continue (RFC 9110 §10.1.1), or that was too slow already.
+    let skips_drain = head.headers.contains_key(EXPECT) || response.status() == StatusCode::REQUEST_TIMEOUT;
+    let is_read = body.is_read() || (!skips_drain && body.drain().await);
+    // HTTP/2 resets only the stream of this request.
     if !is_read && head.version != Version::HTTP_2 {
-        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    // In the clear anybody could have written it, and browsers do not believe it there (RFC 6797 §7.2).
+    // Browsers ignore HSTS in cleartext responses (RFC 6797 §7.2).
     if scheme == Scheme::Https
-        && let Some(hsts) = &live.options.tls.hsts
+        && let Some(hsts) = &snapshot.options.tls.hsts
     {
-        answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
     }
-    secure(answer)
+    secure(response)
 }
 
-/// The answer, and what it is counted as.
+/// Returns the response and its labels in the metrics.
 async fn route(
-    desk: &Arc<Desk>,
-    live: &Live,
+    app: &Arc<AppState>,
+    snapshot: &Snapshot,
     scheme: Scheme,
     peer: Peer,
     head: &Parts,
-    body: &mut Upload,
-) -> (Answer, Seen) {
-    const FORM: Seen = Seen::other(Class::Form);
-    const NONE: Seen = Seen::other(Class::None);
-    if let Some(answer) = ambiguity::refusal(head) {
-        return (answer, NONE);
+    body: &mut RequestBody,
+) -> (HttpResponse, RequestLabels) {
+    const FORM: RequestLabels = RequestLabels::other(Class::Form);
+    const NONE: RequestLabels = RequestLabels::other(Class::None);
+    if let Some(response) = ambiguity::refusal(head) {
+        return (response, NONE);
     }
-    if !names_its_host(head) {
+    if !has_one_host(head) {
         return (bad_request("the request must name exactly one host"), NONE);
     }
-    if let Some(answer) = tls::elsewhere(&live.options, scheme, peer, head) {
-        return (answer, Seen::other(Class::Redirect));
+    let options = &snapshot.options;
+    if let Some(response) =
+        tls::redirect_to_https(options.tls.redirect.as_ref(), &options.trusted_proxies, scheme, peer, head)
+    {
+        return (response, RequestLabels::other(Class::Redirect));
     }
     let path = match path::decode(head.uri.path()) {
         Ok(path) => path,
         Err(error) => return (bad_request(&error.to_string()), NONE),
     };
     match form_at(&path) {
-        // Boxed, because it is large, and every request's future would be.
-        Some(form) => (Box::pin(post_form::answer(desk, live, form, peer, head, body)).await, FORM),
-        // Pages, their Markdown twins, the machine-readable resources and assets: whatever the site holds.
-        None => get_page::answer(&live.site, &path, head),
+        // Boxed, because otherwise the future of every request would be as large.
+        Some(form) => (Box::pin(post_form::respond(app, snapshot, form, peer, head, body)).await, FORM),
+        // Pages, their Markdown twins, machine-readable resources and assets.
+        None => get_page::respond(&snapshot.site, &path, head),
     }
 }
 
-/// The form that is sent to a path.
+/// The form whose endpoint is at a path.
 pub(super) fn form_at(path: &str) -> Option<&'static Form> {
     match path {
         "/api/waitlist" => Some(&WAITLIST),
@@ -109,9 +110,10 @@ pub(super) fn form_at(path: &str) -> Option<&'static Form> {
     }
 }
 
-/// Proxies before us may have gone by another host than we would. HTTP/1.1 requires exactly one Host header (RFC 9112 §3.2);
-/// HTTP/2 has `:authority` in its place, and where both are there they must not differ (RFC 9113 §8.3.1).
-fn names_its_host(head: &Parts) -> bool {
+/// Whether the request names exactly one host; otherwise proxies could route it by another host. HTTP/1.1
+/// requires one Host header (RFC 9112 §3.2). HTTP/2 has `:authority`, and Host must not differ from it (RFC
+/// 9113 §8.3.1).
+fn has_one_host(head: &Parts) -> bool {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (host, is_single) = (hosts.next(), hosts.next().is_none());
     match (head.version, head.uri.authority(), host) {
@@ -137,11 +139,11 @@ mod tests {
             request = request.header(HOST, *host);
         }
         let (head, ()) = request.body(()).expect("a request").into_parts();
-        assert_eq!(names_its_host(&head), expected, "{version:?} {uri} {hosts:?}");
+        assert_eq!(has_one_host(&head), expected, "{version:?} {uri} {hosts:?}");
     }
 
     #[test]
-    fn a_request_names_one_host() {
+    fn a_request_has_one_host() {
         check(Version::HTTP_10, "/", &[], true);
         check(Version::HTTP_10, "/", &["a"], true);
         check(Version::HTTP_10, "/", &["a", "b"], false);

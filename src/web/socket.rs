@@ -1,4 +1,4 @@
-//! What is listened on: TCP and Unix sockets of our own, or those that a service manager has opened before.
+//! Listening sockets: TCP and Unix sockets that the server opens, or that a service manager has opened.
 
 use std::fmt;
 use std::io;
@@ -15,19 +15,20 @@ use listenfd::ListenFd;
 use rustix::net::SocketFlags;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Connections that wait to be accepted; the kernel may allow fewer.
+/// The length of the accept queue; the kernel may limit it further.
 const BACKLOG: i32 = 4096;
 
-/// So many bytes of an answer may wait in the kernel until they are sent. It takes megabytes otherwise, and then it cannot be seen
-/// for minutes whether somebody reads them.
+/// The maximum number of unsent bytes in the kernel's buffer of a connection (`TCP_NOTSENT_LOWAT`). By
+/// default the kernel buffers megabytes, and the server would notice a client that does not read only after
+/// minutes.
 const UNSENT: u32 = 128 * 1024;
 
-/// Where to listen.
+/// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// An address and a port; port 0 picks a free one.
     Tcp(SocketAddr),
-    /// A socket in the file system. One that nobody listens on any more is replaced.
+    /// A socket in the file system. A stale one, without a listening server, is replaced.
     Unix(PathBuf),
 }
 
@@ -59,7 +60,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Socket {
     /// For connections over TCP.
@@ -74,12 +75,13 @@ impl Socket {
         let bind = || match address {
             Address::Tcp(address) => {
                 let listener = TcpListener::bind(address)?;
-                // The standard library's 128 are full within milliseconds of a rush, and who finds no place tries again after a second.
+                // A burst fills the standard library's queue of 128 within milliseconds, and a client that is
+                // dropped retries only after a second.
                 rustix::net::listen(&listener, BACKLOG)?;
                 Ok(Self::Tcp(listener))
             }
             Address::Unix(path) => {
-                // What a killed server has left; where somebody listens it is his.
+                // Remove a stale socket; fail if another server is listening on it.
                 let is_socket =
                     std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
                 if is_socket {
@@ -96,7 +98,7 @@ impl Socket {
         bind().map_err(|cause| BindError { address: address.clone(), cause })
     }
 
-    /// Where it listens, with the port that was picked.
+    /// The address, with the actual port.
     pub fn address(&self) -> io::Result<Address> {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(Address::Tcp),
@@ -109,7 +111,7 @@ impl Socket {
         }
     }
 
-    /// Another handle of the same socket.
+    /// Duplicates the handle of the socket.
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         match self {
             Self::Tcp(listener) => listener.try_clone().map(Self::Tcp),
@@ -117,12 +119,12 @@ impl Socket {
         }
     }
 
-    /// For the runtime that is entered.
+    /// Registers the socket with the current Tokio runtime.
     pub(super) fn into_listener(self) -> io::Result<Listener> {
         match self {
             Self::Tcp(listener) => {
                 listener.set_nonblocking(true)?;
-                // Connections take it over. Where the kernel does not know it, slow readers are noticed later.
+                // Accepted connections inherit the option. Without it, slow readers are noticed later.
                 let _ = socket2::SockRef::from(&listener).set_tcp_notsent_lowat(UNSENT);
                 tokio::net::TcpListener::from_std(listener).map(Listener::Tcp)
             }
@@ -135,13 +137,13 @@ impl Socket {
 }
 
 impl BindError {
-    /// What the system said.
+    /// The kind of the system error.
     pub fn kind(&self) -> io::ErrorKind {
         self.cause.kind()
     }
 }
 
-/// An address that cannot be listened on.
+/// The server cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}")]
 pub struct BindError {
@@ -150,22 +152,22 @@ pub struct BindError {
     cause: io::Error,
 }
 
-/// All sockets of one server.
+/// All listening sockets of one server.
 #[derive(Debug, Default)]
 pub struct Sockets {
     /// For HTTP.
     pub http: Vec<Socket>,
     /// For HTTP over TLS.
     pub https: Vec<Socket>,
-    /// The private one.
+    /// For the private address: metrics and health checks.
     pub ops: Option<Socket>,
 }
 
 impl Sockets {
-    /// Those that the service manager has handed over (`sd_listen_fds(3)`), by their names `http`, `https` and `ops`; one of
-    /// another name is for HTTP. None of them if it has handed over none.
+    /// The sockets that the service manager has passed (`sd_listen_fds(3)`), by their names `http`, `https`
+    /// and `ops`; any other name means HTTP.
     ///
-    /// To be called once, before anything else opens descriptors.
+    /// Must be called once, before the process opens other file descriptors.
     pub fn inherited() -> io::Result<Self> {
         let mut given = ListenFd::from_env();
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
@@ -188,7 +190,7 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// Another handle of each public socket.
+    /// Duplicates the handles of the public sockets.
     pub(super) fn public(&self) -> io::Result<Vec<(Scheme, Socket)>> {
         let http = self.http.iter().map(|socket| Ok((Scheme::Http, socket.try_clone()?)));
         let https = self.https.iter().map(|socket| Ok((Scheme::Https, socket.try_clone()?)));
@@ -196,16 +198,16 @@ impl Sockets {
     }
 }
 
-/// What is spoken on a socket.
+/// The URL scheme that a socket serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
-    /// In the clear.
+    /// Plain text.
     Http,
     /// Over TLS.
     Https,
 }
 
-/// A socket that connections are accepted from, on one thread.
+/// A listening socket on one thread's runtime.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(tokio::net::TcpListener),
@@ -213,12 +215,12 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// The next connection, and the address it comes from; that of a Unix socket is this machine's.
+    /// Accepts the next connection.
     pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // Answers are written whole: waiting for more to fill a packet would only delay them.
+                // Responses are written in one piece, so Nagle's algorithm would only delay them.
                 let _ = stream.set_nodelay(true);
                 Ok((Stream::Tcp(stream), Peer::at(peer.ip())))
             }
@@ -229,7 +231,7 @@ impl Listener {
         }
     }
 
-    /// A connection that waits already, if there is one.
+    /// Accepts a connection from the queue, if there is one.
     pub(super) fn accept_waiting(&self) -> Option<(Stream, Peer)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         match self {
@@ -248,8 +250,8 @@ impl Listener {
         }
     }
 
-    /// Closes one connection that waits, if there is one, without looking at it.
-    pub(super) fn turn_away(&self) {
+    /// Accepts a connection from the queue, if there is one, and closes it at once.
+    pub(super) fn reject_waiting(&self) {
         let socket = match self {
             Self::Tcp(listener) => listener.as_fd(),
             Self::Unix(listener) => listener.as_fd(),
@@ -258,32 +260,32 @@ impl Listener {
     }
 }
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
-    /// Its address; that of the client once a trusted proxy has told it.
+    /// The address of the peer, or of the client if a PROXY header names it.
     pub(super) address: IpAddr,
-    /// Whether this connection's headers of proxies are trusted.
+    /// Whether forwarding headers on this connection are trusted.
     pub(super) trust: Trust,
 }
 
-/// When a connection's headers of proxies (`X-Forwarded-For` and others) are trusted.
+/// When forwarding headers (`X-Forwarded-For` and others) on a connection are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
     /// If the peer's address is that of a trusted proxy: TCP.
     ByAddress,
     /// Always: a Unix socket. Only proxies on this machine can open one.
     Always,
-    /// Never: the PROXY header names no client (`UNKNOWN`, `LOCAL`). A proxy that speaks the PROXY protocol passes bytes on, so the
-    /// client itself may have written the headers.
+    /// Never: the PROXY header names no client (`UNKNOWN`, `LOCAL`). A proxy that speaks the PROXY protocol
+    /// passes bytes on, so the client itself may have written the headers.
     Never,
 }
 
 impl Peer {
-    /// A connection over a Unix socket, which has no address of its own.
+    /// A peer on a Unix socket, which has no address.
     pub(super) const LOCAL: Self = Self { address: IpAddr::V4(Ipv4Addr::LOCALHOST), trust: Trust::Always };
 
-    /// A connection over TCP from this address.
+    /// A peer on a TCP connection.
     pub(super) fn at(address: IpAddr) -> Self {
         Self { address: address.to_canonical(), trust: Trust::ByAddress }
     }
@@ -296,7 +298,7 @@ pub(super) enum Stream {
     Unix(tokio::net::UnixStream),
 }
 
-/// A connection that no thread waits for.
+/// A connection without a runtime, for the transfer to another thread.
 #[derive(Debug)]
 pub(super) enum IdleStream {
     Tcp(std::net::TcpStream),
@@ -304,7 +306,7 @@ pub(super) enum IdleStream {
 }
 
 impl IdleStream {
-    /// For the runtime that is entered.
+    /// Registers the connection with the current Tokio runtime.
     pub(super) fn into_stream(self) -> io::Result<Stream> {
         match self {
             Self::Tcp(stream) => tokio::net::TcpStream::from_std(stream).map(Stream::Tcp),
@@ -314,7 +316,7 @@ impl IdleStream {
 }
 
 impl Stream {
-    /// Takes it away from its runtime.
+    /// Removes the connection from its runtime.
     pub(super) fn into_idle(self) -> io::Result<IdleStream> {
         match self {
             Self::Tcp(stream) => stream.into_std().map(IdleStream::Tcp),
@@ -322,7 +324,8 @@ impl Stream {
         }
     }
 
-    /// Waits for the first byte and leaves it to be read. None on a Unix socket, which cannot be asked, and at the end.
+    /// Waits for the first byte and peeks at it. None at the end of the stream, and on Unix sockets, which
+    /// cannot be peeked.
     pub(super) async fn first_byte(&self) -> io::Result<Option<u8>> {
         match self {
             Self::Tcp(stream) => {

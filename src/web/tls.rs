@@ -1,215 +1,135 @@
-//! TLS 1.2 and 1.3 on the public sockets: whose certificate is shown, how a handshake is held to its deadlines, and HSTS.
-//!
-//! What is spoken inside is none of this module's business: it offers protocols by ALPN and hands the stream on.
+//! TLS 1.2 and 1.3 on the public sockets: the server certificate, handshakes with their deadlines, and HSTS.
 
 mod acme;
-mod examine;
+mod certificate;
+mod check;
 mod files;
-mod identity;
+mod options;
 mod redirect;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use http::StatusCode;
-use http::header::HeaderValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::server::{Acceptor, ClientHello, NoServerSessionStorage, ResolvesServerCert};
-use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::server::{Acceptor, NoServerSessionStorage};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-use super::answer::{secure, text};
-use super::metrics::Shed;
+use self::certificate::CurrentCertificate;
+use self::files::WatchedFiles;
+use super::metrics::CloseReason;
 use super::protocol::Protocol;
+use super::response::{secure, text};
 use super::socket::Stream;
 
 pub use acme::Acme;
-pub use examine::{Finding, examine};
-pub use files::Files;
-pub use identity::{Defect, Identity, Part};
-pub use redirect::Redirect;
-pub(super) use redirect::elsewhere;
+pub use certificate::{CertificateDefect, CertificatePart, ServerCertificate, TlsStartError};
+pub use check::{TlsFinding, check_certificate};
+pub use files::CertificateFiles;
+pub use options::{CertificateSource, Hsts, TlsOptions};
+pub use redirect::HttpsRedirect;
+pub(super) use redirect::redirect_to_https;
 
-/// HTTP/2's name in ALPN (RFC 7301).
+/// The ALPN protocol ID of HTTP/2 (RFC 9113 §3.1).
 const H2: &[u8] = b"h2";
 
-/// What is offered by ALPN, the most preferred first.
+/// The ALPN protocols that the server offers, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [H2, b"http/1.1"];
 
-/// What client and server have agreed on; HTTP/1 with whoever did not ask.
+/// The maximum number of bytes of a plain-text request that are read before the server refuses it.
+const MAX_PLAIN_REQUEST: u64 = 16 * 1024;
+
+/// The protocol that ALPN selected; HTTP/1 for clients that did not use ALPN.
 pub(super) fn protocol(stream: &TlsStream<Stream>) -> Protocol {
     if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
 }
 
-/// What a plain request on a TLS socket may say before it is told so, in bytes.
-const PLAIN_REQUEST: usize = 16 * 1024;
-
-/// How TLS is spoken. Where the sockets are is said elsewhere.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Where the certificate comes from; none if nothing is served over TLS.
-    pub source: Option<Source>,
-    /// Where requests in the clear are sent; none if they are answered.
-    pub redirect: Option<Redirect>,
-    /// What browsers are told to remember.
-    pub hsts: Option<Hsts>,
-}
-
-/// Where the certificate and its key come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// Two files that somebody else renews.
-    Files(Files),
-    /// A certificate authority that is asked over ACME (RFC 8555).
-    Acme(Acme),
-}
-
-/// `Strict-Transport-Security` (RFC 6797): that for so long this host is to be reached over TLS only.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hsts(HeaderValue);
-
-impl Hsts {
-    /// For `max_age`, to the second; for the hosts below this one too, and for the list that browsers are shipped with, if wanted.
-    pub fn new(max_age: Duration, include_subdomains: bool, preload: bool) -> Self {
-        let mut value = format!("max-age={}", max_age.as_secs());
-        if include_subdomains {
-            value.push_str("; includeSubDomains");
-        }
-        if preload {
-            value.push_str("; preload");
-        }
-        Self(HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
-    }
-
-    /// The header's value as text.
-    pub fn as_str(&self) -> &str {
-        self.0.to_str().unwrap_or_default()
-    }
-
-    /// The header's value.
-    pub(super) fn value(&self) -> HeaderValue {
-        self.0.clone()
-    }
-}
-
-/// The TLS side of a running server, shared by all of its threads.
+/// The TLS state of a running server, shared by all threads.
 #[derive(Debug)]
 pub struct Tls {
     config: Arc<ServerConfig>,
-    current: Arc<Current>,
+    current: Arc<CurrentCertificate>,
     renewal: Renewal,
 }
 
-/// How a certificate gets replaced.
+/// How the certificate is replaced.
 #[derive(Debug)]
 enum Renewal {
-    Files(files::Watched),
-    /// By a thread that talks to the authority; connections by which that looks whether the name is ours are answered from here.
+    Files(Arc<WatchedFiles>),
+    /// The ACME thread replaces the certificate. `challenge` is the configuration for validation handshakes.
     Acme {
         challenge: Arc<ServerConfig>,
     },
 }
 
-/// The certificate that new connections are shown; none until the first one is there. Connections that are open keep theirs.
-#[derive(Debug, Default)]
-struct Current(ArcSwapOption<Identity>);
-
-impl ResolvesServerCert for Current {
-    /// There is one certificate: a client that asks for another name, or for none, sees it and decides for itself.
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.load().as_ref().map(|identity| identity.certified_key())
-    }
-}
-
-/// Why TLS cannot be spoken.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The certificate or its key cannot be used.
-    #[error(transparent)]
-    Defect(#[from] Defect),
-    /// The authority's own certificate cannot be used.
-    #[error("the certificates in `tls.acme_ca_file` cannot be used: {0}")]
-    Roots(String),
-    /// The library refuses.
-    #[error(transparent)]
-    Tls(#[from] rustls::Error),
-    /// There is no thread to be had, or no folder for what the authority hands out.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
 impl Tls {
-    /// Reads the certificate, or begins to ask for one, and goes on looking after it from a thread of its own.
+    /// Loads the certificate, or starts to order one, and starts the thread that watches it.
     ///
-    /// Files must be usable now. An authority is waited for in the background, and handshakes fail until it has answered.
-    pub fn start(source: &Source) -> Result<Arc<Self>, StartError> {
-        let current = Arc::new(Current::default());
+    /// Certificate files must be usable now. With ACME, handshakes fail until the authority has issued the
+    /// first certificate.
+    pub fn start(source: &CertificateSource) -> Result<Arc<Self>, TlsStartError> {
+        let current = Arc::new(CurrentCertificate::default());
         let config = Arc::new(server_config(current.clone())?);
-        let renewal = match source {
-            Source::Files(files) => {
-                let watched = files::Watched::new(files.clone());
-                current.0.store(Some(Arc::new(watched.first()?)));
-                Renewal::Files(watched)
+        let (renewal, watched) = match source {
+            CertificateSource::Files(files) => {
+                let watched = Arc::new(WatchedFiles::new(files.clone()));
+                current.replace(watched.read_first()?);
+                (Renewal::Files(watched.clone()), Some(watched))
             }
-            Source::Acme(acme) => Renewal::Acme { challenge: acme::start(acme, current.clone())? },
+            CertificateSource::Acme(acme) => {
+                (Renewal::Acme { challenge: acme::start(acme, current.clone())? }, None)
+            }
         };
-        let tls = Arc::new(Self { config, current, renewal });
-        files::look_after(&tls)?;
-        Ok(tls)
+        files::spawn_watcher(watched, &current)?;
+        Ok(Arc::new(Self { config, current, renewal }))
     }
 
-    /// Reads the files again, if that is where the certificate comes from. New connections are shown it at once. If it cannot
-    /// be used the old one stays, and the log says why, once for each state of the files.
+    /// Reads the certificate files again, if the certificate comes from files. New connections get the new
+    /// certificate. If it cannot be used, the old one stays, and the log says why, once per change of the
+    /// files.
     pub fn reload(&self) {
-        let Renewal::Files(watched) = &self.renewal else { return };
-        match watched.refresh() {
-            None => {}
-            Some(Ok(identity)) => {
-                tracing::info!(not_after = %identity.not_after(), "there is a new certificate");
-                self.current.0.store(Some(Arc::new(identity)));
-            }
-            Some(Err(defect)) => {
-                tracing::error!(%defect, "the new certificate cannot be used, the old one stays");
-            }
+        if let Renewal::Files(watched) = &self.renewal {
+            watched.reload(&self.current);
         }
     }
 
-    /// When the certificate that is shown at present expires; none before there is one.
+    /// The expiry time of the current certificate; none before the first one is there.
     pub fn not_after(&self) -> Option<jiff::Timestamp> {
-        self.current.0.load().as_ref().map(|identity| identity.not_after())
+        self.current.get().map(|certificate| certificate.not_after())
     }
 
-    /// Shakes hands: the first byte within `first_byte_timeout`, all the rest within `header_timeout` of it. None where that was
-    /// all that was wanted.
+    /// Performs the handshake. The first byte must arrive within `first_byte_timeout`, and the handshake must
+    /// complete within `header_timeout` after that. Returns none if the connection ends with the handshake: a
+    /// plain-text request, or an ACME validation.
     pub(super) async fn accept(
         &self,
         stream: Stream,
-        options: &super::Options,
-    ) -> Result<Option<TlsStream<Stream>>, Shed> {
-        let first = timeout(options.first_byte_timeout, stream.first_byte()).await;
-        let first = first.map_err(|_| Shed::FirstByte)?.map_err(|_| Shed::Handshake)?;
-        let shaken = timeout(options.header_timeout, async {
+        first_byte_timeout: Duration,
+        header_timeout: Duration,
+    ) -> Result<Option<TlsStream<Stream>>, CloseReason> {
+        let first = timeout(first_byte_timeout, stream.first_byte()).await;
+        let first = first.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
+        let handshake = timeout(header_timeout, async {
             match first {
-                // No record of TLS begins with a letter; this is the method of a request.
-                Some(byte) if byte.is_ascii_alphabetic() => refuse_plain(stream).await.map(|()| None),
-                _ => self.shake_hands(stream).await,
+                // A TLS record never begins with a letter, but a plain-text request does: with its method.
+                Some(byte) if byte.is_ascii_alphabetic() => refuse_plain_text(stream).await.map(|()| None),
+                _ => self.handshake(stream).await,
             }
         });
-        shaken.await.map_err(|_| Shed::Handshake)?.map_err(|_| Shed::Handshake)
+        handshake.await.map_err(|_| CloseReason::Handshake)?.map_err(|_| CloseReason::Handshake)
     }
 
-    async fn shake_hands(&self, stream: Stream) -> io::Result<Option<TlsStream<Stream>>> {
+    async fn handshake(&self, stream: Stream) -> io::Result<Option<TlsStream<Stream>>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         if let Renewal::Acme { challenge } = &self.renewal
             && acme::is_challenge(&hello.client_hello())
         {
-            // The handshake is the whole answer (RFC 8737 §3).
+            // The handshake itself is the response to the challenge (RFC 8737 §3).
             hello.into_stream(challenge.clone()).await?.shutdown().await?;
             return Ok(None);
         }
@@ -217,51 +137,38 @@ impl Tls {
     }
 }
 
-/// For connections that are not the authority's.
-fn server_config(certificates: Arc<Current>) -> Result<ServerConfig, rustls::Error> {
+/// The configuration for all handshakes but ACME validations.
+fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, rustls::Error> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_cert_resolver(certificates);
     config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
-    // The client keeps its session itself, under keys that change every few hours: nothing is stored here, however many come.
-    // What is sent with the first flight could be replayed, and stays switched off (`max_early_data_size` is 0).
+    // Stateless session tickets: clients store their sessions, under keys that rotate every few hours, so the
+    // server needs no memory for them. Early data stays disabled (`max_early_data_size` is 0), because an
+    // attacker can replay it.
     config.ticketer = aws_lc_rs::Ticketer::new()?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    // One is enough for whoever comes back over one connection at a time, and a handshake need not encrypt and send another.
+    // One ticket is enough for clients that resume one connection at a time, and saves the work for a second.
     config.send_tls13_tickets = 1;
     Ok(config)
 }
 
-/// Who speaks plain HTTP to a TLS socket is told so, in words that a person at a terminal understands.
-async fn refuse_plain(mut stream: Stream) -> io::Result<()> {
-    // Read first, because closing with something unread would take the answer away again.
+/// Answers a plain-text HTTP request on a TLS socket with an error that people at a terminal understand.
+async fn refuse_plain_text(mut stream: Stream) -> io::Result<()> {
+    // Read the request first: closing a socket with unread data resets the connection, and the client would
+    // lose the response.
     let mut request = Vec::new();
-    let mut limited = (&mut stream).take(PLAIN_REQUEST as u64);
+    let mut limited = (&mut stream).take(MAX_PLAIN_REQUEST);
     while !request.ends_with(b"\r\n\r\n") && limited.read_buf(&mut request).await? > 0 {}
     let body = "This port speaks HTTPS, and the request came in plain HTTP. Ask again with https://.\n";
-    let mut answer =
+    let mut response =
         format!("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: {}\r\n", body.len())
             .into_bytes();
     for (name, value) in secure(text(StatusCode::BAD_REQUEST, body)).headers() {
-        answer.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+        response.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
     }
-    answer.extend([b"\r\n", body.as_bytes()].concat());
-    stream.write_all(&answer).await?;
+    response.extend([b"\r\n", body.as_bytes()].concat());
+    stream.write_all(&response).await?;
     stream.shutdown().await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hsts_says_what_is_wanted_and_no_more() {
-        let check = |hsts: &Hsts, expected: &str| assert_eq!(hsts.value(), expected);
-        let year = Duration::from_hours(365 * 24);
-        check(&Hsts::new(year, false, false), "max-age=31536000");
-        check(&Hsts::new(year, true, false), "max-age=31536000; includeSubDomains");
-        check(&Hsts::new(year, true, true), "max-age=31536000; includeSubDomains; preload");
-        check(&Hsts::new(Duration::from_millis(1500), false, false), "max-age=1");
-    }
 }

@@ -1,4 +1,5 @@
-//! Agents that say who they are: their directories are fetched over HTTP and TLS from loopback, and no more often than needed.
+//! Agents that say who they are: their directories are fetched over HTTP and TLS from loopback, and no more
+//! often than needed.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -8,9 +9,10 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use frontdesk::fetch::{Roots, Url};
+use frontdesk::fetch::{ExtraRoots, Url};
 use frontdesk::web::agent::{
-    Agents, DEADLINES, MEDIA_TYPE, Options, Origin, PATIENCE, Standing, WELL_KNOWN, Why, signature_base,
+    AgentOptions, AgentStatus, Agents, FETCH_TIMEOUTS, KEY_TIMEOUT, MEDIA_TYPE, SignatureError, SiteOrigin,
+    WELL_KNOWN, signature_base,
 };
 use http::request::Parts;
 use jiff::Timestamp;
@@ -59,14 +61,14 @@ async fn a_request_that_was_caught_cannot_be_sent_again() {
     let agents = agents(&[&peer.url("")]);
     let head = request(&peer.url(""), KEY_ID, Some("once"));
     assert_eq!(agents.verify(&head, at(1)).await.name(), "verified");
-    assert_eq!(agents.verify(&head, at(2)).await, Standing::Unverified(Why::Replayed));
+    assert_eq!(agents.verify(&head, at(2)).await, AgentStatus::Unverified(SignatureError::Replayed));
     // A signature without a nonce counts once as well, for as long as it is valid.
     let head = request(&peer.url(""), KEY_ID, None);
     assert_eq!(agents.verify(&head, at(1)).await.name(), "verified");
     for now in [1, 3599] {
-        assert_eq!(agents.verify(&head, at(now)).await, Standing::Unverified(Why::Replayed));
+        assert_eq!(agents.verify(&head, at(now)).await, AgentStatus::Unverified(SignatureError::Replayed));
     }
-    assert_eq!(agents.verify(&head, at(3600)).await, Standing::Unverified(Why::Expired));
+    assert_eq!(agents.verify(&head, at(3600)).await, AgentStatus::Unverified(SignatureError::Expired));
     // The agent's next one is another.
     let next = request_at(CREATED + 1, &peer.url(""), KEY_ID, None);
     assert_eq!(agents.verify(&next, at(2)).await.name(), "verified");
@@ -74,43 +76,46 @@ async fn a_request_that_was_caught_cannot_be_sent_again() {
     let fresh = request(&peer.url(""), KEY_ID, Some("fresh"));
     let mut forged = fresh.clone();
     forged.headers.insert("signature", head.headers["signature"].clone());
-    assert_eq!(agents.verify(&forged, at(1)).await, Standing::Unverified(Why::Signature));
+    assert_eq!(agents.verify(&forged, at(1)).await, AgentStatus::Unverified(SignatureError::Signature));
     assert_eq!(agents.verify(&fresh, at(1)).await.name(), "verified");
 }
 
 #[tokio::test]
-async fn nothing_is_fetched_for_agents_of_strangers_or_for_signatures_that_cannot_count() {
+async fn directories_of_unknown_agents_are_not_fetched() {
     let peer = HttpPeer::start([directory("max-age=3600")]);
     let stranger = HttpPeer::start([directory("max-age=3600")]);
     let agents_of_peer = agents(&[&peer.url("")]);
     let signed = |url: &str| request(url, KEY_ID, None);
     for (head, now, expected) in [
-        (signed(&stranger.url("")), 1, Why::Directory),
-        (signed(&peer.url("/elsewhere")), 1, Why::Directory),
-        (signed(&peer.url("")), -100, Why::Early),
-        (signed(&peer.url("")), 3600, Why::Expired),
+        (signed(&stranger.url("")), 1, SignatureError::Directory),
+        (signed(&peer.url("/elsewhere")), 1, SignatureError::Directory),
+        (signed(&peer.url("")), -100, SignatureError::Early),
+        (signed(&peer.url("")), 3600, SignatureError::Expired),
     ] {
-        assert_eq!(agents_of_peer.verify(&head, at(now)).await, Standing::Unverified(expected));
+        assert_eq!(agents_of_peer.verify(&head, at(now)).await, AgentStatus::Unverified(expected));
     }
     let mut unsigned = signed(&peer.url(""));
     unsigned.headers.remove("signature-input");
-    assert_eq!(agents_of_peer.verify(&unsigned, at(1)).await, Standing::Unsigned);
+    assert_eq!(agents_of_peer.verify(&unsigned, at(1)).await, AgentStatus::Unsigned);
     let nobodys = agents(&[]);
-    assert_eq!(nobodys.verify(&signed(&peer.url("")), at(1)).await, Standing::Unverified(Why::Directory));
-    assert_eq!(nobodys.verify(&unsigned, at(1)).await, Standing::Unsigned);
+    assert_eq!(
+        nobodys.verify(&signed(&peer.url("")), at(1)).await,
+        AgentStatus::Unverified(SignatureError::Directory)
+    );
+    assert_eq!(nobodys.verify(&unsigned, at(1)).await, AgentStatus::Unsigned);
     assert_eq!((peer.connections(), stranger.connections()), (0, 0));
 }
 
 #[tokio::test]
-async fn keys_that_do_not_exist_make_nobody_fetch_at_will() {
+async fn unknown_key_ids_do_not_cause_unlimited_fetches() {
     let peer = HttpPeer::start([directory("max-age=3600")]);
     let agents = agents(&[&peer.url("")]);
     let unknown = request(&peer.url(""), OTHER_KEY_ID, None);
     for now in [0, 1, 59] {
-        assert_eq!(agents.verify(&unknown, at(now)).await, Standing::Unverified(Why::Key));
+        assert_eq!(agents.verify(&unknown, at(now)).await, AgentStatus::Unverified(SignatureError::Key));
     }
     assert_eq!(peer.connections(), 1);
-    assert_eq!(agents.verify(&unknown, at(60)).await, Standing::Unverified(Why::Key));
+    assert_eq!(agents.verify(&unknown, at(60)).await, AgentStatus::Unverified(SignatureError::Key));
     assert_eq!(peer.connections(), 2);
 }
 
@@ -119,7 +124,7 @@ async fn many_at_once_wait_for_one_fetch() {
     let Reply::Answer { status, headers, body, .. } = directory("max-age=3600") else { unreachable!() };
     let late = Reply::Answer { status, headers, body, delay: Duration::from_millis(200) };
     let peer = HttpPeer::start([late]);
-    let patient = Options { patience: AT_ONCE, ..options(&[&peer.url("")]) };
+    let patient = AgentOptions { key_timeout: AT_ONCE, ..options(&[&peer.url("")]) };
     let agents = Arc::new(Agents::new(&patient));
     let waiting: Vec<_> = (0..20)
         .map(|number| {
@@ -135,14 +140,14 @@ async fn many_at_once_wait_for_one_fetch() {
 }
 
 #[tokio::test]
-async fn a_directory_that_says_nothing_holds_nobody_up() {
+async fn a_silent_directory_delays_no_other_request() {
     let peer = HttpPeer::start([Reply::Silence]);
-    let impatient = Options { patience: Duration::from_millis(50), ..options(&[&peer.url("")]) };
+    let impatient = AgentOptions { key_timeout: Duration::from_millis(50), ..options(&[&peer.url("")]) };
     let agents = Agents::new(&impatient);
     let head = request(&peer.url(""), KEY_ID, None);
     let began = Instant::now();
-    assert_eq!(agents.verify(&head, at(1)).await, Standing::Unverified(Why::Unavailable));
-    assert!(began.elapsed() < DEADLINES.answer, "nobody waits for the fetch to give up");
+    assert_eq!(agents.verify(&head, at(1)).await, AgentStatus::Unverified(SignatureError::Unavailable));
+    assert!(began.elapsed() < FETCH_TIMEOUTS.answer, "nobody waits for the fetch to give up");
 }
 
 #[tokio::test]
@@ -170,10 +175,13 @@ async fn what_is_no_directory_is_not_asked_for_again_at_once() {
         saying(too_long.len(), &too_long),
     ] {
         let peer = HttpPeer::start([reply, directory("max-age=3600")]);
-        let agents = Agents::new(&Options { patience: AT_ONCE, ..options(&[&peer.url("")]) });
+        let agents = Agents::new(&AgentOptions { key_timeout: AT_ONCE, ..options(&[&peer.url("")]) });
         let head = request(&peer.url(""), KEY_ID, None);
         for now in [0, 59] {
-            assert_eq!(agents.verify(&head, at(now)).await, Standing::Unverified(Why::Unavailable));
+            assert_eq!(
+                agents.verify(&head, at(now)).await,
+                AgentStatus::Unverified(SignatureError::Unavailable)
+            );
         }
         assert_eq!(peer.connections(), 1);
         assert_eq!(agents.verify(&head, at(60)).await.name(), "verified");
@@ -187,7 +195,7 @@ async fn keys_stay_while_new_ones_cannot_be_had() {
     let head = |nonce| request(&peer.url(""), KEY_ID, Some(nonce));
     assert_eq!(agents.verify(&head("a"), at(1)).await.name(), "verified");
     assert_eq!(agents.verify(&head("b"), at(301)).await.name(), "verified");
-    // What is stale is refreshed behind the request's back.
+    // A stale directory is refreshed in the background.
     let waiting = Arc::clone(&peer);
     let fetches = tokio::task::spawn_blocking(move || waiting.wait_for(2, AT_ONCE).len());
     assert_eq!(fetches.await.expect("it happens in time"), 2);
@@ -205,22 +213,29 @@ async fn an_agent_that_names_no_directory_is_looked_for_in_all() {
 #[tokio::test]
 async fn a_signature_for_another_host_is_told_from_a_wrong_one() {
     let peer = HttpPeer::start([directory("max-age=3600")]);
-    let elsewhere = Options { origin: Origin::of("https://www.example.org"), ..options(&[&peer.url("")]) };
+    let elsewhere =
+        AgentOptions { origin: SiteOrigin::of("https://www.example.org"), ..options(&[&peer.url("")]) };
     let head = request(&peer.url(""), KEY_ID, None);
-    assert_eq!(Agents::new(&elsewhere).verify(&head, at(1)).await, Standing::Unverified(Why::Authority));
+    assert_eq!(
+        Agents::new(&elsewhere).verify(&head, at(1)).await,
+        AgentStatus::Unverified(SignatureError::Authority)
+    );
 }
 
 #[tokio::test]
 async fn a_directory_is_fetched_over_tls_from_whom_it_belongs_to() {
     let (address, authority) = tls_directory();
-    let authority = Roots::parse(authority.as_bytes()).expect("certificates");
+    let authority = ExtraRoots::parse(authority.as_bytes()).expect("certificates");
     let url = format!("https://localhost:{}", address.port());
     let head = request(&url, KEY_ID, None);
-    let trusting = Options { extra_roots: Some(authority), patience: AT_ONCE, ..options(&[&url]) };
+    let trusting = AgentOptions { extra_roots: Some(authority), key_timeout: AT_ONCE, ..options(&[&url]) };
     let label = format!("localhost:{}", address.port());
     assert_eq!(Agents::new(&trusting).verify(&head, at(1)).await.agent(), Some(&*label));
-    let strict = Options { patience: AT_ONCE, ..options(&[&url]) };
-    assert_eq!(Agents::new(&strict).verify(&head, at(1)).await, Standing::Unverified(Why::Unavailable));
+    let strict = AgentOptions { key_timeout: AT_ONCE, ..options(&[&url]) };
+    assert_eq!(
+        Agents::new(&strict).verify(&head, at(1)).await,
+        AgentStatus::Unverified(SignatureError::Unavailable)
+    );
 }
 
 #[test]
@@ -262,7 +277,8 @@ fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
         found.expect("it is in the inbox")["_agent"].clone()
     };
     let label = json!(format!("localhost:{}", address.port()));
-    // The first request does not wait for the directory for longer than two seconds, and is not labelled if that is too short.
+    // The first request does not wait for the directory for longer than two seconds, and is not labelled if
+    // that is too short.
     let mut early = 0;
     until(|| {
         early += 1;
@@ -280,17 +296,17 @@ fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
 }
 
 fn agents(directories: &[&str]) -> Agents {
-    Agents::new(&Options { patience: AT_ONCE, ..options(directories) })
+    Agents::new(&AgentOptions { key_timeout: AT_ONCE, ..options(directories) })
 }
 
-fn options(directories: &[&str]) -> Options {
-    Options {
+fn options(directories: &[&str]) -> AgentOptions {
+    AgentOptions {
         directories: directories.iter().map(|url| Url::parse(url).expect("a URL")).collect(),
         allow_private: false,
         extra_roots: None,
-        origin: Origin::of("https://www.example.com"),
-        deadlines: DEADLINES,
-        patience: PATIENCE,
+        origin: SiteOrigin::of("https://www.example.com"),
+        fetch_timeouts: FETCH_TIMEOUTS,
+        key_timeout: KEY_TIMEOUT,
     }
 }
 
@@ -316,7 +332,7 @@ fn request_at(created: i64, url: &str, key_id: &str, nonce: Option<&str>) -> Par
     let [ListEntry::InnerList(inner)] = &list[..] else { panic!("{input}") };
     let mut head = request.body(()).expect("a request").into_parts().0;
     let base =
-        signature_base(&head, &Origin::of("https://www.example.com"), inner).expect("all of it is there");
+        signature_base(&head, &SiteOrigin::of("https://www.example.com"), inner).expect("all of it is there");
     let seed = URL_SAFE_NO_PAD.decode(SEED).expect("Base64");
     let signature = Ed25519KeyPair::from_seed_unchecked(&seed).expect("a seed").sign(&base);
     let signature = format!("sig1=:{}:", STANDARD.encode(signature));
@@ -368,7 +384,7 @@ fn tls_directory() -> (SocketAddr, String) {
             let mut stream = StreamOwned::new(connection, stream);
             let mut head = Vec::new();
             let mut byte = [0];
-            // Whoever does not trust the certificate hangs up.
+            // A client that does not trust the certificate disconnects.
             while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
                 head.push(byte[0]);
             }

@@ -1,4 +1,5 @@
-//! A backup holds everything that got its 200 before it began, and a restore leaves the old inbox or the new one.
+//! A backup holds everything that got its 200 before it began, and a restore leaves the old inbox or the new
+//! one.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, frontdesk, small_site};
 
-/// How many backups are taken of a busy server: a few in the inner loop, as many as the variable says in the whole suite.
+/// How many backups are taken of a busy server: a few in the inner loop, as many as the variable says in the
+/// whole suite.
 fn backups() -> usize {
     std::env::var("FRONTDESK_TEST_BACKUPS").ok().and_then(|backups| backups.parse().ok()).unwrap_or(5)
 }
@@ -89,7 +91,7 @@ fn nothing_is_restored_under_a_server_and_nothing_replaced_unasked() {
         &["is the inbox itself", "hint: "],
     );
     submit(&desk, "three@example.com");
-    // What was received last is in the log only.
+    // The latest submission is only in the write-ahead log.
     desk.kill();
     fails(restore(&file, &desk.data_dir(), &[]), &["already, with 3 submissions", "hint: `--force`"]);
     assert_eq!(emails(&desk.data_dir()).len(), 3);
@@ -214,7 +216,8 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
 /// Submissions on some connections at once, each of another address.
 struct Storm {
     acknowledged: Arc<Mutex<Vec<String>>>,
-    /// How many may be sent so far: the inbox should not grow without end. Nothing more comes after `usize::MAX`.
+    /// How many may be sent so far: the inbox should not grow without end. Nothing more comes after
+    /// `usize::MAX`.
     allowed: Arc<AtomicUsize>,
     threads: Vec<std::thread::JoinHandle<Duration>>,
 }
@@ -301,7 +304,8 @@ fn restore(from: &Path, data: &Path, more: &[&str]) -> Command {
     command("restore", from, data, more)
 }
 
-/// Exit code 0, nothing on standard output, and these words in the one line on standard error, which is returned.
+/// Exit code 0, nothing on standard output, and these words in the one line on standard error, which is
+/// returned.
 fn succeeds(mut command: Command, words: &[&str]) -> String {
     let Output { status, stdout, stderr } = command.output().expect("it runs");
     let said = String::from_utf8(stderr).expect("it is text");
@@ -327,7 +331,7 @@ fn submit(desk: &Desk, email: &str) {
     assert_eq!(desk.post("/api/waitlist", &json!({ "email": email })).status, 200);
 }
 
-/// What `frontdesk inbox list` shows of the inbox in this folder.
+/// The output of `frontdesk inbox list` for the inbox in this folder.
 fn emails(data: &Path) -> HashSet<String> {
     let output = frontdesk()
         .args(["inbox", "list", "--json", "--site"])
@@ -358,7 +362,8 @@ fn forget_kept(data: &Path) {
     }
 }
 
-/// Names and contents of all files. The folder beside them has encodings of pages, which a server makes when it likes.
+/// Names and contents of all files. The folder beside them has encodings of pages, which a server makes when
+/// it likes.
 fn listing(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = std::fs::read_dir(data).expect("a folder").map(|entry| entry.expect("an entry").path());
     let files = entries.filter(|entry| !entry.is_dir());

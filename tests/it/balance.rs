@@ -1,5 +1,5 @@
-//! Replicas behind balancers: the packaged configurations of nginx and HAProxy, with addresses put in, before three real replicas that
-//! share one inbox on PostgreSQL.
+//! Replicas behind balancers: the packaged configurations of nginx and HAProxy, with addresses put in, before
+//! three real replicas that share one inbox on PostgreSQL.
 
 mod balancer;
 mod crowd;
@@ -16,7 +16,8 @@ use balancer::{Balancer, Kind};
 use crowd::Crowd;
 use replicas::{COUNT, Replicas};
 
-/// A replica is known to be back by then: longer than `fail_timeout` of nginx's, and than two checks of HAProxy's.
+/// A replica is known to be back by then: longer than `fail_timeout` of nginx's, and than two checks of
+/// HAProxy's.
 const BACK: Duration = Duration::from_secs(4);
 
 #[test]
@@ -31,7 +32,8 @@ fn a_rolling_restart_behind_haproxy_fails_no_request() {
     roll(Kind::Haproxy);
 }
 
-/// One replica after the other gets a new version of the site and is restarted, while visitors read and send forms.
+/// One replica after the other gets a new version of the site and is restarted, while visitors read and send
+/// forms.
 fn roll(kind: Kind) {
     let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let balancer = Balancer::start(kind, &replicas, &Authority::new());
@@ -63,13 +65,13 @@ fn roll(kind: Kind) {
 
 #[test]
 #[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
-fn a_replica_that_is_killed_behind_nginx_loses_no_page_and_nothing_that_was_acknowledged() {
+fn a_killed_replica_behind_nginx_loses_no_page_and_no_submission() {
     kill(Kind::Nginx);
 }
 
 #[test]
 #[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
-fn a_replica_that_is_killed_behind_haproxy_loses_no_page_and_nothing_that_was_acknowledged() {
+fn a_killed_replica_behind_haproxy_loses_no_page_and_no_submission() {
     kill(Kind::Haproxy);
 }
 
@@ -132,19 +134,19 @@ fn clients(kind: Kind) {
             assert_eq!(send("127.0.0.2", 4, &[(header, value)]), 429, "{header}: {value}");
         }
     }
-    // Somebody else has sent nothing yet.
+    // Another client has sent nothing yet.
     assert_eq!([0, 1, 2, 3].map(|number| send("127.0.0.3", number, &[])), [200, 200, 200, 429]);
 }
 
 #[test]
 #[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
-fn behind_nginx_pages_go_on_without_the_database_and_forms_come_back_with_it() {
+fn behind_nginx_pages_survive_a_database_outage_and_forms_recover() {
     outage(Kind::Nginx);
 }
 
 #[test]
 #[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
-fn behind_haproxy_pages_go_on_without_the_database_and_forms_come_back_with_it() {
+fn behind_haproxy_pages_survive_a_database_outage_and_forms_recover() {
     outage(Kind::Haproxy);
 }
 
@@ -162,7 +164,7 @@ fn outage(kind: Kind) {
     };
     assert_eq!((page(&balancer), send("before").status), (200, 200));
     replicas.stop_database();
-    // Whoever answers, in whatever way: it is an error, in the form that the API has promised.
+    // Either server may respond: the response is an error in the API's documented form.
     let is_told = until(|| {
         assert_eq!(page(&balancer), 200);
         let answer = send("meanwhile");
@@ -205,7 +207,8 @@ fn haproxy_passes_on_what_frontdesk_says() {
     untouched(Kind::Haproxy);
 }
 
-/// Validators, encodings and what caches are told arrive as they were sent, and a form may be as large as it may without a balancer.
+/// Validators, encodings and caching headers pass unchanged, and a form may be as large as without a
+/// balancer.
 fn untouched(kind: Kind) {
     let replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let authority = Authority::new();
@@ -265,7 +268,8 @@ fn behind_haproxy_a_site_is_deployed_without_a_restart() {
     deploy(Kind::Haproxy);
 }
 
-/// While one replica has the new version, its files are found by whoever asks any of them; and nobody is left at the end.
+/// While one replica has the new version, its assets are found through every replica; none is missing at the
+/// end.
 fn deploy(kind: Kind) {
     let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let balancer = Balancer::start(kind, &replicas, &Authority::new());

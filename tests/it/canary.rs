@@ -1,8 +1,8 @@
-//! What visitors send, and who they are, stands in no log, no figure and no file but the inbox: whatever becomes of a submission,
-//! however much is logged, and however it might be written.
+//! Visitors' data appear in no log, metric or file except the inbox, regardless of the outcome, the log level
+//! and the encoding.
 //!
-//! A panic's message is the one thing that is not provoked here, because nothing from outside does; `src/cli/serve/log.rs` tests
-//! what would be said of it.
+//! Panic messages are not tested here, because nothing outside can cause one; `src/cli/serve/log.rs` tests
+//! them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,7 +15,8 @@ use crate::support::office::{Office, smtp, until, webhook};
 use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
 use crate::support::{Answer, Connection};
 
-/// Part of what is sent, each in one place. They are made of letters and digits, so that no quoting changes them.
+/// Part of what is sent, each in one place. They are made of letters and digits, so that no quoting changes
+/// them.
 const MARKERS: [&str; 20] = [
     "qzname1x",
     "qzlocal2x",
@@ -39,7 +40,8 @@ const MARKERS: [&str; 20] = [
     "qzlarge20x",
 ];
 
-/// Parts of every source address that a proxy tells, as they may be written: 203.0.113.N and 2001:db8:ca:fe::N.
+/// Parts of every source address that a proxy tells, as they may be written: 203.0.113.N and
+/// 2001:db8:ca:fe::N.
 const ADDRESSES: [&str; 7] = [
     "203.0.113.",
     "203, 0, 113",
@@ -50,7 +52,7 @@ const ADDRESSES: [&str; 7] = [
     "32, 1, 13, 184",
 ];
 
-/// What a peer says who repeats what it was sent.
+/// The reply of a peer that repeats what it received.
 const ECHO: &str = "I do not want qzname1x, qzlocal2x@qzdomain3x.example and qzmessage4x";
 
 #[test]
@@ -168,7 +170,7 @@ fn check(format: &str, is_proxied: bool) {
     let log =
         until(|| Some(office.desk.log()).filter(|log| log.contains("stopped"))).expect("it is all said");
     for words in
-        ["answered", "a submission could not be kept", "no channel has confirmed", "an attempt has failed"]
+        ["answered", "submission could not be stored", "no channel confirmed", "an attempt has failed"]
     {
         assert!(log.contains(words), "{words:?} is not in {log}");
     }
@@ -182,7 +184,7 @@ fn check(format: &str, is_proxied: bool) {
     assert_eq!(files, [""; 0]);
 }
 
-/// Somebody who leaves a mark wherever something of his goes.
+/// A visitor whose values are unique markers.
 struct Sender<'a> {
     office: &'a Office,
     is_proxied: bool,
@@ -199,7 +201,7 @@ impl Sender<'_> {
             0 => format!("203.0.113.{source}"),
             _ => format!("2001:db8:ca:fe{source:02x}::{source:x}"),
         };
-        // What a proxy calls a request is believed, unless it may not stand in a log.
+        // A proxy's request ID is used, unless it is not safe for a log line.
         let id = if self.is_proxied { "qzrequest13x@" } else { "qzrequest13x" };
         let headers = [
             ("Content-Type", media_type),
@@ -291,7 +293,7 @@ impl Sender<'_> {
     }
 }
 
-/// What is found in which file beside the database, and whether something is found in that.
+/// The files beside the database in which a marker is found, and whether it is found in the database.
 fn look_at_files(folder: &Path) -> (Vec<String>, bool) {
     let (mut found, mut is_in_inbox) = (Vec::new(), false);
     let mut folders = vec![folder.to_owned()];
@@ -331,7 +333,8 @@ fn blank_uuids(text: &mut [u8]) {
     }
 }
 
-/// The markers that stand in some bytes: as they are, percent-encoded, in base 64, in hexadecimal digits or as numbers.
+/// The markers that stand in some bytes: as they are, percent-encoded, in base 64, in hexadecimal digits or
+/// as numbers.
 fn find(bytes: &[u8]) -> Vec<String> {
     let mut lower = bytes.to_ascii_lowercase();
     blank_uuids(&mut lower);
@@ -353,7 +356,7 @@ fn find(bytes: &[u8]) -> Vec<String> {
     markers.chain(addresses).map(ToString::to_string).collect()
 }
 
-/// What a text always looks like in base 64, wherever it stands in what is encoded: the digits that depend on it alone.
+/// The part of a text's Base64 encoding that does not depend on its position in the encoded data.
 fn base64_parts(text: &str) -> [String; 3] {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     [0, 1, 2].map(|before| {

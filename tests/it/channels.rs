@@ -1,4 +1,5 @@
-//! Channels whose other side misbehaves: what an answer means, what follows from it, and that nobody else is held up by it.
+//! Misbehaving receivers: the meaning of each reply, its consequences, and that other channels are not
+//! delayed.
 
 mod answers;
 mod confirm;

@@ -145,8 +145,8 @@ fn a_symbolic_link_that_leaves_the_site_is_refused() {
     assert_eq!(run(&["init", "site"], folder.path()).0, Some(0));
     std::fs::write(folder.path().join("secret.txt"), "not for the public").expect("it can be written");
     std::fs::create_dir_all(site.join("static")).expect("a folder");
-    for (link, leads_to) in [("static/file.txt", "../../secret.txt"), ("assets/folder", "../..")] {
-        std::os::unix::fs::symlink(leads_to, site.join(link)).expect("a link");
+    for (link, destination) in [("static/file.txt", "../../secret.txt"), ("assets/folder", "../..")] {
+        std::os::unix::fs::symlink(destination, site.join(link)).expect("a link");
         let (code, out, error) = run(&["check", "site"], folder.path());
         assert_eq!(code, Some(1), "{link}: {out} {error}");
         assert!((out + &error).contains("the symbolic link leads out of"), "{link}");
@@ -328,7 +328,7 @@ fn an_inbox_that_may_not_be_looked_into_is_not_an_empty_one() {
     let (code, stdout, stderr) = run(&["inbox", "list"], folder.path());
     assert_eq!((code, stdout.as_str()), (Some(0), ""));
     assert!(stderr.contains("Nothing has been received yet"), "{stderr}");
-    // A file where the folder should be cannot be looked into, whoever asks.
+    // A file instead of the folder cannot be read, even by root.
     std::fs::write(folder.path().join("data"), "no folder").expect("a file");
     let (code, _, stderr) = run(&["inbox", "list"], folder.path());
     assert!(code == Some(1) && stderr.contains("cannot use"), "{stderr}");

@@ -10,7 +10,8 @@ use crate::support::office::until;
 use crate::support::port::Port;
 use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, deadlines, in_ten_attempts, small_site};
 
-// Each test shortens the one deadline that it is about; nothing else ends a connection then, however busy the machine is.
+// Each test shortens the one deadline that it is about; nothing else ends a connection then, however busy the
+// machine is.
 const FIRST_BYTE: (&str, &str) = ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s");
 const HEADER: (&str, &str) = ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s");
 const BODY: (&str, &str) = ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s");
@@ -129,7 +130,7 @@ fn a_client_that_has_said_all_it_has_to_say_still_hears_the_answer() {
 }
 
 #[test]
-fn a_standard_error_that_nobody_reads_stops_nothing() {
+fn an_unread_standard_error_does_not_stop_the_server() {
     let mut desk = Desk::start();
     desk.close_stderr();
     // Each of these would be said there.
@@ -233,8 +234,7 @@ fn told_to_stop_it_finishes_what_it_has_begun() {
     assert_eq!(busy.answer(false).expect("it waits for the body").status, 100);
     let ops = desk.ops;
     let finisher = std::thread::spawn(move || {
-        // Meanwhile nobody new is let in, and the private address says why.
-        // Who connects while the socket is being closed is reset.
+        // Meanwhile no new client is accepted, and the operations address reports the reason.
         let connect = || std::net::TcpStream::connect(address).err();
         let is_refused = |error: &std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
         until(|| connect().filter(is_refused)).expect("the socket is closed");
@@ -283,8 +283,8 @@ fn who_asks_while_it_stops_is_told_that_it_was_the_last_time() {
 }
 
 #[test]
-fn while_it_drains_everybody_is_let_in_and_told_that_it_was_the_last_time() {
-    // It ends when it is told so once more, and not by the time.
+fn a_draining_server_accepts_connections_and_announces_their_close() {
+    // A second signal ends it, not a timeout.
     let mut desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
     let last = (200, Some("close".to_owned()));
     let ask = |connection: &mut Connection| {
@@ -341,7 +341,7 @@ fn it_drains_for_as_long_as_is_configured() {
 }
 
 #[test]
-fn who_asks_much_at_once_and_then_nothing_is_closed_like_anybody_else() {
+fn a_client_idle_after_many_requests_is_closed_like_any_other() {
     let desk = Desk::with(&small_site(), &deadlines(&[IDLE]));
     for count in [100, 150, 300] {
         let mut connection = desk.connect();

@@ -1,6 +1,6 @@
-//! What strangers write into forms to break mail, terminals, spreadsheets and pages: payloads for any field.
+//! Injection payloads for mail, terminals, spreadsheets and web pages, for any form field.
 //!
-//! Nothing but the standard library, so that unit tests can include the file.
+//! Uses the standard library only, so that unit tests can include the file.
 
 /// All payloads, at least 500, each different. Not every field accepts every one of them.
 pub fn payloads() -> Vec<String> {
@@ -36,7 +36,7 @@ const LINE_BREAKS: &[&str] = &[
     "\\r\\n",
 ];
 
-/// What would do harm at the beginning of a line.
+/// Payloads that are harmful at the beginning of a line.
 const LINES: &[&str] = &[
     "Bcc: victim@example.org",
     "Cc: victim@example.org\r\nSubject: other",
@@ -122,7 +122,7 @@ const FRAGMENTS: &[&str] = &[
     "\u{7}",
     "\t",
     "\u{1}\u{2}\u{3}\u{1f}",
-    // What turns or hides text
+    // Characters that reorder or hide text
     "\u{202e}gpj.exe",
     "\u{202a}\u{202b}\u{202c}\u{202d}",
     "\u{2066}\u{2067}\u{2068}\u{2069}",

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The most crates that the server may be built from, itself included. A build from nothing on two cores takes about half a second
-/// for each. Before this number grows, look for a smaller crate (`cargo tree --edges normal,build`) and state the reason in `deny.toml`.
+/// The most crates that the server may be built from, itself included. A build from nothing on two cores
+/// takes about half a second for each. Before this number grows, look for a smaller crate (`cargo tree
+/// --edges normal,build`) and state the reason in `deny.toml`.
 const MAX_CRATES: usize = 265;
 
 #[test]

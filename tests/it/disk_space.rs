@@ -1,4 +1,5 @@
-//! What a sender can write: byte budgets by source and network, and the reserve of free space that only small submissions use.
+//! Disk usage of senders: byte budgets per source and network, and the reserve of free space for small
+//! submissions.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -126,7 +127,7 @@ fn below_the_reserve_only_small_submissions_are_accepted() {
     desk.expect(2);
 }
 
-/// What `frontdesk inbox digest` says with that reserve.
+/// The output of `frontdesk inbox digest` with that reserve.
 fn digest(desk: &Desk, min_free: &str) -> String {
     let mut command = frontdesk();
     command.args(["inbox", "digest", "--site"]).arg(desk.site()).arg("--data-dir").arg(desk.data_dir());

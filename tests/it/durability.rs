@@ -15,7 +15,8 @@ use crate::support::{Connection, Desk, PATIENCE, frontdesk, small_site};
 const MANY: [(&str, &str); 2] =
     [("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "20000")];
 
-/// How often the server is killed: a few times in the inner loop, as often as the variable says in the whole suite.
+/// How often the server is killed: a few times in the inner loop, as often as the variable says in the whole
+/// suite.
 fn kills() -> usize {
     std::env::var("FRONTDESK_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(2)
 }
@@ -55,8 +56,8 @@ fn every_submission_that_got_its_200_survives_kill_9() {
     desk.expect_anything();
 }
 
-/// Sends [`CONCURRENT`] submissions at once, each on a connection of its own, kills the server after `moment`, or later if one has to
-/// be acknowledged first, and returns the addresses that were.
+/// Sends [`CONCURRENT`] submissions at once, each on a connection of its own, kills the server after
+/// `moment`, or later if one has to be acknowledged first, and returns the addresses that were.
 fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32, wait_for_one: bool) -> Vec<String> {
     const THREADS: usize = 50;
     let begin = Arc::new(Barrier::new(THREADS + 1));
@@ -164,7 +165,8 @@ fn a_data_folder_that_vanishes_gives_500_until_it_can_be_written_again() {
     desk.expect(2);
 }
 
-/// A file system that is unmounted must not be written to at its mount point: what is there is hidden once it is mounted again.
+/// A file system that is unmounted must not be written to at its mount point: what is there is hidden once it
+/// is mounted again.
 #[test]
 fn a_data_folder_that_vanishes_is_not_recreated() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -186,7 +188,7 @@ fn a_data_folder_that_vanishes_is_not_recreated() {
     let text = std::fs::read_to_string(&page).expect("it is there");
     std::fs::write(&page, text + "\nThe data folder is away at the moment.\n").expect("it can be written");
     desk.signal(Signal::HUP);
-    until(|| desk.log().contains("strong encodings cannot be kept").then_some(())).expect("a warning");
+    until(|| desk.log().contains("cannot store strong encodings").then_some(())).expect("a warning");
     assert!(!desk.data_dir().exists(), "the encoder has recreated it");
     std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
     wait_for_200(&desk, "after@example.com");

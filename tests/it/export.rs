@@ -1,4 +1,5 @@
-//! `frontdesk export`: the files, what is said of them, and whether nginx answers by it as frontdesk itself does.
+//! `frontdesk export`: the files, what is said of them, and whether nginx answers by it as frontdesk itself
+//! does.
 
 mod nginx;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Answer, Desk, PATIENCE, example_site, frontdesk};
 
-/// What export and server must have in common: resources say whether there are limits, and where the site is.
+/// The settings that export and server share: whether there are limits, and the site's URL.
 const ENVIRONMENT: [(&str, &str); 2] =
     [("FRONTDESK_BASE_URL", "https://www.example.com"), ("FRONTDESK_LIMITS__ENABLED", "false")];
 
@@ -43,7 +44,7 @@ impl Export {
         urls.iter().map(|(path, url)| (path.as_str(), url))
     }
 
-    /// What the manifest has of one encoding of a representation.
+    /// The manifest's entry for one encoding of a representation.
     fn body(&self, of: &Value) -> Vec<u8> {
         let body = std::fs::read(self.path().join(of["file"].as_str().expect("a name"))).expect("a file");
         assert_eq!(body.len() as u64, of["bytes"], "{of}");
@@ -76,7 +77,8 @@ fn desk(site: &Path, export: &Export) -> Desk {
     desk
 }
 
-/// A small site with what is awkward: names that differ in case, that mean something to servers, and that no file can have.
+/// A small site with what is awkward: names that differ in case, that mean something to servers, and that no
+/// file can have.
 fn awkward_site() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let written = frontdesk().arg("init").arg(folder.path()).output().expect("it runs");
@@ -131,7 +133,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// What an answer says, without what is said of the connection and the time.
+/// A response without its connection headers and `Date`.
 fn said(answer: &Answer) -> Vec<(&str, &str)> {
     let of_the_answer = |name: &str| !["date", "server", "connection", "content-length"].contains(&name);
     let mut said: Vec<(&str, &str)> = answer

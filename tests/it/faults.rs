@@ -1,7 +1,7 @@
-//! What was acknowledged is never lost: kills at every step, disks that fail or are full, clocks that jump.
+//! Acknowledged submissions survive faults: kills at every step, failing and full disks, clock changes.
 //!
-//! `docs/reliability.md` says what is promised and how each proof works. `FRONTDESK_FAULTS` says how much of it is run:
-//! `short` in `scripts/test`, `long` by hand; without it the inner loop has a glimpse of each.
+//! `docs/reliability.md` states the guarantees and the method of each test. `FRONTDESK_FAULTS` selects the
+//! extent: `short` in `scripts/test`, `long` by hand, and a brief run without it.
 
 mod clocks;
 mod disks;
@@ -31,7 +31,6 @@ impl Extent {
         }
     }
 
-    /// What belongs to it.
     fn of<T>(self, glimpse: T, short: T, long: T) -> T {
         match self {
             Extent::Glimpse => glimpse,

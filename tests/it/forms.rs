@@ -225,7 +225,7 @@ fn a_key_that_says_nothing_makes_nothing_the_same() {
 }
 
 #[test]
-fn an_answer_is_heard_although_nobody_wanted_the_body() {
+fn a_response_arrives_although_the_body_was_unwanted() {
     let desk = Desk::start();
     let mut connection = desk.connect();
     let long = "x".repeat(100_000);
@@ -346,7 +346,7 @@ fn past_a_forms_quota_only_the_networks_of_the_flood_are_held() {
     let post = |from: &str, body: &str| {
         desk.request("POST", "/api/contact", &[JSON, ("X-Forwarded-For", from)], body.as_bytes())
     };
-    // What is not accepted counts for nothing.
+    // Refused submissions do not count.
     for network in 0..10 {
         for _ in 0..8 {
             assert_eq!(post(&format!("198.51.{network}.1"), "").status, 400);

@@ -1,4 +1,5 @@
-//! Hostile traffic: crowds that hold connections or memory, clients with strange pacing, and HTTP/2 that breaks the rules.
+//! Hostile traffic: crowds that hold connections or memory, clients with strange pacing, and HTTP/2 that
+//! breaks the rules.
 
 mod conformance;
 mod cost;

@@ -24,7 +24,8 @@ const OK: u8 = 0x88;
 /// Method, target, headers and body of a request, and the status that answers it.
 type Asked<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a [u8], u16);
 
-// Each test shortens the one deadline that it is about; nothing else ends a connection then, however busy the machine is.
+// Each test shortens the one deadline that it is about; nothing else ends a connection then, however busy the
+// machine is.
 const HEADER_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s");
 const BODY_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s");
 const IDLE_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s");
@@ -114,7 +115,7 @@ fn every_page_is_negotiated_as_over_http_1() {
 }
 
 #[test]
-fn the_limit_of_a_form_is_that_of_its_source_whatever_it_speaks() {
+fn a_sources_limit_is_the_same_over_every_protocol() {
     let desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
     let mut client = Http2::open(desk.address);
     let mut statuses = Vec::new();
@@ -211,7 +212,7 @@ fn a_body_that_stalls_gets_408_over_http_2_and_others_go_on() {
 }
 
 #[test]
-fn a_body_that_nobody_wants_and_that_does_not_end_is_given_up_behind_the_answer() {
+fn an_unwanted_endless_body_is_abandoned_after_the_response() {
     let desk = Desk::start();
     let mut frames = Frames::open(desk.address, &[]);
     frames.send(&frame(HEADERS, END_HEADERS, 1, &header("POST", "/"))).expect("sent");
@@ -223,7 +224,7 @@ fn a_body_that_nobody_wants_and_that_does_not_end_is_given_up_behind_the_answer(
     assert_eq!(answer[1].flags & END_STREAM, END_STREAM);
     // NO_ERROR: the answer is whole, and the rest of the request need not be sent (RFC 9113 §8.1).
     assert_eq!(answer[2].payload, [0; 4]);
-    // What was already under way is no error, and other requests go on.
+    // Frames that were already under way are not errors, and other requests continue.
     frames.send(&frame(DATA, END_STREAM, 1, &[b'x'; 1000])).expect("sent");
     frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 3, &header("GET", "/"))).expect("sent");
     let next = frames.next_of(HEADERS).expect("an answer");
@@ -267,7 +268,7 @@ fn told_to_stop_it_says_so_and_finishes_what_it_has_begun_over_http_2() {
 }
 
 #[test]
-fn while_it_drains_who_was_there_is_told_to_go_and_who_comes_is_served_over_http_2() {
+fn a_draining_server_sends_goaway_and_serves_new_http2_connections() {
     let mut desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
     let mut before = Frames::open(desk.address, &[]);
     before.send(&frame(PING, 0, 0, &[7; 8])).expect("sent");
@@ -343,7 +344,7 @@ fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
     in_ten_attempts(|| {
         let mut frames = Frames::open(desk.address, &[]);
         assert!(frames.next_of(GOAWAY).is_some(), "it was idle for too long");
-        // What comes within a second is taken for something that has crossed it.
+        // Frames that arrive within a second are assumed to have crossed it.
         frames.send(&request(0, END_STREAM)).ok()?;
         assert_eq!(frames.next_of(HEADERS)?.payload[0], OK);
         Some(())
@@ -372,8 +373,8 @@ fn bystander(address: SocketAddr, over: Arc<AtomicBool>) -> std::thread::JoinHan
     })
 }
 
-/// Sends `opening` and then what `more` gives, again and again, until the server closes; it must, without growing by more than
-/// 32 MiB, and while others are served. No deadline closes it: see [`NO_DEADLINES`].
+/// Sends `opening` and then what `more` gives, again and again, until the server closes; it must, without
+/// growing by more than 32 MiB, and while others are served. No deadline closes it: see [`NO_DEADLINES`].
 fn flood(desk: &Desk, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> Vec<u8>) {
     let before = resident(desk.pid());
     let over = Arc::new(AtomicBool::new(false));
@@ -470,7 +471,8 @@ fn floods_of_headers_end_the_connection() {
     flood(&desk, "small CONTINUATION", &begun, move |_| small.clone());
     flood(&desk, "empty CONTINUATION", &begun, |_| frame(CONTINUATION, 0, 1, &[]));
     flood(&desk, "empty HEADERS", &[], |number| frame(HEADERS, END_HEADERS, 2 * number + 1, &[]));
-    // A field of 4 KB enters the table once (RFC 7541 §6.2.1), and is then named by a byte, thousands of times.
+    // A field of 4 KB enters the table once (RFC 7541 §6.2.1), and is then named by a byte, thousands of
+    // times.
     let entry = [&[0x40, 1, b'x', 127, 0xa1, 0x1e][..], &[b'y'; 4000]].concat();
     let first = frame(HEADERS, END_HEADERS | END_STREAM, 1, &[header("GET", "/"), entry].concat());
     flood(&desk, "header bomb", &first, |number| {
@@ -514,7 +516,8 @@ fn a_connection_that_is_full_of_requests_costs_a_bounded_amount() {
     assert_eq!(desk.get("/", &[]).status, 200);
     let before = resident(desk.pid());
     let mut frames = Frames::open(desk.address, &[]);
-    // As many as may be under way, each with a header of as many fields as fit and most of the longest body, which does not end.
+    // As many as may be under way, each with a header of as many fields as fit and most of the longest body,
+    // which does not end.
     let head = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
     let block = [head, field("x", "").repeat(400)].concat();
     let body = frame(DATA, 0, 0, &[b' '; 15_000]);

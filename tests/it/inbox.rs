@@ -145,7 +145,7 @@ fn what_is_erased_is_in_no_file_of_the_database_any_more() {
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(out, "30 submissions removed\n30 deliveries removed\n30 attempts removed\n");
     assert!(err.contains("30 deliveries had arrived: copies are in a mailbox"), "{err}");
-    assert!(err.contains("backups that were made before"), "{err}");
+    assert!(err.contains("earlier backups"), "{err}");
     assert!(err.contains("The database's log was wiped"), "{err}");
     for text in sent {
         assert_eq!(files_with(&desk.data_dir(), text), Vec::<PathBuf>::new(), "{text}");
@@ -243,7 +243,7 @@ fn submissions_are_watched_before_there_is_an_inbox_and_across_restarts() {
 }
 
 #[test]
-fn whoever_watches_ends_when_nobody_reads() {
+fn inbox_watch_ends_when_its_output_is_closed() {
     let desk = Desk::start();
     let mut watch = Watch::start(&desk);
     watch.expect_said("Watching for submissions");
@@ -363,7 +363,7 @@ fn mails(maildir: &Path) -> Vec<PathBuf> {
     new.map(|entry| entry.expect("an entry").path()).collect()
 }
 
-/// The files in which these bytes are, in whatever case. The folder beside them has encodings of pages, and nothing of a visitor.
+/// The files that contain these bytes, ignoring case. The folder `encodings` only holds pages and is skipped.
 fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
     let text = text.to_lowercase().into_bytes();
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());

@@ -1,8 +1,8 @@
-//! What strangers write to break mail, terminals, spreadsheets and chats goes through the real binary to every place where it comes
-//! out again, and is looked at there, byte by byte: it stays in its field.
+//! Injection attempts go through the real binary to every output and are checked there byte by byte: they
+//! stay in their field.
 //!
-//! The readers of this file know the formats and nothing of how they are written: a mail is taken apart at its empty lines and
-//! boundaries, CSV at its quotes, a terminal's output at its line ends.
+//! The readers in this file know the output formats and nothing of the code that writes them: they split a
+//! mail at its empty lines and boundaries, CSV at its quotes, and a terminal's output at its line ends.
 
 mod chat;
 mod mailed;
@@ -10,7 +10,7 @@ mod printed;
 
 use std::collections::HashMap;
 
-use frontdesk::submission::delivery::State;
+use frontdesk::submission::delivery::DeliveryState;
 use serde_json::{Map, Value};
 
 use crate::corpus;
@@ -25,7 +25,8 @@ const CHANNELS: [&str; 6] = ["mail", "box", "standard", "slack", "mattermost", "
 /// The fewest payloads that must be accepted in some field when all of them are sent.
 const AT_LEAST: usize = 500;
 
-/// How many payloads are sent: some from everywhere in the corpus in the inner loop, as many as the variable says otherwise.
+/// How many payloads are sent: some from everywhere in the corpus in the inner loop, as many as the variable
+/// says otherwise.
 fn payloads() -> Vec<String> {
     let all = corpus::payloads();
     let wanted =
@@ -47,7 +48,7 @@ impl Sent {
         self.fields.iter().find_map(|(field, value)| (*field == name).then_some(value.as_str()))
     }
 
-    /// What a reader must find as it was written, wherever it comes out: short, on one line, of printable ASCII.
+    /// Text that every output must show unchanged: short, on one line, of printable ASCII.
     fn plain_values(&self) -> impl Iterator<Item = &str> {
         let values = self.fields.iter().map(|(_, value)| value.as_str());
         values.filter(|value| value.len() <= 100 && value.bytes().all(|byte| (b' '..=b'~').contains(&byte)))
@@ -55,7 +56,7 @@ impl Sent {
 }
 
 #[test]
-fn whatever_is_sent_stays_in_its_field_wherever_it_comes_out() {
+fn hostile_text_stays_in_its_field_in_every_output() {
     let mails = SmtpPeer::start(vec![Script::usual()]);
     let bodies = ["standard", "slack", "mattermost", "discord"];
     let hooks = bodies.map(|_| HttpPeer::start([Reply::status(200)]));
@@ -73,7 +74,7 @@ fn whatever_is_sent_stays_in_its_field_wherever_it_comes_out() {
     let wanted = if payloads.len() >= AT_LEAST { AT_LEAST } else { payloads.len() / 2 };
     assert!(accepted >= wanted, "{accepted} of {} payloads were accepted", payloads.len());
     for channel in CHANNELS {
-        office.wait_for_count(channel, State::Delivered, sent.len());
+        office.wait_for_count(channel, DeliveryState::Delivered, sent.len());
     }
     eprintln!("{accepted} of {} payloads accepted, in {} submissions", payloads.len(), sent.len());
 
@@ -110,8 +111,8 @@ fn whatever_is_sent_stays_in_its_field_wherever_it_comes_out() {
     check_log(&office);
 }
 
-/// Sends each payload in every field that takes it. Returns what was accepted, in the order in which it was sent, and how many
-/// payloads were accepted at all.
+/// Sends each payload in every field that takes it. Returns what was accepted, in the order in which it was
+/// sent, and how many payloads were accepted at all.
 fn send(office: &Office, payloads: &[String]) -> (Vec<Sent>, usize) {
     let mut connection = office.desk.connect();
     let mut taken = Vec::new();
@@ -184,7 +185,8 @@ fn by_id(requests: Vec<Request>) -> HashMap<String, Request> {
     by_id
 }
 
-/// Control characters, what turns the writing direction, and what ends lines and paragraphs: nothing of it is text.
+/// Control characters, what turns the writing direction, and what ends lines and paragraphs: nothing of it is
+/// text.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

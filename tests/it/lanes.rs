@@ -68,7 +68,7 @@ fn preconditions_have_the_precedence_of_rfc_9110_in_both_lanes() {
     let ask = |method: &str, target: &str, fields: &str| {
         lanes.answers_to(&[format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes()])
     };
-    // What selects a representation, and the `Vary` of every answer there.
+    // Headers that select a representation, and the `Vary` of each response.
     for (target, selection, vary) in [
         ("/long/", "Accept: text/html\r\n", Some("Accept, Accept-Encoding")),
         ("/long/", "Accept: text/markdown\r\nAccept-Encoding: br\r\n", Some("Accept, Accept-Encoding")),

@@ -1,8 +1,8 @@
 //! Messages go through a real mail server and arrive as they were written.
 
-use frontdesk::deliver::mail::{self, Addresses};
-use frontdesk::deliver::notice::{About, Notice};
-use frontdesk::deliver::smtp::{Deadlines, Options, Smtp, Tls};
+use frontdesk::deliver::mail::{self, MailAddresses};
+use frontdesk::deliver::notification::{Notification, Topic};
+use frontdesk::deliver::smtp::{Smtp, SmtpDeadlines, SmtpOptions, SmtpTls};
 use frontdesk::submission::outcome::Outcome;
 
 use crate::corpus;
@@ -15,19 +15,19 @@ const MESSAGES: usize = 20;
 fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut server = OpenSmtpd::start(folder.path());
-    let smtp = Smtp::new(Options {
+    let smtp = Smtp::new(SmtpOptions {
         host: server.address.ip().to_string(),
         port: server.address.port(),
-        tls: Tls::None,
+        tls: SmtpTls::None,
         login: None,
         from: "desk@example.com".to_owned(),
         from_name: "Example Company".to_owned(),
         to: vec!["team@example.com".to_owned()],
         extra_roots: None,
-        deadlines: Deadlines::default(),
+        deadlines: SmtpDeadlines::default(),
     });
     let payloads = corpus::payloads();
-    let notices: Vec<Notice> = payloads
+    let notices: Vec<Notification> = payloads
         .iter()
         .step_by(payloads.len() / MESSAGES)
         .take(MESSAGES)
@@ -46,7 +46,8 @@ fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
         }
     });
 
-    let addresses = Addresses::new("desk@example.com", "Example Company", &["team@example.com".to_owned()]);
+    let addresses =
+        MailAddresses::new("desk@example.com", "Example Company", &["team@example.com".to_owned()]);
     let addresses = addresses.expect("they are addresses");
     let arrived = server.messages(MESSAGES);
     assert_eq!(arrived.len(), MESSAGES);
@@ -66,12 +67,12 @@ fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
     }
 }
 
-fn notice(payload: &str) -> Notice {
-    Notice {
+fn notice(payload: &str) -> Notification {
+    Notification {
         is_suspicious: false,
         may_be_there: false,
         id: uuid::Uuid::now_v7(),
-        about: About::Submission,
+        topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         form: Some("contact".to_owned()),
         title: format!("Contact: {payload}"),

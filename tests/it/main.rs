@@ -1,4 +1,6 @@
-//! What frontdesk does, seen from outside: each test runs the real binary on a site, a port and a data folder of its own.
+//! Tests frontdesk from outside: each test runs the real binary with its own site, port and data folder.
+
+#![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 
 mod agents;
 mod architecture;

@@ -1,6 +1,7 @@
 //! Memory holds one state of the site, and nothing of what has come and gone.
 //!
-//! Bounds are wide, and what is free may take its time to go back to the system: it is leaks that are looked for.
+//! Bounds are wide, and what is free may take its time to go back to the system: it is leaks that are looked
+//! for.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use crate::support::{Connection, Desk, PATIENCE, deadlines, frontdesk};
 /// A file of the site. With a second copy of it the bound would not hold.
 const LARGE: usize = 32 << 20;
 
-/// What the server may use beside it.
+/// The memory that the server may use besides.
 const REST: usize = 24 << 20;
 
 const RELOADS: usize = 10;
@@ -39,7 +40,7 @@ fn memory_holds_the_site_once_after_reloads_connections_and_submissions() {
     for reload in 1..=RELOADS {
         let pid = Pid::from_raw(i32::try_from(desk.pid()).expect("a process id")).expect("a process");
         kill_process(pid, Signal::HUP).expect("it can be told");
-        until(|| desk.log().matches("are read again").count() == reload)
+        until(|| desk.log().matches("configuration reloaded").count() == reload)
             .unwrap_or_else(|()| panic!("reload {reload}: {}", desk.log()));
     }
     settles(&desk, "reloads");

@@ -1,4 +1,5 @@
-//! What the operator sees of a running server: figures, readiness, the log, and what the service manager is told.
+//! The operator's view of a running server: metrics, readiness, the log, and notifications to the service
+//! manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -137,7 +138,7 @@ fn metrics_tell_what_waits_and_which_channel_fails() {
 }
 
 #[test]
-fn metrics_answer_whatever_state_the_inbox_is_in() {
+fn metrics_respond_in_every_state_of_the_inbox() {
     let desk = Desk::start();
     let readable = || Figures::of(desk.ops("/metrics").text()).find("frontdesk_inbox_readable");
     until(|| readable().filter(|readable| *readable == 1)).expect("it can be read");
@@ -263,7 +264,7 @@ fn a_500_tells_the_name_under_which_the_log_says_why() {
         assert_eq!(failed.status, 500);
         assert_eq!(id == "Of-The.Proxy_1", is_taken, "{id}");
         let said = until(|| {
-            events(&desk).into_iter().find(|event| event["message"] == "a submission could not be kept")
+            events(&desk).into_iter().find(|event| event["message"] == "submission could not be stored")
         })
         .expect("it is in the log");
         assert_eq!((said["request"].as_str(), said["form"].as_str()), (Some(&*id), Some("waitlist")));
@@ -311,7 +312,7 @@ fn the_log_of_requests_says_what_was_asked_and_not_by_whom() {
 }
 
 #[test]
-fn where_nobody_looks_all_of_the_log_is_json_and_as_text_none_of_it() {
+fn without_a_terminal_every_log_line_is_json_or_every_one_is_text() {
     let unread = ("FRONTDESK_SERVER__LISEN", "x");
     let mut desk = Desk::with(&small_site(), &[unread]);
     let address = desk.address.to_string();
@@ -326,7 +327,7 @@ fn where_nobody_looks_all_of_the_log_is_json_and_as_text_none_of_it() {
     assert_eq!(serving["version"], env!("CARGO_PKG_VERSION"));
     assert!(serving["pages"].as_u64() >= Some(4) && serving["inbox"].is_string(), "{serving}");
 
-    // Whatever ends the server after it knows how to say things.
+    // Reasons for which the server ends once logging works.
     let output = |format: &str| {
         let output = frontdesk()
             .arg("serve")
@@ -343,19 +344,19 @@ fn where_nobody_looks_all_of_the_log_is_json_and_as_text_none_of_it() {
     let event: Value = serde_json::from_str(line).expect("it is JSON");
     assert_eq!(event["level"], "ERROR");
     assert!(line.contains("another program listens there"), "{line}");
-    assert!(output("text").starts_with("error: another program listens there"), "{}", output("text"));
+    assert!(output("text").contains("hint: another program listens there"), "{}", output("text"));
     assert_eq!(desk.terminate().0, Some(0));
     let last = self::events(&desk);
     assert_eq!(last.last().map(|event| &event["message"]), Some(&"stopped".into()));
 
     let desk = Desk::with(&small_site(), &[("FRONTDESK_LOG__FORMAT", "text")]);
-    let log =
-        until(|| Some(desk.log()).filter(|log| log.contains("submissions are kept"))).expect("it says so");
+    let log = until(|| Some(desk.log()).filter(|log| log.contains("submissions are stored in")))
+        .expect("it says so");
     assert!(log.contains("  listening on http://") && !log.contains('{'), "{log}");
 }
 
 #[test]
-fn a_standard_error_that_is_never_read_holds_nobody_up() {
+fn an_unread_standard_error_blocks_no_request() {
     let folder = tempfile::tempdir().expect("a folder");
     let child = frontdesk()
         .arg("serve")

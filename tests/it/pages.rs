@@ -124,7 +124,7 @@ fn if_match_is_compared_with_the_selected_representation() {
     }
     let counted = desk.ops("/metrics").text().to_owned();
     assert!(counted.lines().any(|line| line.contains("status=\"412\"") && line.ends_with(" 6")), "{counted}");
-    // Where a form is sent there is no representation, and the submission counts whatever is expected of one.
+    // The target of a form has no representations, and the submission counts regardless of preconditions.
     for condition in [("If-Match", "\"a\""), ("If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")] {
         let headers = [("Content-Type", "application/json"), condition];
         let answer = desk.request("POST", "/api/waitlist", &headers, br#"{"email":"ada@example.com"}"#);
@@ -161,7 +161,7 @@ fn representations_point_to_each_other() {
 }
 
 #[test]
-fn the_twin_is_markdown_whatever_the_client_accepts() {
+fn the_twin_is_markdown_for_any_accept_header() {
     let desk = Desk::with_example_site();
     let mut connection = desk.connect();
     for path in paths(&desk) {
@@ -197,7 +197,7 @@ fn links_in_markdown_are_absolute() {
             if in_code {
                 continue;
             }
-            // What stands between backticks is shown, not linked.
+            // Text between backticks is shown, not linked.
             let prose: String = line.split('`').step_by(2).collect();
             for part in prose.split("](").skip(1) {
                 let target = part.trim_start_matches('<');
@@ -291,7 +291,7 @@ fn ambiguous_paths_are_refused() {
 }
 
 #[test]
-fn assets_are_immutable_under_their_fingerprint_and_revalidated_under_their_name() {
+fn fingerprinted_assets_are_immutable_and_named_ones_revalidated() {
     let desk = Desk::with_example_site();
     let home = desk.get("/", &[]);
     let name = home
@@ -327,7 +327,7 @@ fn every_answer_carries_the_security_headers() {
 }
 
 #[test]
-fn a_folder_of_the_operators_own_replaces_templates_and_resources_file_by_file() {
+fn a_custom_theme_replaces_templates_and_resources_file_by_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = folder.path().join("site");
     assert!(crate::support::frontdesk().arg("init").arg(&site).status().expect("it runs").success());

@@ -1,21 +1,23 @@
 //! The power goes out: everything that was not synced is gone, and everything that got its 200 is there.
 //!
-//! The data folder lies on an ext4 file system of its own, in a file. A cut is that file system's own shutdown
-//! (`EXT4_IOC_SHUTDOWN` without flushing the log): from then on nothing reaches the disk, and what was only in memory never will.
-//! Then the server is killed, the file system is mounted again, which replays its journal, and the server starts on what is left.
-//! It takes root, or `sudo` without a password, and loop devices; without them the tests fail and say so.
+//! The data folder lies on an ext4 file system of its own, in a file. A cut is that file system's own
+//! shutdown (`EXT4_IOC_SHUTDOWN` without flushing the log): from then on nothing reaches the disk, and what
+//! was only in memory never will. Then the server is killed, the file system is mounted again, which replays
+//! its journal, and the server starts on what is left. It takes root, or `sudo` without a password, and loop
+//! devices; without them the tests fail and say so.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use frontdesk::store::{Filter, Reader};
-use frontdesk::submission::delivery::State;
+use frontdesk::store::{Filter, InboxReader};
+use frontdesk::submission::delivery::DeliveryState;
 use serde_json::json;
 
 use crate::support::office::{maildir, until, write_site};
@@ -81,8 +83,9 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
 
     // At least once, and in a Maildir once: what is recognised is not written again.
     let delivered = || {
-        let channels = Reader::open(&database).and_then(|reader| reader.channels()).expect("it can be read");
-        channels[0].count(State::Delivered)
+        let channels =
+            InboxReader::open(&database).and_then(|reader| reader.channels()).expect("it can be read");
+        channels[0].count(DeliveryState::Delivered)
     };
     let mut before = delivered();
     while before < kept.len() {
@@ -93,7 +96,8 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
     desk.kill();
 }
 
-/// The control: the same server, whose syncs are answered with success and do nothing, as on a disk that lies.
+/// The control: the same server, whose syncs are answered with success and do nothing, as on a disk that
+/// lies.
 #[test]
 #[ignore = "needs root and strace: scripts/test power"]
 fn without_syncs_a_power_cut_takes_submissions() {
@@ -103,7 +107,8 @@ fn without_syncs_a_power_cut_takes_submissions() {
     let data = drive.mounted.join("data");
     let mut desk = Desk::at(&site, &data, &NO_LIMITS);
     desk.expect_anything();
-    // Everything that was there from the start is synced, so that it is the submissions that are missing and not the inbox.
+    // Everything that was there from the start is synced, so that it is the submissions that are missing and
+    // not the inbox.
     assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
 
     let mut liar = swallow_syncs(desk.pid(), folder.path());
@@ -130,9 +135,9 @@ struct Storm {
 
 /// Lets clients send until the power goes out and a little longer.
 ///
-/// Only what was acknowledged before the cut began must be there. A machine without power sends no 200 any more, but this one goes
-/// on running, and ext4 may call a sync a success that was under way when the file system was shut down. (A program that does
-/// nothing but `pwrite` and `fdatasync` sees the same.)
+/// Only what was acknowledged before the cut began must be there. A machine without power sends no 200 any
+/// more, but this one goes on running, and ext4 may call a sync a success that was under way when the file
+/// system was shut down. (A program that does nothing but `pwrite` and `fdatasync` sees the same.)
 fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Storm {
     let (stop, is_cut) = (AtomicBool::new(false), AtomicBool::new(false));
     // Submissions that were acknowledged, those that were refused, and clients whose connection broke.
@@ -211,14 +216,18 @@ fn check_inbox(database: &Path, acknowledged: &[String]) {
 
 /// How many submissions are accepted and not processed.
 fn rows_of_the_intake(database: &Path) -> usize {
-    let connection = rusqlite::Connection::open(database).expect("it is there");
+    let connection = rusqlite::Connection::open(database).unwrap_or_else(|error| {
+        let folder = database.parent().and_then(Path::parent).expect("the file system");
+        let entries: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
+        panic!("{error}; the file system holds {entries:?}")
+    });
     let count = connection.query_row("SELECT count(*) FROM intake", [], |row| row.get::<_, i64>(0));
     usize::try_from(count.expect("a count")).expect("a count")
 }
 
 /// How often each address is in the inbox.
 fn addresses(database: &Path) -> HashMap<String, usize> {
-    let reader = Reader::open(database).expect("there is an inbox");
+    let reader = InboxReader::open(database).expect("there is an inbox");
     let mut addresses = HashMap::new();
     for submission in reader.list(&Filter::default()).expect("it can be read") {
         let submission = submission.expect("it can be read");
@@ -227,7 +236,8 @@ fn addresses(database: &Path) -> HashMap<String, usize> {
     addresses
 }
 
-/// Whatever the inbox calls delivered lies in the Maildir, once; returns how many that are.
+/// Checks that each delivery that the inbox calls delivered is in the Maildir exactly once. Returns their
+/// number.
 fn check_mailbox(database: &Path, mailbox: &Path) -> usize {
     let connection = rusqlite::Connection::open(database).expect("it is there");
     let mut delivered = connection
@@ -272,14 +282,17 @@ impl Disk {
         disk
     }
 
+    /// Mounts the image, and again where the mount has vanished: `mount` can reuse a loop device that the
+    /// kernel is still releasing.
     fn mount(&self) {
-        as_root([
-            OsStr::new("mount"),
-            "-o".as_ref(),
-            "loop".as_ref(),
-            self.image.as_ref(),
-            self.mounted.as_ref(),
-        ]);
+        let words = ["mount", "-o", "loop"].map(OsStr::new);
+        let device = |path: &Path| std::fs::metadata(path).expect("a folder").dev();
+        let is_mounted = || device(&self.mounted) != device(self.mounted.parent().expect("a folder above"));
+        until(|| {
+            as_root(words.into_iter().chain([self.image.as_os_str(), self.mounted.as_os_str()]));
+            is_mounted().then_some(())
+        })
+        .expect("the file system stays mounted");
     }
 
     fn cut(&self) {

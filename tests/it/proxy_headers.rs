@@ -1,14 +1,14 @@
-//! The packaged, documented and exported configurations of proxies overwrite or remove every request header that frontdesk trusts from a
-//! proxy. The list of these headers comes from the code.
+//! The packaged, documented and exported configurations of proxies overwrite or remove every request header
+//! that frontdesk trusts from a proxy. The list of these headers comes from the code.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use frontdesk::web::proxy_headers::{FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR};
+use frontdesk::web::trusted_proxies::{FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR};
 
 use crate::support::{frontdesk, small_site};
 
-/// What nginx may put into such a header: nothing, or what it knows without asking the client.
+/// The values that nginx may set in such a header: empty, or variables that do not depend on the client.
 const NGINX_VALUES: [&str; 5] = ["", "$remote_addr", "$scheme", "$request_id", "$frontdesk_hop"];
 
 /// The same for HAProxy.
@@ -67,8 +67,8 @@ fn read_nginx(mut text: &str) -> (Vec<Directive>, &str) {
     }
 }
 
-/// What is wrong with the headers of each `proxy_pass` in `directives`, and how many of these there are. A block without a
-/// `proxy_set_header` of its own has those of the block around it; one of its own replaces all of them.
+/// The faults in the headers of each `proxy_pass` in `directives`, and the number of these. A block without
+/// its own `proxy_set_header` inherits those of the enclosing block; its own ones replace all of them.
 fn examine_nginx(directives: &[Directive], around: &BTreeMap<String, String>) -> (Vec<String>, usize) {
     let own: BTreeMap<String, String> = directives
         .iter()
@@ -95,7 +95,8 @@ fn examine_nginx(directives: &[Directive], around: &BTreeMap<String, String>) ->
     (faults, count)
 }
 
-/// Panics if a `proxy_pass` passes on a trusted header of the client; returns how many `proxy_pass` there are.
+/// Panics if a `proxy_pass` passes on a trusted header of the client; returns how many `proxy_pass` there
+/// are.
 fn check_nginx(of: &str, text: &str) -> usize {
     let (directives, rest) = read_nginx(text);
     assert_eq!(rest, "", "{of} is read to its end");
@@ -104,7 +105,7 @@ fn check_nginx(of: &str, text: &str) -> usize {
     count
 }
 
-/// What is wrong with the headers of each `frontend` of HAProxy, and how many of these there are.
+/// The faults in the headers of each `frontend` of HAProxy, and the number of these.
 fn examine_haproxy(text: &str) -> (Vec<String>, usize) {
     let mut sections: Vec<(&str, Vec<Vec<&str>>)> = Vec::new();
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()) {
@@ -209,7 +210,7 @@ fn an_exported_configuration_overwrites_trusted_headers() {
         let server = server.to_ascii_lowercase();
         assert_eq!(server.matches(&set(header, value)).count(), 2, "{header}");
         assert_eq!(server.matches(&set(other, "\"\"")).count(), 2, "{other}");
-        // What the variable of the configuration's own is made of.
+        // The value of the configuration's own variable.
         let (http, _) = read_nginx(&read("nginx/http.conf"));
         let hop = http.iter().find(|directive| {
             directive.words[0] == "map" && directive.words.last().is_some_and(|name| name == "$frontdesk_hop")
@@ -284,7 +285,7 @@ fn trusted_headers_are_read_by_their_names_on_the_list() {
         }
         let text = std::fs::read_to_string(&file).expect("it can be read").to_ascii_lowercase();
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        if name.ends_with("/proxy_headers.rs") {
+        if name.ends_with("/trusted_proxies.rs") {
             seen += TRUSTED_HEADERS.iter().filter(|name| code.contains(&format!("\"{name}\""))).count();
             continue;
         }
@@ -292,7 +293,7 @@ fn trusted_headers_are_read_by_their_names_on_the_list() {
         for literal in
             ["\"forwarded\"", "\"x-forwarded-", "\"x-real-ip", "\"x-request-id", "header::forwarded"]
         {
-            assert!(!code.contains(literal), "{name} has {literal}: put it into src/web/proxy_headers.rs");
+            assert!(!code.contains(literal), "{name} has {literal}: put it into src/web/trusted_proxies.rs");
         }
     }
     assert_eq!(seen, TRUSTED_HEADERS.len());

@@ -101,7 +101,7 @@ fn a_faulty_site_or_configuration_changes_nothing_and_says_why() {
         let mut log = String::new();
         until("the refusal", || {
             log = desk.log();
-            log.matches("nothing is changed").count() == 1 + usize::from(file == "frontdesk.toml")
+            log.matches("reload failed").count() == 1 + usize::from(file == "frontdesk.toml")
         });
         assert!(log.contains(why), "{log}");
         assert!(says(&desk, "The first state."), "{file}");
@@ -113,7 +113,7 @@ fn a_faulty_site_or_configuration_changes_nothing_and_says_why() {
         }
     }
     hang_up(&desk);
-    until("the last state", || desk.log().contains("read again"));
+    until("the last state", || desk.log().contains("configuration reloaded"));
     assert!(says(&desk, "The first state."));
 }
 
@@ -146,22 +146,22 @@ fn what_is_settled_at_the_start_stays_so_with_all_that_follows_from_it() {
     for reloads in 1..=2 {
         write(&site.join("frontdesk.toml"), &configuration);
         hang_up(&desk);
-        until("the reload", || desk.log().matches("read again").count() == reloads);
-        for key in ["tls", "tls.listen", "store.url"] {
+        until("the reload", || desk.log().matches("configuration reloaded").count() == reloads);
+        for key in ["tls.listen", "tls.certificate", "tls.key", "store.url"] {
             let said = format!("`{key}` takes effect when the server is started again");
             assert_eq!(desk.log().matches(&said).count(), reloads, "{key}");
         }
     }
-    // Nobody listens for TLS yet: nobody may be sent there.
+    // No TLS socket is open yet, so no client may be redirected to it.
     assert_eq!(desk.get("/", &[]).status, 200);
     assert_eq!(desk.get("/llms.txt", &[]).text(), own);
     // One scrape does not wait for the inbox for long.
     let is_there = || desk.ops("/metrics").text().contains("\nfrontdesk_inbox_readable 1\n");
     until("the inbox, which is where it was,", is_there);
-    // What is faulty in that is a fault all the same.
+    // A fault in these settings is still a fault.
     std::fs::write(site.join("key.pem"), "none").expect("it can be written");
     hang_up(&desk);
-    until("the refusal", || desk.log().contains("nothing is changed"));
+    until("the refusal", || desk.log().contains("reload failed"));
 }
 
 #[test]
@@ -176,9 +176,9 @@ fn with_watch_every_change_is_seen() {
         write(&site.join("pages/news.md"), &page(state));
         until(state, || says(&desk, state));
     }
-    // What is served is said a moment later.
-    until("the notes", || desk.log().matches("read again").count() >= 2);
-    let reloads = desk.log().matches("read again").count();
+    // The log line follows a moment later.
+    until("the notes", || desk.log().matches("configuration reloaded").count() >= 2);
+    let reloads = desk.log().matches("configuration reloaded").count();
     for number in 0..5 {
         assert_eq!(
             desk.post("/api/waitlist", &json!({ "email": format!("a{number}@example.com") })).status,
@@ -187,8 +187,12 @@ fn with_watch_every_change_is_seen() {
     }
     write(&site.join("pages/news.md"), &page("The last state."));
     until("the last state", || says(&desk, "The last state."));
-    until("its note", || desk.log().matches("read again").count() > reloads);
-    assert_eq!(desk.log().matches("read again").count(), reloads + 1, "the inbox is not the site");
+    until("its note", || desk.log().matches("configuration reloaded").count() > reloads);
+    assert_eq!(
+        desk.log().matches("configuration reloaded").count(),
+        reloads + 1,
+        "the inbox is not the site"
+    );
     desk.expect(5);
 }
 
@@ -226,7 +230,7 @@ fn no_request_fails_while_the_site_is_read_again_and_again() {
         if reload % 5 == 0 {
             write(&site.join("pages/broken.md"), "---\ntitle: [\n---\n");
             hang_up(&desk);
-            until("a refusal", || desk.log().matches("nothing is changed").count() == reload / 5);
+            until("a refusal", || desk.log().matches("reload failed").count() == reload / 5);
             std::fs::remove_file(site.join("pages/broken.md")).expect("it is there");
         }
         hang_up(&desk);
@@ -243,7 +247,7 @@ fn no_request_fails_while_the_site_is_read_again_and_again() {
     desk.expect_anything();
 }
 
-/// The page's Brotli encoding: its validator and its length. What it unpacks to is what is sent as it is.
+/// The validator and length of the page's Brotli encoding, which must decode to the identity body.
 fn brotli(desk: &Desk) -> (String, usize) {
     let encoded = desk.get("/news/", &[("Accept-Encoding", "br")]);
     assert_eq!(encoded.header("content-encoding"), Some("br"));
@@ -267,7 +271,7 @@ fn strong_encodings_are_made_once_and_never_trusted_blindly() {
     std::fs::write(data.join("encodings"), "none").expect("it can be written");
     // Pages name the address at which they are, and the port is another after each start.
     let mut desk = Desk::at(&site, &data, &[("FRONTDESK_BASE_URL", "https://www.example.com")]);
-    until("the warning", || desk.log().contains("strong encodings cannot be kept"));
+    until("the warning", || desk.log().contains("cannot store strong encodings"));
     let quick = brotli(&desk);
 
     std::fs::remove_file(data.join("encodings")).expect("it is there");
@@ -298,7 +302,7 @@ fn strong_encodings_are_made_once_and_never_trusted_blindly() {
     desk.restart();
     until("the strong ones again", || brotli(&desk) == strong);
     assert_eq!(kept().len(), before);
-    // What the site no longer has goes.
+    // A page that the site no longer has is gone.
     std::fs::remove_file(site.join("pages/news.md")).expect("it is there");
     hang_up(&desk);
     until("the removal", || kept().len() < before);

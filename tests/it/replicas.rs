@@ -1,8 +1,10 @@
-//! Several desks, one inbox: replicas over a PostgreSQL primary and its standby, and a Redis, while processes, servers, links and clocks fail.
+//! Several desks, one inbox: replicas over a PostgreSQL primary and its standby, and a Redis, while
+//! processes, servers, links and clocks fail.
 //!
-//! Each replica and each server is on a host of its own: a network namespace, joined to the others by a router, so that any way between two of them
-//! can be cut. It takes root. `docs/reliability.md` says what is promised and what may be; `FRONTDESK_REPLICAS` says how much is run: `short` in
-//! `scripts/test`, `long` by hand.
+//! Each replica and each server is on a host of its own: a network namespace, joined to the others by a
+//! router, so that any way between two of them can be cut. It takes root. `docs/reliability.md` says what is
+//! promised and what may be; `FRONTDESK_REPLICAS` says how much is run: `short` in `scripts/test`, `long` by
+//! hand.
 
 mod clients;
 mod counter;

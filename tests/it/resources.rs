@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::Desk;
 
 #[test]
-fn every_resource_is_there_whatever_the_client_accepts() {
+fn every_resource_is_served_for_any_accept_header() {
     let desk = Desk::with_example_site();
     for (path, media_type) in [
         ("/llms.txt", "text/plain; charset=utf-8"),
@@ -98,7 +98,7 @@ fn openapi_describes_the_two_forms_and_every_status() {
     assert_eq!(contact["properties"]["email"]["format"], "email");
     assert_eq!(contact["properties"]["name"]["minLength"], 1);
     assert_eq!(contact["properties"]["message"]["maxLength"], 20_000);
-    // What the description gives as examples is accepted.
+    // The examples in the description are accepted.
     for path in ["/api/waitlist", "/api/contact"] {
         let example =
             &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"];

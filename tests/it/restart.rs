@@ -1,4 +1,4 @@
-//! Sockets that somebody else has opened: the server that is restarted behind them loses no request.
+//! Inherited sockets: a server that restarts behind them loses no request.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -14,8 +14,8 @@ use serde_json::json;
 use crate::support::load::Load;
 use crate::support::{Connection, frontdesk, small_site};
 
-/// Starts a server the way a service manager does: two sockets as descriptors 3 and 4, their names and its own process id in the
-/// environment.
+/// Starts a server the way a service manager does: two sockets as descriptors 3 and 4, their names and its
+/// own process id in the environment.
 fn start(public: &TcpListener, private: OwnedFd, data: &Path) -> Child {
     let handed_over = public.try_clone().expect("a socket has handles");
     let server = frontdesk();
@@ -38,7 +38,7 @@ fn start(public: &TcpListener, private: OwnedFd, data: &Path) -> Child {
         .expect("it starts")
 }
 
-/// What it says is read until it ends, or it would wait for us.
+/// Its output is read to the end; otherwise it would block.
 fn hear(child: &mut Child) -> std::thread::JoinHandle<Vec<String>> {
     let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     std::thread::spawn(move || stderr.lines().map_while(Result::ok).collect())
@@ -116,7 +116,7 @@ fn no_request_fails_while_the_server_is_restarted() {
             std::thread::sleep(Duration::from_millis(5));
         }
         let began = Instant::now();
-        // One after the other, as a service manager does it: meanwhile whoever comes waits in the socket's queue.
+        // One after the other, as a service manager restarts: meanwhile clients wait in the socket's queue.
         terminate(&mut child);
         said.join().expect("it was heard");
         child = start(&public, handle(&private), &data);

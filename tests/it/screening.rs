@@ -1,4 +1,4 @@
-//! What looks like spam gets its 200, is kept and waits for the operator; nothing else is treated differently.
+//! Submissions that look like spam get a 200, are stored and held for the operator; others are unaffected.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn enquiry(number: usize) -> Value {
     })
 }
 
-/// What is sent to thousands of forms.
+/// Text that spammers send to thousands of forms.
 fn spam(number: usize) -> Value {
     json!({
         "name": "SEO Team",
@@ -154,7 +154,8 @@ fn a_form_past_its_limit_holds_and_never_refuses() {
         desk.inbox().into_iter().filter(|submission| submission["status"] == "held").collect();
     assert_eq!(held.len(), 4, "{held:#?}");
     assert!(held.iter().all(|submission| submission["_reasons"][0]["signal"] == "form-rate"));
-    // A source is refused beyond its own quota, and the operator sees it in the figures once they are written.
+    // A source is refused beyond its own quota, and the operator sees it in the figures once they are
+    // written.
     let again = |number| post(&desk, &enquiry(number), &[("X-Forwarded-For", "192.0.1.1")]).status;
     assert_eq!([again(20), again(21), again(22)], [200, 429, 429]);
     let mut desk = desk;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use frontdesk::submission::seal::{Identity, Recipient, SealError};
+use frontdesk::submission::encryption::{AgeIdentity, EncryptionError, Recipient};
 
 #[test]
 #[ignore = "needs the age tool: scripts/test unit"]
@@ -13,7 +13,7 @@ fn the_age_tool_opens_what_is_sealed_here() {
     let (file, public) = generate(folder.path(), "key.txt");
     let recipient = Recipient::parse(&public).expect("age-keygen made it");
     for plain in plain_texts() {
-        let sealed = recipient.seal(&plain).expect("it can be sealed");
+        let sealed = recipient.encrypt(&plain).expect("it can be sealed");
         let opened = run("age", &["--decrypt", "--identity", &file.display().to_string()], &sealed);
         assert!(opened == plain, "{} bytes came back as {}", plain.len(), opened.len());
     }
@@ -25,17 +25,17 @@ fn what_the_age_tool_sealed_is_opened_here() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, public) = generate(folder.path(), "key.txt");
     let (other, _) = generate(folder.path(), "other.txt");
-    let identity = Identity::read(&file).expect("age-keygen made it");
+    let identity = AgeIdentity::read(&file).expect("age-keygen made it");
     for plain in plain_texts() {
         let sealed = run("age", &["--encrypt", "--recipient", &public], &plain);
-        let opened = identity.open(&sealed).expect("it can be opened");
+        let opened = identity.decrypt(&sealed).expect("it can be opened");
         assert!(opened == plain, "{} bytes came back as {}", plain.len(), opened.len());
     }
-    let other = Identity::read(&other).expect("age-keygen made it");
+    let other = AgeIdentity::read(&other).expect("age-keygen made it");
     let sealed = run("age", &["--encrypt", "--recipient", &public], b"Hello");
-    assert_eq!(other.open(&sealed), Err(SealError::WrongKey));
+    assert_eq!(other.decrypt(&sealed), Err(EncryptionError::WrongKey));
     let armoured = run("age", &["--encrypt", "--armor", "--recipient", &public], b"Hello");
-    assert_eq!(identity.open(&armoured), Err(SealError::Damaged));
+    assert_eq!(identity.decrypt(&armoured), Err(EncryptionError::Damaged));
 }
 
 #[test]
@@ -47,13 +47,13 @@ fn what_the_age_tool_sealed_to_several_is_opened_by_each() {
     let sealed = run("age", &arguments, b"Hello");
     for (file, _) in &keys {
         assert_eq!(
-            Identity::read(file).expect("age-keygen made it").open(&sealed).as_deref(),
+            AgeIdentity::read(file).expect("age-keygen made it").decrypt(&sealed).as_deref(),
             Ok(&b"Hello"[..])
         );
     }
     let (other, _) = generate(folder.path(), "other.txt");
-    let other = Identity::read(&other).expect("age-keygen made it");
-    assert_eq!(other.open(&sealed), Err(SealError::WrongKey));
+    let other = AgeIdentity::read(&other).expect("age-keygen made it");
+    assert_eq!(other.decrypt(&sealed), Err(EncryptionError::WrongKey));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn the_age_tool_refuses_another_key_and_damage() {
     let (file, public) = generate(folder.path(), "key.txt");
     let (other, _) = generate(folder.path(), "other.txt");
     let sealed =
-        Recipient::parse(&public).expect("age-keygen made it").seal(b"Hello").expect("it can be sealed");
+        Recipient::parse(&public).expect("age-keygen made it").encrypt(b"Hello").expect("it can be sealed");
     let mut changed = sealed.clone();
     *changed.last_mut().expect("it is not empty") ^= 1;
     for (identity, sealed) in [(&other, &sealed), (&file, &changed)] {
@@ -81,11 +81,13 @@ fn both_read_the_same_identity_file() {
     let file = folder.path().join("both.txt");
     let texts = keys.each_ref().map(|(file, _)| std::fs::read_to_string(file).expect("it was written"));
     std::fs::write(&file, texts.concat()).expect("it can be written");
-    let identity = Identity::read(&file).expect("it has two identities");
+    let identity = AgeIdentity::read(&file).expect("it has two identities");
     for (_, public) in &keys {
-        let sealed =
-            Recipient::parse(public).expect("age-keygen made it").seal(b"Hello").expect("it can be sealed");
-        assert_eq!(identity.open(&sealed).as_deref(), Ok(&b"Hello"[..]));
+        let sealed = Recipient::parse(public)
+            .expect("age-keygen made it")
+            .encrypt(b"Hello")
+            .expect("it can be sealed");
+        assert_eq!(identity.decrypt(&sealed).as_deref(), Ok(&b"Hello"[..]));
         assert_eq!(run("age", &["--decrypt", "--identity", &file.display().to_string()], &sealed), b"Hello");
     }
 }

@@ -1,14 +1,17 @@
-//! Limits that several servers share by way of Redis: the same as one alone has, and what becomes of them when Redis is slow or gone.
+//! Limits that several servers share through Redis: the same as for one server, and their behaviour if Redis
+//! is slow or unavailable.
 //!
-//! Quotas are such that a test would have to take a quarter of a minute for somebody to recover by one request.
+//! With the default quotas a source recovers one request in two seconds or more, so tests wait little for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use frontdesk::limits::gate::{self, Fallback, Gate, SCRIPT};
-use frontdesk::limits::ledger::{Entry, Rule};
-use frontdesk::limits::{Admission, Decision, Layer, Limiter, Options, Quota, Source, Standings};
+use frontdesk::limits::rate_limiter::{self, Fallback, RateLimiter, SCRIPT};
+use frontdesk::limits::rule::{LimitRule, ScriptReply};
+use frontdesk::limits::{
+    Admission, Layer, LimitDecision, LimitOptions, LocalLimiter, Quota, QuotaStatuses, Source,
+};
 use serde_json::json;
 
 use crate::support::office::until;
@@ -23,8 +26,8 @@ fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
     check(&limits(quota(4, 8), quota(40, 80)), |take, look| {
         let first = take(source("192.0.2.1"));
         assert_eq!(first.admission, Admission::Allowed);
-        let standings = first.standings.expect("it is limited");
-        let said = standings.map(|s| (s.layer, s.name, s.quota, s.window_seconds, s.remaining));
+        let statuses = first.statuses.expect("it is limited");
+        let said = statuses.map(|s| (s.layer, s.name, s.quota, s.window_seconds, s.remaining));
         assert_eq!(
             said,
             [
@@ -35,16 +38,16 @@ fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
             ]
         );
         // One request each fifteen seconds.
-        assert!((5..=15).contains(&standings[0].reset_seconds), "{standings:?}");
-        assert!((400..=450).contains(&standings[1].reset_seconds), "{standings:?}");
+        assert!((5..=15).contains(&statuses[0].reset_seconds), "{statuses:?}");
+        assert!((400..=450).contains(&statuses[1].reset_seconds), "{statuses:?}");
         for _ in 0..3 {
             assert!(is_allowed(take(source("192.0.2.1"))));
         }
         for _ in 0..3 {
             let refused = take(source("192.0.2.1"));
             assert_refused(refused, Layer::Source, 15);
-            // What is refused costs nothing.
-            assert_eq!(remaining(refused.standings), [0, 4, 36, 76]);
+            // Refused requests cost nothing.
+            assert_eq!(remaining(refused.statuses), [0, 4, 36, 76]);
         }
         assert_eq!(remaining(look(source("192.0.2.1"))), [0, 4, 36, 76]);
     });
@@ -63,7 +66,7 @@ fn the_hour_holds_where_the_minute_would_let_pass() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn neighbours_share_their_networks_quota_and_what_that_refuses_costs_the_source_nothing() {
+fn a_refusal_by_the_network_quota_does_not_charge_the_source() {
     check(&limits(quota(2, 4), quota(3, 30)), |take, look| {
         for neighbours in [
             ["192.0.2.1", "192.0.2.2", "198.51.100.1"],
@@ -87,7 +90,7 @@ fn to_look_costs_nothing() {
         for _ in 0..20 {
             assert_eq!(remaining(look(source("192.0.2.1"))), [4, 8, 40, 80]);
         }
-        let taken = take(source("192.0.2.1")).standings;
+        let taken = take(source("192.0.2.1")).statuses;
         assert_eq!(remaining(taken), remaining(look(source("192.0.2.1"))));
     });
 }
@@ -107,7 +110,7 @@ fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
         [(3, 20, 5, 40), (30, 300, 300, 3000), (7, 99_991, 1_000_000, 1_000_000)].into_iter().enumerate()
     {
         let options = limits(quota(a, b), quota(c, d));
-        let (limiter, start, rule) = (Limiter::new(&options), Instant::now(), Rule::new(&options));
+        let (limiter, start, rule) = (LocalLimiter::new(&options), Instant::now(), LimitRule::new(&options));
         let mut now = Duration::ZERO;
         for _ in 0..4_000 {
             now += Duration::from_micros(draw(4_000_000));
@@ -115,7 +118,8 @@ fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
             let keys = [format!("{number}:{host}"), format!("{number}:all")];
             let entry = script.at(Duration::from_secs(1_800_000_123) + now, &keys, &rule);
             let theirs = rule.decide(entry).expect("the rule leads there");
-            let ours = limiter.take(Source::V4([192, 0, 2, u8::try_from(host).expect("small")]), start + now);
+            let ours =
+                limiter.check(Source::V4([192, 0, 2, u8::try_from(host).expect("small")]), start + now);
             assert_alike(ours, theirs);
             if let Admission::Refused { by, .. } = ours.admission {
                 refused[usize::from(by == Layer::Network)] += 1;
@@ -127,10 +131,10 @@ fn over_a_simulated_day_the_script_decides_as_a_limiter_does() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn a_clock_that_is_put_back_neither_gives_a_quota_away_nor_locks_anybody_out() {
+fn a_clock_set_back_neither_resets_quotas_nor_locks_sources_out() {
     let redis = Redis::start();
     let mut script = Script::of(&redis);
-    let rule = Rule::new(&limits(quota(4, 8), quota(40, 80)));
+    let rule = LimitRule::new(&limits(quota(4, 8), quota(40, 80)));
     let keys = ["a", "b"].map(str::to_owned);
     let noon = Duration::from_hours(500_000);
     let before = |seconds| noon.saturating_sub(Duration::from_secs(seconds));
@@ -161,7 +165,7 @@ fn three_servers_let_through_the_quota_of_one() {
                             allowed.fetch_add(1, Ordering::Relaxed);
                         }
                     }
-                    assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
+                    assert_eq!(gate.metrics().expect("it is shared").fallbacks, [0; 3]);
                 });
             }
         }
@@ -171,7 +175,7 @@ fn three_servers_let_through_the_quota_of_one() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn without_redis_a_server_goes_on_with_what_it_knows_and_comes_back_by_itself() {
+fn without_redis_a_server_uses_local_limits_and_reconnects_by_itself() {
     let mut redis = Redis::start();
     let options = limits(quota(1000, 20), quota(1000, 80));
     let gate = shared(&redis, &options);
@@ -179,18 +183,18 @@ fn without_redis_a_server_goes_on_with_what_it_knows_and_comes_back_by_itself() 
     redis.kill();
     // Eight of the twenty are left: the quota is not a fresh one.
     assert_eq!((0..20).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 8);
-    let figures = gate.figures().expect("it is shared");
+    let figures = gate.metrics().expect("it is shared");
     assert!(!figures.is_connected);
     assert_eq!(figures.fallbacks.iter().sum::<u64>(), 20);
     assert!(figures.fallbacks[Fallback::Failed as usize] <= 1, "{figures:?}");
-    let tally = gate.tally();
+    let tally = gate.counts();
     assert_eq!((tally.allowed, tally.refused_by_source), (20, 12));
 
     redis.restart();
-    until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it comes back");
+    until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it comes back");
     // Redis has forgotten everything, and counts from here on.
     assert_eq!((0..30).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 20);
-    assert_eq!(gate.figures().expect("it is shared").fallbacks, figures.fallbacks);
+    assert_eq!(gate.metrics().expect("it is shared").fallbacks, figures.fallbacks);
 }
 
 #[test]
@@ -208,37 +212,37 @@ fn a_redis_that_does_not_answer_holds_up_three_requests_and_no_more() {
         longest = longest.max(began.elapsed());
     }
     println!("the longest wait for a Redis that does not answer was {longest:?}");
-    let figures = gate.figures().expect("it is shared");
+    let figures = gate.metrics().expect("it is shared");
     assert!(figures.fallbacks[Fallback::Slow as usize] <= 3, "{figures:?}");
     assert_eq!(figures.fallbacks.iter().sum::<u64>(), 100);
     assert!(!figures.is_connected);
-    // Whoever asks while it is still paused goes on alone, and is not held up.
+    // Requests during the pause use the local limits and do not wait.
     redis.resume();
-    until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it comes back");
+    until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it comes back");
     assert!(is_allowed(take(&gate, source("192.0.2.1"))));
-    assert_eq!(gate.figures().expect("it is shared").fallbacks, figures.fallbacks);
+    assert_eq!(gate.metrics().expect("it is shared").fallbacks, figures.fallbacks);
 }
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn a_connection_that_nobody_uses_is_missed_too() {
+fn a_lost_idle_connection_is_noticed() {
     let mut redis = Redis::start();
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80)));
     redis.kill();
-    until(|| gate.figures().filter(|figures| !figures.is_connected)).expect("it is found out");
-    assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
+    until(|| gate.metrics().filter(|figures| !figures.is_connected)).expect("it is found out");
+    assert_eq!(gate.metrics().expect("it is shared").fallbacks, [0; 3]);
 }
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn who_asks_often_has_a_connection_of_his_own_and_misses_none_that_breaks() {
+fn a_busy_worker_opens_its_own_connection_and_replaces_broken_ones() {
     let redis = Redis::start();
     let options = limits(quota(1_000_000, 1_000_000), quota(1_000_000, 1_000_000));
     let (gate, runtime) = (shared(&redis, &options), runtime());
     let ask = || {
         runtime.block_on(async {
             for _ in 0..20 {
-                gate.take(source("192.0.2.1"), Instant::now()).await;
+                gate.check(source("192.0.2.1"), Instant::now()).await;
             }
         });
     };
@@ -264,7 +268,7 @@ fn who_asks_often_has_a_connection_of_his_own_and_misses_none_that_breaks() {
     let [_, own] = two.expect("one is opened").try_into().expect("two");
     let _: u64 = redis.ask(&["CLIENT", "KILL", "ID", &own.to_string()]);
     ask();
-    let figures = gate.figures().expect("it is shared");
+    let figures = gate.metrics().expect("it is shared");
     assert_eq!((figures.is_connected, figures.fallbacks), (true, [0; 3]));
     assert!(!connections().contains(&own));
 }
@@ -276,9 +280,9 @@ fn a_script_that_was_thrown_away_is_loaded_again() {
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80)));
     for left in (0..3).rev() {
         let _: () = redis.ask(&["SCRIPT", "FLUSH"]);
-        assert_eq!(remaining(take(&gate, source("192.0.2.1")).standings)[0], left + 1);
+        assert_eq!(remaining(take(&gate, source("192.0.2.1")).statuses)[0], left + 1);
     }
-    assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
+    assert_eq!(gate.metrics().expect("it is shared").fallbacks, [0; 3]);
 }
 
 #[test]
@@ -288,11 +292,12 @@ fn a_redis_that_takes_nothing_is_as_good_as_gone_until_it_does() {
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80)));
     let _: () = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
     assert!(is_allowed(take(&gate, source("192.0.2.1"))));
-    until(|| gate.figures().filter(|figures| !figures.is_connected)).expect("it is not used");
-    let options = gate::Options::parse(&redis.url()).expect("an address").waiting(PATIENCE);
-    until(|| gate::try_out(&options).unwrap_err().contains("(OOM)").then_some(())).expect("the reason");
+    until(|| gate.metrics().filter(|figures| !figures.is_connected)).expect("it is not used");
+    let options = rate_limiter::RedisOptions::parse(&redis.url()).expect("an address").waiting(PATIENCE);
+    until(|| rate_limiter::test_connection(&options).unwrap_err().contains("(OOM)").then_some(()))
+        .expect("the reason");
     let _: () = redis.ask(&["CONFIG", "SET", "maxmemory", "0"]);
-    until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it is used again");
+    until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it is used again");
 }
 
 #[test]
@@ -315,23 +320,23 @@ fn what_is_wrong_with_a_redis_is_told() {
         "+mget",
         "+set",
     ]);
-    let try_out = |url: &str| {
-        let options = gate::Options::parse(url).expect("an address");
-        gate::try_out(&options.waiting(Duration::from_millis(500)))
+    let test_connection = |url: &str| {
+        let options = rate_limiter::RedisOptions::parse(url).expect("an address");
+        rate_limiter::test_connection(&options.waiting(Duration::from_millis(500)))
     };
     let check = |url: &str, expected: &str| {
         let mut said = String::new();
         until(|| {
-            said = try_out(url).unwrap_err();
+            said = test_connection(url).unwrap_err();
             assert!(!said.contains(PASSWORD), "{said}");
             said.contains(expected).then_some(())
         })
         .unwrap_or_else(|| panic!("{said}"));
     };
     // One attempt takes a second at most, which is not enough on a busy machine now and then.
-    until(|| try_out(&redis.url()).ok()).expect("it is as it should be");
+    until(|| test_connection(&redis.url()).ok()).expect("it is as it should be");
     // No more rights are needed than the documentation says.
-    until(|| try_out(&redis.url_for("frontdesk", "x")).ok()).expect("it may do what is needed");
+    until(|| test_connection(&redis.url_for("frontdesk", "x")).ok()).expect("it may do what is needed");
     check(&redis.url_for("", "wrong"), "another user or password");
     check(&format!("redis://127.0.0.1:{}", redis.port()), "another user or password");
     check(&format!("{}/99", redis.url()), "no database of the number");
@@ -343,7 +348,7 @@ fn what_is_wrong_with_a_redis_is_told() {
     let node = Redis::with(&["--requirepass", PASSWORD, "--cluster-enabled", "yes"]);
     check(&node.url(), "it is part of a cluster");
     redis.pause();
-    check(&redis.url(), "it does not answer in time");
+    check(&redis.url(), "it does not respond in time");
 }
 
 #[test]
@@ -351,36 +356,36 @@ fn what_is_wrong_with_a_redis_is_told() {
 fn limits_are_shared_over_tls_with_an_authority_that_is_trusted() {
     let authority = Authority::new();
     let redis = Redis::with_tls(&authority);
-    let options = gate::Options::parse(&redis.tls_url()).expect("an address");
+    let options = rate_limiter::RedisOptions::parse(&redis.tls_url()).expect("an address");
     until(|| {
-        let said = gate::try_out(&options).unwrap_err();
+        let said = rate_limiter::test_connection(&options).unwrap_err();
         (said.contains("it cannot be reached") && said.contains("certificate")).then_some(())
     })
     .expect("it is not trusted");
     let ca = std::fs::read(authority.file()).expect("it is there");
     let trusting = options.trusting(Some(ca)).waiting(PATIENCE);
-    until(|| gate::try_out(&trusting).ok()).expect("it is trusted");
-    let gate = Gate::new(&limits(quota(4, 8), quota(40, 80)), Some(&trusting));
-    until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it is there");
+    until(|| rate_limiter::test_connection(&trusting).ok()).expect("it is trusted");
+    let gate = RateLimiter::new(&limits(quota(4, 8), quota(40, 80)), Some(&trusting));
+    until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it is there");
     assert_eq!((0..6).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 4);
-    assert_eq!(gate.figures().expect("it is shared").fallbacks, [0; 3]);
+    assert_eq!(gate.metrics().expect("it is shared").fallbacks, [0; 3]);
 }
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn redis_knows_no_address_and_forgets_whoever_has_recovered() {
+fn redis_stores_no_address_and_forgets_recovered_sources() {
     let redis = Redis::start();
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80)));
     take(&gate, source("192.0.2.1"));
     take(&gate, source("2001:db8:1:2::1"));
     let keys: Vec<String> = redis.ask(&["KEYS", "*"]);
     let of = |layer: &str| keys.iter().filter(|key| key.starts_with(&format!("frontdesk:{layer}:"))).count();
-    // What was tried at first is gone within milliseconds, or not quite yet.
+    // The keys of the first probes expire within milliseconds; some may remain.
     assert_eq!((of("source"), of("network"), keys.len() - of("probe")), (2, 2, 4), "{keys:?}");
     for key in keys.iter().filter(|key| !key.starts_with("frontdesk:probe:")) {
         assert!(!key.contains("192") && !key.contains("2001") && !key.contains("c0000201"), "{key}");
         let rest: i64 = redis.ask(&["PTTL", key]);
-        // What they owe for their hour: an eighth of it, an eightieth, and twice an eight hundredth.
+        // Their debts for the hour: an eighth of it, an eightieth, and two eight-hundredths.
         let expected = match key.split(':').nth(1) {
             Some("source") => 400_000..=450_001,
             Some("network") => 15_000..=45_001,
@@ -397,10 +402,10 @@ fn without_a_password_a_shared_secret_hides_addresses() {
     let url = format!("redis://127.0.0.1:{}", redis.port());
     let limits = limits(quota(4, 8), quota(40, 80));
     let gate = |secret: Option<&str>| {
-        let options = gate::Options::parse(&url).expect("an address");
+        let options = rate_limiter::RedisOptions::parse(&url).expect("an address");
         let options = options.waiting(PATIENCE).hashing_with(secret.map(str::to_owned));
-        let gate = Gate::new(&limits, Some(&options));
-        until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it is there");
+        let gate = RateLimiter::new(&limits, Some(&options));
+        until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it is there");
         gate
     };
     let source_keys = || -> Vec<String> {
@@ -411,7 +416,7 @@ fn without_a_password_a_shared_secret_hides_addresses() {
     // Servers with one secret share the quota of an address; those with another one, or none, count apart.
     let gates =
         [Some("the first secret"), Some("the first secret"), Some("the other secret"), None].map(gate);
-    let allowed = |gate: &Gate| (0..6).filter(|_| is_allowed(take(gate, source("192.0.2.1")))).count();
+    let allowed = |gate: &RateLimiter| (0..6).filter(|_| is_allowed(take(gate, source("192.0.2.1")))).count();
     assert_eq!(gates.each_ref().map(allowed), [4, 0, 4, 4]);
     assert_eq!(source_keys().len(), 3, "{:?}", source_keys());
 }
@@ -461,12 +466,12 @@ fn sources_that_are_hashed_without_a_secret_are_a_warning_and_a_finding() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn limits_that_are_switched_off_ask_nobody() {
+fn disabled_limits_never_query_redis() {
     let redis = Redis::start();
-    let options = Options { enabled: false, ..limits(quota(1, 1), quota(1, 1)) };
+    let options = LimitOptions { enabled: false, ..limits(quota(1, 1), quota(1, 1)) };
     let gate = shared(&redis, &options);
-    assert_eq!(gate.figures(), None);
-    assert_eq!(take(&gate, source("192.0.2.1")).standings, None);
+    assert_eq!(gate.metrics(), None);
+    assert_eq!(take(&gate, source("192.0.2.1")).statuses, None);
 }
 
 #[test]
@@ -564,7 +569,7 @@ impl Script {
     }
 
     /// Charges a request.
-    fn at(&mut self, now: Duration, keys: &[String; 2], rule: &Rule) -> Entry {
+    fn at(&mut self, now: Duration, keys: &[String; 2], rule: &LimitRule) -> ScriptReply {
         let mut call = redis::cmd("EVAL");
         call.arg(&self.text).arg(2).arg(keys).arg(1);
         for quota in rule.quotas().as_flattened() {
@@ -577,56 +582,56 @@ impl Script {
             let _: () = redis::cmd("PERSIST").arg(key).query(&mut self.connection).expect("it keeps it");
         }
         let [allowed, debts @ ..] = answer;
-        let entry = Entry { is_allowed: allowed == 1, debts };
+        let entry = ScriptReply { is_allowed: allowed == 1, debts };
         assert!(rule.decide(entry).is_some(), "the rule leads there: {entry:?}");
         entry
     }
 }
 
-type Take<'a> = &'a dyn Fn(Source) -> Decision;
-type Look<'a> = &'a dyn Fn(Source) -> Option<Standings>;
+type Take<'a> = &'a dyn Fn(Source) -> LimitDecision;
+type Look<'a> = &'a dyn Fn(Source) -> Option<QuotaStatuses>;
 
 /// The same must hold of a server alone and of one that shares its limits.
-fn check(options: &Options, promise: impl Fn(Take<'_>, Look<'_>)) {
-    let alone = Limiter::new(options);
-    promise(&|source| alone.take(source, Instant::now()), &|source| alone.look(source, Instant::now()));
+fn check(options: &LimitOptions, promise: impl Fn(Take<'_>, Look<'_>)) {
+    let alone = LocalLimiter::new(options);
+    promise(&|source| alone.check(source, Instant::now()), &|source| alone.status(source, Instant::now()));
     let redis = Redis::start();
     let (gate, runtime) = (shared(&redis, options), runtime());
-    promise(&|source| runtime.block_on(gate.take(source, Instant::now())), &|source| {
-        runtime.block_on(gate.look(source, Instant::now()))
+    promise(&|source| runtime.block_on(gate.check(source, Instant::now())), &|source| {
+        runtime.block_on(gate.status(source, Instant::now()))
     });
-    let figures = gate.figures().expect("it is shared");
+    let figures = gate.metrics().expect("it is shared");
     assert_eq!((figures.is_connected, figures.fallbacks), (true, [0; 3]), "Redis has decided everything");
 }
 
 /// A gate that is patient: machines that run tests are busy.
-fn shared(redis: &Redis, limits: &Options) -> Gate {
+fn shared(redis: &Redis, limits: &LimitOptions) -> RateLimiter {
     shared_for(redis, limits, PATIENCE)
 }
 
 /// The same, but it waits for an answer no longer than this.
-fn shared_for(redis: &Redis, limits: &Options, patience: Duration) -> Gate {
-    let options = gate::Options::parse(&redis.url()).expect("an address").waiting(patience);
-    let gate = Gate::new(limits, Some(&options));
+fn shared_for(redis: &Redis, limits: &LimitOptions, patience: Duration) -> RateLimiter {
+    let options = rate_limiter::RedisOptions::parse(&redis.url()).expect("an address").waiting(patience);
+    let gate = RateLimiter::new(limits, Some(&options));
     if limits.enabled {
-        until(|| gate.figures().filter(|figures| figures.is_connected)).expect("it is there");
+        until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it is there");
     }
     gate
 }
 
-fn take(gate: &Gate, source: Source) -> Decision {
-    runtime().block_on(gate.take(source, Instant::now()))
+fn take(gate: &RateLimiter, source: Source) -> LimitDecision {
+    runtime().block_on(gate.check(source, Instant::now()))
 }
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-fn is_allowed(decision: Decision) -> bool {
+fn is_allowed(decision: LimitDecision) -> bool {
     matches!(decision.admission, Admission::Allowed)
 }
 
-fn assert_refused(decision: Decision, by: Layer, interval: u64) {
+fn assert_refused(decision: LimitDecision, by: Layer, interval: u64) {
     let Admission::Refused { by: who, retry_after } = decision.admission else { panic!("{decision:?}") };
     let interval = Duration::from_secs(interval);
     assert_eq!(who, by);
@@ -635,7 +640,7 @@ fn assert_refused(decision: Decision, by: Layer, interval: u64) {
 }
 
 /// But for the ticks that one or the other rounds away.
-fn assert_alike(ours: Decision, theirs: Decision) {
+fn assert_alike(ours: LimitDecision, theirs: LimitDecision) {
     match (ours.admission, theirs.admission) {
         (
             Admission::Refused { by, retry_after },
@@ -649,19 +654,19 @@ fn assert_alike(ours: Decision, theirs: Decision) {
         }
         (ours, theirs) => assert_eq!(ours, theirs),
     }
-    assert_eq!(remaining(ours.standings), remaining(theirs.standings));
-    let reset = |decision: Decision| decision.standings.expect("it is limited").map(|s| s.reset_seconds);
+    assert_eq!(remaining(ours.statuses), remaining(theirs.statuses));
+    let reset = |decision: LimitDecision| decision.statuses.expect("it is limited").map(|s| s.reset_seconds);
     for (ours, theirs) in reset(ours).into_iter().zip(reset(theirs)) {
         assert!(ours.abs_diff(theirs) <= 1, "{ours} {theirs}");
     }
 }
 
-fn remaining(standings: Option<Standings>) -> [u32; 4] {
-    standings.expect("it is limited").map(|standing| standing.remaining)
+fn remaining(statuses: Option<QuotaStatuses>) -> [u32; 4] {
+    statuses.expect("it is limited").map(|standing| standing.remaining)
 }
 
-fn limits(source: Quota, network: Quota) -> Options {
-    Options { source, network, ..Options::default() }
+fn limits(source: Quota, network: Quota) -> LimitOptions {
+    LimitOptions { source, network, ..LimitOptions::default() }
 }
 
 fn quota(per_minute: u32, per_hour: u32) -> Quota {

@@ -1,5 +1,5 @@
-//! Request smuggling: what frontdesk says to requests that other servers understand differently, and that none of them ever
-//! becomes two.
+//! Request smuggling: what frontdesk says to requests that other servers understand differently, and that
+//! none of them ever becomes two.
 
 mod attacks;
 mod proxies;
@@ -53,7 +53,8 @@ fn check(desk: &Desk, attack: &Attack, marker: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The statuses of what comes, and whether the connection goes on after as many answers: then the marker is answered.
+/// The statuses of what comes, and whether the connection goes on after as many answers: then the marker is
+/// answered.
 fn listen(connection: &mut Connection, answers: usize, marker: &[u8]) -> (String, bool) {
     let mut statuses = Vec::new();
     for number in 0.. {

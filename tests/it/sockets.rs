@@ -1,4 +1,5 @@
-//! Where connections come from: Unix sockets, proxies that say on whose behalf, and a server that runs out of descriptors.
+//! Where connections come from: Unix sockets, proxies that say on whose behalf, and a server that runs out of
+//! descriptors.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -9,7 +10,8 @@ use serde_json::json;
 use crate::support::office::until;
 use crate::support::{Connection, Desk, deadlines, small_site};
 
-/// What a server with a quota of one a minute says to a submission on a connection that begins with `header`.
+/// The response of a server with a quota of one a minute to a submission on a connection that begins with
+/// `header`.
 fn submit(desk: &Desk, header: &[u8], forwarded: &str, email: &str) -> Option<u16> {
     let mut connection = desk.connect();
     connection.send(header).expect("sent");
@@ -30,7 +32,7 @@ fn a_trusted_proxy_says_whose_a_connection_is() {
     );
     let of = |client: &str| format!("PROXY TCP4 {client} 198.51.100.1 4711 80\r\n").into_bytes();
     assert_eq!(submit(&desk, &of("192.0.2.7"), "203.0.113.1", "a@example.com"), Some(200));
-    // What the client itself writes is not believed, once the proxy has said who he is.
+    // The client's own header is ignored once the proxy has named the client.
     assert_eq!(submit(&desk, &of("192.0.2.7"), "203.0.113.2", "b@example.com"), Some(429));
     assert_eq!(submit(&desk, &of("192.0.2.8"), "203.0.113.2", "c@example.com"), Some(200));
     let mut v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
@@ -184,7 +186,7 @@ fn a_stranger_cannot_speak_for_others() {
 fn a_proxy_of_this_machine_comes_by_a_unix_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("http.sock");
-    // What a killed server has left must not be in the way.
+    // The socket of a killed server must not prevent a start.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("it can be bound"));
     let listen = format!("127.0.0.1:0,unix:{}", path.display());
     let desk = Desk::serving(
@@ -215,7 +217,7 @@ fn a_proxy_of_this_machine_comes_by_a_unix_socket() {
 }
 
 #[test]
-fn without_descriptors_whoever_comes_is_shown_out_and_later_let_in_again() {
+fn without_descriptors_new_clients_are_closed_until_some_are_free() {
     let desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__WORKERS", "1")]));
     assert_eq!(desk.get("/", &[]).status, 200);
     let pid = Pid::from_raw(i32::try_from(desk.pid()).expect("a process id")).expect("a process");

@@ -1,4 +1,4 @@
-//! The test desk, and a small HTTP client that says exactly what it is told to say.
+//! A running test server, and a small HTTP client that sends exactly the given bytes.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub mod tls;
 pub use client::{Answer, Connection, compose};
 pub use desk::{Desk, example_site, frontdesk, libfaketime, small_site, store_of};
 
-/// How long a test waits for what must happen. Only a failure takes that long; on a busy machine many things take seconds.
+/// How long a test waits for what must happen. Only a failure takes that long; on a busy machine many things
+/// take seconds.
 pub const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Deadlines of a server that no test reaches, so that only the one that a test sets can end a connection.
@@ -40,8 +41,9 @@ pub fn deadlines(few: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'s
     [&NO_DEADLINES, few].concat()
 }
 
-/// Tries up to ten times, for what must be done within a second that the server gives: `attempt` returns nothing if that was missed. A
-/// busy machine misses it now and then; a server that gives no such second misses it each time.
+/// Tries up to ten times, for what must be done within a second that the server gives: `attempt` returns
+/// nothing if that was missed. A busy machine misses it now and then; a server that gives no such second
+/// misses it each time.
 pub fn in_ten_attempts<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     (0..10).find_map(|_| attempt()).expect("one of ten attempts is quick enough")
 }

@@ -1,4 +1,5 @@
-//! Nobody can tell from an answer whether an address was on the waitlist already: not by its bytes, nor by its time.
+//! A response does not reveal whether an address was already on the waitlist: neither by its bytes nor by its
+//! time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -10,7 +11,8 @@ use crate::support::{Connection, Desk, compose, small_site};
 /// One after the other, so that nothing but the submission itself makes a difference.
 const PER_KIND: usize = 20_000;
 
-/// Welch's t beyond which two samples are taken to differ; 4.5 is the bound of leakage tests such as dudect's.
+/// Welch's t beyond which two samples are taken to differ; 4.5 is the bound of leakage tests such as
+/// dudect's.
 const BOUND: f64 = 4.5;
 
 /// How many connections send beside it where others do.
@@ -66,12 +68,13 @@ fn welch(a: &[f64], b: &[f64]) -> f64 {
     (mean_a - mean_b) / (error_a + error_b).sqrt()
 }
 
-/// Compares the times of known and new addresses, up to [`SAMPLES`] times, and fails if they differ in the same direction each time.
+/// Compares the times of known and new addresses, up to [`SAMPLES`] times, and fails if they differ in the
+/// same direction each time.
 ///
-/// The chance that this fails for a server that leaks nothing is below 1e-6: with normal means |t| > 4.5 has a chance of 7e-6 in one
-/// comparison. Should what else runs on the machine raise it to one in a hundred, three of them with the same sign still have
-/// 2 × 0.005³ = 2.5e-7. A leak fails each comparison: the t of a difference in means does not depend on how often it is
-/// looked at.
+/// The chance that this fails for a server that leaks nothing is below 1e-6: with normal means |t| > 4.5 has
+/// a chance of 7e-6 in one comparison. Should what else runs on the machine raise it to one in a hundred,
+/// three of them with the same sign still have 2 × 0.005³ = 2.5e-7. A leak fails each comparison: the t of a
+/// difference in means does not depend on how often it is looked at.
 fn assert_equal_times(desk: &Desk) {
     let mut direction = None;
     for sample in 0..SAMPLES {
@@ -158,7 +161,7 @@ fn compare(desk: &Desk, sample: usize) -> f64 {
         assert_eq!(answer.status, 200);
         times[usize::from(is_known)].push(took);
     }
-    // What the machine did beside the one or the other says nothing about them: the slowest tenth of all is left out of both.
+    // Delays by other processes say nothing about either group, so the slowest tenth of each is ignored.
     let mut all: Vec<f64> = times.iter().flatten().copied().collect();
     all.sort_by(f64::total_cmp);
     let bound = all[all.len() * 9 / 10];

@@ -1,4 +1,5 @@
-//! TLS: handshakes, what becomes of plain HTTP, certificates that change under load, and an authority that issues them.
+//! TLS: handshakes, what becomes of plain HTTP, certificates that change under load, and an authority that
+//! issues them.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -90,7 +91,7 @@ fn both_versions_are_spoken_and_http_1_1_is_chosen() {
             assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
         }
     }
-    // Who offers nothing by ALPN is served as well, and who asks for another name sees the one certificate that there is.
+    // A client without ALPN is served too, and a client that requests another name gets the one certificate.
     let mut silent = desk.authority.client().offering(&[]).connect(desk.address()).expect("hands are shaken");
     assert_eq!(silent.request("GET", "/", &[], b"").expect("an answer").status, 200);
     let error = desk.authority.client().asking_for("elsewhere.example.com").connect(desk.address());
@@ -149,7 +150,7 @@ fn plain_requests_are_sent_to_https_and_hsts_is_told_there_alone() {
 }
 
 #[test]
-fn the_log_of_requests_does_not_say_where_a_visitor_wanted_to_go_who_is_sent_elsewhere() {
+fn the_access_log_omits_the_target_of_a_redirected_request() {
     let desk = SecureDesk::start(&[("FRONTDESK_LOG__REQUESTS", "true")]);
     assert_eq!(desk.desk.get("/ada@example.com", &[]).status, 308);
     assert_eq!(desk.desk.get("/developers/", &[]).status, 308);
@@ -242,7 +243,7 @@ fn the_deadlines_of_http_hold_after_the_handshake() {
 }
 
 #[test]
-fn two_thousand_stalled_handshakes_are_shed_and_others_are_served_meanwhile() {
+fn two_thousand_stalled_handshakes_are_shed_while_others_are_served() {
     const MANY: usize = 2000;
     let limit = getrlimit(Resource::Nofile);
     let wanted = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -316,7 +317,7 @@ fn a_certificate_that_changes_ten_times_costs_no_request() {
                 }
             });
         }
-        // Set whatever happens here, or the others would go on for ever.
+        // Set on every exit, or the other threads would run for ever.
         let _ending = Ending(&done);
         let mut open = desk.connect();
         for number in 1..=10 {
@@ -341,7 +342,7 @@ fn a_certificate_that_changes_ten_times_costs_no_request() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        assert!(desk.desk.log().matches("there is a new certificate").count() >= 10);
+        assert!(desk.desk.log().matches("certificate reloaded").count() >= 10);
         // A connection that was open all the while goes on.
         assert_eq!(open.request("GET", "/", &[], b"").map(|answer| answer.status).ok(), Some(200));
     });
@@ -385,7 +386,7 @@ fn a_pair_that_does_not_fit_leaves_the_old_one_in_place() {
     desk.says("the private key cannot be read from");
     assert_eq!(shown(), before);
     replace(&desk.file("key.pem"), &key);
-    desk.says("there is a new certificate");
+    desk.says("certificate reloaded");
     assert_eq!(shown(), own_of(&chain));
 }
 
@@ -419,13 +420,13 @@ fn links_that_are_turned_elsewhere_are_a_new_certificate() {
         ],
     );
     let chain = issue(2);
-    says(&desk, "there is a new certificate");
+    says(&desk, "certificate reloaded");
     let connection = authority.client().connect(desk.tls.expect("it listens")).expect("hands are shaken");
     assert_eq!(connection.stream().conn.peer_certificates().expect("it has one")[0].to_vec(), own_of(&chain));
 }
 
 #[test]
-fn a_certificate_that_cannot_be_used_is_told_before_anything_is_served() {
+fn an_unusable_certificate_is_reported_before_the_server_starts() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = folder.path().join("site");
     assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
@@ -447,7 +448,10 @@ fn a_certificate_that_cannot_be_used_is_told_before_anything_is_served() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success());
         assert!(said.contains("`tls.key` does not belong to the certificate"), "{command:?}: {said}");
-        assert!(said.contains("hint: the two must be made together"), "{command:?}: {said}");
+        assert!(
+            said.contains("hint: the key must be the one that the certificate was issued for"),
+            "{command:?}: {said}"
+        );
     }
     let (chain, key) = authority.issue_for(vec!["example.net".into()]);
     std::fs::write(site.join("chain.pem"), chain).expect("written");
@@ -514,8 +518,9 @@ fn asking(pebble: &Pebble, tls: &Port, data: &std::path::Path) -> Desk {
 #[ignore = "needs pebble; `scripts/test door` runs it"]
 fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
     let (tls, folder) = (Port::reserve(), tempfile::tempdir().expect("a folder"));
-    // The client sends a request again when its nonce is rejected, three times in all. With this many rejected nonces about every
-    // twelfth order fails nevertheless. Seven failed orders in a row, with a chance of 1/12^7 < 1e-7, would exhaust the test's patience.
+    // The client sends a request again when its nonce is rejected, three times in all. With this many
+    // rejected nonces about every twelfth order fails nevertheless. Seven failed orders in a row, with a
+    // chance of 1/12^7 < 1e-7, would exhaust the test's patience.
     let pebble = Pebble::start(tls.number(), 20);
     let mut desk = asking(&pebble, &tls, folder.path());
     // Handshakes fail until there is a certificate. Plain HTTP is served.
@@ -554,7 +559,7 @@ fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
 #[ignore = "needs pebble; `scripts/test door` runs it"]
 fn an_order_that_fails_at_first_is_made_again() {
     let (tls, folder) = (Port::reserve(), tempfile::tempdir().expect("a folder"));
-    // The authority looks for us where nobody is, until somebody passes on what comes there.
+    // The authority connects to an address without a server, until a forwarder is started there.
     let elsewhere = Port::reserve();
     let pebble = Pebble::start(elsewhere.number(), 0);
     let desk = asking(&pebble, &tls, folder.path());

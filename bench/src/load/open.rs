@@ -1,7 +1,7 @@
-//! Load that does not wait for anybody: requests come at random moments, at a rate that is given, whether or not earlier ones are answered.
+//! Open-loop load: requests with random arrivals at a given rate, independent of earlier responses.
 //!
-//! A latency begins when a request was to come, even if every connection was busy then and it was sent later: so a server that is slow for a
-//! moment cannot keep requests away from itself.
+//! A response time begins at the arrival, even if all connections are busy and the request is sent later.
+//! Otherwise a slow server would reduce its own load (coordinated omission).
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, ensure};
 use rustix::event::{Timespec, epoll};
 
-use super::{Done, Load, Sample, Script, Window, Worker, processor_time, sample};
-use crate::cores::keep_to;
+use super::{Load, Sample, Script, Window, Worker, WorkerResult, cpu_time, sample};
 use crate::latency::Latencies;
-use crate::model::random::Random;
+use crate::machine::pin;
 use crate::process;
+use crate::random::Random;
 
-/// Above so many requests a second the thread does not sleep between two of them: it would wake too late.
+/// From this rate on, the thread polls instead of sleeping, because it would wake up too backlog.
 const SLEEPS_BELOW: f64 = 5_000.0;
-/// What comes so late is still waited for when the time that is measured is over.
+/// Time for late responses after the measurement.
 const DRAIN: Duration = Duration::from_millis(500);
-/// Where so many seconds' requests wait, the server does not keep up.
-const BACKLOG: f64 = 0.5;
+/// The measurement fails if the requests of this many seconds are waiting.
+const MAX_BACKLOG: f64 = 0.5;
 
-/// Puts `rate` requests a second on the server at `address`, whose processes descend from `server`, over as many connections as `load` has.
-/// They come from one thread, on the first of `load`'s cores. An error where the server does not keep up.
+/// Sends `rate` requests a second to the server at `address` with the process `server`, from one thread on
+/// the first core of `load`. Fails if the server cannot keep up.
 pub fn run<S: Script>(
     load: &Load,
     rate: f64,
@@ -37,34 +37,32 @@ pub fn run<S: Script>(
     let connections = load.connections;
     std::thread::scope(|scope| {
         let (ready, prepared) = std::sync::mpsc::channel();
-        let running = scope.spawn(move || -> Result<Done> {
-            keep_to(&[core])?;
+        let running = scope.spawn(move || -> Result<WorkerResult> {
+            pin(&[core])?;
             let worker = Worker::new(address, connections, script(0, connections))?;
             let window = Window::new(load);
             let _ = ready.send(window);
-            worker.run_openly(window, rate, Random::seeded(seed))
+            worker.run_open(window, rate, Random::seeded(seed))
         });
-        // Nothing is sent where it cannot connect, and then it says why.
+        // The channel closes without a message if the worker cannot connect.
         let Ok(window) = prepared.recv() else {
-            let ended = running.join().map_err(|_| anyhow!("the load generator has panicked"))?;
-            return Err(ended.err().unwrap_or_else(|| anyhow!("the load generator has ended")));
+            let ended = running.join().map_err(|_| anyhow!("the load generator panicked"))?;
+            return Err(ended.err().unwrap_or_else(|| anyhow!("the load generator ended")));
         };
         window.sleep_to_start();
         let (began, before) = (Instant::now(), process::usage(server));
         window.sleep_to_end();
         let (elapsed, after) = (began.elapsed(), process::usage(server));
-        let done = running.join().map_err(|_| anyhow!("the load generator has panicked"))??;
-        let answers = done.latencies.total();
-        ensure!(answers > 0, "{address} has answered nothing in {:?}", load.length);
-        Ok(sample(answers, load.length, elapsed, &before, &after, done.busy).with(&done.latencies))
+        let done = running.join().map_err(|_| anyhow!("the load generator panicked"))??;
+        sample(&done.latencies, load.length, elapsed, &before, &after, done.busy)
     })
 }
 
 impl<S: Script> Worker<S> {
-    fn run_openly(mut self, window: Window, rate: f64, mut random: Random) -> Result<Done> {
+    fn run_open(mut self, window: Window, rate: f64, mut random: Random) -> Result<WorkerResult> {
         let mut latencies = Latencies::default();
         let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
-        let mut late: VecDeque<Instant> = VecDeque::new();
+        let mut backlog: VecDeque<Instant> = VecDeque::new();
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; 512];
         let mut interval = || Duration::from_secs_f64(random.exponential(1.0 / rate));
@@ -73,29 +71,27 @@ impl<S: Script> Worker<S> {
         loop {
             let now = Instant::now();
             if now >= window.start {
-                busy_at_start.get_or_insert_with(processor_time);
+                busy_at_start.get_or_insert_with(cpu_time);
             }
             if now >= window.end {
-                busy.get_or_insert_with(|| {
-                    processor_time().saturating_sub(busy_at_start.unwrap_or_default())
-                });
-                let waits = idle.len() < self.connections.len() || !late.is_empty();
-                if !waits || now > window.end + DRAIN {
-                    return Ok(Done { latencies, busy: busy.unwrap_or_default() });
+                busy.get_or_insert_with(|| cpu_time().saturating_sub(busy_at_start.unwrap_or_default()));
+                let is_waiting = idle.len() < self.connections.len() || !backlog.is_empty();
+                if !is_waiting || now > window.end + DRAIN {
+                    return Ok(WorkerResult { latencies, busy: busy.unwrap_or_default() });
                 }
             }
             while next <= now {
                 if next < window.end {
-                    late.push_back(next);
+                    backlog.push_back(next);
                 }
                 next += interval();
             }
             ensure!(
-                (late.len() as f64) < rate * BACKLOG,
-                "the server does not keep up with {rate:.0} requests a second"
+                (backlog.len() as f64) < rate * MAX_BACKLOG,
+                "the server cannot keep up with {rate:.0} requests a second"
             );
-            while !late.is_empty() && !idle.is_empty() {
-                let (Some(due), Some(number)) = (late.pop_front(), idle.pop_front()) else { break };
+            while !backlog.is_empty() && !idle.is_empty() {
+                let (Some(due), Some(number)) = (backlog.pop_front(), idle.pop_front()) else { break };
                 self.connections[number].sent = due;
                 self.send(number)?;
             }
@@ -118,9 +114,9 @@ impl<S: Script> Worker<S> {
                 }
                 let (now, sent) = (Instant::now(), self.connections[number].sent);
                 if sent >= window.start {
-                    latencies.note(now.saturating_duration_since(sent).as_nanos() as u64);
+                    latencies.record(now.saturating_duration_since(sent).as_nanos() as u64);
                 }
-                self.script.answered(number);
+                self.script.on_response(number);
                 idle.push_back(number);
             }
         }

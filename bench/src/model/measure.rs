@@ -1,99 +1,92 @@
-//! What the model is made of and compared with, measured on this machine: pages that come at random, and submissions through one desk with
-//! PostgreSQL and Redis.
+//! Measures the costs that the model needs, and compares it with this machine: pages with random arrivals,
+//! and submissions through one replica with PostgreSQL and Redis.
 //!
-//! The desk has one core; whoever asks, PostgreSQL and Redis share the other.
+//! The replica has one core; the load generator, PostgreSQL and Redis share the other.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::keep::{self, System};
+use super::SIMULATED;
+use super::calibration::{Calibration, ComparedFigure, Comparison, DeliveryCosts, SubmissionBytes};
 use super::queue::{self, Stage};
-use super::stored::{Bytes, Compared, Delivering, Keeping, Point, Stored};
+use super::submissions::{self, Costs, System};
 use crate::Bench;
 use crate::content::{LARGE, check_headers, write_site};
-use crate::cores::Cores;
 use crate::figures::Unit;
-use crate::http::{self, Asker, get};
-use crate::load::{self, Cycle, Expected, Load, Sample};
+use crate::http::{self, ClientKind, get};
+use crate::load::{self, Cycle, Expected, Sample};
+use crate::machine::Cores;
 use crate::peer::postgres::Postgres;
-use crate::peer::{Peer, folder, frontdesk, postgres, redis};
+use crate::peer::{Peer, folder, free_address, frontdesk, postgres};
 use crate::process::Usage;
 use crate::rounds::Spread;
-use crate::submission::{Visitors, one};
-use crate::suites::submissions::{CONTACT, Channel, Site, is_right, open_to_all};
+use crate::submission::{Visitors, fixed_request};
+use crate::suites::submissions::{CONTACT, Channel, Site, is_accepted, with_open_limits};
 
-/// A rate at which a server has next to nothing to do, and at which the load generator does not sleep.
+/// Requests a second that leave the server nearly idle, while the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
-/// The shares of what a core can do at which pages are compared. Of plain requests the load generator cannot send many more.
-const SHARES_PLAIN: [f64; 2] = [0.3, 0.5];
-/// Likewise, by the general way.
-const SHARES: [f64; 2] = [0.5, 0.8];
-/// The rates at which submissions are compared.
+/// Loads of a core at which pages on the fast path are compared. The load generator cannot send many more
+/// requests.
+const FAST_LOADS: [f64; 2] = [0.3, 0.5];
+/// Loads of a core at which pages on the general path are compared.
+const GENERAL_LOADS: [f64; 2] = [0.5, 0.8];
+/// Submissions a second at which the model is compared.
 const RATES: [f64; 2] = [200.0, 1_000.0];
-/// So many connections, each of which has one request under way at most.
+/// Each connection has at most one request in progress.
 const CONNECTIONS: usize = 64;
-/// What the model simulates for a comparison.
-const SIMULATED: usize = 400_000;
-/// How many submissions there are in an inbox that has grown.
-const GROWN: f64 = 1e6;
+/// Submissions in a large inbox.
+const LARGE_INBOX: f64 = 1e6;
 
-/// Measures all of it.
-pub fn run(bench: &Bench) -> Result<Stored> {
+/// Measures everything.
+pub fn run(bench: &Bench) -> Result<Calibration> {
     std::fs::create_dir_all(&bench.out)?;
-    let mut points = Vec::new();
-    for (name, fast, shares) in [("fast lane", true, SHARES_PLAIN), ("general way", false, SHARES)] {
-        pages(bench, name, fast, shares, &mut points)?;
+    let mut comparisons = Vec::new();
+    for (name, fast_path, loads) in [("fast path", true, FAST_LOADS), ("general path", false, GENERAL_LOADS)]
+    {
+        pages(bench, name, fast_path, loads, &mut comparisons)?;
     }
-    let keeping = submissions(bench, &mut points)?;
-    for point in &points {
-        for figure in &point.figures {
-            let (model, seen) =
-                (figure.unit.write(figure.predicted), figure.unit.write_spread(&figure.measured));
-            bench.say(&format!("{}: {}: {model}, measured {seen}", point.what, figure.what));
+    let (max_rate, costs) = submissions(bench, &mut comparisons)?;
+    for comparison in &comparisons {
+        for figure in &comparison.figures {
+            let (model, measured) =
+                (figure.unit.format(figure.predicted), figure.unit.format_spread(&figure.measured));
+            bench.log(&format!("{}: {}: model {model}, measured {measured}", comparison.load, figure.name));
         }
     }
-    let (bytes, delivering) = bytes(bench)?;
-    Ok(Stored {
+    let (bytes, delivery) = bytes(bench)?;
+    Ok(Calibration {
         measured: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
         machine: crate::machine::describe(bench)
             .into_iter()
-            .filter(|(what, _)| {
-                ["processor", "cores", "memory", "kernel", "system", "frontdesk"].contains(&what.as_str())
+            .filter(|(name, _)| {
+                ["processor", "cores", "memory", "kernel", "system", "frontdesk"].contains(&name.as_str())
             })
             .collect(),
         rounds: bench.rounds,
         seconds: bench.length.as_secs_f64(),
-        keeping,
-        delivering,
+        max_rate,
+        costs,
+        delivery,
         bytes,
-        points,
+        comparisons,
     })
 }
 
-fn load(bench: &Bench, connections: usize) -> Load {
-    Load {
-        machine: bench.machine,
-        cores: Cores::Generator,
-        connections,
-        warm_up: bench.warm_up,
-        length: bench.length,
-    }
-}
-
-/// Measures again, twice at most, where something else has taken the machine so that no load could be kept up.
-fn steadily<T>(bench: &Bench, mut measure: impl FnMut() -> Result<T>) -> Result<T> {
+/// Repeats a measurement up to twice, because other programs can prevent a constant rate.
+fn with_retries<T>(bench: &Bench, mut measure: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 0..2 {
         match measure() {
-            Err(error) => bench.say(&format!("once more: {error:#}")),
+            Err(error) => bench.log(&format!("retrying: {error:#}")),
             done => return done,
         }
     }
     measure()
 }
 
-/// What it takes where nothing else uses the machine: for what is waited for, of which a median has other people's work in it.
+/// Used for waiting times: the median contains time of other programs.
 fn least(values: impl IntoIterator<Item = f64>) -> f64 {
     Spread::of(values).least
 }
@@ -102,19 +95,26 @@ fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     Spread::of(values).median
 }
 
-/// The page of 12 KB on one core, at shares of what the core can do.
-fn pages(bench: &Bench, name: &str, fast: bool, shares: [f64; 2], points: &mut Vec<Point>) -> Result<()> {
+/// The 12 KB page on one core, at several loads of the core.
+fn pages(
+    bench: &Bench,
+    name: &str,
+    fast_path: bool,
+    loads: [f64; 2],
+    comparisons: &mut Vec<Comparison>,
+) -> Result<()> {
     let site = folder()?;
     write_site(site.path())?;
     let options = frontdesk::Options::new("frontdesk", site.path())
-        .set("FRONTDESK_SERVER__FAST_LANE", fast.to_string());
+        .set("FRONTDESK_SERVER__FAST_LANE", fast_path.to_string());
     let peer = frontdesk::start(bench, &options)?;
-    let request = get(Asker::Browser, LARGE.path, "identity", None);
-    let answer = http::ask(peer.address, &request)?;
-    check_headers(&answer, true)?;
-    let exchanges = [(request, Expected::like(&answer))];
-    let load = load(bench, CONNECTIONS);
-    let busy = || load::run(&load, peer.address, peer.process(), |_, count| Cycle::new(&exchanges, count));
+    let request = get(ClientKind::Browser, LARGE.path, "identity", None);
+    let response = http::send(peer.address, &request)?;
+    check_headers(&response, true)?;
+    let exchanges = [(request, Expected::like(&response))];
+    let load = bench.load(CONNECTIONS);
+    let saturate =
+        || load::run(&load, peer.address, peer.process(), |_, count| Cycle::new(&exchanges, count));
     let at = |rate: f64, seed| {
         load::open::run(&load, rate, seed, peer.address, peer.process(), |_, count| {
             Cycle::new(&exchanges, count)
@@ -122,89 +122,91 @@ fn pages(bench: &Bench, name: &str, fast: bool, shares: [f64; 2], points: &mut V
     };
     let (mut saturated, mut quiet) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
-        bench.say(&format!("{name}: calibration {}", round + 1));
-        saturated.push(busy()?);
-        quiet.push(steadily(bench, || at(QUIET, round as u64))?);
+        bench.log(&format!("{name}: calibration {}", round + 1));
+        saturated.push(saturate()?);
+        quiet.push(with_retries(bench, || at(QUIET, round as u64))?);
     }
-    let cost = median(saturated.iter().map(Sample::cost)) / 1e6;
-    let generator = median(saturated.iter().map(|sample| sample.generator / sample.rate()));
-    let waking = (median(quiet.iter().map(Sample::cost)) / 1e6 - cost).max(0.0);
-    let alone = cost + waking + generator;
-    let delay = (least(quiet.iter().map(|sample| sample.p50)) / 1e6 - alone).max(0.0);
-    let half_of_generator = Stage { service: generator / 2.0, waking: 0.0 };
-    let stages = [half_of_generator, Stage { service: cost, waking }, half_of_generator];
-    let mut seen = shares.map(|_| Vec::new());
+    // All in microseconds.
+    let cost = median(saturated.iter().map(Sample::cost));
+    let generator = median(saturated.iter().map(|sample| sample.generator / sample.rate())) * 1e6;
+    let wake_up = (median(quiet.iter().map(Sample::cost)) - cost).max(0.0);
+    let alone = cost + wake_up + generator;
+    let delay = (least(quiet.iter().map(|sample| sample.p50)) - alone).max(0.0);
+    let half_of_generator = Stage { service: generator / 2.0, wake_up: 0.0 };
+    let stages = [half_of_generator, Stage { service: cost, wake_up }, half_of_generator];
+    let mut measured = loads.map(|_| Vec::new());
     for round in 0..bench.rounds {
-        for (share, seen) in shares.iter().zip(&mut seen) {
-            bench.say(&format!("{name}: {:.0} %, round {}", share * 100.0, round + 1));
-            seen.push(steadily(bench, || at(share / cost, 100 + round as u64))?);
+        for (load, samples) in loads.iter().zip(&mut measured) {
+            bench.log(&format!("{name}: {:.0} %, round {}", load * 100.0, round + 1));
+            samples.push(with_retries(bench, || at(load * 1e6 / cost, 100 + round as u64))?);
         }
     }
-    for (share, seen) in shares.iter().zip(&seen) {
-        let rate = share / cost;
-        let model = queue::simulate(&stages, rate, SIMULATED, 1);
-        let response = |part| (model.percentile(part) + delay) * 1e6;
-        let of = |value: fn(&Sample) -> f64| Spread::of(seen.iter().map(value));
-        points.push(Point {
-            what: format!("A page of 12 KB, {name}, {:.0} % of a core", share * 100.0),
-            rate,
+    for (load, samples) in loads.iter().zip(&measured) {
+        let model = queue::simulate(&stages, load / cost, SIMULATED, 1);
+        let response = |part| model.percentile(part) + delay;
+        let of = |value: fn(&Sample) -> f64| Spread::of(samples.iter().map(value));
+        comparisons.push(Comparison {
+            load: format!("12 KB page, {name}, {:.0} % of a core", load * 100.0),
+            rate: load * 1e6 / cost,
             figures: vec![
-                Compared::new("of the core, busy", Unit::Share, model.utilisation[1], of(Sample::busy)),
-                Compared::new("p50", Unit::Micros, response(0.5), of(|sample| sample.p50)),
-                Compared::new("p90", Unit::Micros, response(0.9), of(|sample| sample.p90)),
-                Compared::new("p99", Unit::Micros, response(0.99), of(|sample| sample.p99)),
+                ComparedFigure::new("core utilisation", Unit::Share, model.utilisation[1], of(Sample::busy)),
+                ComparedFigure::new("p50", Unit::Micros, response(0.5), of(|sample| sample.p50)),
+                ComparedFigure::new("p99", Unit::Micros, response(0.99), of(|sample| sample.p99)),
             ],
         });
     }
     Ok(())
 }
 
-/// A desk with its PostgreSQL and its Redis.
+/// A replica with its PostgreSQL and its Redis.
 struct Stack {
-    // In the order in which they end.
-    desk: Peer,
+    // Fields are dropped in this order: the replica must end first.
+    replica: Peer,
     postgres: Postgres,
     redis: Peer,
     expected: Expected,
     number: u64,
 }
 
-/// What one round has shown, for each submission: seconds of processor time, and how many a batch had.
-struct Kept {
+/// The result of a round, for each submission. Times are in microseconds.
+struct Round {
     sample: Sample,
-    desk: f64,
+    /// CPU time.
+    replica: f64,
+    /// CPU time.
     postgres: f64,
+    /// CPU time.
     redis: f64,
-    batch: f64,
-    /// A sync of PostgreSQL's, in seconds.
+    batch_size: f64,
+    /// Duration of a sync of PostgreSQL.
     sync: f64,
-    /// Bytes of its log.
+    /// Bytes of its WAL.
     wal: f64,
 }
 
 impl Stack {
     fn start(bench: &Bench, site: &Site, channel: Channel) -> Result<Self> {
         let postgres = postgres::start(bench, Cores::Generator)?;
-        let redis = redis::start(bench, Cores::Generator)?;
-        let options = open_to_all(frontdesk::Options::new("frontdesk", &site.of(channel)))
+        let redis = start_redis(bench)?;
+        let options = with_open_limits(frontdesk::Options::new("frontdesk", &site.of(channel)))
             .set("FRONTDESK_STORE__URL", postgres.url())
             .set("FRONTDESK_LIMITS__SHARED_URL", format!("redis://{}", redis.address));
-        let desk = frontdesk::start(bench, &options)?;
-        let answer = http::ask(desk.address, &one(CONTACT))?;
-        ensure!(is_right(&answer), "a submission is answered with {}: {}", answer.status, desk.said());
-        Ok(Self { desk, postgres, redis, expected: Expected::like(&answer), number: 0 })
+        let replica = frontdesk::start(bench, &options)?;
+        let response = http::send(replica.address, &fixed_request(CONTACT))?;
+        ensure!(is_accepted(&response), "a submission gets {}: {}", response.status, replica.stderr());
+        Ok(Self { replica, postgres, redis, expected: Expected::like(&response), number: 0 })
     }
 
     fn usage(&self) -> [Usage; 3] {
-        [&self.desk, &self.postgres.peer, &self.redis].map(Peer::usage)
+        [&self.replica, &self.postgres.peer, &self.redis].map(Peer::usage)
     }
 
-    fn kept(&self) -> Result<f64> {
+    fn stored(&self) -> Result<f64> {
         self.postgres.number("SELECT count(*) FROM accepted")
     }
 
-    /// What PostgreSQL counts: transactions that have written, bytes of its log, syncs, and what they took in milliseconds.
-    fn counted(&self) -> Result<[f64; 4]> {
+    /// Counters of PostgreSQL: writing transactions, bytes of WAL, syncs, and milliseconds of syncs.
+    fn counters(&self) -> Result<[f64; 4]> {
         Ok([
             self.postgres.number("SELECT pg_snapshot_xmax(pg_current_snapshot())")?,
             self.postgres.number("SELECT pg_current_wal_lsn() - '0/0'")?,
@@ -213,128 +215,125 @@ impl Stack {
         ])
     }
 
-    /// A round, with as many connections, each always busy, or with submissions that come at random. What was acknowledged must be there.
-    fn round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Kept> {
+    /// Runs a round with so many connections: always busy, or with random arrivals at `rate`. Fails if an
+    /// acknowledged submission is missing.
+    fn round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
         self.number += 1;
         let acknowledged = AtomicU64::new(0);
-        let load = load(bench, connections);
-        let (address, process, number) = (self.desk.address, self.desk.process(), self.number);
+        let load = bench.load(connections);
+        let (address, process, number) = (self.replica.address, self.replica.process(), self.number);
         let script = |first, _| Visitors::new(CONTACT, &self.expected, &acknowledged, number, first);
-        let (rows, before, counted) = (self.kept()?, self.usage(), self.counted()?);
+        let (rows, usage, counters) = (self.stored()?, self.usage(), self.counters()?);
         let sample = match rate {
             None => load::run(&load, address, process, script)?,
             Some(rate) => load::open::run(&load, rate, number, address, process, script)?,
         };
-        // What was sent last, and what PostgreSQL counts, which it tells once a second.
+        // The last submissions are still being stored, and PostgreSQL updates its counters once a second.
         std::thread::sleep(Duration::from_millis(1_200));
-        let (kept, after, now) = (self.kept()? - rows, self.usage(), self.counted()?);
-        let told = acknowledged.load(Relaxed) as f64;
+        let (stored, usage_after, counters_after) = (self.stored()? - rows, self.usage(), self.counters()?);
+        let acknowledged = acknowledged.load(Relaxed) as f64;
         ensure!(
-            (told..=told + connections as f64).contains(&kept),
-            "{told} submissions were acknowledged and {kept} kept"
+            (acknowledged..=acknowledged + connections as f64).contains(&stored),
+            "{acknowledged} submissions were acknowledged and {stored} stored"
         );
-        let [desk, postgres, redis] = [0, 1, 2]
-            .map(|part: usize| after[part].since(&before[part]).iter().sum::<u64>() as f64 / 1e9 / kept);
-        let [commits, wal, syncs, took] = [0, 1, 2, 3].map(|part: usize| now[part] - counted[part]);
-        Ok(Kept {
+        let [replica, postgres, redis] = [0, 1, 2].map(|part: usize| {
+            usage_after[part].since(&usage[part]).iter().sum::<u64>() as f64 / 1e3 / stored
+        });
+        let [commits, wal, syncs, sync_millis] =
+            [0, 1, 2, 3].map(|part: usize| counters_after[part] - counters[part]);
+        Ok(Round {
             sample,
-            desk,
+            replica,
             postgres,
             redis,
-            batch: kept / commits.max(1.0),
-            sync: took / 1e3 / syncs.max(1.0),
-            wal: wal / kept,
+            batch_size: stored / commits.max(1.0),
+            sync: sync_millis * 1e3 / syncs.max(1.0),
+            wal: wal / stored,
         })
     }
 }
 
-/// What a batch and what each of its submissions takes, from a round of single ones and one of large batches.
-fn parts(single: f64, large: f64, size: f64) -> (f64, f64) {
+/// Redis without persistence.
+fn start_redis(bench: &Bench) -> Result<Peer> {
+    let address = free_address()?;
+    let own = folder()?;
+    let mut command = Command::new("redis-server");
+    command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
+    command.arg(address.port().to_string()).arg("--dir").arg(own.path());
+    Peer::start(bench, "Redis", Cores::Generator, &command, address, own)
+}
+
+/// The cost of a batch and of a submission, from the costs of a submission in batches of one and in batches
+/// of `size`.
+fn split_cost(single: f64, large: f64, size: f64) -> (f64, f64) {
     // single = batch + each; large = batch / size + each
     let batch = ((single - large) / (1.0 - 1.0 / size)).clamp(0.0, single);
     (batch, single - batch)
 }
 
-/// Submissions into PostgreSQL, with limits in Redis.
-fn submissions(bench: &Bench, points: &mut Vec<Point>) -> Result<Keeping> {
+/// Measures the costs of submissions, and compares the model at several rates. Returns the maximum rate and
+/// the costs.
+fn submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spread, Costs)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
     let (mut single, mut large) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
-        bench.say(&format!("submissions: calibration {}", round + 1));
+        bench.log(&format!("submissions: calibration {}", round + 1));
         single.push(stack.round(bench, 1, None)?);
         large.push(stack.round(bench, CONNECTIONS, None)?);
     }
-    let of = |rounds: &[Kept], value: fn(&Kept) -> f64| median(rounds.iter().map(value));
-    let many = of(&large, |kept| kept.batch);
-    ensure!(many > 1.5, "{CONNECTIONS} connections make batches of {many:.1}");
-    let (desk_batch, desk) = parts(of(&single, |kept| kept.desk), of(&large, |kept| kept.desk), many);
-    let (postgres_batch, postgres) =
-        parts(of(&single, |kept| kept.postgres), of(&large, |kept| kept.postgres), many);
-    let redis = of(&large, |kept| kept.redis);
-    // What is left of the time that one takes alone is messages and wake-ups. Some of the processor time is spent beside, so that it may be nothing.
-    let sync = least(single.iter().map(|kept| kept.sync));
-    let known = desk_batch + desk + postgres_batch + postgres + redis + sync;
-    let wait = (least(single.iter().map(|kept| kept.sample.p50)) / 1e6 - known).max(0.0);
-    let costs = keep::Costs { desk, desk_batch, redis, postgres, postgres_batch, sync, wait };
-    let system = System { desks: 1, desk_cores: 1, postgres_cores: 1, round_trip: 0.0, standby: 0.0, costs };
+    let of = |rounds: &[Round], value: fn(&Round) -> f64| median(rounds.iter().map(value));
+    let batch_size = of(&large, |round| round.batch_size);
+    ensure!(batch_size > 1.5, "{CONNECTIONS} connections give batches of {batch_size:.1}");
+    let split = |value| split_cost(of(&single, value), of(&large, value), batch_size);
+    let (replica_batch, replica) = split(|round| round.replica);
+    let (postgres_batch, postgres) = split(|round| round.postgres);
+    let redis = of(&large, |round| round.redis);
+    // The rest of the response time with one connection. CPU time after the response can make it zero.
+    let sync = least(single.iter().map(|round| round.sync));
+    let known = replica_batch + replica + postgres_batch + postgres + redis + sync;
+    let wait = (least(single.iter().map(|round| round.sample.p50)) - known).max(0.0);
+    let costs = Costs { replica, replica_batch, redis, postgres, postgres_batch, sync, wait };
+    let system =
+        System { replicas: 1, replica_cores: 1, postgres_cores: 1, round_trip: 0.0, standby: 0.0, costs };
     for rate in RATES {
-        let mut seen = Vec::new();
+        let mut rounds = Vec::new();
         for round in 0..bench.rounds {
-            bench.say(&format!("submissions: {rate} a second, round {}", round + 1));
-            seen.push(stack.round(bench, CONNECTIONS, Some(rate))?);
+            bench.log(&format!("submissions: {rate} a second, round {}", round + 1));
+            rounds.push(stack.round(bench, CONNECTIONS, Some(rate))?);
         }
-        let model = keep::simulate(&system, rate, SIMULATED, 1);
-        let of = |value: &dyn Fn(&Kept) -> f64| Spread::of(seen.iter().map(value));
-        points.push(Point {
-            what: format!("Submissions, {rate:.0} a second"),
+        let model = submissions::simulate(&system, rate / 1e6, SIMULATED, 1);
+        let of = |value: &dyn Fn(&Round) -> f64| Spread::of(rounds.iter().map(value));
+        let busy = |cpu: f64| cpu * rate / 1e6;
+        let figure = ComparedFigure::new;
+        comparisons.push(Comparison {
+            load: "Submissions".to_owned(),
             rate,
             figures: vec![
-                Compared::new("submissions in a batch", Unit::Count, model.batch, of(&|kept| kept.batch)),
-                Compared::new(
-                    "of the desk's core, busy",
-                    Unit::Share,
-                    model.desk,
-                    of(&|kept| kept.desk * rate),
-                ),
-                Compared::new(
-                    "of PostgreSQL's core, busy",
-                    Unit::Share,
-                    model.postgres,
-                    of(&|kept| kept.postgres * rate),
-                ),
-                Compared::new("p50", Unit::Micros, model.percentile(0.5) * 1e6, of(&|kept| kept.sample.p50)),
-                Compared::new("p90", Unit::Micros, model.percentile(0.9) * 1e6, of(&|kept| kept.sample.p90)),
-                Compared::new("p99", Unit::Micros, model.percentile(0.99) * 1e6, of(&|kept| kept.sample.p99)),
+                figure("batch size", Unit::Count, model.batch_size, of(&|round| round.batch_size)),
+                figure("replica CPU", Unit::Share, model.replica, of(&|round| busy(round.replica))),
+                figure("PostgreSQL CPU", Unit::Share, model.postgres, of(&|round| busy(round.postgres))),
+                figure("p50", Unit::Micros, model.percentile(0.5), of(&|round| round.sample.p50)),
+                figure("p99", Unit::Micros, model.percentile(0.99), of(&|round| round.sample.p99)),
             ],
         });
     }
-    let micros = |seconds: f64| seconds * 1e6;
-    Ok(Keeping {
-        most: Spread::of(large.iter().map(|kept| kept.sample.rate())),
-        desk: micros(desk),
-        desk_batch: micros(desk_batch),
-        redis: micros(redis),
-        postgres: micros(postgres),
-        postgres_batch: micros(postgres_batch),
-        sync: micros(sync),
-        wait: micros(wait),
-    })
+    Ok((Spread::of(large.iter().map(|round| round.sample.rate())), costs))
 }
 
-/// What a submission comes to in PostgreSQL's log and on its disk, and what one takes that is delivered, too.
-fn bytes(bench: &Bench) -> Result<(Bytes, Delivering)> {
+/// Measures the bytes of a submission in WAL and tables, and the costs with delivery.
+fn bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
     let mut fresh = Vec::new();
     for _ in 0..bench.rounds {
         fresh.push(stack.round(bench, 16, None)?.wal);
     }
-    bench.say("an inbox that has grown");
-    grow(&stack.postgres)?;
+    bench.log("large inbox");
+    fill(&stack.postgres)?;
     let table = |name: &str| stack.postgres.number(&format!("SELECT pg_total_relation_size('{name}')"));
-    let rows = stack.kept()?;
-    let [submission, delivery, attempt] =
+    let rows = stack.stored()?;
+    let [submission, delivery_row, attempt] =
         [table("submission")?, table("delivery")?, table("attempt")?].map(|bytes| bytes / rows);
     let mut cold = |compression: &str| -> Result<f64> {
         let mut seen = Vec::new();
@@ -348,81 +347,85 @@ fn bytes(bench: &Bench) -> Result<(Bytes, Delivering)> {
     };
     let (cold, compressed) = (cold("off")?, cold("lz4")?);
     drop(stack);
-    bench.say("delivered");
+    bench.log("deliveries");
     let mut stack = Stack::start(bench, &site, Channel::Maildir)?;
-    let (mut alone, mut many) = (Vec::new(), Vec::new());
+    let (mut low_rate, mut highest) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
-        alone.push(delivered(bench, &mut stack, 4, Some(200.0))?);
-        // What is kept in a second takes half a minute to be delivered.
+        low_rate.push(deliver(bench, &mut stack, 4, Some(200.0))?);
+        // Half a minute is needed to deliver the submissions of a second.
         if round < 2 {
-            many.push(delivered(bench, &mut stack, CONNECTIONS, None)?);
+            highest.push(deliver(bench, &mut stack, CONNECTIONS, None)?);
         }
     }
     let of = |rounds: &[Delivered], value: fn(&Delivered) -> f64| median(rounds.iter().map(value));
-    let delivering = Delivering {
-        alone: of(&alone, |round| round.postgres),
-        many: of(&many, |round| round.postgres),
-        desk: of(&many, |round| round.desk),
-        rate: Spread::of(many.iter().map(|round| round.rate)),
+    let delivery = DeliveryCosts {
+        postgres_low_rate: of(&low_rate, |round| round.postgres),
+        postgres: of(&highest, |round| round.postgres),
+        replica: of(&highest, |round| round.replica),
+        rate: Spread::of(highest.iter().map(|round| round.rate)),
     };
-    let bytes = Bytes {
+    let bytes = SubmissionBytes {
         wal_fresh: median(fresh),
-        wal_delivered: of(&alone, |round| round.wal),
+        wal_delivered: of(&low_rate, |round| round.wal),
         wal_cold: cold,
         wal_compressed: compressed,
         submission,
-        delivery,
+        delivery: delivery_row,
         attempt,
     };
-    Ok((bytes, delivering))
+    Ok((bytes, delivery))
 }
 
-/// What a round has shown in which everything was delivered, for each submission.
+/// The result of a round with deliveries, for each submission.
 struct Delivered {
-    /// Bytes of PostgreSQL's log.
+    /// Bytes of WAL.
     wal: f64,
-    /// Microseconds of PostgreSQL's processors.
+    /// Microseconds of CPU.
     postgres: f64,
-    /// Microseconds of the desk's.
-    desk: f64,
-    /// So many were delivered a second.
+    /// Microseconds of CPU.
+    replica: f64,
+    /// Deliveries a second.
     rate: f64,
 }
 
-/// A round, until everything is delivered.
-fn delivered(bench: &Bench, stack: &mut Stack, connections: usize, rate: Option<f64>) -> Result<Delivered> {
-    let (rows, before, counted) = (stack.kept()?, stack.usage(), stack.counted()?);
+/// Runs a round and waits until everything is delivered.
+fn deliver(bench: &Bench, stack: &mut Stack, connections: usize, rate: Option<f64>) -> Result<Delivered> {
+    let (rows, usage, counters) = (stack.stored()?, stack.usage(), stack.counters()?);
     let began = Instant::now();
     stack.round(bench, connections, rate)?;
     while stack.postgres.number("SELECT count(*) FROM delivery WHERE due_at IS NOT NULL")? > 0.0 {
         ensure!(
             began.elapsed() < Duration::from_mins(3),
-            "not everything is delivered: {}",
-            stack.desk.said()
+            "deliveries take too long: {}",
+            stack.replica.stderr()
         );
         std::thread::sleep(Duration::from_millis(200));
     }
-    let (kept, took, after) = (stack.kept()? - rows, began.elapsed(), stack.usage());
-    let [desk, postgres] =
-        [0, 1].map(|part: usize| after[part].since(&before[part]).iter().sum::<u64>() as f64 / 1e3 / kept);
-    let wal = (stack.counted()?[1] - counted[1]) / kept;
-    Ok(Delivered { wal, postgres, desk, rate: kept / took.as_secs_f64() })
+    let (stored, elapsed, after) = (stack.stored()? - rows, began.elapsed(), stack.usage());
+    let [replica, postgres] =
+        [0, 1].map(|part: usize| after[part].since(&usage[part]).iter().sum::<u64>() as f64 / 1e3 / stored);
+    let wal = (stack.counters()?[1] - counters[1]) / stored;
+    Ok(Delivered { wal, postgres, replica, rate: stored / elapsed.as_secs_f64() })
 }
 
-/// Fills the inbox as time would: submissions of 60 days, each delivered at the first attempt.
-fn grow(postgres: &Postgres) -> Result<()> {
+/// Fills the inbox with a million submissions, one each millisecond, each delivered at the first attempt.
+fn fill(postgres: &Postgres) -> Result<()> {
     let message = "word ".repeat(100);
     postgres.run(&format!(
         "SET synchronous_commit = off;
          CREATE TEMP TABLE new AS
-           SELECT i, (lpad(to_hex(1600000000000 + i), 12, '0') || '7' || substr(md5('a' || i), 1, 3) || '8' || substr(md5('b' || i), 1, 15))::uuid AS id
-           FROM generate_series(1, {GROWN}) AS i;
+           SELECT i, (lpad(to_hex(1600000000000 + i), 12, '0') || '7' || substr(md5('a' || i), 1, 3) ||
+             '8' || substr(md5('b' || i), 1, 15))::uuid AS id
+           FROM generate_series(1, {LARGE_INBOX}) AS i;
          INSERT INTO submission (id, form, received_at, fields, source, sender, score, content)
            SELECT id, 'contact', 1600000000000 + i,
-             json_build_object('name', 'Ada Lovelace', 'email', 'a' || i || '@example.com', 'message', '{message}' || i),
+             json_build_object(
+               'name', 'Ada Lovelace', 'email', 'a' || i || '@example.com', 'message', '{message}' || i),
              decode(md5('c' || i), 'hex'), decode(md5('d' || i), 'hex'), 0,
-             overlay(decode(md5('e' || i), 'hex') PLACING decode(lpad(to_hex((1600000000000 + i) / 86400000), 4, '0'), 'hex') FROM 1 FOR 2) FROM new;
-         INSERT INTO delivery (submission, channel, state, attempts) SELECT id, 'team', 'delivered', 1 FROM new;
+             overlay(decode(md5('e' || i), 'hex') PLACING
+               decode(lpad(to_hex((1600000000000 + i) / 86400000), 4, '0'), 'hex') FROM 1 FOR 2) FROM new;
+         INSERT INTO delivery (submission, channel, state, attempts)
+           SELECT id, 'team', 'delivered', 1 FROM new;
          INSERT INTO attempt (submission, channel, number, began_at, ended_at, delivered)
            SELECT id, 'team', 1, 1600000000000 + i, 1600000000001 + i, 1 FROM new;"
     ))
@@ -433,10 +436,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_batch_takes_is_told_from_what_each_takes() {
-        let (batch, each) = parts(130.0, 40.0, 10.0);
+    fn costs_are_split_into_batch_and_submission() {
+        let (batch, each) = split_cost(130.0, 40.0, 10.0);
         assert!((batch - 100.0).abs() < 1e-9 && (each - 30.0).abs() < 1e-9, "{batch} {each}");
-        // Noise makes neither of them negative.
-        assert_eq!(parts(10.0, 20.0, 10.0), (0.0, 10.0));
+        // Noise must not make a cost negative.
+        assert_eq!(split_cost(10.0, 20.0, 10.0), (0.0, 10.0));
     }
 }

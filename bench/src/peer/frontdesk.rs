@@ -1,4 +1,4 @@
-//! frontdesk itself.
+//! Starts frontdesk.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,27 +9,24 @@ use anyhow::Result;
 
 use super::{Peer, folder, workers};
 use crate::Bench;
-use crate::cores::Cores;
+use crate::machine::Cores;
 use crate::process;
 
-/// How it is started.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// As it is called in the report.
+    /// Name in the report.
     pub name: String,
-    /// The site's folder.
     pub site: PathBuf,
-    /// Where it runs.
     pub cores: Cores,
-    /// Settings by their names in the environment, such as `FRONTDESK_LIMITS__ENABLED`.
+    /// Settings as environment variables, such as `FRONTDESK_LIMITS__ENABLED`.
     pub environment: Vec<(String, String)>,
-    /// Where submissions are kept; in a folder of its own where nothing is said.
+    /// Data folder; a temporary one by default.
     pub data: Option<PathBuf>,
 }
 
 impl Options {
-    /// The site in this folder, on the servers' core, as it comes but for how many connections one source may have: all of them
-    /// come from this machine.
+    /// The defaults of frontdesk, except for the number of connections from one source: all come from this
+    /// machine.
     pub fn new(name: impl Into<String>, site: &Path) -> Self {
         let many = ["FRONTDESK_SERVER__MAX_CONNECTIONS", "FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE"];
         Self {
@@ -41,7 +38,7 @@ impl Options {
         }
     }
 
-    /// With one more setting, in the place of one of the same name.
+    /// Adds or replaces a setting.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
         self.environment.retain(|(known, _)| known != name);
@@ -49,7 +46,6 @@ impl Options {
         self
     }
 
-    /// On other cores.
     #[must_use]
     pub fn on(mut self, cores: Cores) -> Self {
         self.cores = cores;
@@ -57,7 +53,6 @@ impl Options {
     }
 }
 
-/// Starts it on ports that it chooses itself.
 pub fn start(bench: &Bench, options: &Options) -> Result<Peer> {
     let own = folder()?;
     let mut command = Command::new(&bench.frontdesk);
@@ -68,7 +63,7 @@ pub fn start(bench: &Bench, options: &Options) -> Result<Peer> {
     command.envs(options.environment.iter().map(|(name, value)| (name, value)));
     let wants_tls = options.environment.iter().any(|(name, _)| name == "FRONTDESK_TLS__LISTEN");
     let (mut public, mut secure) = (None, None);
-    let peer = Peer::start_and_listen(bench, &options.name, options.cores, &command, own, |line| {
+    let peer = Peer::start_with_output(bench, &options.name, options.cores, &command, own, |line| {
         public = public.or(address(line, "listening on http://"));
         secure = secure.or(address(line, "listening on https://"));
         public.filter(|_| secure.is_some() || !wants_tls).map(|public| (public, secure))
@@ -77,13 +72,15 @@ pub fn start(bench: &Bench, options: &Options) -> Result<Peer> {
     Ok(peer)
 }
 
-/// Waits until strong encodings are made, which take the place of quick ones: a page's compressed bytes change with them.
+/// Waits until the server is idle. In the background it replaces quick encodings by strong ones, which
+/// changes compressed bodies.
 fn settle(peer: &Peer) {
-    let spent = || process::usage(peer.process()).total();
-    let mut before = spent();
+    let cpu = || process::usage(peer.process()).total();
+    let mut before = cpu();
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(300));
-        let now = spent();
+        let now = cpu();
+        // Less than 6 ms of CPU time in 300 ms.
         if now.saturating_sub(before) < 6_000_000 {
             return;
         }
@@ -95,8 +92,8 @@ fn address(line: &str, before: &str) -> Option<SocketAddr> {
     line.strip_prefix(before)?.trim_end_matches('/').parse().ok()
 }
 
-/// Whether this build knows a key, such as `server.fast_lane`.
-pub fn knows(bench: &Bench, site: &Path, key: &str) -> Result<bool> {
+/// Whether this build has a configuration key, such as `server.fast_lane`.
+pub fn has_key(bench: &Bench, site: &Path, key: &str) -> Result<bool> {
     let output = Command::new(&bench.frontdesk).arg("config").arg(site).output()?;
     Ok(String::from_utf8_lossy(&output.stdout).contains(key.rsplit('.').next().unwrap_or(key)))
 }

@@ -1,7 +1,7 @@
-//! The yardstick for submissions: the least that a server can do which answers only for what is on the disk.
+//! The yardstick for submissions: the minimum that a server can do to store each request before it responds.
 //!
-//! One thread with epoll finds where a body begins and how long it is; another one takes all bodies that wait, appends them to a file
-//! with one write and one `fdatasync`, and then answers each. It parses nothing, limits nobody, and could not be put on the Internet.
+//! One thread with epoll finds the bodies; another one appends all waiting bodies to a file with one write
+//! and one `fdatasync`, and sends the responses. It parses nothing and has no limits.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -15,66 +15,63 @@ use rustix::event::epoll;
 use tempfile::TempDir;
 
 use super::Peer;
-use super::yardstick::say;
+use super::yardstick::{print_address, serve_connections};
 use crate::Bench;
-use crate::cores::Cores;
 use crate::http;
+use crate::machine::Cores;
 
-/// What the listening socket's events say.
-const LISTENER: u64 = u64::MAX;
-
-/// How the file grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
-    /// With each write: what is synced is the data and the file's new length.
+    /// The file grows with each write, so that a sync writes data and metadata.
     Appended,
-    /// Not at all: it was written with zeros before, so that only data is synced. When it is full it begins again at its start.
-    Prepared,
+    /// The file was filled with zeros, so that a sync writes only data. When it is full, writing starts at
+    /// its beginning.
+    Preallocated,
 }
 
 impl Growth {
-    /// As it is told to the process.
+    /// The name on the command line.
     const fn name(self) -> &'static str {
         match self {
             Self::Appended => "appended",
-            Self::Prepared => "prepared",
+            Self::Preallocated => "preallocated",
         }
     }
 }
 
-/// How long a prepared file is: about as long as SQLite's log becomes before it begins again.
-const PREPARED: u64 = 32 << 20;
+/// Length of a preallocated file: about the length of SQLite's WAL before a checkpoint.
+const PREALLOCATED: u64 = 32 << 20;
 
-/// Starts it as a process of its own, with `answer`, byte for byte, and its file in `own`.
-pub fn start(bench: &Bench, name: &str, growth: Growth, answer: &[u8], own: TempDir) -> Result<Peer> {
-    let file = own.path().join("answer");
-    std::fs::write(&file, answer)?;
+/// Starts it as a process that sends exactly these bytes, with its file in `own`.
+pub fn start(bench: &Bench, name: &str, growth: Growth, response: &[u8], own: TempDir) -> Result<Peer> {
+    let file = own.path().join("response");
+    std::fs::write(&file, response)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("log").arg(growth.name()).arg(&file).arg(path(own.path()));
-    Peer::start_and_listen(bench, name, Cores::Servers, &command, own, |line| {
+    Peer::start_with_output(bench, name, Cores::Servers, &command, own, |line| {
         Some((line.parse().ok()?, None))
     })
 }
 
-/// Where bodies are kept.
 fn path(folder: &Path) -> PathBuf {
     folder.join("submissions.log")
 }
 
-/// How many bodies, each of one line, are in the file of a log that is [`Growth::Appended`].
-pub fn kept(folder: &Path) -> Result<u64> {
+/// The number of stored bodies, one for each line of a log that is [`Growth::Appended`].
+pub fn stored(folder: &Path) -> Result<u64> {
     let bytes = std::fs::read(path(folder))?;
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 
-/// Answers until it is killed, with the bytes in the file `answer`, and says where on standard output.
-pub fn serve(growth: &str, answer: &Path, log: &Path) -> Result<()> {
-    let answer = std::fs::read(answer).with_context(|| format!("{} cannot be read", answer.display()))?;
-    ensure!(http::parse(&answer)?.is_some(), "what is to be said is no answer");
-    let is_prepared = growth == Growth::Prepared.name();
+/// Serves until it is killed, with the bytes in the file `response`. Prints its address on standard output.
+pub fn serve(growth: &str, response: &Path, log: &Path) -> Result<()> {
+    let response =
+        std::fs::read(response).with_context(|| format!("{} cannot be read", response.display()))?;
+    ensure!(http::parse(&response)?.is_some(), "the file is not a response");
+    let is_preallocated = growth == Growth::Preallocated.name();
     let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(log)?;
-    if is_prepared {
-        for _ in 0..PREPARED >> 20 {
+    if is_preallocated {
+        for _ in 0..PREALLOCATED >> 20 {
             file.write_all(&vec![0; 1 << 20])?;
         }
         file.sync_all()?;
@@ -83,18 +80,22 @@ pub fn serve(growth: &str, answer: &Path, log: &Path) -> Result<()> {
     let queue = Arc::new(Queue::default());
     let writer = queue.clone();
     std::thread::spawn(move || {
-        if let Err(error) = writer.write(file, is_prepared, &answer) {
+        if let Err(error) = writer.write(file, is_preallocated, &response) {
             let _ = writeln!(std::io::stderr(), "a batch cannot be written: {error}");
             std::process::exit(1);
         }
     });
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    say(listener.local_addr()?)?;
-    listener.set_nonblocking(true)?;
-    run(&listener, &queue)
+    print_address(listener.local_addr()?)?;
+    let mut buffer = vec![0; 64 * 1024];
+    let connect = |stream| LogConnection { stream: Arc::new(stream), partial: Vec::new() };
+    // Level-triggered: a request can be longer than one read.
+    serve_connections(&listener, epoll::EventFlags::empty(), connect, |connection| {
+        connection.handle(&mut buffer, &queue)
+    })
 }
 
-/// What waits to be written.
+/// Bodies that wait to be written.
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
@@ -120,8 +121,8 @@ impl Queue {
         }
     }
 
-    /// Writes, syncs and answers, batch after batch.
-    fn write(&self, mut file: File, begins_again: bool, answer: &[u8]) -> std::io::Result<()> {
+    /// Writes, syncs and responds, batch after batch.
+    fn write(&self, mut file: File, wraps_around: bool, response: &[u8]) -> std::io::Result<()> {
         let (mut batch, mut written) = (Waiting::default(), 0);
         loop {
             batch.bodies.clear();
@@ -132,7 +133,7 @@ impl Queue {
             }
             std::mem::swap(&mut *waiting, &mut batch);
             drop(waiting);
-            if begins_again && written + batch.bodies.len() as u64 > PREPARED {
+            if wraps_around && written + batch.bodies.len() as u64 > PREALLOCATED {
                 file.rewind()?;
                 written = 0;
             }
@@ -140,75 +141,43 @@ impl Queue {
             file.write_all(&batch.bodies)?;
             file.sync_data()?;
             for stream in &batch.streams {
-                // Whoever has gone away has no use for the answer. It fits: the one before has been read.
-                let _ = (&**stream).write(answer);
+                // The client may have disconnected. The response fits: the client has read the previous one.
+                let _ = (&**stream).write(response);
             }
         }
     }
 }
 
-/// One connection, and what has arrived of a request that comes in several pieces.
-struct Connection {
+/// A connection, and the beginning of a request that arrives in several partial.
+struct LogConnection {
     stream: Arc<TcpStream>,
-    pieces: Vec<u8>,
+    partial: Vec<u8>,
 }
 
-fn run(listener: &TcpListener, queue: &Queue) -> Result<()> {
-    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
-    let mut connections: Vec<Option<Connection>> = Vec::new();
-    let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
-    let mut events = [none; 512];
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let count = match epoll::wait(&epoll, &mut events, None) {
-            Ok(count) => count,
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
-        };
-        for event in &events[..count] {
-            if event.data.u64() == LISTENER {
-                while let Ok((stream, _)) = listener.accept() {
-                    stream.set_nonblocking(true)?;
-                    stream.set_nodelay(true)?;
-                    let data = epoll::EventData::new_u64(connections.len() as u64);
-                    epoll::add(&epoll, &stream, data, epoll::EventFlags::IN)?;
-                    connections.push(Some(Connection { stream: Arc::new(stream), pieces: Vec::new() }));
-                }
-                continue;
-            }
-            let place = &mut connections[event.data.u64() as usize];
-            if place.as_mut().is_some_and(|connection| !connection.attend(&mut buffer, queue)) {
-                *place = None;
-            }
-        }
-    }
-}
-
-impl Connection {
-    /// Takes what has arrived; whether the connection lives on.
-    fn attend(&mut self, buffer: &mut [u8], queue: &Queue) -> bool {
+impl LogConnection {
+    /// Handles the available bytes. Returns whether the connection stays open.
+    fn handle(&mut self, buffer: &mut [u8], queue: &Queue) -> bool {
         let count = match (&*self.stream).read(buffer) {
             Ok(0) => return false,
             Ok(count) => count,
             Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
-        if self.pieces.is_empty()
+        if self.partial.is_empty()
             && let Some(body) = body(&buffer[..count])
         {
             queue.push(body, &self.stream);
             return true;
         }
-        self.pieces.extend_from_slice(&buffer[..count]);
-        if let Some(body) = body(&self.pieces) {
+        self.partial.extend_from_slice(&buffer[..count]);
+        if let Some(body) = body(&self.partial) {
             queue.push(body, &self.stream);
-            self.pieces.clear();
+            self.partial.clear();
         }
         true
     }
 }
 
-/// The body of the one request in `bytes`, once it is complete.
+/// The body of the request in `bytes`, if it is complete.
 fn body(bytes: &[u8]) -> Option<&[u8]> {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
     let end = find(bytes, b"\r\n\r\n")?;

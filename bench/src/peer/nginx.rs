@@ -1,36 +1,15 @@
-//! nginx, as somebody who knows it well sets it up for static pages.
+//! nginx, tuned for static pages.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Peer, folder, free_address, workers};
+use super::{FileServer, Peer, folder, free_address, workers};
 use crate::Bench;
-use crate::cores::Cores;
 
-/// What differs between measurements.
-#[derive(Debug, Clone)]
-pub struct Options<'a> {
-    /// As it is called in the report.
-    pub name: &'a str,
-    /// What it serves.
-    pub root: &'a Path,
-    /// Where it runs, one worker a core.
-    pub cores: Cores,
-    /// Headers that are added to each answer.
-    pub headers: &'a [(String, String)],
-    /// Whether files are sent with sendfile. Small ones are sent faster without.
-    pub sendfile: bool,
-    /// Whether `.gz` beside a file is sent to whoever takes gzip.
-    pub gzip_static: bool,
-    /// Certificate and key, to serve HTTP/2 and HTTP/1.1 over TLS 1.3 as well.
-    pub tls: Option<(&'a Path, &'a Path)>,
-}
-
-/// Starts it.
-pub fn start(bench: &Bench, options: &Options) -> Result<Peer> {
+/// Starts it with or without sendfile: small files are faster without.
+pub fn start(bench: &Bench, name: &str, options: &FileServer, sendfile: bool) -> Result<Peer> {
     let own = folder()?;
     let address = free_address()?;
     let secure = options.tls.is_some().then(free_address).transpose()?;
@@ -78,8 +57,8 @@ http {{
   open_file_cache_min_uses 1;
   etag on;
   gzip off;
-  gzip_static {gzip};
-  gzip_vary {gzip};
+  gzip_static on;
+  gzip_vary on;
   client_body_temp_path {folder}/body;
   proxy_temp_path {folder}/proxy;
   fastcgi_temp_path {folder}/fastcgi;
@@ -92,12 +71,11 @@ http {{
 ",
         folder = own.path().display(),
         workers = workers(options.cores),
-        sendfile = if options.sendfile { "on" } else { "off" },
-        gzip = if options.gzip_static { "on" } else { "off" },
+        sendfile = if sendfile { "on" } else { "off" },
         root = options.root.display(),
     );
     let file = own.path().join("nginx.conf");
-    // Only root may change to another user, and is not asked to where he is not.
+    // Only root may set the user.
     let configuration = if rustix::process::geteuid().is_root() {
         configuration
     } else {
@@ -106,7 +84,7 @@ http {{
     std::fs::write(&file, configuration)?;
     let mut command = Command::new("nginx");
     command.arg("-p").arg(own.path()).arg("-c").arg(&file);
-    let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
+    let mut peer = Peer::start(bench, name, options.cores, &command, address, own)?;
     peer.secure = secure;
     Ok(peer)
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL, as it comes but for the memory it may use: one server in a folder of its own, and what it has written so far.
+//! A temporary PostgreSQL server with default settings except for memory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,19 +6,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{PATIENCE, Peer, folder, free_address};
+use super::{Peer, START_TIMEOUT, folder, free_address};
 use crate::Bench;
-use crate::cores::Cores;
+use crate::machine::Cores;
 
-/// A server with an empty database.
+/// A running server with an empty database.
 #[derive(Debug)]
 pub struct Postgres {
-    /// The server.
     pub peer: Peer,
     programs: PathBuf,
 }
 
-/// Starts it on `cores`. It refuses to be run by root, and is `postgres` then.
+/// Starts it on `cores`. It refuses to run as root, and runs as `postgres` then.
 pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     let programs = programs()?;
     let address = free_address()?;
@@ -58,19 +57,19 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     }
     let peer = Peer::start(bench, "PostgreSQL", cores, &command, address, own)?;
     let postgres = Postgres { peer, programs };
-    // It accepts connections before it answers questions.
+    // It accepts connections before it is ready for queries.
     let began = Instant::now();
-    while let Err(error) = postgres.ask("postgres", "SELECT 1") {
-        if began.elapsed() > PATIENCE {
-            return Err(error.context(postgres.peer.said()));
+    while let Err(error) = postgres.query("postgres", "SELECT 1") {
+        if began.elapsed() > START_TIMEOUT {
+            return Err(error.context(postgres.peer.stderr()));
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    postgres.ask("postgres", "CREATE DATABASE frontdesk")?;
+    postgres.query("postgres", "CREATE DATABASE frontdesk")?;
     Ok(postgres)
 }
 
-/// Where the newest one's programs are.
+/// The folder of the newest version's programs.
 fn programs() -> Result<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").context("there is no PostgreSQL")?;
     let newest = versions.flatten().max_by_key(|version| {
@@ -80,7 +79,7 @@ fn programs() -> Result<PathBuf> {
 }
 
 impl Postgres {
-    /// What `store.url` is to say.
+    /// The value of `store.url`.
     pub fn url(&self) -> String {
         self.named("frontdesk")
     }
@@ -89,7 +88,7 @@ impl Postgres {
         format!("postgres://frontdesk@{}/{database}", self.peer.address)
     }
 
-    fn ask(&self, database: &str, sql: &str) -> Result<String> {
+    fn query(&self, database: &str, sql: &str) -> Result<String> {
         let output = Command::new(self.programs.join("psql"))
             .arg(self.named(database))
             .args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql])
@@ -100,13 +99,13 @@ impl Postgres {
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
 
-    /// Runs statements on the inbox.
+    /// Runs statements in the inbox.
     pub fn run(&self, sql: &str) -> Result<()> {
-        self.ask("frontdesk", sql).map(drop)
+        self.query("frontdesk", sql).map(drop)
     }
 
-    /// One number.
+    /// The result of a query with one number.
     pub fn number(&self, sql: &str) -> Result<f64> {
-        self.ask("frontdesk", sql)?.parse().with_context(|| format!("no number: {sql}"))
+        self.query("frontdesk", sql)?.parse().with_context(|| format!("not a number: {sql}"))
     }
 }

@@ -1,24 +1,15 @@
-//! static-web-server, which is built on the same libraries as frontdesk's general path.
+//! static-web-server, which uses the same HTTP libraries as the general path of frontdesk.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Peer, folder, free_address, workers};
+use super::{FileServer, Peer, folder, free_address, workers};
 use crate::Bench;
-use crate::cores::Cores;
 
-/// Starts it with these headers added to each answer. Compression on the fly is off; with `precompressed`, `.br` and `.gz` beside a
-/// file are sent to whoever takes them.
-pub fn start(
-    bench: &Bench,
-    root: &Path,
-    cores: Cores,
-    headers: &[(String, String)],
-    precompressed: bool,
-) -> Result<Peer> {
+/// Starts it with precompressed files, without compression on the fly.
+pub fn start(bench: &Bench, options: &FileServer) -> Result<Peer> {
     let own = folder()?;
     let address = free_address()?;
     let mut configuration = format!(
@@ -30,7 +21,7 @@ log-level = \"error\"
 threads-multiplier = {}
 cache-control-headers = false
 compression = false
-compression-static = {precompressed}
+compression-static = true
 security-headers = false
 directory-listing = false
 
@@ -41,15 +32,15 @@ source = \"**\"
 [advanced.headers.headers]
 ",
         address.port(),
-        root.display(),
-        workers(cores),
+        options.root.display(),
+        workers(options.cores),
     );
-    for (name, value) in headers {
+    for (name, value) in options.headers {
         writeln!(configuration, "{name} = {value:?}")?;
     }
     let file = own.path().join("sws.toml");
     std::fs::write(&file, configuration)?;
     let mut command = Command::new(&bench.static_web_server);
     command.arg("--config-file").arg(&file);
-    Peer::start(bench, "static-web-server", cores, &command, address, own)
+    Peer::start(bench, "static-web-server", options.cores, &command, address, own)
 }

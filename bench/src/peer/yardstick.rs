@@ -1,7 +1,7 @@
-//! The yardstick: the least that a server can do. One thread with epoll writes the same bytes to whatever ends in an empty line.
+//! The yardstick for pages: the minimum that a server can do. One thread with epoll writes the same bytes
+//! after each empty line.
 //!
-//! It parses nothing, knows no paths, enforces no deadlines and could not be put on the Internet: what others are slower by, they do
-//! for that.
+//! It parses nothing, knows no paths and enforces no deadlines.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,60 +13,71 @@ use rustix::event::epoll;
 
 use super::{Peer, folder};
 use crate::Bench;
-use crate::cores::Cores;
-use crate::http::{self, Answer};
+use crate::http::{self, Response};
+use crate::machine::Cores;
 
-/// What the listening socket's events say.
+/// Event data of the listening socket.
 const LISTENER: u64 = u64::MAX;
 
-/// Starts it as a process of its own, with `answer`, byte for byte.
-pub fn start(bench: &Bench, answer: &[u8]) -> Result<Peer> {
+/// Starts it as a process that sends exactly these bytes.
+pub fn start(bench: &Bench, response: &[u8]) -> Result<Peer> {
     let own = folder()?;
-    let file = own.path().join("answer");
-    std::fs::write(&file, answer)?;
+    let file = own.path().join("response");
+    std::fs::write(&file, response)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("yardstick").arg(&file);
-    Peer::start_and_listen(bench, "yardstick", Cores::Servers, &command, own, |line| {
+    Peer::start_with_output(bench, "yardstick", Cores::Servers, &command, own, |line| {
         Some((line.parse().ok()?, None))
     })
 }
 
-/// The bytes of an answer whose head is as long as that of `answer`, and whose body is the same.
-pub fn bytes_like(answer: &Answer) -> Vec<u8> {
+/// A response with the same body and a header of the same length.
+pub fn bytes_like(response: &Response) -> Vec<u8> {
     let mut head =
-        format!("HTTP/1.1 {} OK\r\nContent-Length: {}\r\nX-Padding: ", answer.status, answer.body.len());
-    while head.len() + 4 < answer.head_length {
+        format!("HTTP/1.1 {} OK\r\nContent-Length: {}\r\nX-Padding: ", response.status, response.body.len());
+    while head.len() + 4 < response.head_length {
         head.push('x');
     }
     head += "\r\n\r\n";
-    [head.as_bytes(), &answer.body].concat()
+    [head.as_bytes(), &response.body].concat()
 }
 
-/// Serves the bytes in a file until it is killed, and says where on standard output.
+/// Serves the bytes in a file until it is killed. Prints its address on standard output.
 pub fn serve(file: &Path) -> Result<()> {
-    let answer = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    ensure!(http::parse(&answer)?.is_some(), "{} holds no answer", file.display());
+    let response = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    ensure!(http::parse(&response)?.is_some(), "{} is not a response", file.display());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    say(listener.local_addr()?)?;
-    listener.set_nonblocking(true)?;
-    run(&listener, &answer)
+    print_address(listener.local_addr()?)?;
+    let mut buffer = vec![0; 16 * 1024];
+    serve_connections(
+        &listener,
+        epoll::EventFlags::ET,
+        |stream| stream,
+        |stream| handle(stream, &mut buffer, &response),
+    )
 }
 
-/// Says where it listens.
-#[expect(clippy::print_stdout, reason = "the address is read from there")]
-pub fn say(address: SocketAddr) -> Result<()> {
+#[expect(clippy::print_stdout, reason = "the parent process reads the address")]
+pub fn print_address(address: SocketAddr) -> Result<()> {
     println!("{address}");
     Ok(std::io::stdout().flush()?)
 }
 
-fn run(listener: &TcpListener, answer: &[u8]) -> Result<()> {
+/// Accepts connections and calls `handle` for each readable one until an error occurs. Closes connections if
+/// `handle` returns false.
+pub fn serve_connections<C>(
+    listener: &TcpListener,
+    flags: epoll::EventFlags,
+    connect: impl Fn(TcpStream) -> C,
+    mut handle: impl FnMut(&mut C) -> bool,
+) -> Result<()> {
+    listener.set_nonblocking(true)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
-    let mut connections: Vec<Option<TcpStream>> = Vec::new();
+    let mut connections: Vec<Option<C>> = Vec::new();
     let mut free = Vec::new();
     let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
     let mut events = [none; 512];
-    let mut buffer = vec![0; 16 * 1024];
     loop {
         let count = match epoll::wait(&epoll, &mut events, None) {
             Ok(count) => count,
@@ -80,18 +91,16 @@ fn run(listener: &TcpListener, answer: &[u8]) -> Result<()> {
                     stream.set_nodelay(true)?;
                     let place = free.pop().unwrap_or(connections.len());
                     let data = epoll::EventData::new_u64(place as u64);
-                    epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+                    epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | flags)?;
                     if place == connections.len() {
-                        connections.push(Some(stream));
-                    } else {
-                        connections[place] = Some(stream);
+                        connections.push(None);
                     }
+                    connections[place] = Some(connect(stream));
                 }
                 continue;
             }
             let place = event.data.u64() as usize;
-            let Some(stream) = connections[place].as_mut() else { continue };
-            if !attend(stream, &mut buffer, answer) {
+            if connections[place].as_mut().is_some_and(|connection| !handle(connection)) {
                 connections[place] = None;
                 free.push(place);
             }
@@ -99,13 +108,14 @@ fn run(listener: &TcpListener, answer: &[u8]) -> Result<()> {
     }
 }
 
-/// Answers what has arrived; whether the connection lives on.
-fn attend(stream: &mut TcpStream, buffer: &mut [u8], answer: &[u8]) -> bool {
+/// Handles the available bytes. Returns whether the connection stays open.
+fn handle(stream: &mut TcpStream, buffer: &mut [u8], response: &[u8]) -> bool {
     match stream.read(buffer) {
         Ok(0) => false,
-        // An answer that does not fit into the socket would have to be kept: the load generator reads each one before it asks again.
+        // A response always fits into the socket buffer: the load generator reads each one before its next
+        // request.
         Ok(count) if buffer[..count].ends_with(b"\r\n\r\n") => {
-            stream.write(answer).is_ok_and(|sent| sent == answer.len())
+            stream.write(response).is_ok_and(|sent| sent == response.len())
         }
         Ok(_) => true,
         Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
@@ -117,12 +127,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_answer_is_as_long_as_the_one_it_stands_for() {
+    fn the_yardstick_response_has_the_same_length() {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nVary: Accept, Accept-Encoding\r\nETag: \"abc\"\r\n\r\nabc";
-        let (answer, length) = http::parse(whole).expect("an answer").expect("a whole one");
-        let bytes = bytes_like(&answer);
+        let (response, length) = http::parse(whole).expect("a response").expect("complete");
+        let bytes = bytes_like(&response);
         assert_eq!(bytes.len(), length);
-        let (same, _) = http::parse(&bytes).expect("an answer").expect("a whole one");
-        assert_eq!((same.status, same.head_length, same.body), (200, answer.head_length, answer.body));
+        let (same, _) = http::parse(&bytes).expect("a response").expect("complete");
+        assert_eq!((same.status, same.head_length, same.body), (200, response.head_length, response.body));
     }
 }

@@ -1,22 +1,22 @@
-//! Loading: how long a site takes until it can be served, by how many pages it has, and how long after an edit.
+//! Loading time of a site, by number of pages, and reload time after a change.
 
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::{Outcome, Raw};
+use super::{Outcome, RawRound};
 use crate::Bench;
-use crate::figures::{Bar, Column, Curve, Line, Row, Table, Unit};
+use crate::figures::{Column, Curve, Line, Row, Table, Target, Unit};
 use crate::rounds::Spread;
 
-/// How many pages there are; the last one only in a long run.
+/// Sizes of the site. The last one is measured only in a long run.
 const PAGES: [u64; 6] = [10, 100, 1_000, 2_000, 10_000, 100_000];
-/// Of this size the bars speak.
-const MEASURED: u64 = 2_000;
+/// Size for the targets.
+const TARGET_PAGES: u64 = 2_000;
 
-/// What is told of each size, by its name in the benchmark.
-const WHAT: [(&str, &str); 5] = [
+/// Names in the output of the benchmark, and titles.
+const TIMES: [(&str, &str); 5] = [
     ("load", "first load"),
     ("again", "nothing changed"),
     ("body", "one text changed"),
@@ -24,54 +24,54 @@ const WHAT: [(&str, &str); 5] = [
     ("template", "the template changed"),
 ];
 
-/// Has the benchmark of the repository measure it, which loads sites as a server does.
+/// Runs `cargo bench --bench load`, which loads sites like a server.
 pub fn run(bench: &Bench) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     outcome.condition(
         "pages",
-        "generated, 8 KB of Markdown each; all of them link to others, and a few are in the navigation",
+        "generated, 8 KB of Markdown each, with links between them; a few are in the navigation",
     );
     let count = if bench.long { PAGES.len() } else { PAGES.len() - 1 };
     let mut rows = Vec::new();
-    let mut lines = WHAT.map(|(_, label)| Line { label: label.into(), points: Vec::new() });
+    let mut lines = TIMES.map(|(_, label)| Line { label: label.into(), points: Vec::new() });
     for pages in &PAGES[..count] {
-        bench.say(&format!("{pages} pages"));
+        bench.log(&format!("{pages} pages"));
         let figures = measure(bench, *pages)?;
         let figure = |name: &str| {
             let figure = figures[name].as_f64().with_context(|| format!("no {name} of {pages} pages"))?;
             Ok::<_, anyhow::Error>(Spread::exactly(figure))
         };
         let mut cells = vec![megabytes(&figure("bodies_mib")?), megabytes(&figure("memory_mib")?)];
-        for ((name, _), line) in WHAT.iter().zip(&mut lines) {
+        for ((name, _), line) in TIMES.iter().zip(&mut lines) {
             let took = figure(&format!("{name}_ms"))?;
             cells.push(took);
             #[expect(clippy::cast_precision_loss, reason = "small numbers")]
             line.points.push((*pages as f64, took));
         }
-        if *pages == MEASURED {
+        if *pages == TARGET_PAGES {
             let [load, _, body, ..] = &lines;
             let last = |line: &Line| line.points.last().map_or(f64::NAN, |(_, took)| took.median);
-            outcome.bars = vec![
-                Bar::at_most("2,000 pages: first load", 1_000.0, last(load), Unit::Millis),
-                Bar::at_most("2,000 pages: again, one text changed", 50.0, last(body), Unit::Millis),
+            outcome.targets = vec![
+                Target::at_most("2,000 pages: first load", 1_000.0, last(load), Unit::Millis),
+                Target::at_most("2,000 pages: reload, one text changed", 50.0, last(body), Unit::Millis),
             ];
         }
         rows.push(Row::new(format!("{pages} pages"), cells));
-        outcome.raw.push(Raw { case: pages.to_string(), server: "frontdesk".into(), seen: figures });
+        outcome.raw.push(RawRound { case: pages.to_string(), server: "frontdesk".into(), result: figures });
     }
     let mut columns = vec![Column::new("bodies", Unit::Bytes), Column::new("memory", Unit::Bytes)];
-    columns.extend(WHAT.map(|(_, title)| Column::new(title, Unit::Millis)));
+    columns.extend(TIMES.map(|(_, title)| Column::new(title, Unit::Millis)));
     outcome.tables.push(Table {
         name: "loading".into(),
-        title: "Until a site can be served".into(),
-        note: "The quickest of three, on both cores. Memory is that of a process which has loaded the site several times, and not what a server keeps.".into(),
+        title: "Time until a site can be served".into(),
+        note: "Minimum of three, on both cores. The memory is that of the benchmark, which loads the site several times.".into(),
         columns,
         rows,
         plotted: None,
     });
     outcome.curves.push(Curve {
         name: "loading".into(),
-        title: "Until a site can be served, by its pages".into(),
+        title: "Time until a site can be served, by number of pages".into(),
         x: "pages".into(),
         y: Column::new("milliseconds", Unit::Millis),
         log_y: true,

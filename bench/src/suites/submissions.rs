@@ -1,4 +1,4 @@
-//! Submissions: how many a second are kept for good, beside a log that does nothing else and beside what people keep forms with.
+//! Submissions stored a second, compared with a plain log and with other form backends.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
@@ -12,45 +12,41 @@ use tempfile::TempDir;
 
 use super::Outcome;
 use crate::Bench;
-use crate::compare::{self, Rounds};
-use crate::cores::Cores;
-use crate::figures::{Bar, Column, Curve, Line, Row, Table, Unit};
-use crate::http::{self, Answer};
-use crate::load::{self, Expected, Load, Sample};
+use crate::figures::{Column, Curve, Line, Row, Table, Target, Unit};
+use crate::http::{self, Response};
+use crate::load::{self, Expected, Sample};
+use crate::machine::Cores;
 use crate::peer::log::Growth;
 use crate::peer::{Peer, forms, frontdesk, log, yardstick};
-use crate::rounds::{Spread, interleave};
-use crate::submission::{Form, Visitors, one};
+use crate::rounds::{self, Rounds, Spread, interleave};
+use crate::submission::{Form, Visitors, fixed_request};
 
-/// The contact form.
 pub const CONTACT: Form = Form { path: "/api/contact", has_message: true };
-/// The same, where Directus has it.
+/// The contact form in Directus.
 const ITEMS: Form = Form { path: "/items/contact", has_message: true };
 const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 
-/// How many visitors send at the same time, and how much of the yardstick's rate is wanted then.
+/// Concurrent visitors, and the target as a ratio to the yardstick.
 const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.4)];
-/// How long the intake is measured under constant load. It must not grow without end.
+/// Duration of a constant load. The intake must not grow without limit.
 const SUSTAINED: Duration = Duration::from_mins(1);
-/// How many rows there are before each point of the curve; the last one only in a long run.
+/// Sizes of the inbox. The last one is measured only in a long run.
 const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// So many requests fit into every quota, but each is counted.
+/// A quota that no source exceeds, so that limits are counted but refuse nothing.
 const QUOTA: &str = "1000000";
 
-/// The rows' names.
 const YARDSTICK: &str = "yardstick (log, append)";
-const PREPARED: &str = "yardstick (log, written before)";
+const PREALLOCATED: &str = "yardstick (log, preallocated)";
 const FRONTDESK: &str = "frontdesk";
 const DELIVERING: &str = "frontdesk, delivering";
 const DIRECTUS: &str = "Directus";
 
-/// Where submissions of frontdesk go.
+/// The channel of the measured site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// To a webhook behind which nobody is: each has its delivery, which waits.
+    /// A webhook that refuses connections, so that deliveries wait.
     Dead,
-    /// Into a Maildir.
     Maildir,
 }
 
@@ -63,44 +59,42 @@ impl Channel {
     }
 }
 
-/// One server, new in each round unless it takes long to start.
+/// A server that is started in each round.
 struct Server {
     name: &'static str,
     start: Start,
 }
 
-/// Starts a server.
 type Start = Box<dyn Fn(&Bench) -> Result<Running>>;
 
-/// Counts what a server has kept.
+/// Counts the stored submissions of a server.
 type Count = Box<dyn Fn(&Bench, &Peer) -> Result<u64>>;
 
-/// A server and where it keeps what it is sent.
+/// A running server.
 struct Running {
     peer: Peer,
-    /// None for what begins again where it is full.
-    kept: Option<Count>,
-    /// Goes with the server.
+    /// `None` for a log that wraps around.
+    stored: Option<Count>,
+    /// Removed with the server.
     _data: Option<TempDir>,
 }
 
-/// Measures all of it.
 pub fn run(bench: &Bench) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let site = Site::new(bench)?;
     let like = {
         let running = start_frontdesk(bench, &site, FRONTDESK, Channel::Dead)?;
-        let answer = http::ask(running.peer.address, &one(CONTACT))?;
+        let response = http::send(running.peer.address, &fixed_request(CONTACT))?;
         ensure!(
-            answer.status == 200 && answer.body == b"{\"ok\":true}",
-            "a submission is answered with {}",
-            answer.status
+            response.status == 200 && response.body == b"{\"ok\":true}",
+            "a submission gets {}",
+            response.status
         );
-        yardstick::bytes_like(&answer)
+        yardstick::bytes_like(&response)
     };
-    outcome.condition("where", "the servers keep everything on one core, in a folder on the same disk");
-    for (connections, wanted) in CONNECTIONS {
-        contact(bench, &site, &like, connections, wanted, &mut outcome)?;
+    outcome.condition("disk", "all servers store submissions on the same disk");
+    for (connections, target) in CONNECTIONS {
+        contact(bench, &site, &like, connections, target, &mut outcome)?;
     }
     alone(bench, &site, &mut outcome)?;
     waitlist(bench, &site, &mut outcome)?;
@@ -111,13 +105,13 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The contact form, all servers in turn.
+/// The contact form on all servers in turn.
 fn contact(
     bench: &Bench,
     site: &Site,
     like: &[u8],
     connections: usize,
-    wanted: f64,
+    target: f64,
     outcome: &mut Outcome,
 ) -> Result<()> {
     let log = |name: &'static str, growth: Growth| {
@@ -135,13 +129,13 @@ fn contact(
     let servers = [
         log(YARDSTICK, Growth::Appended),
         ours(FRONTDESK, Channel::Dead),
-        log(PREPARED, Growth::Prepared),
+        log(PREALLOCATED, Growth::Preallocated),
         ours(DELIVERING, Channel::Maildir),
         handler("Node, own handler", forms::node),
         handler("PHP-FPM, own handler", forms::php),
         handler(DIRECTUS, forms::directus),
     ];
-    // It takes half a minute to be ready.
+    // Directus needs half a minute to start, so it runs during all rounds.
     let directus = start_handler(bench, forms::directus)?;
     let (mut number, mut syncs) = (0, Vec::new());
     let samples = interleave(
@@ -150,7 +144,7 @@ fn contact(
         |server| server.name.into(),
         |server| {
             number += 1;
-            bench.say(&format!("{connections} connections, {}", server.name));
+            bench.log(&format!("{connections} connections, {}", server.name));
             if server.name == FRONTDESK {
                 syncs.push(one_sync(bench)?);
             }
@@ -167,30 +161,30 @@ fn contact(
         .collect();
     let case = format!("submissions-{connections}");
     for rounds in &rounds {
-        outcome.keep(&case, &rounds.label, &rounds.samples)?;
+        outcome.record(&case, &rounds.label, &rounds.samples)?;
     }
     let of = |name: &str| rounds.iter().find(|rounds| rounds.label == name).context("it was measured");
     let (frontdesk, yardstick, directus) = (of(FRONTDESK)?, of(YARDSTICK)?, of(DIRECTUS)?);
     let ratio = |other: &Rounds| Spread::of_ratios(&frontdesk.rates(), &other.rates()).median;
-    outcome.bars.push(Bar::at_least(
-        format!("kept in the same time, × the yardstick, {connections} connections"),
-        wanted,
+    outcome.targets.push(Target::at_least(
+        format!("submissions/s, {connections} connections: frontdesk / yardstick"),
+        target,
         ratio(yardstick),
         Unit::Ratio,
     ));
-    outcome.bars.push(Bar::at_least(
-        format!("kept in the same time, × Directus, {connections} connections"),
+    outcome.targets.push(Target::at_least(
+        format!("submissions/s, {connections} connections: frontdesk / Directus"),
         20.0,
         ratio(directus),
         Unit::Ratio,
     ));
-    // What a batch takes is what all who wait for it cost.
+    // A batch contains the submissions of all connections.
     let sync = Spread::of(syncs);
     let batch = frontdesk.spread(Sample::cost).median * connections as f64;
-    outcome.bars.push(Bar::at_most(
+    outcome.targets.push(Target::at_most(
         format!(
             "p99, {connections} connections: five syncs of {} and a batch",
-            Unit::Micros.write(sync.median)
+            Unit::Micros.format(sync.median)
         ),
         5.0 * sync.median + batch,
         frontdesk.spread(|sample| sample.p99).median,
@@ -198,10 +192,10 @@ fn contact(
     ));
     outcome.condition(
         &format!("one sync, {connections} connections"),
-        format!("{} for 64 KiB that are overwritten", Unit::Micros.write_spread(&sync)),
+        format!("{} for overwriting 64 KiB", Unit::Micros.format_spread(&sync)),
     );
-    let title = format!("The contact form, {connections} visitors at a time");
-    outcome.tables.push(compare::table(&case, &title, "", &rounds, YARDSTICK));
+    let title = format!("Contact form, {connections} concurrent visitors");
+    outcome.tables.push(rounds::table(&case, &title, "", &rounds, YARDSTICK));
     Ok(())
 }
 
@@ -217,16 +211,20 @@ fn alone(bench: &Bench, site: &Site, outcome: &mut Outcome) -> Result<()> {
         }
         let rounds = Rounds { label: format!("frontdesk, {}", form.path), samples };
         let sync = Spread::of(syncs).median;
-        outcome.bars.push(Bar::at_most(
-            format!("one visitor alone, {}: two syncs of {} and 200 µs", form.path, Unit::Micros.write(sync)),
+        outcome.targets.push(Target::at_most(
+            format!(
+                "one visitor alone, {}: two syncs of {} and 200 µs",
+                form.path,
+                Unit::Micros.format(sync)
+            ),
             2.0 * sync + 200.0,
             rounds.spread(|sample| sample.p50).median,
             Unit::Micros,
         ));
-        outcome.keep("alone", &rounds.label, &rounds.samples)?;
+        outcome.record("alone", &rounds.label, &rounds.samples)?;
         all.push(rounds);
     }
-    outcome.tables.push(compare::table("submissions-alone", "One visitor alone", "", &all, ""));
+    outcome.tables.push(rounds::table("submissions-alone", "One visitor alone", "", &all, ""));
     Ok(())
 }
 
@@ -238,40 +236,40 @@ fn sustained(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> 
     let yardstick = measure(bench, &log, CONTACT, CONNECTIONS, 1)?;
     drop(log);
     let mut rows = Vec::new();
-    for (cores, name, wanted) in
+    for (cores, name, target) in
         [(Cores::Servers, "processed on the same core", 0.3), (Cores::Both, "on both cores", 0.45)]
     {
-        bench.say(&format!("a minute, {name}"));
+        bench.log(&format!("a minute, {name}"));
         let folder = tempfile::tempdir_in(&bench.out)?;
         let data = folder.path().join("data");
         let path = site.of(Channel::Dead);
-        // One thread for visitors in either case: the other core is for the writer.
-        let mut options = open_to_all(frontdesk::Options::new(FRONTDESK, &path).on(cores))
+        // One worker thread in both cases: the second core is for the writer.
+        let mut options = with_open_limits(frontdesk::Options::new(FRONTDESK, &path).on(cores))
             .set("FRONTDESK_SERVER__WORKERS", "1");
         options.data = Some(data.clone());
-        let running = Running { peer: frontdesk::start(bench, &options)?, kept: None, _data: None };
+        let running = Running { peer: frontdesk::start(bench, &options)?, stored: None, _data: None };
         let sample = measure(bench, &running, CONTACT, CONNECTIONS, 1)?;
         let pending = forms::sqlite(&data.join("inbox.sqlite"), "SELECT count(*) FROM intake")?;
         let pending: f64 = pending.trim().parse().context("a count")?;
         drop(running);
-        outcome.bars.push(Bar::at_least(
-            format!("a minute, {name}, × the yardstick, {CONNECTIONS} connections"),
-            wanted,
+        outcome.targets.push(Target::at_least(
+            format!("a minute, {name}, {CONNECTIONS} connections: frontdesk / yardstick"),
+            target,
             sample.rate() / yardstick.rate(),
             Unit::Ratio,
         ));
-        outcome.keep("sustained", name, std::slice::from_ref(&sample))?;
+        outcome.record("sustained", name, std::slice::from_ref(&sample))?;
         let figures = [sample.rate(), sample.p99, pending].map(Spread::exactly);
         rows.push(Row::new(name.to_owned(), figures));
     }
     outcome.tables.push(Table {
         name: "submissions-sustained".into(),
-        title: "The contact form for a minute".into(),
-        note: "64 visitors at a time. The intake is counted half a second after the last submission.".into(),
+        title: "Contact form for a minute".into(),
+        note: "64 concurrent visitors. The intake is counted half a second after the last submission.".into(),
         columns: vec![
-            Column::new("kept a second", Unit::Count),
+            Column::new("submissions/s", Unit::Count),
             Column::new("p99", Unit::Micros),
-            Column::new("left in the intake", Unit::Count),
+            Column::new("rows in the intake", Unit::Count),
         ],
         rows,
         plotted: None,
@@ -279,7 +277,6 @@ fn sustained(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> 
     Ok(())
 }
 
-/// The waitlist.
 fn waitlist(bench: &Bench, site: &Site, outcome: &mut Outcome) -> Result<()> {
     let mut all = Vec::new();
     for (number, connections) in [16, 64, 256].into_iter().enumerate() {
@@ -292,13 +289,13 @@ fn waitlist(bench: &Bench, site: &Site, outcome: &mut Outcome) -> Result<()> {
         all.push(Rounds { label: format!("frontdesk, {connections} visitors"), samples });
     }
     for rounds in &all {
-        outcome.keep("waitlist", &rounds.label, &rounds.samples)?;
+        outcome.record("waitlist", &rounds.label, &rounds.samples)?;
     }
-    outcome.tables.push(compare::table("submissions-waitlist", "The waitlist", "", &all, ""));
+    outcome.tables.push(rounds::table("submissions-waitlist", "Waitlist", "", &all, ""));
     Ok(())
 }
 
-/// What an inbox that has grown costs.
+/// The contact form by size of the inbox.
 fn growth(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Result<()> {
     const CONNECTIONS: usize = 64;
     let folder = tempfile::tempdir_in(&bench.out)?;
@@ -308,7 +305,7 @@ fn growth(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Res
     let points = if bench.long { GROWTH.len() } else { GROWTH.len() - 1 };
     let mut rows = 0;
     for wanted in &GROWTH[..points] {
-        bench.say(&format!("an inbox of {wanted} submissions"));
+        bench.log(&format!("an inbox of {wanted} submissions"));
         if *wanted > 0 {
             fill(&data, rows, *wanted)?;
         }
@@ -322,17 +319,17 @@ fn growth(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Res
             let running = start_log(bench, YARDSTICK, Growth::Appended, like)?;
             yardstick.push(measure(bench, &running, CONTACT, CONNECTIONS, number)?);
         }
-        outcome.keep(&format!("growth-{wanted}"), FRONTDESK, &ours)?;
-        outcome.keep(&format!("growth-{wanted}"), YARDSTICK, &yardstick)?;
-        // An axis of powers of ten has no zero.
+        outcome.record(&format!("growth-{wanted}"), FRONTDESK, &ours)?;
+        outcome.record(&format!("growth-{wanted}"), YARDSTICK, &yardstick)?;
+        // A logarithmic axis has no zero.
         let at = (*wanted).max(1000) as f64;
         rates.push((at, Spread::of(ours.iter().map(Sample::rate))));
         delays.push((at, Spread::of(ours.iter().map(|sample| sample.p99))));
         costs.push(Spread::of(ours.iter().map(Sample::cost)).median);
         log.push((at, Spread::of(yardstick.iter().map(Sample::rate))));
     }
-    outcome.bars.push(Bar::at_most(
-        format!("processor time of one submission, {} in the inbox, × none", Unit::Count.write(rows as f64)),
+    outcome.targets.push(Target::at_most(
+        format!("CPU time of a submission: inbox of {} / empty inbox", Unit::Count.format(rows as f64)),
         1.3,
         costs[points - 1] / costs[0],
         Unit::Ratio,
@@ -340,34 +337,34 @@ fn growth(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Res
     let rows = GROWTH[..points].iter().zip(rates.iter().zip(delays.iter().zip(&log)));
     outcome.tables.push(Table {
         name: "submissions-growth".into(),
-        title: "The contact form, by what is in the inbox already".into(),
-        note: "64 visitors at a time. All of them have a delivery that was made.".into(),
+        title: "Contact form, by size of the inbox".into(),
+        note: "64 concurrent visitors. All submissions in the inbox are delivered.".into(),
         columns: vec![
-            Column::new("kept a second", Unit::Count),
+            Column::new("submissions/s", Unit::Count),
             Column::new("p99", Unit::Micros),
-            Column::new("the yardstick meanwhile", Unit::Count),
+            Column::new("yardstick", Unit::Count),
         ],
         rows: rows
             .map(|(rows, ((_, rate), ((_, delay), (_, log))))| {
-                Row::new(Unit::Count.write(*rows as f64), [*rate, *delay, *log])
+                Row::new(Unit::Count.format(*rows as f64), [*rate, *delay, *log])
             })
             .collect(),
         plotted: None,
     });
     outcome.curves.push(Curve {
         name: "submissions-growth-rate".into(),
-        title: "Kept a second, by what is in the inbox already (1,000 stands for none)".into(),
+        title: "Submissions a second, by size of the inbox (1,000: empty)".into(),
         x: "submissions in the inbox".into(),
-        y: Column::new("kept a second", Unit::Count),
+        y: Column::new("submissions/s", Unit::Count),
         log_y: true,
         lines: vec![
             Line { label: FRONTDESK.into(), points: rates },
-            Line { label: "yardstick meanwhile".into(), points: log },
+            Line { label: "yardstick".into(), points: log },
         ],
     });
     outcome.curves.push(Curve {
         name: "submissions-growth-p99".into(),
-        title: "p99, by what is in the inbox already (1,000 stands for none)".into(),
+        title: "p99, by size of the inbox (1,000: empty)".into(),
         x: "submissions in the inbox".into(),
         y: Column::new("p99", Unit::Micros),
         log_y: true,
@@ -376,44 +373,37 @@ fn growth(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Res
     Ok(())
 }
 
-/// One round. What was acknowledged must be there afterwards.
+/// One round. Fails if an acknowledged submission is missing.
 fn measure(bench: &Bench, running: &Running, form: Form, connections: usize, number: u64) -> Result<Sample> {
-    let Running { peer, kept, .. } = running;
-    let count = || kept.as_ref().map(|kept| kept(bench, peer)).transpose();
+    let Running { peer, stored, .. } = running;
+    let count = || stored.as_ref().map(|stored| stored(bench, peer)).transpose();
     let before = count()?;
-    let answer = http::ask(peer.address, &one(form))?;
-    ensure!(is_right(&answer), "{} answers a submission with {}", peer.name, answer.status);
-    let (expected, acknowledged) = (Expected::like(&answer), AtomicU64::new(0));
-    let load = Load {
-        machine: bench.machine,
-        cores: Cores::Generator,
-        connections,
-        warm_up: bench.warm_up,
-        length: bench.length,
-    };
-    let sample = load::run(&load, peer.address, peer.process(), |first, _| {
+    let response = http::send(peer.address, &fixed_request(form))?;
+    ensure!(is_accepted(&response), "a submission gets {} from {}", response.status, peer.name);
+    let (expected, acknowledged) = (Expected::like(&response), AtomicU64::new(0));
+    let sample = load::run(&bench.load(connections), peer.address, peer.process(), |first, _| {
         Visitors::new(form, &expected, &acknowledged, number, first)
     })?;
-    // The last ones were sent, and nobody has waited for their answers.
+    // The last submissions are still being stored.
     std::thread::sleep(Duration::from_millis(500));
     if let (Some(before), Some(after)) = (before, count()?) {
-        let (acknowledged, kept) = (acknowledged.load(Relaxed), after - before);
+        let (acknowledged, stored) = (acknowledged.load(Relaxed), after - before);
         let most = acknowledged + connections as u64 + 1;
         ensure!(
-            (acknowledged..=most).contains(&kept),
-            "{} has acknowledged {acknowledged} submissions and kept {kept}",
+            (acknowledged..=most).contains(&stored),
+            "{} acknowledged {acknowledged} submissions and stored {stored}",
             peer.name
         );
     }
     Ok(sample)
 }
 
-/// Directus says nothing at all; everybody else says the same.
-pub fn is_right(answer: &Answer) -> bool {
-    answer.status == 204 || (answer.status == 200 && answer.body == b"{\"ok\":true}")
+/// Directus sends 204, all others 200 with the same body.
+pub fn is_accepted(response: &Response) -> bool {
+    response.status == 204 || (response.status == 200 && response.body == b"{\"ok\":true}")
 }
 
-/// How long it takes to sync 64 KiB that are overwritten, in microseconds: the median of 50.
+/// Microseconds to overwrite and sync 64 KiB: the median of 50.
 fn one_sync(bench: &Bench) -> Result<f64> {
     const LENGTH: usize = 64 * 1024;
     const PLACES: u64 = 64;
@@ -435,14 +425,13 @@ fn one_sync(bench: &Bench) -> Result<f64> {
     Ok(Spread::of(took).median)
 }
 
-/// The starter site, once for each channel.
+/// Copies of the starter site, one for each channel.
 #[derive(Debug, Clone)]
 pub struct Site {
     folder: std::rc::Rc<TempDir>,
 }
 
 impl Site {
-    /// Writes it.
     pub fn new(bench: &Bench) -> Result<Self> {
         let folder = tempfile::tempdir_in(&bench.out)?;
         let site = Self { folder: folder.into() };
@@ -461,7 +450,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Where the one with this channel is.
+    /// The folder of the site with this channel.
     pub fn of(&self, channel: Channel) -> PathBuf {
         self.folder.path().join(if channel == Channel::Dead { "dead" } else { "maildir" })
     }
@@ -482,15 +471,15 @@ fn start_frontdesk_in(
     folder: Option<TempDir>,
 ) -> Result<Running> {
     let site = site.of(channel);
-    let mut options = open_to_all(frontdesk::Options::new(name, &site));
+    let mut options = with_open_limits(frontdesk::Options::new(name, &site));
     options.data = Some(data.clone());
     let peer = frontdesk::start(bench, &options)?;
-    let kept = move |bench: &Bench, _: &Peer| kept_by_frontdesk(bench, &site, &data);
-    Ok(Running { peer, kept: Some(Box::new(kept)), _data: folder })
+    let stored = move |bench: &Bench, _: &Peer| stored_by_frontdesk(bench, &site, &data);
+    Ok(Running { peer, stored: Some(Box::new(stored)), _data: folder })
 }
 
-/// With limits that count and refuse nobody, and with sources that a proxy names.
-pub fn open_to_all(options: frontdesk::Options) -> frontdesk::Options {
+/// Adds limits that refuse nothing, and trusts the source addresses in the requests.
+pub fn with_open_limits(options: frontdesk::Options) -> frontdesk::Options {
     let mut options = options.set("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
     for window in [
         "PER_MINUTE",
@@ -505,29 +494,29 @@ pub fn open_to_all(options: frontdesk::Options) -> frontdesk::Options {
     options
 }
 
-/// As the operator is told.
-fn kept_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
+/// The count from `frontdesk inbox stats`.
+fn stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
     let mut command = Command::new(&bench.frontdesk);
     command.args(["inbox", "stats", "--json", "--site"]).arg(site).arg("--data-dir").arg(data);
     let output = command.output().context("frontdesk inbox cannot be run")?;
     ensure!(output.status.success(), "frontdesk inbox: {}", String::from_utf8_lossy(&output.stderr));
     let stats: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let by_status = stats["by_status"].as_object().context("the inbox is not counted by status")?;
+    let by_status = stats["by_status"].as_object().context("no by_status in the statistics")?;
     Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
 }
 
 fn start_log(bench: &Bench, name: &'static str, growth: Growth, like: &[u8]) -> Result<Running> {
     let peer = log::start(bench, name, growth, like, tempfile::tempdir_in(&bench.out)?)?;
-    let kept: Count = Box::new(|_, peer| log::kept(peer.folder()));
-    Ok(Running { peer, kept: (growth == Growth::Appended).then_some(kept), _data: None })
+    let stored: Count = Box::new(|_, peer| log::stored(peer.folder()));
+    Ok(Running { peer, stored: (growth == Growth::Appended).then_some(stored), _data: None })
 }
 
 fn start_handler(bench: &Bench, start: fn(&Bench, TempDir) -> Result<Peer>) -> Result<Running> {
     let peer = start(bench, tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?)?;
-    Ok(Running { peer, kept: Some(Box::new(|_, peer| forms::kept(peer.folder()))), _data: None })
+    Ok(Running { peer, stored: Some(Box::new(|_, peer| forms::stored(peer.folder()))), _data: None })
 }
 
-/// Puts submissions into an inbox that is closed, from as many as it has been given to as many as there shall be.
+/// Fills a closed inbox from `from` to `to` submissions.
 fn fill(data: &Path, from: u64, to: u64) -> Result<()> {
     let message = "word ".repeat(100);
     let now = jiff::Timestamp::now().as_millisecond();
@@ -544,9 +533,13 @@ fn fill(data: &Path, from: u64, to: u64) -> Result<()> {
            WITH RECURSIVE n (i) AS (SELECT {from} + 1 UNION ALL SELECT i + 1 FROM n WHERE i < {to})
            SELECT i, CAST(char(1) || printf('%015d', i) AS BLOB) AS id FROM n;
          INSERT INTO submission (id, form, received_at, fields, source, sender, score, content)
-           SELECT id, 'contact', {first} + i, '{{\"name\":\"Ada\",\"email\":\"a' || i || '@example.com\",\"message\":\"{message}' || i || '\"}}',
-             randomblob(16), randomblob(16), 0, CAST((SELECT prefix FROM days WHERE day = ({first} + i) / 86400000) || randomblob(14) AS BLOB) FROM new;
-         INSERT INTO delivery (submission, channel, state, attempts) SELECT id, 'team', 'delivered', 1 FROM new;
+           SELECT id, 'contact', {first} + i,
+             '{{\"name\":\"Ada\",\"email\":\"a' || i || '@example.com\",\"message\":\"{message}' || i || '\"}}',
+             randomblob(16), randomblob(16), 0,
+             CAST((SELECT prefix FROM days WHERE day = ({first} + i) / 86400000) || randomblob(14) AS BLOB)
+             FROM new;
+         INSERT INTO delivery (submission, channel, state, attempts)
+           SELECT id, 'team', 'delivered', 1 FROM new;
          COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
     );
     forms::sqlite(&data.join("inbox.sqlite"), &statements).map(drop)

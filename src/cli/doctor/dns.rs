@@ -1,6 +1,6 @@
-//! Asks the name server for text records: as much of DNS (RFC 1035) as a look at SPF, DKIM and DMARC needs.
+//! Queries text records over DNS (RFC 1035), for SPF, DKIM and DMARC.
 //!
-//! One question at a time, over UDP, and over TCP where the answer does not fit. Nothing is cached.
+//! Sends one question at a time over UDP, and repeats it over TCP if the answer is truncated. Caches nothing.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -10,27 +10,25 @@ use std::time::{Duration, Instant};
 use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE, TYPE};
 
-/// How long one name server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How many name servers are asked at most, as resolvers do.
-const MOST_SERVERS: usize = 3;
+/// How long a name server may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// The most name servers that are asked, as in the C library's resolver.
+const MAX_SERVERS: usize = 3;
 
-/// The name servers to ask.
+/// Queries name servers in order until one answers.
 pub(super) struct Resolver {
     servers: Vec<SocketAddr>,
-    /// How long each may take to answer.
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Resolver {
-    /// Those that this machine uses, as `/etc/resolv.conf` names them. Nothing where it names none.
+    /// The name servers in `/etc/resolv.conf`. None if it has none.
     pub(super) fn of_this_machine() -> Option<Resolver> {
         Resolver::parse(&fs::read_to_string("/etc/resolv.conf").ok()?)
     }
 
-    /// This one alone.
     pub(super) fn at(server: SocketAddr) -> Resolver {
-        Resolver { servers: vec![server], patience: PATIENCE }
+        Resolver { servers: vec![server], timeout: TIMEOUT }
     }
 
     fn parse(text: &str) -> Option<Resolver> {
@@ -39,15 +37,15 @@ impl Resolver {
             (words.next()? == "nameserver").then_some(())?;
             Some(SocketAddr::new(words.next()?.parse::<IpAddr>().ok()?, 53))
         };
-        let servers: Vec<SocketAddr> = text.lines().filter_map(server).take(MOST_SERVERS).collect();
-        (!servers.is_empty()).then_some(Resolver { servers, patience: PATIENCE })
+        let servers: Vec<SocketAddr> = text.lines().filter_map(server).take(MAX_SERVERS).collect();
+        (!servers.is_empty()).then_some(Resolver { servers, timeout: TIMEOUT })
     }
 
-    /// The text records of a name, each with its strings joined. None at all where the name has none or does not exist.
+    /// The text records of a name, each with its strings joined. Empty if the name does not exist.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
         let mut last = "no name server is known".to_owned();
         for server in &self.servers {
-            match ask(*server, name, self.patience) {
+            match ask(*server, name, self.timeout) {
                 Ok(texts) => return Ok(texts),
                 Err(error) => last = format!("{}: {error}", server.ip()),
             }
@@ -56,33 +54,28 @@ impl Resolver {
     }
 }
 
-fn ask(server: SocketAddr, name: &str, patience: Duration) -> io::Result<Vec<String>> {
+fn ask(server: SocketAddr, name: &str, timeout: Duration) -> io::Result<Vec<String>> {
     let id = id();
-    let wrong = |_| io::Error::new(io::ErrorKind::InvalidInput, "it is no name that can be asked for");
+    let wrong = |_| io::Error::new(io::ErrorKind::InvalidInput, "the name is not valid");
     let mut query = Packet::new_query(id);
     query.set_flags(PacketFlag::RECURSION_DESIRED);
     let question = Name::new(name).map_err(wrong)?;
     query.questions.push(Question::new(question, QTYPE::TYPE(TYPE::TXT), QCLASS::CLASS(CLASS::IN), false));
     let query = query.build_bytes_vec().map_err(wrong)?;
-    match over_udp(server, id, &query, patience)? {
+    match over_udp(server, id, &query, timeout)? {
         Some(texts) => Ok(texts),
-        None => over_tcp(server, id, &query, patience),
+        None => over_tcp(server, id, &query, timeout),
     }
 }
 
-/// Nothing where the answer did not fit.
-fn over_udp(
-    server: SocketAddr,
-    id: u16,
-    query: &[u8],
-    patience: Duration,
-) -> io::Result<Option<Vec<String>>> {
+/// Returns nothing if the answer was truncated.
+fn over_udp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Option<Vec<String>>> {
     let any: IpAddr = if server.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
     let socket = UdpSocket::bind((any, 0))?;
-    // From elsewhere nothing is taken then.
+    // The kernel then drops datagrams from other addresses.
     socket.connect(server)?;
     socket.send(query)?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     let mut buffer = [0; 4096];
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -105,10 +98,10 @@ fn over_udp(
     }
 }
 
-fn over_tcp(server: SocketAddr, id: u16, query: &[u8], patience: Duration) -> io::Result<Vec<String>> {
-    let mut stream = TcpStream::connect_timeout(&server, patience)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
+fn over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Vec<String>> {
+    let mut stream = TcpStream::connect_timeout(&server, timeout)?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
     let length = u16::try_from(query.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     stream.write_all(&[&length.to_be_bytes(), query].concat())?;
     let mut length = [0; 2];
@@ -132,7 +125,7 @@ fn texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
     Ok(answer.answers.iter().filter_map(|record| text(&record.rdata)).collect())
 }
 
-/// A number that nobody guesses, from the system's source of them.
+/// An unpredictable id from the system's random source, so that other hosts cannot forge an answer.
 fn id() -> u16 {
     let bytes = uuid::Uuid::now_v7().into_bytes();
     u16::from_be_bytes([bytes[14], bytes[15]])
@@ -145,7 +138,7 @@ mod tests {
     use simple_dns::rdata::TXT;
 
     #[test]
-    fn the_machines_name_servers_are_found() {
+    fn the_machines_name_servers_are_read() {
         let found = |text: &str| Resolver::parse(text).map(|resolver| resolver.servers);
         let file = "# made by hand\nsearch example.com\nnameserver 192.0.2.53\nnameserver\t2001:db8::53\nnameserver x\n";
         let expected: [SocketAddr; 2] =
@@ -155,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_whole_whichever_way_they_come() {
+    fn records_are_complete_over_udp_and_tcp() {
         let long = "v=DKIM1; p=".to_owned() + &"A".repeat(400);
         for truncate in [false, true] {
             let resolver = patient(serve(&[&long, "other"], RCODE::NoError, truncate));
@@ -164,22 +157,22 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_does_not_exist_has_no_records_and_a_server_that_fails_is_an_error() {
+    fn a_missing_name_is_empty_and_a_failing_server_an_error() {
         assert_eq!(patient(serve(&[], RCODE::NameError, false)).texts("example.com").unwrap(), [""; 0]);
         let error = patient(serve(&[], RCODE::ServerFailure, false)).texts("example.com").unwrap_err();
         assert!(error.contains("ServerFailure"), "{error}");
         patient(serve(&[], RCODE::NoError, false)).texts(&"x".repeat(64)).unwrap_err();
     }
 
-    /// Machines that run tests are busy.
+    /// A longer timeout, because machines that run tests are busy.
     fn patient(server: SocketAddr) -> Resolver {
-        Resolver { patience: Duration::from_mins(1), ..Resolver::at(server) }
+        Resolver { timeout: Duration::from_mins(1), ..Resolver::at(server) }
     }
 
-    /// A name server that gives one answer, after one that is not ours; over TCP if it is to be truncated.
+    /// A name server that sends one answer after one with a wrong id; over TCP if `truncate` is set.
     fn serve(texts: &[&str], code: RCODE, truncate: bool) -> SocketAddr {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        // A port that is free for one may be taken for the other.
+        // A port may be free for only one of the two protocols.
         let both = || {
             let udp = UdpSocket::bind("127.0.0.1:0").ok()?;
             let tcp = std::net::TcpListener::bind(udp.local_addr().ok()?).ok()?;

@@ -1,35 +1,33 @@
-//! What the records of a domain say about mail from it: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 7489). Pure, but for the asking.
+//! Checks the DNS records of a sender's domain: SPF (RFC 7208), DKIM (RFC 6376) and DMARC (RFC 7489).
 
 use super::dns::Resolver;
 
-/// Under which names providers usually publish the key that they sign with.
+/// Selectors under which mail providers usually publish their DKIM keys.
 const USUAL_SELECTORS: [&str; 12] =
     ["default", "mail", "dkim", "google", "selector1", "selector2", "k1", "k2", "s1", "s2", "smtp", "key1"];
 
-/// What was found of one kind of record.
+/// The result of one check.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Finding {
-    /// It is as it should be; what it says.
+pub(super) enum CheckResult {
+    /// No problem, with what was found.
     Good(String),
-    /// It is missing or says what harms; what to do.
+    /// A problem, with what to do.
     Bad(String),
-    /// It could not be looked at, or nothing follows from it; why.
+    /// The check was not possible, with the reason.
     Unknown(String),
 }
 
-/// Looks at all three.
+/// Checks all three records.
 pub(super) fn examine(
     resolver: &Resolver,
     domain: &str,
     selector: Option<&str>,
-) -> [(&'static str, Finding); 3] {
-    let ask = |name: String| {
-        resolver.texts(&name).map_err(|error| format!("{name} could not be asked for: {error}"))
-    };
-    let spf = ask(domain.to_owned()).map_or_else(Finding::Unknown, |texts| spf(domain, &texts));
-    let dmarc = dmarc_of(domain, &ask).unwrap_or_else(Finding::Unknown);
+) -> [(&'static str, CheckResult); 3] {
+    let ask = |name: String| resolver.texts(&name).map_err(|error| format!("cannot query {name}: {error}"));
+    let spf = ask(domain.to_owned()).map_or_else(CheckResult::Unknown, |texts| spf(domain, &texts));
+    let dmarc = dmarc_of(domain, &ask).unwrap_or_else(CheckResult::Unknown);
     let selectors: Vec<&str> = selector.map_or(USUAL_SELECTORS.to_vec(), |selector| vec![selector]);
-    let mut dkim = Finding::Unknown(match selector {
+    let mut dkim = CheckResult::Unknown(match selector {
         Some(selector) => format!("there is no key at {selector}._domainkey.{domain}"),
         None => {
             "no key under the usual names; `--dkim-selector NAME` looks under the one that your provider uses"
@@ -37,7 +35,7 @@ pub(super) fn examine(
         }
     });
     if selector.is_some() {
-        dkim = Finding::Bad(format!(
+        dkim = CheckResult::Bad(format!(
             "there is no key under that name: publish the one that your provider shows for {domain}"
         ));
     }
@@ -50,7 +48,7 @@ pub(super) fn examine(
                 }
             }
             Err(error) => {
-                dkim = Finding::Unknown(error);
+                dkim = CheckResult::Unknown(error);
                 break;
             }
         }
@@ -58,48 +56,51 @@ pub(super) fn examine(
     [("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
 }
 
-fn spf(domain: &str, texts: &[String]) -> Finding {
+fn spf(domain: &str, texts: &[String]) -> CheckResult {
     let is_spf = |text: &&String| {
         let version = text.split(' ').next().unwrap_or_default();
         version.eq_ignore_ascii_case("v=spf1")
     };
     let records: Vec<&String> = texts.iter().filter(is_spf).collect();
     match records[..] {
-        [] => Finding::Bad(format!(
-            "{domain} has no SPF record: publish a TXT record such as \"v=spf1 include:YOUR-MAIL-PROVIDER -all\", or its mail may be taken for forged"
+        [] => CheckResult::Bad(format!(
+            "{domain} has no SPF record: publish a TXT record such as \"v=spf1 include:YOUR-MAIL-PROVIDER -all\", or receivers may treat its mail as forged"
         )),
         [record] => {
             let words: Vec<String> = record.split_whitespace().map(str::to_ascii_lowercase).collect();
             if words.iter().any(|word| word == "+all" || word == "all") {
-                Finding::Bad(format!(
-                    "{domain} lets everybody send its mail (\"+all\"): end the record with \"-all\" or \"~all\""
+                CheckResult::Bad(format!(
+                    "{domain} allows any server to send its mail (\"+all\"): end the record with \"-all\" or \"~all\""
                 ))
             } else {
-                Finding::Good(record.clone())
+                CheckResult::Good(record.clone())
             }
         }
-        _ => Finding::Bad(format!(
+        _ => CheckResult::Bad(format!(
             "{domain} has {} SPF records, which counts as none: join them into one",
             records.len()
         )),
     }
 }
 
-fn dkim_key(selector: &str, texts: &[String]) -> Option<Finding> {
+fn dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     let tag = |text: &str, name: &str| {
         let mut tags = text.split(';').filter_map(|tag| tag.split_once('='));
         tags.find_map(|(key, value)| (key.trim() == name).then(|| value.trim().to_owned()))
     };
     let key = texts.iter().find_map(|text| tag(text, "p"))?;
     Some(if key.is_empty() {
-        Finding::Bad(format!("the key under \"{selector}\" was withdrawn (its p= is empty)"))
+        CheckResult::Bad(format!("the key under \"{selector}\" was withdrawn (its p= is empty)"))
     } else {
-        Finding::Good(format!("a key is published under \"{selector}\""))
+        CheckResult::Good(format!("a key is published under \"{selector}\""))
     })
 }
 
-/// The domain's own policy, or that of the organisation that it belongs to, which is looked for by leaving out labels.
-fn dmarc_of(domain: &str, ask: &dyn Fn(String) -> Result<Vec<String>, String>) -> Result<Finding, String> {
+/// The domain's policy, or that of the closest parent domain with one.
+fn dmarc_of(
+    domain: &str,
+    ask: &dyn Fn(String) -> Result<Vec<String>, String>,
+) -> Result<CheckResult, String> {
     let mut name = domain;
     loop {
         let texts = ask(format!("_dmarc.{name}"))?;
@@ -110,10 +111,10 @@ fn dmarc_of(domain: &str, ask: &dyn Fn(String) -> Result<Vec<String>, String>) -
         };
         let records: Vec<&String> = texts.iter().filter(is_dmarc).collect();
         if let [record] = records[..] {
-            return Ok(Finding::Good(record.clone()));
+            return Ok(CheckResult::Good(record.clone()));
         }
         if records.len() > 1 {
-            return Ok(Finding::Bad(format!(
+            return Ok(CheckResult::Bad(format!(
                 "_dmarc.{name} has {} records, which counts as none: join them into one",
                 records.len()
             )));
@@ -123,7 +124,7 @@ fn dmarc_of(domain: &str, ask: &dyn Fn(String) -> Result<Vec<String>, String>) -
             _ => break,
         }
     }
-    Ok(Finding::Bad(format!(
+    Ok(CheckResult::Bad(format!(
         "{domain} has no DMARC record: publish a TXT record at _dmarc.{domain} such as \"v=DMARC1; p=none; rua=mailto:YOU@{domain}\""
     )))
 }
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_spf_record_that_does_not_let_everybody_in_is_good() {
+    fn one_strict_spf_record_is_good() {
         let check = |texts: &[&str], expected: &str| {
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
             let found = format!("{:?}", spf("example.com", &texts));
@@ -143,30 +144,30 @@ mod tests {
         check(&["V=SPF1 ~all"], "Good");
         check(&["v=spf10 -all"], "Bad(\"example.com has no SPF");
         check(&[], "Bad(\"example.com has no SPF");
-        check(&["v=spf1 +all"], "Bad(\"example.com lets everybody");
+        check(&["v=spf1 +all"], "Bad(\"example.com allows any server");
         check(&["v=spf1 -all", "v=spf1 mx -all"], "Bad(\"example.com has 2 SPF");
     }
 
     #[test]
-    fn a_key_may_be_there_or_withdrawn() {
+    fn a_key_is_published_or_withdrawn() {
         let key = |text: &str| dkim_key("s", &[text.to_owned()]);
-        assert!(matches!(key("v=DKIM1; k=rsa; p=MIIB"), Some(Finding::Good(_))));
-        assert!(matches!(key("p=MIIB"), Some(Finding::Good(_))));
-        assert!(matches!(key("v=DKIM1; p="), Some(Finding::Bad(_))));
+        assert!(matches!(key("v=DKIM1; k=rsa; p=MIIB"), Some(CheckResult::Good(_))));
+        assert!(matches!(key("p=MIIB"), Some(CheckResult::Good(_))));
+        assert!(matches!(key("v=DKIM1; p="), Some(CheckResult::Bad(_))));
         assert_eq!(key("v=spf1 -all"), None);
     }
 
     #[test]
-    fn the_policy_may_be_the_parents() {
+    fn a_parent_domains_policy_applies() {
         let zone = |wanted: &'static str| {
             move |name: String| {
                 Ok(if name == wanted { vec!["v=DMARC1; p=reject".to_owned()] } else { Vec::new() })
             }
         };
         for name in ["_dmarc.mail.example.com", "_dmarc.example.com"] {
-            assert!(matches!(dmarc_of("mail.example.com", &zone(name)), Ok(Finding::Good(_))), "{name}");
+            assert!(matches!(dmarc_of("mail.example.com", &zone(name)), Ok(CheckResult::Good(_))), "{name}");
         }
-        assert!(matches!(dmarc_of("mail.example.com", &zone("_dmarc.com")), Ok(Finding::Bad(_))));
+        assert!(matches!(dmarc_of("mail.example.com", &zone("_dmarc.com")), Ok(CheckResult::Bad(_))));
         assert!(dmarc_of("example.com", &|_| Err("no".to_owned())).is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! Puts an export into its place: all of it at once, and never over anything that is not an export.
+//! Writes an export into its folder, atomically, and never replaces anything except an earlier export.
 //!
-//! Everything is written into a new folder beside the one that is wanted, synced, and exchanged with that by one rename. Of what
-//! was there, the files that its own manifest lists are removed afterwards, if they are still what the manifest says.
+//! Writes all files into a new folder beside the output, syncs them, and exchanges both folders with one
+//! rename. Afterwards removes the files of the earlier export that its manifest lists and that are unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,14 +13,13 @@ use bytes::Bytes;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::Value;
 
-use super::is_within;
+use crate::cli::output::with_hint;
 use crate::pages::file::fingerprint;
 
-/// The manifest's name.
 pub(super) const MANIFEST: &str = "manifest.json";
-/// By which an export is recognised.
+/// Marks a manifest as ours.
 pub(super) const GENERATOR: &str = "frontdesk export";
-/// What a reader of the manifest may rely on.
+/// The version of the manifest's format.
 pub(super) const FORMAT: u32 = 1;
 /// Members of the manifest.
 pub(super) const FILES: &str = "files";
@@ -30,24 +29,24 @@ pub(super) const BLAKE3: &str = "blake3";
 /// Folders of a site that are read when it is loaded.
 const SOURCES: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
-/// Where an export goes to.
+/// The output folder of an export.
 #[derive(Debug)]
-pub(super) struct Folder {
-    /// Absolute; no part of it is a link, but the last may be new.
+pub(super) struct ExportFolder {
+    /// Absolute and without symbolic links. May not exist yet.
     path: PathBuf,
 }
 
-/// What is there already.
+/// The content of the output folder before the export.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum ExistingContent {
     Nothing,
     Empty,
     /// The files of an earlier export.
     Export(BTreeSet<String>),
 }
 
-impl Folder {
-    /// Looks whether an export may be put at `output`.
+impl ExportFolder {
+    /// Checks that an export may be written to `output`.
     pub fn claim(output: &Path, site: &Path) -> anyhow::Result<Self> {
         let path = resolve(output)?;
         if let Some(name) = SOURCES.iter().find(|name| is_within(&path, &site.join(name))) {
@@ -60,30 +59,32 @@ impl Folder {
             bail!("{} is the site's own folder, or above it", output.display());
         }
         let folder = Self { path };
-        folder.look()?;
+        folder.examine()?;
         Ok(folder)
     }
 
-    /// Absolute.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    fn look(&self) -> anyhow::Result<Found> {
+    fn examine(&self) -> anyhow::Result<ExistingContent> {
         let shown = self.path.display();
         let is_folder = match fs::symlink_metadata(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
-            found => found.with_context(|| format!("cannot look at {shown}"))?.is_dir(),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ExistingContent::Nothing),
+            found => found.with_context(|| format!("cannot read {shown}"))?.is_dir(),
         };
         if !is_folder {
-            bail!("{shown} is there, and no folder");
+            bail!("{shown} is not a folder");
         }
         let files = files_below(&self.path).with_context(|| format!("cannot read {shown}"))?;
         if files.is_empty() {
-            return Ok(Found::Empty);
+            return Ok(ExistingContent::Empty);
         }
-        let listed = listed(&self.path).ok_or_else(|| {
-            anyhow!("{shown} is not empty, and no export\nhint: name a folder that is empty or not there yet")
+        let listed = read_manifest(&self.path).ok_or_else(|| {
+            with_hint(
+                anyhow!("{shown} is not empty and not an export"),
+                "name a folder that is empty or does not exist yet",
+            )
         })?;
         for name in &files {
             let is_ours = name == MANIFEST
@@ -91,15 +92,18 @@ impl Folder {
                     fs::read(self.path.join(name)).is_ok_and(|bytes| fingerprint(&bytes, 64) == *hash)
                 });
             if !is_ours {
-                bail!(
-                    "{shown} holds `{name}`, which the export that is there did not write like that\nhint: move it away, or name another folder"
-                );
+                return Err(with_hint(
+                    anyhow!(
+                        "{shown} holds `{name}`, which the earlier export did not write, or not with this content"
+                    ),
+                    "move it away, or name another folder",
+                ));
             }
         }
-        Ok(Found::Export(files))
+        Ok(ExistingContent::Export(files))
     }
 
-    /// Puts `files`, by their names, in the place of what is there, and says whether that was an export.
+    /// Writes `files`, by name, in place of the existing content. Returns whether that was an export.
     pub fn fill(&self, files: &BTreeMap<String, Bytes>) -> anyhow::Result<bool> {
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("export");
         let parent = self.path.parent().unwrap_or(Path::new("/"));
@@ -107,11 +111,11 @@ impl Folder {
         let draft = parent.join(format!(".{name}.{}", std::process::id()));
         let written = write(&draft, files)
             .with_context(|| format!("cannot write {}", draft.display()))
-            // Once more: writing takes its time, and somebody may have come meanwhile.
-            .and_then(|()| self.look())
+            // Checks again, because the folder may have changed during the write.
+            .and_then(|()| self.examine())
             .and_then(|found| {
                 exchange(&draft, &self.path, &found)
-                    .with_context(|| format!("cannot put {} in its place", self.path.display()))?;
+                    .with_context(|| format!("cannot replace {}", self.path.display()))?;
                 Ok(found)
             });
         let found = match written {
@@ -121,21 +125,21 @@ impl Folder {
                 return Err(error);
             }
         };
-        // The new name is on the disk before the old files go.
+        // Syncs the new name before the old files are removed.
         if let Ok(parent) = fs::File::open(parent) {
             let _ = parent.sync_all();
         }
         match found {
-            Found::Nothing => Ok(false),
-            Found::Empty => {
+            ExistingContent::Nothing => Ok(false),
+            ExistingContent::Empty => {
                 let _ = fs::remove_dir(&draft);
                 Ok(false)
             }
-            Found::Export(old) => {
+            ExistingContent::Export(old) => {
                 remove(&draft, old.iter());
                 if draft.exists() {
                     bail!(
-                        "the export is in its place; of the old one something is left in {}",
+                        "the export is complete, but parts of the earlier one are left in {}",
                         draft.display()
                     );
                 }
@@ -145,7 +149,7 @@ impl Folder {
     }
 }
 
-/// The absolute path without links. What is not there yet is below something that is.
+/// The absolute path without symbolic links. Its last components may not exist.
 fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     let absolute = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
     let mut rest = Vec::new();
@@ -165,7 +169,12 @@ fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The names of all that is no folder. Of names that are no UTF-8 none is ours.
+/// Whether `path` is `folder` or inside it.
+fn is_within(path: &Path, folder: &Path) -> bool {
+    folder.canonicalize().is_ok_and(|folder| path.starts_with(folder))
+}
+
+/// The names of all files below a folder. Names that are not UTF-8 are converted: an export has none.
 fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -184,8 +193,8 @@ fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     Ok(files)
 }
 
-/// What the manifest in a folder lists, with the hashes; none if it is not one of ours.
-fn listed(folder: &Path) -> Option<BTreeMap<String, String>> {
+/// The files in a folder's manifest with their hashes. None without a manifest of ours.
+fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     let manifest: Value = serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()?;
     if manifest["generator"] != GENERATOR {
         return None;
@@ -201,14 +210,14 @@ fn write(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Result<()> 
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         fs::File::create_new(path)?.write_all(bytes)?;
     }
-    // Once for the whole file system: for each of ten thousand files it would take minutes.
+    // Syncs the file system once. Syncing ten thousand files one by one would take minutes.
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 
-/// One rename. Where the file system cannot exchange two folders, the old one is moved away first, and the name is without
-/// anything for a moment.
-fn exchange(draft: &Path, path: &Path, found: &Found) -> std::io::Result<()> {
-    if *found == Found::Nothing {
+/// Exchanges two folders with one rename. If the file system cannot do that, moves the old folder away first,
+/// and the path does not exist for a moment.
+fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Result<()> {
+    if *found == ExistingContent::Nothing {
         return Ok(renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE).or_else(
             |error| match error {
                 rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS => rustix::fs::rename(draft, path),
@@ -227,7 +236,7 @@ fn exchange(draft: &Path, path: &Path, found: &Found) -> std::io::Result<()> {
     }
 }
 
-/// Removes these files, and then the folders that are empty without them. What somebody else has put there stays.
+/// Removes these files, and the folders that become empty.
 fn remove<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
     let mut folders = BTreeSet::from([folder.to_owned()]);
     for name in names {
@@ -237,7 +246,7 @@ fn remove<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
         folders.extend(above.map(Path::to_owned));
     }
     for folder in folders.iter().rev() {
-        // Those that hold something are not removed.
+        // Fails for folders that are not empty.
         let _ = fs::remove_dir(folder);
     }
 }
@@ -246,7 +255,6 @@ fn remove<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
 mod tests {
     use super::*;
 
-    /// An export of one file with this text.
     fn export(text: &'static str) -> BTreeMap<String, Bytes> {
         let name = format!("public/{text}.txt");
         let hash = fingerprint(text.as_bytes(), 64);
@@ -266,7 +274,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let output = place.path().join("new/site");
         let put = |text| {
-            let folder = Folder::claim(&output, Path::new("/nowhere")).expect("it may be put there");
+            let folder = ExportFolder::claim(&output, Path::new("/nowhere")).expect("it may be put there");
             folder.fill(&export(text)).expect("it can be put there")
         };
         assert!(!put("one"));
@@ -277,28 +285,28 @@ mod tests {
         assert_eq!(beside.len(), 1, "{beside:?}");
         let empty = place.path().join("empty");
         fs::create_dir(&empty).expect("it can be created");
-        let folder = Folder::claim(&empty, Path::new("/nowhere")).expect("it may be put there");
+        let folder = ExportFolder::claim(&empty, Path::new("/nowhere")).expect("it may be put there");
         assert!(!folder.fill(&export("one")).expect("it can be put there"));
     }
 
     #[test]
-    fn what_is_not_ours_is_left_alone() {
+    fn other_files_are_never_replaced() {
         let place = tempfile::tempdir().expect("a folder");
         let output = place.path().join("site");
-        let claim = || Folder::claim(&output, Path::new("/nowhere"));
+        let claim = || ExportFolder::claim(&output, Path::new("/nowhere"));
         let refused = |words: &str| {
             let said = claim().expect_err("it must not be put there").to_string();
             assert!(said.contains(words), "{said}");
         };
         fs::create_dir(&output).expect("it can be created");
         fs::write(output.join("mine.txt"), "mine").expect("it can be written");
-        refused("no export");
+        refused("not an export");
         fs::remove_file(output.join("mine.txt")).expect("it can be removed");
         let folder = claim().expect("it is empty");
         folder.fill(&export("one")).expect("it can be put there");
         fs::write(output.join("public/mine.txt"), "mine").expect("it can be written");
         refused("`public/mine.txt`");
-        // It came while the export was made.
+        // The file appeared during the export.
         folder.fill(&export("two")).expect_err("it must not be put there");
         assert_eq!(names(&output), ["manifest.json", "public/mine.txt", "public/one.txt"]);
         fs::remove_file(output.join("public/mine.txt")).expect("it can be removed");
@@ -308,11 +316,15 @@ mod tests {
     }
 
     #[test]
-    fn an_export_is_no_part_of_its_site() {
+    fn an_export_is_never_inside_its_site() {
         let place = tempfile::tempdir().expect("a folder");
         fs::create_dir(place.path().join("static")).expect("it can be created");
         let check = |output: &str, expected: bool| {
-            assert_eq!(Folder::claim(&place.path().join(output), place.path()).is_ok(), expected, "{output}");
+            assert_eq!(
+                ExportFolder::claim(&place.path().join(output), place.path()).is_ok(),
+                expected,
+                "{output}"
+            );
         };
         check("static", false);
         check("static/x", false);

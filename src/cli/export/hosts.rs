@@ -1,18 +1,18 @@
-//! `_headers` and `_redirects`, which several hosts of static sites read. What they cannot say, `docs/export.md` does.
+//! Writes `_headers` and `_redirects`, which several static hosts read. `docs/export.md` lists their limits.
 
-use super::layout::{Layout, Place};
+use super::layout::{ExportLayout, UrlContent};
 use crate::pages::path;
-use crate::web::describe::Reply;
+use crate::web::describe::RecordedResponse;
 
-/// Headers by URL. Where two rules match, hosts join the values, so that no header is in two of them.
-pub(super) fn headers(layout: &Layout) -> String {
+/// Headers by URL. Hosts join the values of a header from two matching rules, so each header is in one rule.
+pub(super) fn headers(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n/*\n");
     write(&mut text, layout.common.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     for (path, place) in &layout.urls {
         let reply = match place {
-            Place::Page { html, .. } => &html.identity().reply,
-            Place::File(stored) => &stored.identity().reply,
-            Place::Moved(_) => continue,
+            UrlContent::Page { html, .. } => &html.identity().reply,
+            UrlContent::File(stored) => &stored.identity().reply,
+            UrlContent::Moved(_) => continue,
         };
         text.push_str(&format!("\n{}\n", pattern(path)));
         write(&mut text, own(layout, reply));
@@ -20,11 +20,11 @@ pub(super) fn headers(layout: &Layout) -> String {
     text
 }
 
-/// `/from /to 308`, one a line. Aliases and addresses without their slash; a file in its place wins over a rule.
-pub(super) fn redirects(layout: &Layout) -> String {
+/// Redirects for aliases and for URLs without their trailing slash, one `/from /to 308` per line.
+pub(super) fn redirects(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n");
     for (path, place) in &layout.urls {
-        if let Place::Moved(reply) = place {
+        if let UrlContent::Moved(reply) = place {
             let to = reply.header("location").unwrap_or_default();
             text.push_str(&format!("{} {to} {}\n", path::encode(path), reply.status));
         }
@@ -32,13 +32,13 @@ pub(super) fn redirects(layout: &Layout) -> String {
     text
 }
 
-/// A `*` would match anything, and a `:` begin a name.
+/// Encodes `*`, which would match any text, and `:`, which would begin a placeholder.
 fn pattern(path: &str) -> String {
     path::encode(path).replace('*', "%2A").replace(':', "%3A")
 }
 
-/// What the host does not know by itself. Its validators and encodings are its own.
-fn own<'a>(layout: &Layout, reply: &'a Reply) -> impl Iterator<Item = (&'a str, &'a str)> {
+/// The headers of one URL. Hosts create validators and encodings themselves.
+fn own<'a>(layout: &ExportLayout, reply: &'a RecordedResponse) -> impl Iterator<Item = (&'a str, &'a str)> {
     let is_own = |header: &&(String, String)| {
         !layout.common.contains(header) && !["etag", "vary"].contains(&&*header.0)
     };

@@ -1,54 +1,53 @@
-//! Which answer is in which file: names that a static server finds by itself, as far as there are such.
+//! Assigns file names to response bodies. Prefers names that a static server finds by itself.
 
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 
-use super::public;
 use crate::pages::file::fingerprint;
 use crate::pages::negotiate::Encoding;
 use crate::pages::path;
-use crate::web::describe::{Answers, Description, Reply, Representation};
+use crate::web::describe::{Description, EncodedResponses, RecordedResponse, UrlResponses};
 
-/// The longest name of a file or folder, in bytes, that every file system takes.
-const LONGEST_NAME: usize = 255;
+/// The longest name of a file or folder that every common file system accepts, in bytes.
+const MAX_NAME: usize = 255;
 
-/// Where files are put whose URL cannot be a file's name.
+/// The folder for bodies whose URL cannot be the name of a file.
 const ASIDE: &str = "frontdesk-files";
 
-/// Names that mean something to hosts.
-const OURS: [&str; 2] = ["_headers", "_redirects"];
+/// Names with a special meaning for static hosts.
+const RESERVED: [&str; 2] = ["_headers", "_redirects"];
 
-/// A representation and the files with its bodies, identity first.
+/// The files of a representation, identity first.
 #[derive(Debug, Clone)]
-pub(super) struct Stored(pub Vec<Coded>);
+pub(super) struct StoredRepresentation(pub Vec<EncodedFile>);
 
-/// One body.
+/// A response body in one encoding, and its file.
 #[derive(Debug, Clone)]
-pub(super) struct Coded {
+pub(super) struct EncodedFile {
     pub encoding: Encoding,
-    /// Below `public/`.
+    /// The path below `public/`.
     pub name: String,
-    pub reply: Reply,
+    pub reply: RecordedResponse,
 }
 
-impl Stored {
-    pub fn identity(&self) -> &Coded {
+impl StoredRepresentation {
+    pub fn identity(&self) -> &EncodedFile {
         &self.0[0]
     }
 }
 
-/// What is at a URL.
+/// The response at a URL.
 #[derive(Debug)]
-pub(super) enum Place {
-    Page { html: Stored, markdown: Stored, neither: Reply },
-    File(Stored),
-    Moved(Reply),
+pub(super) enum UrlContent {
+    Page { html: StoredRepresentation, markdown: StoredRepresentation, neither: RecordedResponse },
+    File(StoredRepresentation),
+    Moved(RecordedResponse),
 }
 
-impl Place {
-    /// What is sent from files.
-    pub fn stored(&self) -> impl Iterator<Item = &Stored> {
+impl UrlContent {
+    /// The representations that are files.
+    pub fn stored(&self) -> impl Iterator<Item = &StoredRepresentation> {
         let of = match self {
             Self::Page { html, markdown, .. } => [Some(html), Some(markdown)],
             Self::File(stored) => [Some(stored), None],
@@ -58,53 +57,58 @@ impl Place {
     }
 }
 
-/// Everything that is exported of the site itself.
+/// The path of a served file in the export.
+pub(super) fn public(name: &str) -> String {
+    format!("public/{name}")
+}
+
+/// All responses of a site, with the files of their bodies.
 #[derive(Debug)]
-pub(super) struct Layout {
-    /// By decoded path, in the order of these.
-    pub urls: Vec<(String, Place)>,
-    pub missing: Place,
-    pub unknown_endpoint: Reply,
-    pub read_only: Reply,
-    pub ambiguous: Reply,
+pub(super) struct ExportLayout {
+    /// Sorted by decoded path.
+    pub urls: Vec<(String, UrlContent)>,
+    pub missing: UrlContent,
+    pub unknown_endpoint: RecordedResponse,
+    pub read_only: RecordedResponse,
+    pub ambiguous: RecordedResponse,
     pub endpoints: Vec<&'static str>,
-    /// What every answer says.
+    /// Headers that all responses have in common.
     pub common: Vec<(String, String)>,
 }
 
-impl Layout {
+impl ExportLayout {
     pub fn of(description: Description) -> Self {
         let Description { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints } = description;
-        let mut names = Names::default();
-        // What has a name of its own gets that, before pages and encodings look for theirs.
+        let mut names = FileNames::default();
+        // Single files claim their own names before pages and encodings do.
         let mut own: BTreeMap<String, String> = BTreeMap::new();
         for (path, answers) in &urls {
-            if let Answers::Single(of) = answers {
+            if let UrlResponses::Single(of) = answers {
                 own.insert(path.clone(), names.claim(&path[1..], &of.identity().body));
             }
         }
         let mut found = Vec::new();
         for (path, answers) in &urls {
             let identities = match answers {
-                Answers::Negotiated { html, .. } => {
+                UrlResponses::Negotiated { html, .. } => {
                     let html = names.claim(&format!("{}index.html", &path[1..]), &html.identity().body);
-                    // The page's Markdown is what is at its twin.
+                    // The file of the page's Markdown is that of its twin.
                     vec![html, own.get(&path::twin(path)).cloned().unwrap_or_default()]
                 }
-                Answers::Single(_) => vec![own.get(path).cloned().unwrap_or_default()],
-                Answers::Moved(_) => Vec::new(),
+                UrlResponses::Single(_) => vec![own.get(path).cloned().unwrap_or_default()],
+                UrlResponses::Moved(_) => Vec::new(),
             };
             found.push(identities);
         }
         let of_missing = match &missing {
-            Answers::Negotiated { html, markdown, .. } => vec![
+            UrlResponses::Negotiated { html, markdown, .. } => vec![
                 names.claim("404.html", &html.identity().body),
                 names.claim("404.md", &markdown.identity().body),
             ],
-            Answers::Single(_) | Answers::Moved(_) => Vec::new(),
+            UrlResponses::Single(_) | UrlResponses::Moved(_) => Vec::new(),
         };
         let missing = names.place(missing, of_missing);
-        let urls: Vec<(String, Place)> = urls
+        let urls: Vec<(String, UrlContent)> = urls
             .into_iter()
             .zip(found)
             .map(|((path, answers), identities)| (path, names.place(answers, identities)))
@@ -115,28 +119,27 @@ impl Layout {
         layout
     }
 
-    /// What is at each URL, and what stands in for everything else.
-    pub fn places(&self) -> impl Iterator<Item = &Place> {
+    /// The responses at all URLs, and the one for missing URLs.
+    pub fn places(&self) -> impl Iterator<Item = &UrlContent> {
         self.urls.iter().map(|(_, place)| place).chain([&self.missing])
     }
 
-    /// All bodies, by their names below the export's folder.
+    /// All bodies, by path in the export.
     pub fn files(&self) -> BTreeMap<String, Bytes> {
-        let coded = self.places().flat_map(Place::stored).flat_map(|stored| &stored.0);
+        let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
         coded.map(|coded| (public(&coded.name), coded.reply.body.clone())).collect()
     }
 
-    fn replies(&self) -> impl Iterator<Item = &Reply> {
+    fn replies(&self) -> impl Iterator<Item = &RecordedResponse> {
         let spoken = self.places().filter_map(|place| match place {
-            Place::Page { neither: reply, .. } | Place::Moved(reply) => Some(reply),
-            Place::File(_) => None,
+            UrlContent::Page { neither: reply, .. } | UrlContent::Moved(reply) => Some(reply),
+            UrlContent::File(_) => None,
         });
-        let coded = self.places().flat_map(Place::stored).flat_map(|stored| &stored.0);
+        let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
         let fixed = [&self.unknown_endpoint, &self.read_only, &self.ambiguous];
         spoken.chain(coded.map(|coded| &coded.reply)).chain(fixed)
     }
 
-    /// The headers that all answers have alike.
     fn common_headers(&self) -> Vec<(String, String)> {
         let mut common = self.read_only.headers.clone();
         for reply in self.replies() {
@@ -146,15 +149,16 @@ impl Layout {
     }
 }
 
-/// The names that are given out.
+/// The claimed file names.
 #[derive(Debug, Default)]
-struct Names {
+struct FileNames {
     files: BTreeMap<String, String>,
     folders: HashSet<String>,
 }
 
-impl Names {
-    /// `wanted`, or a name that follows from the content where a file system cannot have that, or somebody else does.
+impl FileNames {
+    /// Claims `wanted`, or a name made of the content's hash if `wanted` is taken or not valid in file
+    /// systems.
     fn claim(&mut self, wanted: &str, body: &[u8]) -> String {
         let content = fingerprint(body, 32);
         if self.is_free(wanted, &content) {
@@ -171,46 +175,46 @@ impl Names {
         self.files.insert(name.to_owned(), content);
     }
 
-    /// Whether a file can have this name: nobody has it, unless with the same content, it is no folder, and no file is above it.
+    /// Whether a file can have this name: no other content has it, and it conflicts with no folder.
     fn is_free(&self, name: &str, content: &str) -> bool {
-        let is_writable = |segment: &str| !segment.is_empty() && segment.len() <= LONGEST_NAME;
+        let is_writable = |segment: &str| !segment.is_empty() && segment.len() <= MAX_NAME;
         let mut above = name.match_indices('/').map(|(at, _)| &name[..at]);
         self.files.get(name).is_none_or(|known| known == content)
-            && !OURS.contains(&name)
+            && !RESERVED.contains(&name)
             && !name.starts_with(ASIDE)
             && name.split('/').all(is_writable)
             && !self.folders.contains(name)
-            && above.all(|folder| !self.files.contains_key(folder) && !OURS.contains(&folder))
+            && above.all(|folder| !self.files.contains_key(folder) && !RESERVED.contains(&folder))
     }
 
-    /// Gives the encodings their names as well: that of the body itself with an ending.
-    fn store(&mut self, of: Representation, identity: &str) -> Stored {
+    /// Names the files of the encodings: the name of the identity with an extension.
+    fn store(&mut self, of: EncodedResponses, identity: &str) -> StoredRepresentation {
         let coded = of.0.into_iter().map(|(encoding, reply)| {
-            let name = match ending(encoding) {
+            let name = match extension(encoding) {
                 None => identity.to_owned(),
-                Some(ending) => self.claim(&format!("{identity}.{ending}"), &reply.body),
+                Some(extension) => self.claim(&format!("{identity}.{extension}"), &reply.body),
             };
-            Coded { encoding, name, reply }
+            EncodedFile { encoding, name, reply }
         });
-        Stored(coded.collect())
+        StoredRepresentation(coded.collect())
     }
 
-    fn place(&mut self, answers: Answers, identities: Vec<String>) -> Place {
+    fn place(&mut self, answers: UrlResponses, identities: Vec<String>) -> UrlContent {
         let mut identities = identities.into_iter();
         let mut next = || identities.next().unwrap_or_default();
         match answers {
-            Answers::Negotiated { html, markdown, neither } => {
+            UrlResponses::Negotiated { html, markdown, neither } => {
                 let html = self.store(html, &next());
-                Place::Page { html, markdown: self.store(markdown, &next()), neither }
+                UrlContent::Page { html, markdown: self.store(markdown, &next()), neither }
             }
-            Answers::Single(of) => Place::File(self.store(of, &next())),
-            Answers::Moved(reply) => Place::Moved(reply),
+            UrlResponses::Single(of) => UrlContent::File(self.store(of, &next())),
+            UrlResponses::Moved(reply) => UrlContent::Moved(reply),
         }
     }
 }
 
-/// What static servers append to a name when they look for an encoding.
-fn ending(encoding: Encoding) -> Option<&'static str> {
+/// The extension under which static servers look for an encoding.
+fn extension(encoding: Encoding) -> Option<&'static str> {
     match encoding {
         Encoding::Identity => None,
         Encoding::Gzip => Some("gz"),
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_name_has_one_content() {
-        let mut names = Names::default();
+        let mut names = FileNames::default();
         let mut check = |wanted: &str, body: &str, expected: bool| {
             assert_eq!(names.claim(wanted, body.as_bytes()) == wanted, expected, "{wanted} {body}");
         };
@@ -237,8 +241,8 @@ mod tests {
         check("_headers", "5", false);
         check("_headers/x", "5", false);
         check("frontdesk-files/x", "5", false);
-        check(&"x".repeat(LONGEST_NAME), "6", true);
-        check(&"y".repeat(LONGEST_NAME + 1), "7", false);
+        check(&"x".repeat(MAX_NAME), "6", true);
+        check(&"y".repeat(MAX_NAME + 1), "7", false);
         check("a/", "8", false);
     }
 }

@@ -1,4 +1,5 @@
-//! `manifest.json`: every URL with its answer, for whoever writes rules for a server that we do not know. `docs/export.md` explains it.
+//! Writes `manifest.json`: every URL with its response, for rules of other servers. Documented in
+//! `docs/export.md`.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +7,13 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::folder::{BLAKE3, BYTES, FILES, FORMAT, GENERATOR};
-use super::layout::{Coded, Layout, Place, Stored};
-use super::public;
+use super::layout::{EncodedFile, ExportLayout, StoredRepresentation, UrlContent, public};
 use crate::pages::file::fingerprint;
 use crate::pages::path;
-use crate::web::describe::Reply;
+use crate::web::describe::RecordedResponse;
 
-/// The text of the manifest, with the names of all `files` beside it.
-pub(super) fn compose(layout: &Layout, base_url: &str, files: &BTreeMap<String, Bytes>) -> String {
+/// The manifest of all URLs and `files`.
+pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<String, Bytes>) -> String {
     let urls: Map<String, Value> = layout
         .urls
         .iter()
@@ -40,24 +40,24 @@ pub(super) fn compose(layout: &Layout, base_url: &str, files: &BTreeMap<String, 
     text
 }
 
-fn of(layout: &Layout, place: &Place) -> Value {
+fn of(layout: &ExportLayout, place: &UrlContent) -> Value {
     match place {
-        Place::Page { html, markdown, neither } => json!({
+        UrlContent::Page { html, markdown, neither } => json!({
             "status": html.identity().reply.status,
             "negotiated": true,
             "representations": [representation(layout, html), representation(layout, markdown)],
             "not_acceptable": spoken(layout, neither),
         }),
-        Place::File(stored) => json!({
+        UrlContent::File(stored) => json!({
             "status": stored.identity().reply.status,
             "negotiated": false,
             "representations": [representation(layout, stored)],
         }),
-        Place::Moved(reply) => spoken(layout, reply),
+        UrlContent::Moved(reply) => spoken(layout, reply),
     }
 }
 
-fn representation(layout: &Layout, stored: &Stored) -> Value {
+fn representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value {
     let identity = stored.identity();
     let content_type = identity.reply.header("content-type").unwrap_or_default();
     let mut value = json!({ "media_type": content_type.split(';').next() });
@@ -75,7 +75,7 @@ fn representation(layout: &Layout, stored: &Stored) -> Value {
     value
 }
 
-fn describe(value: &mut Value, coded: &Coded) {
+fn describe(value: &mut Value, coded: &EncodedFile) {
     value["file"] = public(&coded.name).into();
     value[BYTES] = coded.reply.body.len().into();
     if let Some(etag) = coded.reply.header("etag") {
@@ -83,8 +83,8 @@ fn describe(value: &mut Value, coded: &Coded) {
     }
 }
 
-/// An answer that is no file.
-fn spoken(layout: &Layout, reply: &Reply) -> Value {
+/// A response without a file.
+fn spoken(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     let mut value = json!({ "status": reply.status });
     if let Some(location) = reply.header("location") {
         value["location"] = location.into();
@@ -94,8 +94,8 @@ fn spoken(layout: &Layout, reply: &Reply) -> Value {
     value
 }
 
-/// What other answers do not say alike, and what is not said elsewhere.
-fn own_headers(layout: &Layout, reply: &Reply) -> Value {
+/// The headers that are neither common to all responses nor in another member.
+fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     let is_own = |header: &&(String, String)| {
         !layout.common.contains(header) && !["etag", "location", "content-encoding"].contains(&&*header.0)
     };

@@ -1,58 +1,55 @@
-//! nginx's `map`: a variable whose value follows from others.
+//! The `map` block of nginx's configuration, which computes a variable from others.
 
 use std::fmt::Write as _;
 
-/// One `map` block.
 #[derive(Debug)]
-pub(super) struct Map {
+pub(super) struct NginxMap {
     source: String,
     variable: String,
     lines: Vec<(String, String)>,
 }
 
-impl Map {
-    /// One without lines: the variable gets its value by the source's.
+impl NginxMap {
+    /// An empty map from `source` to `variable`.
     pub fn new(source: &str, variable: &str) -> Self {
         Self { source: source.to_owned(), variable: variable.to_owned(), lines: Vec::new() }
     }
 
-    /// The value where nothing matches. It may name variables, as all values may.
+    /// Sets the default value. Values may contain variables.
     pub fn default(&mut self, value: &str) {
         self.lines.push(("default".to_owned(), value.to_owned()));
     }
 
-    /// The value of this text, in whatever case: nginx makes no difference.
+    /// Adds a text. nginx ignores its case.
     pub fn exactly(&mut self, text: &str, value: &str) {
         self.lines.push((quote(text), value.to_owned()));
     }
 
-    /// The value where this matches. Of several the first one counts, and texts before them all.
+    /// Adds a regular expression. The first match counts; texts take precedence over expressions.
     pub fn expression(&mut self, expression: &str, value: &str) {
         self.lines.push((quote(&format!("~{expression}")), value.to_owned()));
     }
 
-    /// The same, in whatever case.
+    /// Adds a regular expression that ignores case.
     pub fn expression_of_any_case(&mut self, expression: &str, value: &str) {
         self.lines.push((quote(&format!("~*{expression}")), value.to_owned()));
     }
 
-    /// How many lines it has.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Leaves out what it has for this text.
-    pub fn forget(&mut self, text: &str) {
+    /// Removes a text.
+    pub fn remove(&mut self, text: &str) {
         self.lines.retain(|(known, _)| *known != quote(text));
     }
 
-    /// The longest text that is no expression, in bytes.
+    /// The length of the longest text, in bytes, without regular expressions.
     pub fn longest(&self) -> usize {
         let texts = self.lines.iter().filter(|(text, _)| !text.starts_with("\"~"));
         texts.map(|(text, _)| text.len()).max().unwrap_or_default()
     }
 
-    /// Writes it as nginx reads it.
     pub fn write(&self, into: &mut String) {
         let _ = writeln!(into, "\nmap \"{}\" {} {{", self.source, self.variable);
         for (text, value) in &self.lines {
@@ -62,7 +59,7 @@ impl Map {
     }
 }
 
-/// As one word of the configuration. A dollar is left as it is.
+/// Quotes a word of the configuration. Variables stay variables.
 pub(super) fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

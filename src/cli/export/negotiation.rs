@@ -1,18 +1,19 @@
-//! Negotiation in nginx's own terms: `map` blocks that choose as [`negotiate`] does, quality values included.
+//! Content negotiation in nginx: `map` blocks that choose as [`negotiate`] does, including quality values.
 //!
-//! nginx can look for regular expressions, and take what they capture; it cannot count. So each weight becomes four digits or more
-//! (`1000`, `0500`), of which two can be compared by their first digit that differs. A field value that real clients send is found
-//! in a table first, which is quicker.
+//! nginx matches regular expressions and uses their captures, but it cannot calculate. So each weight becomes
+//! at least four digits (`1000`, `0500`), and two weights are compared by their first different digit. A
+//! table of common field values comes first, because a lookup is faster.
 
 use std::fmt::Write as _;
 
-use super::map::Map;
+use super::map::NginxMap;
 use crate::pages::negotiate::{self, Encoding, Media};
 
-/// A longer field value, in bytes, is not read: nobody sends one, and some that could be made up take a millisecond and more.
-pub(super) const LONGEST: usize = 500;
+/// The longest field value that is evaluated, in bytes. Real clients send less, and longer crafted values can
+/// take more than a millisecond.
+pub(super) const MAX_VALUE: usize = 500;
 
-/// What browsers, tools, agents and readers of feeds send as `Accept`.
+/// Values of `Accept` that browsers, tools, agents and feed readers send.
 const KNOWN_ACCEPT: [&str; 16] = [
     "*/*",
     "text/html",
@@ -32,7 +33,7 @@ const KNOWN_ACCEPT: [&str; 16] = [
     "application/rss+xml",
 ];
 
-/// And as `Accept-Encoding`.
+/// Values of `Accept-Encoding` that they send.
 const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
     "",
     "gzip, deflate, br, zstd",
@@ -49,13 +50,13 @@ const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
 const LETTERS: [(Encoding, char); 3] =
     [(Encoding::Brotli, 'b'), (Encoding::Zstd, 'z'), (Encoding::Gzip, 'g')];
 
-/// Which encodings a file has, as the maps below read it.
+/// The encodings of a file, one letter each.
 pub(super) fn letters(encodings: impl Iterator<Item = Encoding>) -> String {
     let has: Vec<Encoding> = encodings.collect();
     LETTERS.iter().filter(|(encoding, _)| has.contains(encoding)).map(|(_, letter)| letter).collect()
 }
 
-/// What stands between quotes (RFC 9110 §5.6.4).
+/// A quoted string (RFC 9110 §5.6.4).
 const QUOTED: &str = r#""(?:[^"\\\n]|\\.)*+""#;
 /// White space around members.
 const OWS: &str = r"[ \t]*+";
@@ -71,7 +72,7 @@ fn rest_of_parameter() -> String {
     format!(r#"(?:[^",;\n]++|{QUOTED})*+"#)
 }
 
-/// Members that are not looked at, as few as may be.
+/// Skipped members, as few as possible.
 fn earlier_members() -> String {
     format!("(?:{},)*?", rest_of_member())
 }
@@ -81,23 +82,23 @@ fn parameters() -> String {
     format!(r"{OWS}(?:;(?!{OWS}q{OWS}=){})*+", rest_of_parameter())
 }
 
-/// What may follow the weight: parameters that mean nothing.
+/// Parameters after the weight, which are ignored.
 fn after_weight() -> String {
     format!("{OWS}(?:;{})*+{END}", rest_of_parameter())
 }
 
 /// A map from a field value, with ten digits below it, to the greatest weight that a member `name` has in it.
-fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> Map {
+fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap {
     let member = format!("{}{OWS}{name}{}", earlier_members(), parameters());
     let (rest, q) = (after_weight(), format!(";{OWS}q{OWS}={OWS}"));
-    // A member with a greater weight further on: the digits that both begin with, one that is greater, and whatever follows.
-    // Which of two digits is the greater one is seen in the ten digits at the end. Digits that are not there are zeros.
+    // A later member with a greater weight: a common prefix of digits, then a greater digit. The order of two
+    // digits follows from the ten digits at the end. Missing digits are zeros.
     let further = format!(r"\d*+{OWS}(?:;{})*+,{member}{q}0?+\.", rest_of_parameter());
     let rest = format!(r"\d*+{rest}");
     let greater = format!(
         r"(?!(\d{{0,2}})(?:(\d){further}\1(\d){rest}[^\n]*+\n\d*\2\d*\3|(?!\d){further}\1(?:0?[1-9]){rest}))"
     );
-    let mut map = Map::new(&format!("{source}\\n0123456789"), variable);
+    let mut map = NginxMap::new(&format!("{source}\\n0123456789"), variable);
     map.default(otherwise);
     // No weight is the greatest one.
     map.expression_of_any_case(
@@ -114,8 +115,8 @@ fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> Map {
     map
 }
 
-/// Whether, of weights with spaces before them, this one is less than one further right: the digits that both begin with, and then
-/// one that is greater. The group in it must be the first one.
+/// Whether, of weights with spaces before them, this one is less than one further right: the digits that both
+/// begin with, and then one that is greater. The group in it must be the first one.
 fn less() -> String {
     let mut expression = String::from(r"(\d{0,3})(?:");
     for digit in 0..9 {
@@ -127,30 +128,30 @@ fn less() -> String {
 }
 
 /// The chosen representation as `$frontdesk_media`: `html`, `markdown` or `none`.
-pub(super) fn media() -> Vec<Map> {
+pub(super) fn media() -> Vec<NginxMap> {
     let name_of = |media| match media {
         Some(Media::Html) => "html",
         Some(Media::Markdown) => "markdown",
         None => "none",
     };
-    let mut media = Map::new("$http_accept", "$frontdesk_media");
+    let mut media = NginxMap::new("$http_accept", "$frontdesk_media");
     media.default("$frontdesk_weighed_media");
     media.exactly("", name_of(negotiate::choose([])));
     for known in KNOWN_ACCEPT {
         media.exactly(known, name_of(negotiate::choose([known.as_bytes()])));
     }
-    media.expression(&format!("^.{{{}}}", LONGEST + 1), "html");
+    media.expression(&format!("^.{{{}}}", MAX_VALUE + 1), "html");
     media.expression(&unclosed(), "html");
 
     let accept = "$http_accept";
-    let mut markdown = Map::new("$frontdesk_q_of_markdown", "$frontdesk_q_markdown");
+    let mut markdown = NginxMap::new("$frontdesk_q_of_markdown", "$frontdesk_q_markdown");
     markdown.default("$frontdesk_q_of_markdown");
     markdown.exactly("", "$frontdesk_q_text");
-    let mut named = Map::new("$frontdesk_q_of_markdown", "$frontdesk_names_markdown");
+    let mut named = NginxMap::new("$frontdesk_q_of_markdown", "$frontdesk_names_markdown");
     named.default("1");
     named.exactly("", "0");
 
-    let mut weighed = Map::new(
+    let mut weighed = NginxMap::new(
         "$frontdesk_q_html $frontdesk_q_markdown/$frontdesk_names_markdown",
         "$frontdesk_weighed_media",
     );
@@ -165,7 +166,7 @@ pub(super) fn media() -> Vec<Map> {
         ";{OWS}q{OWS}={OWS}(?:1(?:\\.0*+)?+|0(?:\\.\\d*+)?+|\\.\\d++){OWS}(?:;{})*+",
         rest_of_parameter()
     );
-    let mut readable = Map::new("$http_accept\\n0123456789", "$frontdesk_media_of_nothing");
+    let mut readable = NginxMap::new("$http_accept\\n0123456789", "$frontdesk_media_of_nothing");
     readable.default("html");
     readable.expression_of_any_case(
         &format!(
@@ -188,8 +189,9 @@ pub(super) fn media() -> Vec<Map> {
     ]
 }
 
-/// The chosen encoding of those whose letters `$frontdesk_has` holds, as `$frontdesk_encoding`: `br`, `zstd`, `gzip` or nothing.
-pub(super) fn encoding() -> Vec<Map> {
+/// The chosen encoding of those whose letters `$frontdesk_has` holds, as `$frontdesk_encoding`: `br`, `zstd`,
+/// `gzip` or nothing.
+pub(super) fn encoding() -> Vec<NginxMap> {
     let source = "$http_accept_encoding";
     let mut maps = vec![
         weight(source, "$frontdesk_q_other", r"\*", "0000"),
@@ -201,16 +203,18 @@ pub(super) fn encoding() -> Vec<Map> {
         let name = if encoding == Encoding::Gzip { "(?:x-)?gzip" } else { token };
         let (said, of_file) = (format!("$frontdesk_q_of_{token}"), format!("$frontdesk_q_{token}"));
         maps.push(weight(source, &said, name, "$frontdesk_q_other"));
-        let mut map = Map::new(&format!("$frontdesk_has {said}"), &of_file);
+        let mut map = NginxMap::new(&format!("$frontdesk_has {said}"), &of_file);
         map.default("0000");
         map.expression(&format!(r"^[a-z]*{letter}[a-z]* (\d{{4}})"), "$1");
         maps.push(map);
         available.push(of_file);
-        // The first that nothing further right exceeds. What is further left and as great would have been taken before.
+        // The first weight that no later weight exceeds.
         chosen_of.push((format!(r"^(?:\d+ ){{{at}}}(?!0000)(?!{})", less()), token));
     }
-    let mut weighed =
-        Map::new(&format!("{} $frontdesk_q_identity", available.join(" ")), "$frontdesk_weighed_encoding");
+    let mut weighed = NginxMap::new(
+        &format!("{} $frontdesk_q_identity", available.join(" ")),
+        "$frontdesk_weighed_encoding",
+    );
     weighed.default("");
     for (expression, token) in chosen_of {
         weighed.expression(&expression, token);
@@ -218,15 +222,15 @@ pub(super) fn encoding() -> Vec<Map> {
     maps.push(weighed);
 
     let all = letters(Encoding::PREFERENCE.into_iter());
-    let mut encoding = Map::new(&format!("$frontdesk_has:{source}"), "$frontdesk_encoding");
+    let mut encoding = NginxMap::new(&format!("$frontdesk_has:{source}"), "$frontdesk_encoding");
     encoding.default("$frontdesk_weighed_encoding");
     for known in KNOWN_ACCEPT_ENCODING {
-        let chosen = negotiate::choose_encoding([known.as_bytes()], |_| true);
+        let chosen = negotiate::Codings::parse([known.as_bytes()]).choose(|_| true);
         encoding.exactly(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
     }
     // There is nothing to choose.
     encoding.expression("^:", "");
-    encoding.expression(&format!("^[^:]*:.{{{}}}", LONGEST + 1), "");
+    encoding.expression(&format!("^[^:]*:.{{{}}}", MAX_VALUE + 1), "");
     encoding.expression(&format!("^[^:]*:{}", &unclosed()[1..]), "");
     maps.push(encoding);
     maps

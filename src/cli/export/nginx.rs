@@ -1,28 +1,29 @@
-//! The configuration of nginx: `http.conf` has what is known of the site as `map` blocks, `server.conf` is the same for every site.
+//! Writes the configuration of nginx: `http.conf` describes the site in `map` blocks, `server.conf` is nearly
+//! the same for every site.
 //!
-//! nginx needs no module for it. It sends files, and everything else is a variable: which file, and the value of each header, by the
-//! path (`$frontdesk_entry`), the representation, the encoding and what comes of them (`$frontdesk_answer`).
+//! It needs no modules. nginx sends files; variables select the file and the value of each header, by path
+//! (`$frontdesk_entry`), representation, encoding and result (`$frontdesk_answer`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use super::layout::{Layout, Place, Stored};
-use super::map::{Map, quote};
+use super::layout::{ExportLayout, StoredRepresentation, UrlContent};
+use super::map::{NginxMap, quote};
 use super::negotiation;
 use crate::forms::MAX_BODY_BYTES;
-use crate::web::describe::Reply;
-use crate::web::proxy_headers::{
+use crate::web::describe::RecordedResponse;
+use crate::web::tls::Hsts;
+use crate::web::trusted_proxies::{
     FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_REQUEST_ID,
 };
-use crate::web::tls::Hsts;
-use crate::web::{ForwardedHeader, Options};
+use crate::web::{ForwardedHeader, WebOptions};
 
-/// A text in which a dollar begins no variable's name.
+/// Escapes dollars, so that the text contains no variables.
 fn literal(text: &str) -> String {
     text.replace('$', "${frontdesk_dollar}")
 }
 
-/// An expression that matches this text alone.
+/// A regular expression that matches only this text.
 fn exact_expression(text: &str) -> String {
     let mut expression = String::from("^");
     for byte in text.bytes() {
@@ -36,32 +37,32 @@ fn exact_expression(text: &str) -> String {
     expression
 }
 
-/// The table of files: what is sent, by its name.
-struct Files {
-    /// By name; in the order of the first use.
+/// The `map` blocks from files to their names and headers.
+struct FileTable {
+    /// Numbers by name, in the order of the first use.
     numbers: HashMap<String, usize>,
-    name: Map,
-    etag: Map,
-    has: Map,
-    content_type: Map,
-    cache_control: Map,
-    link: Map,
+    name: NginxMap,
+    etag: NginxMap,
+    has: NginxMap,
+    content_type: NginxMap,
+    cache_control: NginxMap,
+    link: NginxMap,
     common_cache_control: String,
 }
 
-impl Files {
-    fn new(layout: &Layout) -> Self {
+impl FileTable {
+    fn new(layout: &ExportLayout) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for stored in layout.places().flat_map(Place::stored) {
+        for stored in layout.places().flat_map(UrlContent::stored) {
             *counts
                 .entry(stored.identity().reply.header("cache-control").unwrap_or_default())
                 .or_default() += 1;
         }
         let common = counts.into_iter().max_by_key(|(_, count)| *count).map_or("", |(value, _)| value);
-        let mut cache_control = Map::new("$frontdesk_file", "$frontdesk_file_cache_control");
+        let mut cache_control = NginxMap::new("$frontdesk_file", "$frontdesk_file_cache_control");
         cache_control.default(&literal(common));
         let with_default = |source, variable| {
-            let mut map = Map::new(source, variable);
+            let mut map = NginxMap::new(source, variable);
             map.default("");
             map
         };
@@ -77,10 +78,10 @@ impl Files {
         }
     }
 
-    /// `f7`; the same file has the same.
-    fn id(&mut self, stored: &Stored) -> String {
+    /// The id of a file, such as `f7`. Adds the file on first use.
+    fn id(&mut self, stored: &StoredRepresentation) -> String {
         let identity = stored.identity();
-        // The pages that stand in for what is missing have no validator.
+        // The page for missing URLs has another status, and no validator.
         let key = format!("{} {}", identity.reply.status, identity.name);
         let next = self.numbers.len();
         let number = *self.numbers.entry(key).or_insert(next);
@@ -99,39 +100,39 @@ impl Files {
             }
         }
         let has = negotiation::letters(stored.0.iter().map(|coded| coded.encoding));
-        // Where it could have been encoded and no encoding is shorter, the answer varies all the same.
+        // The response varies by encoding even if no encoding is shorter than the identity.
         let varies = identity.reply.header("vary").is_some_and(|vary| vary.contains("Accept-Encoding"));
         if varies {
             self.has.exactly(&id, if has.is_empty() { "-" } else { &has });
         }
-        let tell = |map: &mut Map, name: &str, common: &str| {
+        let add = |map: &mut NginxMap, name: &str, common: &str| {
             if let Some(value) = identity.reply.header(name).filter(|value| *value != common) {
                 map.exactly(&id, &literal(value));
             }
         };
-        tell(&mut self.content_type, "content-type", "");
-        tell(&mut self.cache_control, "cache-control", &self.common_cache_control);
-        tell(&mut self.link, "link", "");
+        add(&mut self.content_type, "content-type", "");
+        add(&mut self.cache_control, "cache-control", &self.common_cache_control);
+        add(&mut self.link, "link", "");
         id
     }
 }
 
-/// `http.conf`: what belongs into `http { }`.
-pub(super) fn http(layout: &Layout, replicas: &[String], options: &Options) -> String {
-    let mut files = Files::new(layout);
-    let entry_map = |variable| Map::new("$frontdesk_entry", variable);
+/// `http.conf`, for the block `http { }`.
+pub(super) fn http(layout: &ExportLayout, replicas: &[String], options: &WebOptions) -> String {
+    let mut files = FileTable::new(layout);
+    let entry_map = |variable| NginxMap::new("$frontdesk_entry", variable);
     let (mut html, mut markdown) = (entry_map("$frontdesk_html"), entry_map("$frontdesk_markdown"));
     let (mut link, mut text) = (entry_map("$frontdesk_alternates"), entry_map("$frontdesk_not_acceptable"));
     let mut location = entry_map("$frontdesk_target");
-    let mut lookup = Map::new("$uri", "$frontdesk_lookup");
+    let mut lookup = NginxMap::new("$uri", "$frontdesk_lookup");
     lookup.default("");
     let (missing_link, missing_text) = match &layout.missing {
-        Place::Page { html: of_html, markdown: of_markdown, neither } => {
+        UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
             html.default(&files.id(of_html));
             markdown.default(&files.id(of_markdown));
             (neither.header("link").unwrap_or_default(), body(neither))
         }
-        Place::File(_) | Place::Moved(_) => ("", String::new()),
+        UrlContent::File(_) | UrlContent::Moved(_) => ("", String::new()),
     };
     link.default(&literal(missing_link));
     text.default(&literal(&missing_text));
@@ -141,7 +142,7 @@ pub(super) fn http(layout: &Layout, replicas: &[String], options: &Options) -> S
     let mut entries = Vec::new();
     for (path, place) in &layout.urls {
         let id = match place {
-            Place::Page { html: of_html, markdown: of_markdown, neither } => {
+            UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
                 let id = format!("p{pages}");
                 pages += 1;
                 html.exactly(&id, &files.id(of_html));
@@ -150,8 +151,8 @@ pub(super) fn http(layout: &Layout, replicas: &[String], options: &Options) -> S
                 text.exactly(&id, &literal(&body(neither)));
                 id
             }
-            Place::File(stored) => files.id(stored),
-            Place::Moved(reply) => {
+            UrlContent::File(stored) => files.id(stored),
+            UrlContent::Moved(reply) => {
                 let id = format!("r{moved}");
                 moved += 1;
                 location.exactly(&id, &literal(reply.header("location").unwrap_or_default()));
@@ -160,7 +161,7 @@ pub(super) fn http(layout: &Layout, replicas: &[String], options: &Options) -> S
         };
         entries.push((path, id));
     }
-    // Texts are found in whatever case; where two paths differ by nothing else, expressions tell them apart.
+    // nginx ignores the case of texts, so paths that differ only in case need regular expressions.
     let mut folded: HashMap<String, usize> = HashMap::new();
     for (path, _) in &entries {
         *folded.entry(path.to_ascii_lowercase()).or_default() += 1;
@@ -178,25 +179,25 @@ pub(super) fn http(layout: &Layout, replicas: &[String], options: &Options) -> S
     maps.extend(negotiation::media());
     maps.extend([html, markdown, link, text, location]);
     maps.push(file());
-    let Files { name, etag, has, content_type, cache_control, link, .. } = files;
+    let FileTable { name, etag, has, content_type, cache_control, link, .. } = files;
     maps.extend([has, content_type, cache_control, link]);
     maps.extend(negotiation::encoding());
     maps.push(coded());
-    maps.extend([name, etag, unmodified(), answer(), said()]);
+    maps.extend([name, etag, unmodified(), answer(), sent()]);
     maps.extend(headers(layout));
     maps.extend(towards_replicas(options));
 
-    let longest = maps.iter().map(Map::longest).max().unwrap_or_default();
-    let most = maps.iter().map(Map::len).max().unwrap_or_default();
+    let longest = maps.iter().map(NginxMap::longest).max().unwrap_or_default();
+    let most = maps.iter().map(NginxMap::len).max().unwrap_or_default();
     let mut conf = String::from(HTTP_HEAD);
-    // A bucket holds at least one text with what belongs to it, and the table a few slots for each.
+    // A bucket must hold the longest text with nginx's own data, and the table needs several slots per text.
     let _ = writeln!(conf, "map_hash_bucket_size {};", (longest + 64).next_power_of_two());
     let _ = writeln!(conf, "map_hash_max_size {};", (most * 4).next_power_of_two().max(2048));
     conf.push_str("variables_hash_bucket_size 128;\nvariables_hash_max_size 2048;\n");
     conf.push_str(
-        "\n# No other way leads to this character.\ngeo $frontdesk_dollar {\n    default \"$\";\n}\n",
+        "\n# Other values cannot contain a literal dollar.\ngeo $frontdesk_dollar {\n    default \"$\";\n}\n",
     );
-    conf.push_str("\n# Where the forms go.\nupstream frontdesk_replicas {\n");
+    conf.push_str("\n# The servers for the forms.\nupstream frontdesk_replicas {\n");
     for replica in replicas {
         let _ = writeln!(conf, "    server {};", quote(replica));
     }
@@ -207,23 +208,23 @@ pub(super) fn http(layout: &Layout, replicas: &[String], options: &Options) -> S
     conf
 }
 
-fn body(reply: &Reply) -> String {
+fn body(reply: &RecordedResponse) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
-/// What is at the path, once its case is right: `p` and a number is a page, `f` a file and `r` a redirect. `e` is a path below `/api/`
-/// at which there is nothing.
-fn entry() -> Map {
-    let mut map = Map::new("$frontdesk_lookup\\n$uri", "$frontdesk_entry");
+/// The entry of a path with exactly this case: `p` and a number is a page, `f` a file, `r` a redirect. `e` is
+/// an unknown path below `/api/`.
+fn entry() -> NginxMap {
+    let mut map = NginxMap::new("$frontdesk_lookup\\n$uri", "$frontdesk_entry");
     map.default("");
     map.expression(r"^([pfr]\d+) ([^\n]*)\n\2\z", "$1");
     map.expression(r"^[^\n]*\n/api/", "e");
     map
 }
 
-/// Whether servers disagree on what the path means.
-fn ambiguous() -> Map {
-    let mut map = Map::new("$request_uri", "$frontdesk_ambiguous");
+/// Whether servers may interpret the path differently.
+fn ambiguous() -> NginxMap {
+    let mut map = NginxMap::new("$request_uri", "$frontdesk_ambiguous");
     map.default("0");
     map.expression_of_any_case(
         r"^[^?]*?(?:/(?:\.|%2e){1,2}(?:[/?]|\z)|//|%2f|\\|%5c|%[01][0-9a-f]|%7f|%c2%[89][0-9a-f])",
@@ -233,8 +234,8 @@ fn ambiguous() -> Map {
 }
 
 /// The file in the chosen representation.
-fn file() -> Map {
-    let mut map = Map::new("$frontdesk_entry $frontdesk_media", "$frontdesk_file");
+fn file() -> NginxMap {
+    let mut map = NginxMap::new("$frontdesk_entry $frontdesk_media", "$frontdesk_file");
     map.default("");
     map.expression(r"^(f\d+) ", "$1");
     map.expression(r"^(?:p\d+)? html\z", "$frontdesk_html");
@@ -243,8 +244,8 @@ fn file() -> Map {
 }
 
 /// The file in the chosen encoding.
-fn coded() -> Map {
-    let mut map = Map::new("$frontdesk_file:$frontdesk_encoding", "$frontdesk_body");
+fn coded() -> NginxMap {
+    let mut map = NginxMap::new("$frontdesk_file:$frontdesk_encoding", "$frontdesk_body");
     map.default("");
     map.expression(r"^(f\d+):\z", "$1");
     map.expression(r"^(f\d+):(\w+)\z", "$1-$2");
@@ -252,16 +253,16 @@ fn coded() -> Map {
 }
 
 /// Whether the client has these bytes already: `If-None-Match` names the validator, or is `*`.
-fn unmodified() -> Map {
-    let mut map = Map::new("$frontdesk_etag $http_if_none_match", "$frontdesk_unmodified");
+fn unmodified() -> NginxMap {
+    let mut map = NginxMap::new("$frontdesk_etag $http_if_none_match", "$frontdesk_unmodified");
     map.default("0");
     map.expression(r#"^("[^"]*") (?:[ \t]*\*[ \t]*\z|(?:[^,]*,)*?[ \t]*(?:W/)?\1[ \t]*(?:,|\z))"#, "1");
     map
 }
 
-/// What comes of it all.
-fn answer() -> Map {
-    let mut map = Map::new(
+/// The result of a request.
+fn answer() -> NginxMap {
+    let mut map = NginxMap::new(
         "$frontdesk_ambiguous/$frontdesk_entry/$request_method/$frontdesk_media/$frontdesk_unmodified",
         "$frontdesk_answer",
     );
@@ -277,9 +278,9 @@ fn answer() -> Map {
     map
 }
 
-/// What is said in the end: what was to be, unless nginx has found something itself, and says so on a page of its own.
-fn said() -> Map {
-    let mut map = Map::new("$frontdesk_answer/$status", "$frontdesk_said");
+/// The response that nginx sends: the result, unless nginx has responded with an error itself.
+fn sent() -> NginxMap {
+    let mut map = NginxMap::new("$frontdesk_answer/$status", "$frontdesk_said");
     map.default("trouble");
     map.expression("/400$", "ambiguous");
     map.expression("/405$", "method");
@@ -290,36 +291,36 @@ fn said() -> Map {
     map
 }
 
-/// The value of each header, by what comes of it all. An empty one is not sent.
-fn headers(layout: &Layout) -> Vec<Map> {
-    let by_answer = |variable, source: &str| Map::new(source, variable);
-    let spoken: [(&str, Option<&Reply>); 6] = [
+/// The value of each header, by response. nginx omits empty headers.
+fn headers(layout: &ExportLayout) -> Vec<NginxMap> {
+    let by_answer = |variable, source: &str| NginxMap::new(source, variable);
+    let spoken: [(&str, Option<&RecordedResponse>); 6] = [
         ("ambiguous", Some(&layout.ambiguous)),
         ("unknown_endpoint", Some(&layout.unknown_endpoint)),
         ("method", Some(&layout.read_only)),
         (
             "moved",
             first(layout, |place| match place {
-                Place::Moved(reply) => Some(reply),
+                UrlContent::Moved(reply) => Some(reply),
                 _ => None,
             }),
         ),
         (
             "not_acceptable",
             first(layout, |place| match place {
-                Place::Page { neither, .. } => Some(neither),
+                UrlContent::Page { neither, .. } => Some(neither),
                 _ => None,
             }),
         ),
         (
             "nothing",
             match &layout.missing {
-                Place::Page { neither, .. } => Some(neither),
+                UrlContent::Page { neither, .. } => Some(neither),
                 _ => None,
             },
         ),
     ];
-    let of_spoken = |map: &mut Map, name: &str| {
+    let of_spoken = |map: &mut NginxMap, name: &str| {
         for (answer, reply) in &spoken {
             map.exactly(answer, &literal(reply.and_then(|reply| reply.header(name)).unwrap_or_default()));
         }
@@ -337,7 +338,7 @@ fn headers(layout: &Layout) -> Vec<Map> {
     let mut link = by_answer("$frontdesk_link", "$frontdesk_said");
     link.default("$frontdesk_file_link");
     of_spoken(&mut link, "link");
-    link.forget("not_acceptable");
+    link.remove("not_acceptable");
     link.exactly("not_acceptable", "$frontdesk_alternates");
 
     let mut encoding = by_answer("$frontdesk_content_encoding", "$frontdesk_said");
@@ -354,8 +355,8 @@ fn headers(layout: &Layout) -> Vec<Map> {
     allow.default("");
     allow.exactly("method", layout.read_only.header("allow").unwrap_or_default());
 
-    // The query goes on to where the page is.
-    let mut query = Map::new("$request_uri", "$frontdesk_query");
+    // Redirects keep the query.
+    let mut query = NginxMap::new("$request_uri", "$frontdesk_query");
     query.default("");
     query.expression(r"^[^?]*(\?.*)\z", "$1");
     let mut location = by_answer("$frontdesk_location", "$frontdesk_said");
@@ -371,10 +372,10 @@ fn headers(layout: &Layout) -> Vec<Map> {
     file_vary.expression("^(?:p.*)?:\\z", "Accept");
     file_vary.expression("^(?:p.*)?:.", "Accept, Accept-Encoding");
 
-    // Files other sites may show, pages not.
+    // Other sites may embed files, but not pages.
     let name = "cross-origin-resource-policy";
     let of_file = first(layout, |place| match place {
-        Place::File(stored) => Some(&stored.identity().reply),
+        UrlContent::File(stored) => Some(&stored.identity().reply),
         _ => None,
     });
     let mut policy = by_answer("$frontdesk_resource_policy", "$frontdesk_said:$frontdesk_entry");
@@ -384,25 +385,27 @@ fn headers(layout: &Layout) -> Vec<Map> {
     vec![content_type, cache_control, link, encoding, etag, allow, query, location, file_vary, vary, policy]
 }
 
-/// The first answer of a kind, which says what all of them say.
-fn first<'a>(layout: &'a Layout, of: impl Fn(&'a Place) -> Option<&'a Reply>) -> Option<&'a Reply> {
+/// The first response of a kind. Its headers are those of all.
+fn first<'a>(
+    layout: &'a ExportLayout,
+    of: impl Fn(&'a UrlContent) -> Option<&'a RecordedResponse>,
+) -> Option<&'a RecordedResponse> {
     layout.urls.iter().find_map(|(_, place)| of(place))
 }
 
-/// What nginx says to browsers over TLS, and to the replicas about whoever is asking.
-fn towards_replicas(options: &Options) -> Vec<Map> {
-    let mut hsts = Map::new("$https", "$frontdesk_hsts");
+/// The values for `Strict-Transport-Security` and for `Forwarded`.
+fn towards_replicas(options: &WebOptions) -> Vec<NginxMap> {
+    let mut hsts = NginxMap::new("$https", "$frontdesk_hsts");
     hsts.default("");
     hsts.exactly("on", &literal(options.tls.hsts.as_ref().map(Hsts::as_str).unwrap_or_default()));
-    let mut hop = Map::new("$remote_addr", "$frontdesk_hop");
+    let mut hop = NginxMap::new("$remote_addr", "$frontdesk_hop");
     hop.default("for=$remote_addr");
     hop.expression(":", "for=\"[$remote_addr]\"");
     vec![hsts, hop]
 }
 
-/// `proxy_set_header` for each header that replicas trust: a value that nginx knows itself, or none. nginx never passes on what the
-/// client has sent under these names.
-fn forwarding(options: &Options) -> String {
+/// Sets or removes each header that replicas trust, so that nginx never forwards a client's value.
+fn forwarding(options: &WebOptions) -> String {
     let mut lines = String::new();
     for name in TRUSTED_HEADERS {
         let value = match (name, options.forwarded_header) {
@@ -413,20 +416,20 @@ fn forwarding(options: &Options) -> String {
             // Removes the header.
             _ => "\"\"",
         };
-        let _ = writeln!(lines, "    proxy_set_header {} {value};", titled(name));
+        let _ = writeln!(lines, "    proxy_set_header {} {value};", capitalize(name));
     }
     lines
 }
 
-const HTTP_HEAD: &str = "# Written by `frontdesk export`: what nginx knows of the site. Include it in `http { }`, before any other `map`, and
-# server.conf in a `server { }`. After another export, nginx is to be reloaded.
+const HTTP_HEAD: &str = "# Written by `frontdesk export`: the site in `map` blocks. Include it in `http { }`, before any other `map`, and
+# server.conf in a `server { }`. Reload nginx after each export.
 
 ";
 
-/// `server.conf`: what belongs into `server { }`.
-pub(super) fn server(layout: &Layout, root: &str, options: &Options) -> String {
+/// `server.conf`, for a block `server { }`.
+pub(super) fn server(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
     let mut conf = format!(
-        "# Written by `frontdesk export`: how nginx answers. Include it in a `server {{ }}` that has `listen`, `server_name` and certificates.
+        "# Written by `frontdesk export`: the rules of the site. Include it in a `server {{ }}` that has `listen`, `server_name` and certificates.
 
 root {};
 {SERVER_SETTINGS}",
@@ -435,7 +438,9 @@ root {};
     let common: String = layout
         .common
         .iter()
-        .map(|(name, value)| format!("    add_header {} {} always;\n", titled(name), quote(&literal(value))))
+        .map(|(name, value)| {
+            format!("    add_header {} {} always;\n", capitalize(name), quote(&literal(value)))
+        })
         .collect();
     conf.extend(common.lines().map(|line| line.trim_start().to_owned() + "\n"));
     let _ = write!(
@@ -476,7 +481,7 @@ location = /.frontdesk/method {{
     }
     let sentences = [
         ("too_long", 413, format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024)),
-        // Nobody knows then whether it was kept.
+        // The submission may or may not have been stored.
         ("away", 503, "The request could not be answered. Please try again in a moment; sent again unchanged, it is recognised.".to_owned()),
     ];
     for (name, status, sentence) in sentences {
@@ -487,8 +492,8 @@ location = /.frontdesk/method {{
     conf
 }
 
-/// `Content-Security-Policy`, as it is usually written.
-fn titled(name: &str) -> String {
+/// Capitalizes a header name: `Content-Security-Policy`.
+fn capitalize(name: &str) -> String {
     let mut words = name.split('-').map(|word| {
         let mut letters = word.chars();
         letters
@@ -500,7 +505,7 @@ fn titled(name: &str) -> String {
     words.fold(first, |title, word| title + "-" + &word)
 }
 
-/// nginx's own validators, types, ranges and compression give way to what the maps say.
+/// Switches off nginx's own validators, types, ranges and compression; the maps replace them.
 const SERVER_SETTINGS: &str = "server_tokens off;
 etag off;
 if_modified_since off;
@@ -512,7 +517,7 @@ default_type \"\";
 absolute_redirect off;
 merge_slashes off;
 
-# What nginx refuses by itself, and statuses of our own, which nobody outside gets to see.
+# Errors of nginx itself, and internal statuses that clients never see.
 error_page 400 494 =400 /.frontdesk/refused;
 error_page 404 /.frontdesk/missing;
 error_page 405 /.frontdesk/method;
@@ -532,7 +537,7 @@ add_header Cross-Origin-Resource-Policy $frontdesk_resource_policy always;
 add_header Strict-Transport-Security $frontdesk_hsts always;
 ";
 
-/// The rest of `location /`, and where its answers come from.
+/// The rest of `location /`, and its internal locations.
 const SERVER_PAGES: &str = "    if ($frontdesk_answer = moved) {
         return 419;
     }
@@ -553,14 +558,14 @@ const SERVER_PAGES: &str = "    if ($frontdesk_answer = moved) {
 
 location = /.frontdesk/missing {
     internal;
-    # Asked for from outside, this address leads here as well, past the lines above.
+    # A client can request this URL directly, without the checks above.
     if ($frontdesk_answer = nothing) {
         return 404 $frontdesk_not_acceptable;
     }
     try_files $frontdesk_name =500;
 }
 
-# With the length of the body that is not sent.
+# The file provides the length of the omitted body.
 location = /.frontdesk/unmodified {
     internal;
     try_files $frontdesk_name =500;
@@ -577,7 +582,8 @@ location = /.frontdesk/refused {
 }
 ";
 
-/// What each form's location says beside who is asking. One header of its own, and those of the pages are not added.
+/// The location of a form, without the headers about the client. Its own `add_header` disables those of
+/// pages.
 const SERVER_FORM: &str = "    proxy_pass http://frontdesk_replicas;
     proxy_http_version 1.1;
     proxy_set_header Connection \"\";
@@ -588,7 +594,7 @@ const SERVER_FORM: &str = "    proxy_pass http://frontdesk_replicas;
     add_header Strict-Transport-Security $frontdesk_hsts always;
 ";
 
-/// An answer of nginx's own in place of a replica's.
+/// The response of nginx if no replica responds.
 const SERVER_ERROR: &str = "    internal;
     add_header Content-Type application/json always;
     add_header Cache-Control no-store always;

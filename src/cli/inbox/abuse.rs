@@ -1,4 +1,4 @@
-//! `frontdesk inbox stats --abuse`: who pressed the door, what was held for which reasons, and which agents there were.
+//! `frontdesk inbox stats --abuse`: rate-limited sources, held submissions by signal, and agents.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -7,35 +7,36 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::filter::submissions;
+use super::console::Console;
+use super::json as json_lines;
 use super::stats::{first_day, write_wrapped};
 use super::width::{columns, pad, shorten};
-use super::{Console, json as lines, plural};
+use crate::cli::output::counted;
 use crate::forms::text::visible;
-use crate::store::{Abuse, Held, Reader};
+use crate::store::{Abuse, InboxReader, SignalCount};
 
-/// How many sources and agents people are shown.
-const SHOWN: usize = 10;
-/// How many a program gets.
-const MOST: usize = 1000;
-/// How many digits of a source's hash tell sources apart well enough.
+/// The most sources and agents in the text.
+const MAX_SHOWN: usize = 10;
+/// The most sources and agents in the JSON object.
+const MAX_JSON: usize = 1000;
+/// The digits of a source's hash in the text: 48 bits, which distinguish millions of sources.
 const SOURCE_DIGITS: usize = 12;
-/// How wide a number's column is at least, gap included.
-const NUMBER: usize = 10;
+/// The least width of a column of numbers, with its gap.
+const MIN_NUMBER_WIDTH: usize = 10;
 
-/// Shows it for people, or as one JSON object.
+/// Prints the figures as text, or as one JSON object.
 pub(super) fn run(
-    reader: Option<&Reader>,
+    reader: Option<&InboxReader>,
     days: u16,
     as_json: bool,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let first = first_day(console.now, days);
     let from = first.to_zoned(TimeZone::UTC)?.timestamp();
-    let most = if as_json { MOST } else { SHOWN };
+    let most = if as_json { MAX_JSON } else { MAX_SHOWN };
     let abuse = reader.map_or(Ok(Abuse::default()), |reader| reader.abuse(from, most))?;
     if as_json {
-        writeln!(console.out, "{}", lines::line(&object(&abuse, first)))?;
+        writeln!(console.out, "{}", json_lines::line(&object(&abuse, first)))?;
     } else if reader.is_some() {
         write(&abuse, first, console.width, console.out)?;
     }
@@ -68,20 +69,24 @@ fn object(abuse: &Abuse, first: Date) -> Value {
     })
 }
 
-/// Which part of what was held for it the operator released, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "nobody counts that far")]
-fn share(held: &Held) -> f64 {
+/// The share of held submissions that the operator released, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+fn share(held: &SignalCount) -> f64 {
     held.released as f64 / held.held.max(1) as f64
 }
 
 fn write(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    let refused = format!("{} {} refused", abuse.refused, plural(abuse.refused, "request"));
+    let refused = format!("{} refused", counted(abuse.refused, "request"));
     let withheld = format!("{} held by screening ({} released),", abuse.held, abuse.released);
-    let totals =
-        [format!("Since {first}:"), format!("{},", submissions(abuse.submissions)), withheld, refused];
+    let totals = [
+        format!("Since {first}:"),
+        format!("{},", counted(abuse.submissions, "submission")),
+        withheld,
+        refused,
+    ];
     write_wrapped("", &totals, width, out)?;
     let numbers = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>();
-    let rest = |count: usize| (count > SHOWN).then(|| format!("and {} more", count - SHOWN));
+    let rest = |count: usize| (count > MAX_SHOWN).then(|| format!("and {} more", count - MAX_SHOWN));
 
     let mut sources: Vec<_> = (abuse.sources.iter())
         .map(|of| {
@@ -107,7 +112,7 @@ fn write(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::R
     write_table(["AGENT", "SUBMISSIONS", "HELD"], agents.collect(), width, out)
 }
 
-/// A name to the left and numbers to the right of it. Nothing where there are no rows.
+/// Writes a table of names and numbers. Writes nothing without rows.
 fn write_table<const N: usize>(
     head: [&str; N],
     rows: Vec<(String, Vec<String>)>,
@@ -134,16 +139,16 @@ fn write_table<const N: usize>(
 }
 
 fn number_width(title: &str) -> usize {
-    (title.len() + 2).max(NUMBER)
+    (title.len() + 2).max(MIN_NUMBER_WIDTH)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Agent, Presser};
+    use crate::store::{AgentCount, RefusedSource};
 
     #[test]
-    fn people_see_who_pressed_what_was_held_and_which_agents_there_were() {
+    fn the_text_has_sources_signals_and_agents() {
         assert_eq!(
             render(&sample(), 80),
             "Since 2026-11-01: 20 submissions, 8 held by screening (2 released),\n\
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_nothing_steers_it() {
+    fn lines_fit_the_terminal_without_control_characters() {
         let mut abuse = sample();
         abuse.agents[0].agent = format!("{}\u{1b}.example.com", "a".repeat(200));
         for width in [50, 80, 120] {
@@ -180,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_all_of_it_in_one_object() {
+    fn the_json_is_one_object() {
         let object = object(&sample(), "2026-11-01".parse().unwrap());
         assert_eq!((&object["since"], &object["held"]), (&json!("2026-11-01"), &json!(8)));
         let source = json!({ "source": "0123456789abcdef", "submissions": 12, "held": 7, "refused": 4000 });
@@ -191,7 +196,7 @@ mod tests {
     }
 
     fn sample() -> Abuse {
-        let held = |signal: &str, held, released| Held { signal: signal.to_owned(), held, released };
+        let held = |signal: &str, held, released| SignalCount { signal: signal.to_owned(), held, released };
         Abuse {
             submissions: 20,
             held: 8,
@@ -199,7 +204,7 @@ mod tests {
             refused: 4300,
             refused_others: 300,
             source_count: 14,
-            sources: vec![Presser {
+            sources: vec![RefusedSource {
                 source: "0123456789abcdef".to_owned(),
                 submissions: 12,
                 held: 7,
@@ -207,7 +212,7 @@ mod tests {
             }],
             signals: vec![held("links", 8, 2), held("honeypot", 3, 0)],
             agent_count: 1,
-            agents: vec![Agent { agent: "agent.example.com".to_owned(), submissions: 3, held: 0 }],
+            agents: vec![AgentCount { agent: "agent.example.com".to_owned(), submissions: 3, held: 0 }],
         }
     }
 

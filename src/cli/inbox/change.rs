@@ -1,29 +1,71 @@
-//! `frontdesk inbox retry`, `hold` and `release`: what the operator decides about deliveries.
+//! `frontdesk inbox retry`, `hold` and `release`.
 
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 
-use super::filter::{Again, submissions};
-use super::{Console, find};
+use super::console::Console;
+use super::selection::find_all;
+use super::time::TimeArgument;
+use crate::cli::output::counted;
+use crate::forms::FORMS;
 use crate::forms::text::visible;
-use crate::store::{Editor, Filter, Place, Reader, Retry, StoreError};
+use crate::store::{DatabaseUrl, Editor, Filter, InboxReader, Retry, StoreError};
 use crate::submission::Status;
-use crate::submission::delivery::State;
+use crate::submission::delivery::DeliveryState;
 
-/// What the inbox says where the operator gave no reason.
+/// The reason of a hold if the operator gives none.
 const NO_REASON: &str = "the operator decided so";
 
-/// Has deliveries tried again at once, and says how many. Where there are none, it says why.
+/// Options that select deliveries. At least one is required, so that no operator retries everything by
+/// accident.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(required = true, multiple = true)]
+pub struct RetryOptions {
+    /// Ids of submissions, or unambiguous prefixes of them
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Only parked deliveries; without other options, all of them
+    #[arg(long)]
+    parked: bool,
+    /// Only deliveries to this channel, which is switched on again if it was switched off
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC),
+    /// or an age such as 30m, 2h, 3d
+    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
+    since: Option<TimeArgument>,
+    /// Only submissions received before this time, in the same formats
+    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
+    until: Option<TimeArgument>,
+    /// Only submissions to this form
+    #[arg(long, value_name = "NAME", value_parser = FORMS.map(|form| form.name))]
+    form: Option<String>,
+}
+
+impl RetryOptions {
+    /// The selected submissions, without regard to `ids`.
+    fn filter(&self, now: Timestamp) -> Filter {
+        Filter {
+            form: self.form.clone(),
+            from: self.since.map(|when| when.at(now)),
+            until: self.until.map(|when| when.at(now)),
+            ..Filter::default()
+        }
+    }
+}
+
+/// Makes deliveries due now, and prints how many. If there are none, prints why.
 pub(super) fn retry(
-    reader: Option<&Reader>,
-    place: &Place,
-    again: &Again,
+    reader: Option<&InboxReader>,
+    place: &DatabaseUrl,
+    options: &RetryOptions,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let (found, missing) = find::look_for_all(reader, &again.ids, console.err)?;
-    let filter = again.filter(console.now);
-    let filters: Vec<Filter> = if again.ids.is_empty() {
+    let (found, missing) = find_all(reader, &options.ids, console)?;
+    let filter = options.filter(console.now);
+    let filters: Vec<Filter> = if options.ids.is_empty() {
         vec![filter]
     } else {
         found.iter().map(|submission| Filter { id: Some(submission.id), ..filter.clone() }).collect()
@@ -35,34 +77,33 @@ pub(super) fn retry(
         let mut editor = Editor::open(place)?;
         for which in &filters {
             let retry =
-                Retry { which: which.clone(), channel: again.channel.clone(), parked_only: again.parked };
+                Retry { which: which.clone(), channel: options.channel.clone(), parked_only: options.parked };
             count += editor
                 .retry(&retry, console.now)
                 .context("some deliveries are not queued; run the same command again")?;
         }
         match count {
-            0 => tell_why_none(reader, again, &filters, console)?,
-            1 => writeln!(console.out, "1 delivery is tried now, or as soon as the server runs.")?,
-            n => writeln!(console.out, "{n} deliveries are tried now, or as soon as the server runs.")?,
+            0 => explain_nothing_to_retry(reader, options, &filters, console)?,
+            n => writeln!(console.out, "{}.", describe_retried(n))?,
         }
     }
     Ok(if missing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn tell_why_none(
-    reader: &Reader,
-    again: &Again,
+fn explain_nothing_to_retry(
+    reader: &InboxReader,
+    options: &RetryOptions,
     filters: &[Filter],
     console: &mut Console<'_>,
 ) -> anyhow::Result<()> {
     let channels = reader.channels()?;
-    let states = if again.parked { "is parked" } else { "waits or is parked" };
-    let channel = match &again.channel {
+    let states = if options.parked { "is parked" } else { "waits or is parked" };
+    let channel = match &options.channel {
         Some(name) => format!(" for channel \"{}\"", visible(name)),
         None => String::new(),
     };
     writeln!(console.out, "Nothing to try again: no such delivery{channel} {states}.")?;
-    if let Some(name) = &again.channel
+    if let Some(name) = &options.channel
         && !channels.iter().any(|channel| channel.name == *name)
     {
         let names: Vec<_> = channels.iter().map(|channel| visible(&channel.name)).collect();
@@ -75,20 +116,29 @@ fn tell_why_none(
     let held = filters.iter().map(held).sum::<Result<usize, StoreError>>()?;
     if held > 0 {
         let verb = if held == 1 { "is" } else { "are" };
-        writeln!(console.err, "{} {verb} held: `frontdesk inbox release` delivers them.", submissions(held))?;
+        writeln!(
+            console.err,
+            "{} {verb} held: `frontdesk inbox release` delivers them.",
+            counted(held, "submission")
+        )?;
     }
     Ok(())
 }
 
-/// Keeps back what is not delivered yet of each.
+fn describe_retried(count: usize) -> String {
+    let verb = if count == 1 { "is" } else { "are" };
+    format!("{} {verb} tried now, or as soon as the server runs", counted(count, "delivery"))
+}
+
+/// Holds the deliveries of each submission that have not started.
 pub(super) fn hold(
-    reader: Option<&Reader>,
-    place: &Place,
+    reader: Option<&InboxReader>,
+    place: &DatabaseUrl,
     ids: &[String],
     because: Option<&str>,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let (found, mut missing) = find::look_for_all(reader, ids, console.err)?;
+    let (found, mut missing) = find_all(reader, ids, console)?;
     let Some(reader) = reader.filter(|_| !found.is_empty()) else { return Ok(ExitCode::FAILURE) };
     let mut editor = Editor::open(place)?;
     for submission in found {
@@ -99,10 +149,10 @@ pub(super) fn hold(
             } else {
                 "is delivered: there is nothing to hold"
             };
-            missing += tell_unchanged(reader, id, why, console)?;
+            missing += report_unchanged(reader, id, why, console)?;
             continue;
         }
-        let gone = |state: &State| matches!(state, State::Delivered | State::Sending);
+        let gone = |state: &DeliveryState| matches!(state, DeliveryState::Delivered | DeliveryState::Sending);
         let deliveries = reader.deliveries(id)?;
         let gone = deliveries.iter().filter(|delivery| gone(&delivery.state)).count();
         let late = match gone {
@@ -114,10 +164,10 @@ pub(super) fn hold(
     Ok(if missing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Delivers what was held: these, or everything where there are none.
+/// Releases these held submissions, or all of them if `ids` is empty.
 pub(super) fn release(
-    reader: Option<&Reader>,
-    place: &Place,
+    reader: Option<&InboxReader>,
+    place: &DatabaseUrl,
     ids: &[String],
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
@@ -126,7 +176,7 @@ pub(super) fn release(
         let held = reader.map(|reader| reader.list(&held)).transpose()?.into_iter().flatten();
         (held.collect::<Result<Vec<_>, _>>()?, 0)
     } else {
-        find::look_for_all(reader, ids, console.err)?
+        find_all(reader, ids, console)?
     };
     if ids.is_empty() && found.is_empty() {
         writeln!(console.out, "No submission is held.")?;
@@ -138,14 +188,13 @@ pub(super) fn release(
         for submission in found {
             let id = submission.id;
             if !editor.release(id, console.channels, console.now)? {
-                missing += tell_unchanged(reader, id, "is not held", console)?;
+                missing += report_unchanged(reader, id, "is not held", console)?;
                 continue;
             }
             let waiting = reader.deliveries(id)?.iter().filter(|d| d.due_at.is_some()).count();
             let what = match waiting {
                 0 => "there is nothing to deliver".to_owned(),
-                1 => "1 delivery is tried now, or as soon as the server runs".to_owned(),
-                n => format!("{n} deliveries are tried now, or as soon as the server runs"),
+                n => describe_retried(n),
             };
             writeln!(console.out, "{id} is released: {what}.")?;
         }
@@ -153,9 +202,9 @@ pub(super) fn release(
     Ok(if missing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Says why nothing was changed, and how many submissions are missing: it may have been erased since it was found.
-fn tell_unchanged(
-    reader: &Reader,
+/// Reports that a submission did not change. Returns 1 if it was removed since it was found.
+fn report_unchanged(
+    reader: &InboxReader,
     id: uuid::Uuid,
     already: &str,
     console: &mut Console<'_>,

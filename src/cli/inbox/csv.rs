@@ -1,21 +1,21 @@
 //! Submissions as CSV: RFC 4180, in UTF-8, and harmless in a spreadsheet.
 //!
-//! A field that a spreadsheet would take for a formula gets a leading `'`. Whoever needs every byte as it was
-//! sent takes JSON lines.
+//! A field that a spreadsheet would evaluate as a formula gets a leading `'`. JSON lines contain every byte
+//! as it was sent.
 
 use std::borrow::Cow;
 use std::io::Write;
 
 use crate::forms::FORMS;
 use crate::forms::text::visible_lines;
-use crate::screening::Reason;
 use crate::submission::Submission;
+use crate::submission::verdict::ScreeningReason;
 
-/// The columns after those of the fields.
+/// The columns after the fields.
 const AFTER: [&str; 5] = ["_repeats", "_source", "_score", "_reasons", "_agent"];
 
-/// Writes a header and a record for each, and returns how many there were. Every form's fields have their column, filled
-/// or not. In a terminal, what would steer it is made visible; a file gets every character as it was sent.
+/// Writes a header and one record per submission. Returns the number of submissions. Each field of each form
+/// has a column. Control characters are made visible for a terminal, and written unchanged to a file.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     to_terminal: bool,
@@ -44,16 +44,16 @@ pub(super) fn write(
     Ok(count)
 }
 
-/// What screening's points are for, on one line: `honeypot 60: filled in; links 30: 4 links`.
-fn reasons(reasons: &[Reason]) -> String {
-    let tell = |reason: &Reason| {
+/// `honeypot 60: filled in; links 30: 4 links`
+fn reasons(reasons: &[ScreeningReason]) -> String {
+    let describe = |reason: &ScreeningReason| {
         let detail = if reason.detail.is_empty() { String::new() } else { format!(": {}", reason.detail) };
         format!("{} {}{detail}", reason.signal.name(), reason.points)
     };
-    reasons.iter().map(tell).collect::<Vec<_>>().join("; ")
+    reasons.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
-/// The names of every form's fields, each once, in the order of the definitions.
+/// The names of all fields, each once, in the order of the forms.
 fn fields() -> Vec<&'static str> {
     let mut names = Vec::new();
     for field in
@@ -76,7 +76,7 @@ fn write_record<'a>(
         if i > 0 {
             out.write_all(b",")?;
         }
-        // Spreadsheets look past blanks, line feeds and byte order marks, and take full-width signs for the others.
+        // Spreadsheets skip leading blanks, line feeds and byte order marks, and accept full-width signs.
         let start = value.trim_start_matches([' ', '\n', '\u{feff}']);
         let guard = if start.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']) {
             "'"
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_of_every_form_has_a_column_of_its_own() {
+    fn every_field_of_every_form_has_a_column() {
         assert_eq!(fields(), ["email", "name", "message", "firstname", "lastname", "company"]);
     }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_spreadsheet_would_calculate_is_made_text() {
+    fn formulas_become_text() {
         for start in ["=", "+", "-", "@", "\t"] {
             let quote = if start == "\t" { "\"" } else { "" };
             check(&[&format!("{start}1")], &format!("{quote}'{start}1{quote}\r\n"));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_shown_what_would_steer_it_and_a_file_gets_it() {
+    fn a_terminal_shows_control_characters_and_a_file_has_them() {
         let sent = ["\u{1b}]0;x\u{7}", "one\r\ntwo", "\u{202e}fdp"];
         check(&sent, "\"\u{1b}]0;x\u{7}\",\"one\r\ntwo\",\u{202e}fdp\r\n");
         assert_eq!(record(&sent, true), "\"\\u{1b}]0;x\\u{7}\",\"one\ntwo\",\\u{202e}fdp\r\n");

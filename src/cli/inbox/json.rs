@@ -1,20 +1,20 @@
-//! Submissions as JSON, one object a line, safe in a terminal.
+//! Submissions as JSON, one object per line, safe in a terminal.
 //!
-//! Members whose names begin with `_` are what the inbox says of a submission beyond `id`, `form`, `received_at` and
-//! `status`; no field's name begins like that.
+//! Members with a leading `_` are about the submission, like `id`, `form`, `received_at` and `status`. No
+//! field's name begins with `_`.
 
 use std::fmt::Write as _;
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::moment;
+use super::time::format_time;
 use crate::forms::text::is_unsafe;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, Obstacle};
 use crate::submission::reasons_json;
 
-/// Writes an object for each, one a line, and returns how many there were.
+/// Writes one object per line. Returns the number of submissions.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     out: &mut dyn Write,
@@ -27,7 +27,7 @@ pub(super) fn write(
     Ok(count)
 }
 
-/// The value as one line of text that is safe in a terminal: JSON has an escape for everything.
+/// Formats a value in one line, with escapes for characters that could control a terminal.
 pub(super) fn line(value: &Value) -> String {
     let mut line = String::new();
     for c in value.to_string().chars() {
@@ -43,8 +43,8 @@ pub(super) fn line(value: &Value) -> String {
     line
 }
 
-/// What every listing says of a submission. `_held`, `_released_at` and `_sealed` are there only where there is something to say;
-/// `_score` is null where nobody had asked screening.
+/// The object of a submission in listings. `_held`, `_released_at` and `_sealed` exist only if they apply;
+/// `_score` is null if the submission was not screened.
 pub(super) fn object(submission: &Submission) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("id".to_owned(), submission.id.to_string().into());
@@ -63,10 +63,10 @@ pub(super) fn object(submission: &Submission) -> Map<String, Value> {
     object.insert("_suspicious".to_owned(), screening.is_some_and(|screening| screening.suspicious).into());
     object.insert("_agent".to_owned(), submission.agent.as_deref().into());
     if let Some(released_at) = submission.released_at {
-        object.insert("_released_at".to_owned(), moment::text(released_at).into());
+        object.insert("_released_at".to_owned(), format_time(released_at).into());
     }
     if let Some(held) = &submission.held {
-        let held = json!({ "since": moment::text(held.since), "because": held.because });
+        let held = json!({ "since": format_time(held.since), "because": held.because });
         object.insert("_held".to_owned(), held);
     }
     if submission.sealed.is_some() {
@@ -75,7 +75,7 @@ pub(super) fn object(submission: &Submission) -> Map<String, Value> {
     object
 }
 
-/// The same with every delivery and every attempt.
+/// The object of a submission with its deliveries and attempts.
 pub(super) fn whole(submission: &Submission, deliveries: &[Delivery]) -> Value {
     let mut object = object(submission);
     object.insert("_deliveries".to_owned(), deliveries.iter().map(delivery).collect());
@@ -86,22 +86,21 @@ fn delivery(delivery: &Delivery) -> Value {
     json!({
         "channel": delivery.channel,
         "state": delivery.state.name(),
-        "due_at": delivery.due_at.map(moment::text),
+        "due_at": delivery.due_at.map(format_time),
         "obstacle": delivery.obstacle.as_ref().map(obstacle),
         "attempts": delivery.attempts.iter().map(attempt).collect::<Vec<_>>(),
     })
 }
 
-/// What keeps a channel from delivering.
 pub(super) fn obstacle(obstacle: &Obstacle) -> Value {
-    json!({ "off": obstacle.off, "since": moment::text(obstacle.since), "answer": obstacle.answer })
+    json!({ "off": obstacle.off, "since": format_time(obstacle.since), "answer": obstacle.answer })
 }
 
 fn attempt(attempt: &Attempt) -> Value {
     json!({
         "number": attempt.number,
-        "began_at": moment::text(attempt.began_at),
-        "ended_at": attempt.end.as_ref().map(|end| moment::text(end.at)),
+        "began_at": format_time(attempt.began_at),
+        "ended_at": attempt.end.as_ref().map(|end| format_time(end.at)),
         "delivered": attempt.end.as_ref().map(|end| end.delivered),
         "answer": attempt.end.as_ref().map(|end| end.answer.as_str()),
     })

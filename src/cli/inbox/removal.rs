@@ -1,26 +1,253 @@
-//! What `frontdesk inbox discard` and `erase` have in common: both ask before they remove anything, and say what is gone and what
-//! they cannot reach.
+//! `frontdesk inbox discard` and `frontdesk inbox erase`: remove submissions permanently, after a
+//! confirmation.
 
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use super::{Console, plural};
-use crate::store::{self, Erased, Place};
+use anyhow::{Context as _, anyhow};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::console::Console;
+use super::selection::find_all;
+use super::time::{TimeArgument, format_time};
+use crate::cli::output::{counted, with_hint};
+use crate::forms::text::visible;
+use crate::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, InboxReader, SourcePrefix, StoreError};
+use crate::submission::verdict::Signal;
+use crate::submission::{Status, Submission};
+
+/// Options that select held submissions.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct DiscardOptions {
+    /// Ids of submissions, or unambiguous prefixes of them
+    #[arg(required_unless_present = "held", value_name = "ID")]
+    ids: Vec<String>,
+    /// Select all held submissions, or those that match all other options. Submissions that only a flood
+    /// holds stay, because they are released when it ends; `--reason form-rate` selects them
+    #[arg(long, conflicts_with = "ids")]
+    held: bool,
+    /// Only submissions for which screening gave this signal
+    #[arg(
+        long,
+        value_name = "SIGNAL",
+        requires = "held",
+        conflicts_with = "ids",
+        value_parser = Signal::ALL.map(Signal::name),
+    )]
+    reason: Option<String>,
+    /// Only submissions received before this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC), or an
+    /// age such as 30m, 2h, 3d
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "held",
+        conflicts_with = "ids",
+        value_parser = TimeArgument::parse,
+    )]
+    before: Option<TimeArgument>,
+    /// Only submissions from this source: its hash, or a prefix of it, as `show` and `stats --abuse` print it
+    #[arg(long, value_name = "HASH", requires = "held", conflicts_with = "ids", value_parser = parse_source)]
+    source: Option<SourcePrefix>,
+}
+
+fn parse_source(digits: &str) -> Result<SourcePrefix, String> {
+    SourcePrefix::parse(digits).ok_or_else(|| "it must be 1 to 32 hexadecimal digits".to_owned())
+}
+
+impl DiscardOptions {
+    fn filter(&self, now: Timestamp) -> HeldFilter {
+        HeldFilter {
+            signal: self.reason.as_deref().and_then(Signal::named),
+            before: self.before.map(|when| when.at(now)),
+            source: self.source,
+        }
+    }
+}
+
+/// Removes the selected held submissions after a confirmation. Prints what was removed and which copies
+/// remain elsewhere.
+pub(super) fn discard(
+    reader: Option<&InboxReader>,
+    place: &DatabaseUrl,
+    options: &DiscardOptions,
+    yes: bool,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    if let Some(refused) = refuse_unconfirmed(yes, console)? {
+        return Ok(refused);
+    }
+    if options.held {
+        discard_matching(reader, place, options, yes, console)
+    } else {
+        discard_by_id(reader, place, &options.ids, yes, console)
+    }
+}
+
+/// Removes all held submissions that match the options.
+fn discard_matching(
+    reader: Option<&InboxReader>,
+    place: &DatabaseUrl,
+    options: &DiscardOptions,
+    yes: bool,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let Some(reader) = reader else {
+        writeln!(console.out, "nothing")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let filter = options.filter(console.now);
+    let held = reader.held(&filter)?;
+    if let Some(source) = options.source.filter(|_| held.sources > 1) {
+        console.report(&with_hint(
+            anyhow!("held submissions of {} sources have a hash that begins with `{source}`", held.sources),
+            "give more digits of the hash; `frontdesk inbox show ID` prints all of them",
+        ))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    if held.left_in_floods > 0 {
+        writeln!(
+            console.err,
+            "{} held only until a flood ends, and {}: `--reason form-rate` selects {}.",
+            are(held.left_in_floods),
+            if held.left_in_floods == 1 { "stays" } else { "stay" },
+            if held.left_in_floods == 1 { "it" } else { "them" },
+        )?;
+    }
+    if !yes
+        && let Some((first, last)) = held.received
+        && !confirm(&question(held.submissions, first, last), console)?
+    {
+        return Ok(ExitCode::FAILURE);
+    }
+    // Submissions that arrived after the count are not covered by the confirmation, and stay.
+    let before = held.received.map_or(Timestamp::MIN, |(_, last)| last + Duration::from_millis(1));
+    let filter = HeldFilter { before: Some(before), ..filter };
+    let erased = remove(place, |editor| editor.discard_held(&filter))?;
+    Ok(report_removal(&erased, place, console)?)
+}
+
+/// Removes the submissions that are held, and reports why the others stay.
+fn discard_by_id(
+    reader: Option<&InboxReader>,
+    place: &DatabaseUrl,
+    ids: &[String],
+    yes: bool,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let (found, missing) = find_all(reader, ids, console)?;
+    if reader.is_none() {
+        return Ok(ExitCode::FAILURE);
+    }
+    let (held, others): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|submission| submission.held.is_some());
+    for submission in &others {
+        console.report(&refusal(submission))?;
+    }
+    let received = || held.iter().map(|submission| submission.received_at);
+    if !yes
+        && let (Some(first), Some(last)) = (received().min(), received().max())
+        && !confirm(&question(held.len(), first, last), console)?
+    {
+        return Ok(ExitCode::FAILURE);
+    }
+    let ids: Vec<Uuid> = held.iter().map(|submission| submission.id).collect();
+    // Runs without ids as well: an earlier call may have left removed data in the log.
+    let erased = remove(place, |editor| editor.discard(&ids))?;
+    let code = report_removal(&erased, place, console)?;
+    let stayed = held.len().saturating_sub(erased.submissions);
+    if stayed > 0 {
+        writeln!(console.err, "error: {} released or removed by another program meanwhile", were(stayed))?;
+    }
+    Ok(if missing + others.len() + stayed == 0 { code } else { ExitCode::FAILURE })
+}
+
+fn were(count: usize) -> String {
+    format!("{} {}", counted(count, "submission"), if count == 1 { "was" } else { "were" })
+}
+
+fn are(count: usize) -> String {
+    format!("{} {}", counted(count, "submission"), if count == 1 { "is" } else { "are" })
+}
+
+fn remove(
+    place: &DatabaseUrl,
+    discard: impl FnOnce(&mut Editor) -> Result<Erased, StoreError>,
+) -> anyhow::Result<Erased> {
+    let mut editor = Editor::open(place)?;
+    discard(&mut editor).context("only some of them were removed; run the same command again")
+}
+
+fn question(count: usize, first: Timestamp, last: Timestamp) -> String {
+    let held = counted(count, "held submission");
+    let received = if first == last {
+        format!("received at {}", format_time(first))
+    } else {
+        format!("received from {} to {}", format_time(first), format_time(last))
+    };
+    format!("Remove {held}, {received}, for good?")
+}
+
+/// The error for a submission that is not held, with a hint how to remove it.
+fn refusal(submission: &Submission) -> anyhow::Error {
+    let id = submission.id;
+    let erase = "`frontdesk inbox erase --email ADDRESS` removes everything that came from an address";
+    let can_be_held = submission.status != Status::Delivered && submission.error.is_none();
+    let hint = if can_be_held {
+        format!("`frontdesk inbox hold {id}` holds it, and then it can be discarded; {erase}")
+    } else {
+        erase.to_owned()
+    };
+    with_hint(
+        anyhow!("{id} is not held ({}), and only held submissions are discarded", submission.status),
+        hint,
+    )
+}
+
+/// Removes all submissions from an address after a confirmation. Prints what was removed and which copies
+/// remain elsewhere.
+pub(super) fn erase(
+    has_inbox: bool,
+    place: &DatabaseUrl,
+    email: &str,
+    yes: bool,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    if let Some(refused) = refuse_unconfirmed(yes, console)? {
+        return Ok(refused);
+    }
+    if !has_inbox {
+        writeln!(console.out, "nothing")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut editor = Editor::open(place)?;
+    let count = editor.count_from(email)?;
+    let question = format!("Remove {} from {} for good?", counted(count, "submission"), visible(email));
+    if !yes && count > 0 && !confirm(&question, console)? {
+        return Ok(ExitCode::FAILURE);
+    }
+    let erased = editor.erase(email).context("only some of them were removed; run the same command again")?;
+    Ok(report_removal(&erased, place, console)?)
+}
 
 /// The exit code of wrong usage.
 const USAGE: u8 = 2;
 
-/// What to exit with where nobody can be asked and `--yes` is missing. Nothing is said otherwise.
-pub(super) fn refuse_unasked(yes: bool, console: &mut Console<'_>) -> io::Result<Option<ExitCode>> {
+/// Refuses to remove anything without `--yes` if the operator cannot be asked. Returns the exit code.
+fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option<ExitCode>> {
     if yes || console.answers.is_some() {
         return Ok(None);
     }
-    writeln!(console.err, "error: nobody can be asked whether to go on; `--yes` goes on without asking")?;
+    writeln!(
+        console.err,
+        "error: standard input is not a terminal, so nothing was confirmed; `--yes` skips the question"
+    )?;
     Ok(Some(ExitCode::from(USAGE)))
 }
 
-/// Asks a question that can be answered with yes or no. Anything but yes means no, and is confirmed.
-pub(super) fn is_confirmed(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
+/// Asks a yes-or-no question. Any answer except yes means no.
+fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
     let Some(answers) = console.answers.as_mut() else { return Ok(false) };
     write!(console.err, "{question} [y/N] ")?;
     console.err.flush()?;
@@ -33,19 +260,18 @@ pub(super) fn is_confirmed(question: &str, console: &mut Console<'_>) -> io::Res
     Ok(is_confirmed)
 }
 
-/// Says what was removed and where it may still be. The command has failed where the database's log could not be wiped.
-pub(super) fn tell(erased: &Erased, place: &Place, console: &mut Console<'_>) -> io::Result<ExitCode> {
+/// Prints what was removed and where copies may remain. Fails if the database's log could not be wiped.
+fn report_removal(erased: &Erased, place: &DatabaseUrl, console: &mut Console<'_>) -> io::Result<ExitCode> {
     if erased.submissions == 0 {
         writeln!(console.out, "nothing")?;
     } else {
-        tell_counts(erased, console)?;
+        report_counts(erased, console)?;
     }
     let Some(file) = place.file() else {
         if erased.submissions > 0 {
             writeln!(
                 console.err,
-                "warning: PostgreSQL overwrites what was removed some time after the next vacuum; its write-ahead log and archives of it may hold it \
-                 for longer."
+                "warning: PostgreSQL overwrites removed rows some time after the next vacuum; its write-ahead log and its archives may contain them longer."
             )?;
         }
         return Ok(ExitCode::SUCCESS);
@@ -53,29 +279,27 @@ pub(super) fn tell(erased: &Erased, place: &Place, console: &mut Console<'_>) ->
     if !erased.is_wiped {
         writeln!(
             console.err,
-            "warning: another program reads the inbox, so that its log could not be wiped and may still hold what was removed.\n\
-             hint: the same command, once that program has ended, wipes it"
+            "warning: another program reads the inbox, so its log could not be wiped and may still contain what was removed.\n\
+             hint: run the same command again once that program has ended"
         )?;
     } else if erased.submissions > 0 {
         writeln!(console.err, "The database's log was wiped: nothing of it is left in the inbox's files.")?;
     }
-    for kept in store::kept_by_restores(file) {
+    for kept in store::replaced_by_restores(file) {
         writeln!(
             console.err,
-            "warning: {} was kept by a restore, and was not looked into: delete it when you need it no longer",
+            "warning: {} was kept by a restore, and was not searched: delete it when you no longer need it",
             kept.display()
         )?;
     }
     Ok(if erased.is_wiped { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn tell_counts(erased: &Erased, console: &mut Console<'_>) -> io::Result<()> {
+fn report_counts(erased: &Erased, console: &mut Console<'_>) -> io::Result<()> {
     for (count, noun) in
         [(erased.submissions, "submission"), (erased.deliveries, "delivery"), (erased.attempts, "attempt")]
     {
-        let nouns =
-            if noun == "delivery" && count != 1 { "deliveries".to_owned() } else { plural(count, noun) };
-        writeln!(console.out, "{count} {nouns} removed")?;
+        writeln!(console.out, "{} removed", counted(count, noun))?;
     }
     console.out.flush()?;
     if erased.delivered > 0 {
@@ -85,8 +309,8 @@ fn tell_counts(erased: &Erased, console: &mut Console<'_>) -> io::Result<()> {
         };
         writeln!(
             console.err,
-            "warning: {had} in a mailbox or another system, where this command does not reach."
+            "warning: {had} in a mailbox or another system, which this command cannot reach."
         )?;
     }
-    writeln!(console.err, "warning: backups that were made before still hold what was removed here.")
+    writeln!(console.err, "warning: earlier backups still contain what was removed.")
 }

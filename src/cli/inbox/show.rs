@@ -1,40 +1,41 @@
-//! `frontdesk inbox show`: one submission in full, with what became of it on its way.
+//! `frontdesk inbox show`: one submission in full, with its deliveries and attempts.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
 
-use super::filter::{Key, tell_unopened};
-use super::find::{self, Sought};
+use super::console::Console;
+use super::json;
+use super::selection::{IdentityOption, find, report_unopened};
 use super::table::{GAP, SEALED};
+use super::time::{format_distance, format_duration, format_time};
 use super::width::{columns, pad};
-use super::{Console, json, moment};
 use crate::forms::text::visible;
-use crate::screening::Reason;
-use crate::store::Reader;
+use crate::store::InboxReader;
 use crate::submission::Submission;
-use crate::submission::delivery::{Attempt, Delivery, Obstacle, State};
+use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
+use crate::submission::verdict::ScreeningReason;
 
-/// Shows the submission whose id begins like that.
+/// Shows the submission whose id begins with `id`.
 pub(super) fn run(
-    reader: Option<&Reader>,
+    reader: Option<&InboxReader>,
     id: &str,
     as_json: bool,
-    key: &Key,
+    key: &IdentityOption,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let identity = key.read()?;
-    let mut submission = match find::look(reader, id)? {
-        Sought::Here(submission) => submission,
-        Sought::Nowhere(why) => {
-            writeln!(console.err, "error: {why}")?;
+    let mut submission = match find(reader, id)? {
+        Ok(submission) => submission,
+        Err(error) => {
+            console.report(&error)?;
             return Ok(ExitCode::FAILURE);
         }
     };
     let mut code = ExitCode::SUCCESS;
-    if let Some(Err(error)) = identity.as_ref().map(|identity| submission.open(identity)) {
-        tell_unopened(&submission, error, console.err)?;
+    if let Some(Err(error)) = identity.as_ref().map(|identity| submission.decrypt(identity)) {
+        report_unopened(&submission, error, console.err)?;
         code = ExitCode::FAILURE;
     }
     let deliveries = reader.map_or(Ok(Vec::new()), |reader| reader.deliveries(submission.id))?;
@@ -46,7 +47,6 @@ pub(super) fn run(
     Ok(code)
 }
 
-/// Everything that is known of it, for people.
 fn write(
     submission: &Submission,
     deliveries: &[Delivery],
@@ -66,17 +66,17 @@ fn write(
     ];
     about.extend(submission.error.iter().map(|error| ("error", error.clone())));
     if let Some(held) = &submission.held {
-        about.push(("held since", moment_and_distance(held.since, now)));
+        about.push(("held since", time_and_distance(held.since, now)));
         about.push(("because", held.because.clone()));
     }
     if let Some(released_at) = submission.released_at {
-        about.push(("released at", moment_and_distance(released_at, now)));
+        about.push(("released at", time_and_distance(released_at, now)));
     }
     if let Some(screening) = &submission.screening {
         let mark = if screening.suspicious { " (suspicious)" } else { "" };
         about.push(("score", format!("{}{mark}", screening.score)));
-        // The name of the first stands for all.
-        let lines = screening.reasons.iter().map(tell_reason);
+        // Only the first reason has a label.
+        let lines = screening.reasons.iter().map(describe_reason);
         about.extend(lines.enumerate().map(|(i, line)| (if i == 0 { "reasons" } else { "" }, line)));
     }
     about.extend(submission.agent.iter().map(|agent| ("agent", agent.clone())));
@@ -104,39 +104,43 @@ fn write(
 }
 
 /// `60 honeypot: the hidden field is filled in`
-fn tell_reason(reason: &Reason) -> String {
+fn describe_reason(reason: &ScreeningReason) -> String {
     let detail = if reason.detail.is_empty() { String::new() } else { format!(": {}", reason.detail) };
     format!("{} {}{detail}", reason.points, reason.signal.name())
 }
 
 fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
-    let due = delivery.due_at.map(|due| moment_and_distance(due, now));
+    let due = delivery.due_at.map(|due| time_and_distance(due, now));
     let due = match (delivery.state, due) {
-        // When a channel is probed is up to how it does: a moment would promise too much.
-        (State::Waiting, Some(_)) if delivery.obstacle.is_some() => " for the channel".to_owned(),
-        (State::Waiting, Some(due)) => format!(", next try {due}"),
-        (State::Sending, Some(due)) => format!(", until {due} at most"),
+        // The next probe of the channel decides when the delivery is tried.
+        (DeliveryState::Waiting, Some(_)) if delivery.obstacle.is_some() => " for the channel".to_owned(),
+        (DeliveryState::Waiting, Some(due)) => format!(", next try {due}"),
+        (DeliveryState::Sending, Some(due)) => format!(", until {due} at most"),
         _ => String::new(),
     };
     writeln!(out, "{}: {}{due}", visible(&delivery.channel), delivery.state)?;
     if let Some(obstacle) = &delivery.obstacle {
-        writeln!(out, "{GAP}{}", tell(obstacle, now))?;
+        writeln!(out, "{GAP}{}", describe_obstacle(obstacle, now))?;
     }
     for (i, attempt) in delivery.attempts.iter().enumerate() {
         let is_last = i + 1 == delivery.attempts.len();
-        writeln!(out, "{GAP}{}", tell_attempt(attempt, is_last && delivery.state == State::Sending))?;
+        writeln!(
+            out,
+            "{GAP}{}",
+            describe_attempt(attempt, is_last && delivery.state == DeliveryState::Sending)
+        )?;
     }
     Ok(())
 }
 
-fn tell_attempt(attempt: &Attempt, is_under_way: bool) -> String {
-    let begin = format!("{}. {}", attempt.number, moment::text(attempt.began_at));
+fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
+    let begin = format!("{}. {}", attempt.number, format_time(attempt.began_at));
     match &attempt.end {
         None if is_under_way => format!("{begin}  under way"),
         None => format!("{begin}  interrupted"),
         Some(end) => {
             let outcome = if end.delivered { "delivered" } else { "failed" };
-            let took = moment::duration(attempt.began_at, end.at);
+            let took = format_duration(attempt.began_at, end.at);
             let answer = Some(visible(&end.answer)).filter(|answer| !answer.is_empty());
             let answer = answer.map(|answer| format!(": {answer}")).unwrap_or_default();
             format!("{begin}  {outcome} after {took}{answer}")
@@ -144,17 +148,17 @@ fn tell_attempt(attempt: &Attempt, is_under_way: bool) -> String {
     }
 }
 
-/// What keeps a channel from delivering, in a sentence's part.
-pub(super) fn tell(obstacle: &Obstacle, now: Timestamp) -> String {
+/// Describes why a channel does not deliver, as a clause.
+pub(super) fn describe_obstacle(obstacle: &Obstacle, now: Timestamp) -> String {
     let what = if obstacle.off { "switched off" } else { "paused and only probed" };
     let answer = Some(visible(&obstacle.answer)).filter(|answer| !answer.is_empty());
     let answer = answer.map(|answer| format!("; it said: {answer}")).unwrap_or_default();
-    format!("the channel has been {what} since {}{answer}", moment_and_distance(obstacle.since, now))
+    format!("the channel has been {what} since {}{answer}", time_and_distance(obstacle.since, now))
 }
 
 /// `2026-11-20T14:03:05.120Z (in 4 min)`
-fn moment_and_distance(moment: Timestamp, now: Timestamp) -> String {
-    format!("{} ({})", moment::text(moment), moment::relative(moment, now))
+fn time_and_distance(time: Timestamp, now: Timestamp) -> String {
+    format!("{} ({})", format_time(time), format_distance(time, now))
 }
 
 #[cfg(test)]
@@ -162,13 +166,13 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::screening::Signal;
     use crate::submission::Status;
-    use crate::submission::delivery::End;
+    use crate::submission::delivery::AttemptEnd;
+    use crate::submission::verdict::Signal;
     use crate::submission::{Hold, Screening};
 
     #[test]
-    fn one_submission_is_shown_whole_and_its_lines_are_indented() {
+    fn a_submission_is_shown_in_full_with_indented_lines() {
         check(
             &submission(&[("name", "Ada"), ("message", "Hello,\r\n\nid  0\u{1b}[2J")]),
             &[],
@@ -186,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn why_it_is_held_and_that_it_is_sealed_is_said() {
+    fn a_held_and_sealed_submission_says_so() {
         let mut submission = submission(&[]);
         submission.status = Status::Held;
         submission.held = Some(Hold { since: at("14:00:00"), because: "odd\u{9b}".to_owned() });
@@ -208,8 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn what_screening_said_stays_when_it_was_wrong() {
-        let reason = |signal, points, detail: &str| Reason { signal, points, detail: detail.to_owned() };
+    fn screening_reasons_stay_after_a_release() {
+        let reason =
+            |signal, points, detail: &str| ScreeningReason { signal, points, detail: detail.to_owned() };
         let mut submission = submission(&[]);
         submission.released_at = Some(at("14:09:00"));
         submission.agent = Some("agent.example.com".to_owned());
@@ -238,19 +243,19 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_without_an_end_is_under_way_if_it_is_the_last_of_one_that_is_sent() {
+    fn the_last_attempt_without_an_end_is_under_way_while_sending() {
         let attempts =
             vec![attempt(1, None), attempt(2, Some((false, "450\nlater\u{1b}"))), attempt(3, None)];
-        let sending = Delivery { attempts, ..delivery(State::Sending, Some(at("14:12:00"))) };
-        tell_all(
+        let sending = Delivery { attempts, ..delivery(DeliveryState::Sending, Some(at("14:12:00"))) };
+        check_delivery(
             &sending,
             "box: sending, until 2026-11-20T14:12:00.000Z (in 2 min) at most\n  \
                1. 2026-11-20T14:09:00.000Z  interrupted\n  \
                2. 2026-11-20T14:09:00.000Z  failed after 1.5 s: 450⏎later\\u{1b}\n  \
                3. 2026-11-20T14:09:00.000Z  under way\n",
         );
-        let waiting = Delivery { state: State::Waiting, ..sending };
-        tell_all(
+        let waiting = Delivery { state: DeliveryState::Waiting, ..sending };
+        check_delivery(
             &Delivery { attempts: waiting.attempts[2..].to_vec(), ..waiting },
             "box: waiting, next try 2026-11-20T14:12:00.000Z (in 2 min)\n  \
                3. 2026-11-20T14:09:00.000Z  interrupted\n",
@@ -258,23 +263,22 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_a_channel_from_delivering_is_said() {
+    fn an_obstacle_of_the_channel_is_shown() {
         let obstacle =
             |off| Some(Obstacle { off, since: at("13:10:00"), answer: "410 Gone\u{7}".to_owned() });
-        tell_all(
-            &Delivery { obstacle: obstacle(true), ..delivery(State::Parked, None) },
-            "box: parked\n  \
-               the channel has been switched off since 2026-11-20T13:10:00.000Z (1 h ago); it said: 410 Gone\\u{7}\n",
+        check_delivery(
+            &Delivery { obstacle: obstacle(true), ..delivery(DeliveryState::Parked, None) },
+            "box: parked\n  the channel has been switched off since 2026-11-20T13:10:00.000Z (1 h ago); it \
+               said: 410 Gone\\u{7}\n",
         );
-        tell_all(
+        check_delivery(
             &Delivery {
                 obstacle: obstacle(false),
                 attempts: vec![attempt(1, Some((true, "")))],
-                ..delivery(State::Delivered, None)
+                ..delivery(DeliveryState::Delivered, None)
             },
-            "box: delivered\n  \
-               the channel has been paused and only probed since 2026-11-20T13:10:00.000Z (1 h ago); it said: 410 Gone\\u{7}\n  \
-               1. 2026-11-20T14:09:00.000Z  delivered after 1.5 s\n",
+            "box: delivered\n  the channel has been paused and only probed since 2026-11-20T13:10:00.000Z (1 \
+               h ago); it said: 410 Gone\\u{7}\n  1. 2026-11-20T14:09:00.000Z  delivered after 1.5 s\n",
         );
     }
 
@@ -283,12 +287,15 @@ mod tests {
     }
 
     fn attempt(number: u32, end: Option<(bool, &str)>) -> Attempt {
-        let end =
-            end.map(|(delivered, answer)| End { at: at("14:09:01.5"), delivered, answer: answer.to_owned() });
+        let end = end.map(|(delivered, answer)| AttemptEnd {
+            at: at("14:09:01.5"),
+            delivered,
+            answer: answer.to_owned(),
+        });
         Attempt { number, began_at: at("14:09:00"), end }
     }
 
-    fn delivery(state: State, due_at: Option<Timestamp>) -> Delivery {
+    fn delivery(state: DeliveryState, due_at: Option<Timestamp>) -> Delivery {
         Delivery { channel: "box".to_owned(), state, due_at, obstacle: None, attempts: Vec::new() }
     }
 
@@ -316,7 +323,7 @@ mod tests {
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
-    fn tell_all(delivery: &Delivery, expected: &str) {
+    fn check_delivery(delivery: &Delivery, expected: &str) {
         let mut out = Vec::new();
         write_delivery(delivery, at("14:10:00"), &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);

@@ -1,4 +1,4 @@
-//! `frontdesk inbox stats`: how many submissions came when, and where they stand.
+//! `frontdesk inbox stats` and `frontdesk inbox digest`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,42 +9,61 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 
-use super::filter::submissions;
+use super::console::Console;
 use super::width::{columns, pad, wrap};
-use super::{Console, json as lines, show};
+use super::{json as json_lines, show};
+use crate::cli::output::counted;
+use crate::deliver::digest::Digest;
 use crate::forms::text::visible;
-use crate::store::{ChannelState, Reader, Tally};
-use crate::submission::delivery::State;
+use crate::store::{ChannelState, DailyCount, DatabaseUrl, InboxReader};
+use crate::submission::delivery::DeliveryState;
 
-/// How wide the longest bar is at most, in columns.
-const BAR: usize = 40;
+/// The greatest width of a bar, in columns.
+const MAX_BAR: usize = 40;
 
-/// Shows it for people, or as one JSON object.
+/// Prints counts by day, form, status and channel, as text or as one JSON object.
 pub(super) fn run(
-    reader: Option<&Reader>,
+    reader: Option<&InboxReader>,
     days: u16,
     as_json: bool,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let tallies = reader.map_or(Ok(Vec::new()), Reader::tallies)?;
-    let channels = reader.map_or(Ok(Vec::new()), Reader::channels)?;
+    let tallies = reader.map_or(Ok(Vec::new()), InboxReader::daily_counts)?;
+    let channels = reader.map_or(Ok(Vec::new()), InboxReader::channels)?;
     let first = first_day(console.now, days);
     if as_json {
-        writeln!(console.out, "{}", lines::line(&object(&tallies, &channels, first)))?;
+        writeln!(console.out, "{}", json_lines::line(&object(&tallies, &channels, first)))?;
     } else if reader.is_some() {
         write(&tallies, &channels, first, console)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first of that many days, of which today in UTC is the last.
+/// Prints one line for each thing that needs attention.
+pub(super) fn digest(
+    reader: Option<&InboxReader>,
+    place: &DatabaseUrl,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let digest = reader.map(|inbox| Digest::read(inbox, place, console.min_free, console.now));
+    let lines = digest.transpose()?.unwrap_or_default().lines();
+    if lines.is_empty() {
+        writeln!(console.out, "Nothing needs your attention.")?;
+    }
+    for line in lines {
+        writeln!(console.out, "{}", visible(&line))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first of `days` days that end with today in UTC.
 pub(super) fn first_day(now: Timestamp, days: u16) -> Date {
     let today = now.to_zoned(TimeZone::UTC).date();
     today.saturating_sub((i32::from(days) - 1).days())
 }
 
-/// How many there are of each kind, the kinds by name.
-fn totals(tallies: &[Tally], kind: fn(&Tally) -> &str) -> BTreeMap<&str, usize> {
+/// Counts by kind, sorted by the name of the kind.
+fn totals(tallies: &[DailyCount], kind: fn(&DailyCount) -> &str) -> BTreeMap<&str, usize> {
     let mut totals = BTreeMap::new();
     for tally in tallies {
         *totals.entry(kind(tally)).or_default() += tally.count;
@@ -52,19 +71,19 @@ fn totals(tallies: &[Tally], kind: fn(&Tally) -> &str) -> BTreeMap<&str, usize> 
     totals
 }
 
-fn form(tally: &Tally) -> &str {
+fn form(tally: &DailyCount) -> &str {
     &tally.form
 }
 
-fn status(tally: &Tally) -> &str {
+fn status(tally: &DailyCount) -> &str {
     tally.status.name()
 }
 
-fn sum(tallies: &[Tally]) -> usize {
+fn sum(tallies: &[DailyCount]) -> usize {
     tallies.iter().map(|tally| tally.count).sum()
 }
 
-fn object(tallies: &[Tally], channels: &[ChannelState], first: Date) -> Value {
+fn object(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Value {
     let days = tallies.iter().filter(|tally| tally.day >= first).map(|tally| {
         json!({
             "day": tally.day.to_string(),
@@ -74,11 +93,13 @@ fn object(tallies: &[Tally], channels: &[ChannelState], first: Date) -> Value {
         })
     });
     let channels = channels.iter().map(|channel| {
-        let deliveries: serde_json::Map<_, _> =
-            State::ALL.iter().map(|state| (state.name().to_owned(), channel.count(*state).into())).collect();
+        let deliveries: serde_json::Map<_, _> = DeliveryState::ALL
+            .iter()
+            .map(|state| (state.name().to_owned(), channel.count(*state).into()))
+            .collect();
         json!({
             "channel": channel.name,
-            "obstacle": channel.obstacle.as_ref().map(lines::obstacle),
+            "obstacle": channel.obstacle.as_ref().map(json_lines::obstacle),
             "deliveries": deliveries,
         })
     });
@@ -92,25 +113,25 @@ fn object(tallies: &[Tally], channels: &[ChannelState], first: Date) -> Value {
 }
 
 fn write(
-    tallies: &[Tally],
+    tallies: &[DailyCount],
     channels: &[ChannelState],
     first: Date,
     console: &mut Console<'_>,
 ) -> anyhow::Result<()> {
     let out = &mut *console.out;
-    writeln!(out, "{} in all", submissions(sum(tallies)))?;
+    writeln!(out, "{} in all", counted(sum(tallies), "submission"))?;
     for (label, totals) in [("by status", totals(tallies, status)), ("by form", totals(tallies, form))] {
         if !totals.is_empty() {
             write_wrapped(&pad(label, 11), &pieces(totals.into_iter()), console.width, out)?;
         }
     }
-    let of_late = &tallies[tallies.partition_point(|tally| tally.day < first)..];
-    if !of_late.is_empty() {
+    let recent = &tallies[tallies.partition_point(|tally| tally.day < first)..];
+    if !recent.is_empty() {
         writeln!(out)?;
     }
-    let most = of_late.chunk_by(|a, b| a.day == b.day).map(sum).max().unwrap_or_default();
+    let most = recent.chunk_by(|a, b| a.day == b.day).map(sum).max().unwrap_or_default();
     let number = most.to_string().len();
-    for day in of_late.chunk_by(|a, b| a.day == b.day) {
+    for day in recent.chunk_by(|a, b| a.day == b.day) {
         let mut forms: Vec<String> = Vec::new();
         for of_form in day.chunk_by(|a, b| a.form == b.form) {
             if let Some(last) = forms.last_mut() {
@@ -122,7 +143,7 @@ fn write(
         }
         let count = sum(day);
         let bar = if console.is_terminal {
-            let widest = (console.width / 3).min(BAR);
+            let widest = (console.width / 3).min(MAX_BAR);
             format!("{}  ", pad(&bar(count, most, widest, console.has_unicode), widest))
         } else {
             String::new()
@@ -135,7 +156,7 @@ fn write(
     }
     let widest = channels.iter().map(|channel| columns(&visible(&channel.name))).max().unwrap_or_default();
     for channel in channels {
-        let states = State::ALL.iter().map(|state| (state.name(), channel.count(*state)));
+        let states = DeliveryState::ALL.iter().map(|state| (state.name(), channel.count(*state)));
         let mut states = pieces(states.filter(|(_, count)| *count > 0));
         if states.is_empty() {
             states.push("no deliveries".to_owned());
@@ -143,8 +164,8 @@ fn write(
         let head = format!("{}  ", pad(&visible(&channel.name), widest));
         write_wrapped(&head, &states, console.width, out)?;
         if let Some(obstacle) = &channel.obstacle {
-            let told = show::tell(obstacle, console.now);
-            let words: Vec<_> = told.split(' ').map(str::to_owned).collect();
+            let description = show::describe_obstacle(obstacle, console.now);
+            let words: Vec<_> = description.split(' ').map(str::to_owned).collect();
             write_wrapped(&pad("", widest + 2), &words, console.width, out)?;
         }
     }
@@ -160,7 +181,7 @@ fn pieces<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<String> {
     pieces
 }
 
-/// Writes the head and the pieces after it, in as many lines as it takes, each as far to the right as the first.
+/// Writes the head and the pieces after it. Wrapped lines are indented by the width of the head.
 pub(super) fn write_wrapped(
     head: &str,
     pieces: &[String],
@@ -175,7 +196,7 @@ pub(super) fn write_wrapped(
     Ok(())
 }
 
-/// A bar for `count` where the one for `most` is `width` columns wide. What is there at all is seen.
+/// A bar for `count`, if the bar for `most` is `width` columns wide. A count of 1 or more is always visible.
 fn bar(count: usize, most: usize, width: usize, has_unicode: bool) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (count * width * 8).div_ceil(most.max(1));
@@ -203,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn days_of_which_today_is_the_last_are_counted_back() {
+    fn the_last_of_the_days_is_today() {
         let now = "2026-11-20T00:00:00Z".parse().unwrap();
         assert_eq!(first_day(now, 1).to_string(), "2026-11-20");
         assert_eq!(first_day(now, 30).to_string(), "2026-10-22");
     }
 
     #[test]
-    fn people_see_totals_days_and_channels() {
+    fn the_text_has_totals_days_and_channels() {
         let text = render(false, 100);
         assert_eq!(
             text,
@@ -222,8 +243,8 @@ mod tests {
              2026-11-20  10  waitlist: 10 kept\n\
              \n\
              box   2 waiting, 1 delivered\n\
-             hook  no deliveries\n      \
-                   the channel has been switched off since 2026-11-20T10:00:00.000Z (4 h ago); it said: 410\\u{1b}\n"
+             hook  no deliveries\n      the channel has been switched off since 2026-11-20T10:00:00.000Z (4 \
+                   h ago); it said: 410\\u{1b}\n"
         );
         for width in [60, 80] {
             for is_terminal in [false, true] {
@@ -238,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_all_of_it_in_one_object() {
+    fn the_json_is_one_object() {
         let (tallies, channels) = sample();
         let object = object(&tallies, &channels, "2026-11-20".parse().unwrap());
         assert_eq!(object["submissions"], 13);
@@ -258,14 +279,14 @@ mod tests {
         assert_eq!(object["channels"][1]["obstacle"]["off"], true);
     }
 
-    fn sample() -> (Vec<Tally>, Vec<ChannelState>) {
-        let tally = |day: &str, form: &str, status, count| Tally {
+    fn sample() -> (Vec<DailyCount>, Vec<ChannelState>) {
+        let tally = |day: &str, form: &str, status, count| DailyCount {
             day: day.parse().unwrap(),
             form: form.to_owned(),
             status,
             count,
         };
-        let channel = |name: &str, obstacle, deliveries: &[(State, usize)]| ChannelState {
+        let channel = |name: &str, obstacle, deliveries: &[(DeliveryState, usize)]| ChannelState {
             name: name.to_owned(),
             obstacle,
             deliveries: deliveries.to_vec(),
@@ -280,7 +301,7 @@ mod tests {
                 tally("2026-11-20", "waitlist", Status::Kept, 10),
             ],
             vec![
-                channel("box", None, &[(State::Waiting, 2), (State::Delivered, 1)]),
+                channel("box", None, &[(DeliveryState::Waiting, 2), (DeliveryState::Delivered, 1)]),
                 channel("hook", Some(gone), &[]),
             ],
         )
@@ -295,7 +316,7 @@ mod tests {
             now: "2026-11-20T14:03:05Z".parse().unwrap(),
             width,
             is_terminal,
-            has_colours: false,
+            has_colors: false,
             has_unicode: true,
             answers: None,
             out: &mut out,

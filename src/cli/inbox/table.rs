@@ -1,7 +1,7 @@
-//! Submissions for people to read in a terminal.
+//! Submissions as a table for a terminal.
 //!
-//! What strangers sent can't reach the terminal as anything but text: control, escape, bidirectional and
-//! invisible characters are shown by their code points.
+//! Shows control, escape, bidirectional and invisible characters by their code points, so that a submission
+//! cannot control the terminal.
 
 use std::io::Write;
 
@@ -11,21 +11,20 @@ use super::width::{columns, pad, shorten};
 use crate::forms::text::visible;
 use crate::submission::{Screening, Status, Submission};
 
-/// What stands between two columns.
+/// The gap between two columns.
 pub(super) const GAP: &str = "  ";
-/// What stands for the fields of a submission that only its recipient can read.
+/// Shown instead of the fields of a sealed submission.
 pub(super) const SEALED: &str = "(sealed: --identity FILE opens it)";
-/// How many characters of an id tell arrivals of different milliseconds apart.
+/// The characters of an id with its time of arrival in milliseconds.
 const SHORT_ID: usize = 13;
-/// How many tell nearly all arrivals apart.
+/// The characters of an id with its time and 14 further bits, which are unique in practice.
 const LONGER_ID: usize = 18;
-/// What the last column gets, however narrow the terminal is.
+/// The least width of the last column, in columns of the terminal.
 const MIN_DETAILS: usize = 10;
-/// What an e-mail address gets at least.
+/// The least width of the e-mail addresses, in columns of the terminal.
 const MIN_EMAIL: usize = 16;
 
-/// One line of the table.
-struct Line {
+struct TableRow {
     id: String,
     received: String,
     form: String,
@@ -34,18 +33,18 @@ struct Line {
     details: String,
 }
 
-impl Line {
+impl TableRow {
     fn status(&self) -> &str {
         self.status.map_or("STATUS", Status::name)
     }
 }
 
-/// Writes a table that is no wider than `width` columns, where that can be. Returns the number of
-/// submissions; where there is none, there is no table either.
+/// Writes a table of at most `width` columns, unless the minimum widths need more. Returns the number of
+/// submissions. Writes nothing if there are none.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     width: usize,
-    colours: bool,
+    colors: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
     let mut lines = Vec::new();
@@ -56,7 +55,7 @@ pub(super) fn write(
         return Ok(0);
     }
     shorten_ids(&mut lines);
-    let head = Line {
+    let head = TableRow {
         id: "ID".to_owned(),
         received: "RECEIVED (UTC)".to_owned(),
         form: "FORM".to_owned(),
@@ -64,11 +63,11 @@ pub(super) fn write(
         email: "E-MAIL".to_owned(),
         details: "DETAILS".to_owned(),
     };
-    let widest = |column: fn(&Line) -> &str| {
+    let widest = |column: fn(&TableRow) -> &str| {
         lines.iter().chain([&head]).map(|line| columns(column(line))).max().unwrap_or_default()
     };
     let (id, received, form, status) =
-        (widest(|l| &l.id), widest(|l| &l.received), widest(|l| &l.form), widest(Line::status));
+        (widest(|l| &l.id), widest(|l| &l.received), widest(|l| &l.form), widest(TableRow::status));
     let left = width.saturating_sub(id + received + form + status + 5 * GAP.len());
     let email = widest(|l| &l.email).min(left.saturating_sub(MIN_DETAILS).max(MIN_EMAIL));
     let details = left.saturating_sub(email).max(MIN_DETAILS);
@@ -77,7 +76,7 @@ pub(super) fn write(
             pad(&line.id, id),
             pad(&line.received, received),
             pad(&line.form, form),
-            coloured(&pad(line.status(), status), line.status, colours),
+            colored(&pad(line.status(), status), line.status, colors),
             pad(&shorten(&line.email, email), email),
             shorten(&line.details, details),
         ];
@@ -86,8 +85,8 @@ pub(super) fn write(
     Ok(lines.len())
 }
 
-fn line(submission: &Submission, width: usize) -> Line {
-    Line {
+fn line(submission: &Submission, width: usize) -> TableRow {
+    TableRow {
         id: submission.id.to_string(),
         received: submission.received_at.strftime("%Y-%m-%d %H:%M").to_string(),
         form: visible(&submission.form),
@@ -97,13 +96,12 @@ fn line(submission: &Submission, width: usize) -> Line {
     }
 }
 
-/// What was sent beside the address, as far as it can be shown in `width` columns.
+/// The fields except the address, cut to `width` characters each, after marks for repeats, holds and agents.
 fn details(submission: &Submission, width: usize) -> String {
     let mut details = Vec::new();
     if submission.repeats > 0 {
         details.push(format!("×{}", submission.repeats + 1));
     }
-    // Why it waits for the operator, before what was sent.
     if let Some(held) = &submission.held {
         let withheld = submission.screening.as_ref().filter(|screening| {
             screening.withheld && submission.released_at.is_none() && !screening.reasons.is_empty()
@@ -123,11 +121,11 @@ fn details(submission: &Submission, width: usize) -> String {
     details.join(" · ")
 }
 
-/// A line for one submission that stands for itself, because nobody knows yet what comes after it.
+/// Writes a line for one submission, with column widths that do not depend on other submissions.
 pub(super) fn write_line(
     submission: &Submission,
     width: usize,
-    colours: bool,
+    colors: bool,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let form = crate::forms::FORMS.iter().map(|form| columns(form.name)).max().unwrap_or_default();
@@ -146,19 +144,19 @@ pub(super) fn write_line(
     let rest = Some(details(submission, width)).filter(|details| !details.is_empty());
     let rest = shorten(&email.chain(rest).collect::<Vec<_>>().join(GAP), left);
     let [id, received, form, status] = about;
-    let status = coloured(&status, Some(submission.status), colours);
+    let status = colored(&status, Some(submission.status), colors);
     writeln!(out, "{}", [id, received, form, status, rest].join(GAP).trim_end())
 }
 
-fn coloured(text: &str, status: Option<Status>, colours: bool) -> String {
+fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     match status {
-        Some(status) if colours => styled(text, style(status)),
+        Some(status) if colors => styled(text, style(status)),
         _ => text.to_owned(),
     }
 }
 
-/// Cuts ids to a length at which no two of the listed ones are the same. They come in descending order.
-fn shorten_ids(lines: &mut [Line]) {
+/// Cuts ids to the shortest length at which they differ. Expects them in descending order.
+fn shorten_ids(lines: &mut [TableRow]) {
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let longest = lines.windows(2).map(|pair| shared(&pair[0].id, &pair[1].id) + 1).max();
     let length = longest.unwrap_or_default().max(SHORT_ID);
@@ -167,7 +165,7 @@ fn shorten_ids(lines: &mut [Line]) {
     }
 }
 
-/// How a status looks where colours are seen: what waits for the operator stands out.
+/// The color of a status. Statuses that need the operator stand out.
 fn style(status: Status) -> Style {
     match status {
         Status::Held => AnsiColor::Yellow.on_default(),
@@ -177,7 +175,6 @@ fn style(status: Status) -> Style {
     }
 }
 
-/// The text in the style, which ends with it.
 fn styled(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
 }
@@ -188,8 +185,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::screening::{Reason, Signal};
     use crate::submission::Hold;
+    use crate::submission::verdict::{ScreeningReason, Signal};
 
     #[test]
     fn a_table_fits_its_width() {
@@ -215,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_as_long_as_it_takes_to_tell_them_apart() {
+    fn ids_are_long_enough_to_differ() {
         let mut close = submission(1, &[], 0);
         close.id = Uuid::from_u128(1);
         let mut next = close.clone();
@@ -225,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_has_its_colour_where_colours_are_seen_and_columns_stay_in_line() {
+    fn a_status_is_colored_and_columns_stay_aligned() {
         let mut held = submission(2, &[("email", "ada@example.com")], 0);
         held.status = Status::Held;
         let kept = submission(1, &[("email", "bob@example.com")], 0);
@@ -239,30 +236,30 @@ mod tests {
     }
 
     #[test]
-    fn why_it_is_held_comes_before_what_was_sent() {
+    fn the_reason_of_a_hold_comes_before_the_fields() {
         let mut held = submission(1, &[("name", "Ada")], 0);
         held.held =
             Some(Hold { since: held.received_at, because: "4 links (60); 60 of 50 points".to_owned() });
-        let reason = Reason { signal: Signal::Links, points: 60, detail: "4 links".to_owned() };
+        let reason = ScreeningReason { signal: Signal::Links, points: 60, detail: "4 links".to_owned() };
         held.screening =
             Some(Screening { score: 60, reasons: vec![reason], withheld: true, suspicious: false });
         held.agent = Some("agent.example.com".to_owned());
         assert_eq!(details(&held, 80), "[links] · via agent.example.com · Ada");
-        // Whoever holds it again by hand says why himself.
+        // After a second hold, by the operator, the operator's reason is shown.
         held.released_at = Some(held.received_at);
         held.held = Some(Hold { since: held.received_at, because: "odd\u{1b}".to_owned() });
         assert_eq!(details(&held, 80), "[odd\\u{1b}] · via agent.example.com · Ada");
     }
 
     #[test]
-    fn a_sealed_submission_says_how_it_is_opened() {
+    fn a_sealed_submission_says_how_to_open_it() {
         let mut sealed = submission(1, &[], 0);
         sealed.sealed = Some(vec![1]);
         assert!(render(&[sealed], 120).ends_with("  (sealed: --identity FILE opens it)\n"));
     }
 
     #[test]
-    fn a_line_of_its_own_is_no_wider_than_it_may_be() {
+    fn a_single_line_fits_its_width() {
         let submission = submission(1, &[("email", "ada@example.com"), ("message", &"long\n".repeat(50))], 0);
         let mut out = Vec::new();
         write_line(&submission, 90, false, &mut out).unwrap();

@@ -15,16 +15,20 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
+use std::io::{self, BufRead, Write};
+
 use super::*;
 use crate::cli::is_broken_pipe;
 use crate::forms::text::is_unsafe;
 use crate::forms::{CONTACT, Form, WAITLIST, parse};
+use crate::intake::Arrival;
 use crate::limits::Source;
-use crate::screening::{Evidence, Verdict};
-use crate::store::{Arrival, Options, Store};
+use crate::screening::Evidence;
+use crate::store::tests::inbox::{Options, TestInbox};
+use crate::submission::verdict::ScreeningVerdict;
 
 #[test]
-fn a_listing_in_json_is_one_object_a_line_newest_first() {
+fn a_json_listing_has_one_object_per_line_newest_first() {
     let inbox = Inbox::with(&[
         (&WAITLIST, r#"{"email":"ada@example.com"}"#),
         (&CONTACT, r#"{"name":"Ada","email":"ada@example.com","message":"Hello\nthere"}"#),
@@ -66,7 +70,7 @@ fn a_listing_in_json_is_one_object_a_line_newest_first() {
 }
 
 #[test]
-fn a_listing_can_be_cut_short_and_of_one_form() {
+fn a_listing_can_be_limited_and_of_one_form() {
     let inbox = Inbox::with(&[
         (&WAITLIST, r#"{"email":"a@example.com"}"#),
         (&WAITLIST, r#"{"email":"b@example.com"}"#),
@@ -82,7 +86,7 @@ fn a_listing_can_be_cut_short_and_of_one_form() {
 }
 
 #[test]
-fn json_carries_nothing_that_steers_a_terminal_and_loses_nothing() {
+fn json_escapes_control_characters_and_loses_nothing() {
     let inbox = Inbox::with(&[(
         &CONTACT,
         r#"{"name":"Ada\u202e","email":"a@b","message":"\u001b[2J\u009b\u007f\udb40\udc41"}"#,
@@ -95,7 +99,7 @@ fn json_carries_nothing_that_steers_a_terminal_and_loses_nothing() {
 }
 
 #[test]
-fn a_table_is_for_people() {
+fn a_table_shows_one_submission_per_line() {
     let inbox =
         Inbox::with(&[(&CONTACT, r#"{"name":"Ada","email":"ada@example.com","message":"One\n\u001btwo"}"#)]);
     let (_, out, _) = inbox.run("list");
@@ -108,7 +112,7 @@ fn a_table_is_for_people() {
 }
 
 #[test]
-fn one_submission_is_shown_by_the_beginning_of_its_id() {
+fn a_submission_is_found_by_a_prefix_of_its_id() {
     let inbox = Inbox::with(&[
         (&WAITLIST, r#"{"email":"a@example.com"}"#),
         (&WAITLIST, r#"{"email":"b@example.com"}"#),
@@ -153,7 +157,7 @@ fn an_export_in_csv_has_a_column_for_every_field() {
 }
 
 #[test]
-fn an_export_into_a_file_is_for_its_owner_alone() {
+fn only_its_owner_can_read_an_exported_file() {
     let inbox = Inbox::with(&[(&WAITLIST, r#"{"email":"ada@example.com"}"#)]);
     let file = inbox.folder.path().join("out.csv");
     let (code, out, err) = inbox.run(&format!("export --csv --output {}", file.display()));
@@ -161,14 +165,11 @@ fn an_export_into_a_file_is_for_its_owner_alone() {
     assert_eq!(err, format!("1 submission written to {}.\n", file.display()));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_to_string(&file).unwrap(), inbox.run("export --csv").1);
-    // What is there is replaced only if one says so, and is for its owner alone then as well.
+    // `--force` replaces an existing file, and makes it readable by its owner alone.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(&file, "mine").unwrap();
     let refused = inbox.try_run(&format!("export --output {}", file.display()), &mut Vec::new()).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        format!("{} is there already\nhint: `--force` replaces it", file.display())
-    );
+    assert_eq!(refused.to_string(), format!("{} is there already", file.display()));
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     inbox.run(&format!("export --output {} --force", file.display()));
     assert_eq!(fs::read_to_string(&file).unwrap(), inbox.run("export").1);
@@ -178,7 +179,7 @@ fn an_export_into_a_file_is_for_its_owner_alone() {
 }
 
 #[test]
-fn where_nothing_was_received_there_is_nothing_to_list_and_no_error() {
+fn a_missing_inbox_is_empty_and_no_error() {
     let inbox = Inbox::empty();
     for arguments in ["list", "list --json", "export --jsonl"] {
         let (code, out, err) = inbox.run(arguments);
@@ -195,7 +196,7 @@ fn where_nothing_was_received_there_is_nothing_to_list_and_no_error() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_standard_output_is_no_error() {
     struct Closed;
     impl Write for Closed {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -212,7 +213,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn contradictory_options_are_refused() {
     for arguments in
         ["list --form nosuch", "list --limit -1", "export --csv --jsonl", "export --force", "show"]
     {
@@ -221,19 +222,19 @@ fn what_cannot_be_meant_is_refused() {
 }
 
 /// Keeps these, one after the other.
-fn keep(store: &Store, runtime: &Runtime, bodies: &[(&'static Form, &str)]) {
+fn keep(store: &TestInbox, runtime: &Runtime, bodies: &[(&'static Form, &str)]) {
     for (form, body) in bodies {
         keep_at(store, runtime, form, body, "2026-11-20T14:03:05.12Z");
     }
 }
 
-fn keep_at(store: &Store, runtime: &Runtime, form: &'static Form, body: &str, received_at: &str) -> Uuid {
+fn keep_at(store: &TestInbox, runtime: &Runtime, form: &'static Form, body: &str, received_at: &str) -> Uuid {
     let arrival = Arrival {
         entry: parse(form, body.as_bytes()).unwrap(),
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: received_at.parse().unwrap(),
-        evidence: Evidence::Verdict(Verdict::default()),
+        evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
     };
     runtime.block_on(store.keep(arrival)).unwrap().id()
@@ -263,15 +264,15 @@ impl Inbox {
         Inbox { database: folder.path().join("inbox.db"), folder }
     }
 
-    fn place(&self) -> Place {
-        Place::from(&self.database)
+    fn place(&self) -> DatabaseUrl {
+        DatabaseUrl::from(&self.database)
     }
 
     /// Opens the inbox as a server would.
-    fn work<T>(&self, set: impl FnOnce(&mut Options), work: impl FnOnce(&Store, &Runtime) -> T) -> T {
-        let mut options = Options::at(self.database.clone());
+    fn work<T>(&self, set: impl FnOnce(&mut Options), work: impl FnOnce(&TestInbox, &Runtime) -> T) -> T {
+        let mut options = Options::new(self.database.clone());
         set(&mut options);
-        let store = Store::open(&options).unwrap();
+        let store = TestInbox::open(&options).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let done = work(&store, &runtime);
         store.close();
@@ -282,7 +283,7 @@ impl Inbox {
         self.run_as(arguments, false, None)
     }
 
-    /// As if standard output were a terminal, or not, and somebody gave this answer if asked.
+    /// As if standard output were a terminal, or not, and an operator gave this answer if asked.
     fn run_as(&self, arguments: &str, is_terminal: bool, answer: Option<&str>) -> (ExitCode, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut answer = answer.map(str::as_bytes);
@@ -306,11 +307,11 @@ impl Inbox {
         let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
         let mut console = Console {
             now: "2026-11-20T16:03:05.12Z".parse().unwrap(),
-            min_free: MinFree::Off,
+            min_free: crate::store::disk::MinFree::Off,
             channels: &[],
             width: 200,
             is_terminal,
-            has_colours: false,
+            has_colors: false,
             has_unicode: true,
             answers,
             out,

@@ -1,7 +1,7 @@
-//! `frontdesk inbox watch`: prints submissions as they come.
+//! `frontdesk inbox watch`: prints submissions as they arrive.
 //!
-//! The kernel says when something was committed; the inbox is opened for a look and closed again, so that it may be
-//! replaced at any time, and nothing of it is held.
+//! The command is notified of commits. It opens the inbox for each query and closes it again, so that the
+//! inbox can be replaced at any time.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -11,35 +11,35 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::filter::{Key, tell_unopened};
-use super::{Console, json, table};
-use crate::store::bell::Bell;
-use crate::store::{Filter, Place, Reader, StoreError};
+use super::console::Console;
+use super::selection::{IdentityOption, report_unopened};
+use super::{json, table};
+use crate::store::notifier::ChangeListener;
+use crate::store::{DatabaseUrl, Filter, InboxReader, StoreError};
 use crate::submission::Submission;
-use crate::submission::seal::Identity;
+use crate::submission::encryption::AgeIdentity;
 
-/// How often we look though nobody rang: a file that took the place of another may have come with something.
-const LOOK: Duration = Duration::from_mins(1);
-/// The same while there is no inbox.
-const LOOK_FOR_INBOX: Duration = Duration::from_secs(1);
+/// The longest time between two queries. A restored inbox may have new submissions without a notification.
+const POLL_INTERVAL: Duration = Duration::from_mins(1);
+/// The time between two queries while there is no inbox.
+const POLL_MISSING: Duration = Duration::from_secs(1);
 
-/// What is known of the inbox between two looks.
+/// The state between two queries.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct InboxWatch {
     form: Option<String>,
-    /// The latest one that was there or was shown.
+    /// The newest submission so far.
     newest: Option<Uuid>,
-    /// Those that came shortly before it, and were there or were shown. Of several servers one may commit a little later what it received
-    /// a little earlier.
+    /// Recent submissions. Of several servers, one may commit a submission with an earlier id later.
     seen: HashSet<Uuid>,
-    /// What was wrong at the last look; said once, however long it lasts.
-    trouble: Option<String>,
+    /// The error of the last query. A repeated error is reported once.
+    last_error: Option<String>,
 }
 
-impl Watch {
-    /// What came since the last look, in order of arrival. None where there is no inbox to look into.
-    pub(super) fn look(&mut self, place: &Place) -> Result<Option<Vec<Submission>>, StoreError> {
-        let reader = match Reader::open(place) {
+impl InboxWatch {
+    /// Submissions since the last query, in order of arrival. None if there is no inbox.
+    pub(super) fn query(&mut self, place: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
+        let reader = match InboxReader::open(place) {
             Ok(reader) => reader,
             Err(StoreError::Missing(_)) => return Ok(None),
             Err(error) => return Err(error),
@@ -49,23 +49,23 @@ impl Watch {
         Ok(Some(new))
     }
 
-    /// What came since the last look, the newest first.
-    fn list(&mut self, reader: &Reader) -> Result<Vec<Submission>, StoreError> {
-        let after = self.newest.map(a_little_before);
+    /// Submissions since the last query, newest first.
+    fn list(&mut self, reader: &InboxReader) -> Result<Vec<Submission>, StoreError> {
+        let after = self.newest.map(minute_before);
         let filter = Filter { form: self.form.clone(), after, ..Filter::default() };
         let mut new = reader.list(&filter)?.collect::<Result<Vec<_>, _>>()?;
         new.retain(|submission| !self.seen.contains(&submission.id));
         self.newest = self.newest.max(new.first().map(|newest| newest.id));
         self.seen.extend(new.iter().map(|submission| submission.id));
-        if let Some(bound) = self.newest.map(a_little_before) {
+        if let Some(bound) = self.newest.map(minute_before) {
             self.seen.retain(|id| *id > bound);
         }
         Ok(new)
     }
 
-    /// Goes on after what is there already.
-    pub(super) fn skip(&mut self, place: &Place) -> Result<(), StoreError> {
-        let reader = match Reader::open(place) {
+    /// Skips existing submissions.
+    pub(super) fn skip(&mut self, place: &DatabaseUrl) -> Result<(), StoreError> {
+        let reader = match InboxReader::open(place) {
             Ok(reader) => reader,
             Err(StoreError::Missing(_)) => return Ok(()),
             Err(error) => return Err(error),
@@ -79,27 +79,27 @@ impl Watch {
         Ok(())
     }
 
-    /// One look. Returns how long the next one may wait for a ring.
+    /// Prints new submissions. Returns the longest time until the next query.
     fn show(
         &mut self,
-        place: &Place,
+        place: &DatabaseUrl,
         as_json: bool,
-        identity: Option<&Identity>,
+        identity: Option<&AgeIdentity>,
         console: &mut Console<'_>,
     ) -> anyhow::Result<Duration> {
-        match self.look(place) {
+        match self.query(place) {
             Ok(new) => {
-                self.trouble = None;
-                let wait = if new.is_some() { LOOK } else { LOOK_FOR_INBOX };
+                self.last_error = None;
+                let wait = if new.is_some() { POLL_INTERVAL } else { POLL_MISSING };
                 for mut submission in new.into_iter().flatten() {
-                    if let Some(Err(error)) = identity.map(|identity| submission.open(identity)) {
-                        tell_unopened(&submission, error, console.err)?;
+                    if let Some(Err(error)) = identity.map(|identity| submission.decrypt(identity)) {
+                        report_unopened(&submission, error, console.err)?;
                     }
                     if as_json {
                         let object = Value::Object(json::object(&submission));
                         writeln!(console.out, "{}", json::line(&object))?;
                     } else {
-                        table::write_line(&submission, console.width, console.has_colours, console.out)?;
+                        table::write_line(&submission, console.width, console.has_colors, console.out)?;
                     }
                 }
                 console.out.flush()?;
@@ -107,50 +107,51 @@ impl Watch {
             }
             Err(error) => {
                 let error = error.to_string();
-                if self.trouble.as_ref() != Some(&error) {
-                    writeln!(console.err, "warning: {error}; the next look may go better")?;
-                    self.trouble = Some(error);
+                if self.last_error.as_ref() != Some(&error) {
+                    writeln!(console.err, "warning: {error}; will retry")?;
+                    self.last_error = Some(error);
                 }
-                Ok(LOOK_FOR_INBOX)
+                Ok(POLL_MISSING)
             }
         }
     }
 }
 
-/// Greater than no id of the last minute before this one: ids begin with the time of arrival, in milliseconds (RFC 9562 §5.7).
-fn a_little_before(id: Uuid) -> Uuid {
+/// The least id of the minute before this one. Ids begin with the time of arrival in milliseconds (RFC 9562
+/// §5.7), in the upper 48 bits.
+fn minute_before(id: Uuid) -> Uuid {
     const MINUTE: u128 = 60_000 << 80;
     Uuid::from_u128(id.as_u128().saturating_sub(MINUTE))
 }
 
-/// Watches until it is ended from outside or nobody reads standard output any more.
+/// Watches until the process is stopped or standard output is closed.
 pub(super) fn run(
-    place: &Place,
+    place: &DatabaseUrl,
     as_json: bool,
     form: Option<&str>,
-    key: &Key,
+    key: &IdentityOption,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let identity = key.read()?;
-    let mut bell = Bell::listen(place);
-    let mut watch = Watch { form: form.map(str::to_owned), ..Watch::default() };
+    let mut listener = ChangeListener::listen(place);
+    let mut watch = InboxWatch { form: form.map(str::to_owned), ..InboxWatch::default() };
     watch.skip(place)?;
-    end_with_reader()?;
+    exit_on_closed_output()?;
     writeln!(console.err, "Watching for submissions; Ctrl-C ends it.")?;
     loop {
-        // The file that has the name now is listened to before it is looked into, so that nothing falls between the two.
-        bell.wait(Duration::ZERO);
+        // Subscribes to the current file before the query, so that no commit between the two is missed.
+        listener.wait(Duration::ZERO);
         let wait = watch.show(place, as_json, identity.as_ref(), console)?;
-        bell.wait(wait);
+        listener.wait(wait);
     }
 }
 
-/// Ends the process once nobody reads standard output any more, which writing would tell only with the next submission.
-fn end_with_reader() -> std::io::Result<()> {
+/// Exits once standard output is closed. A write would notice that only with the next submission.
+fn exit_on_closed_output() -> std::io::Result<()> {
     let wait = || {
         let stdout = std::io::stdout();
         loop {
-            // Nothing is asked for: a hang-up and an error are told all the same.
+            // poll(2) reports a hang-up and an error without being asked.
             let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
             match poll(&mut watched, None) {
                 Ok(_) if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {

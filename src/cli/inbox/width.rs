@@ -1,24 +1,24 @@
-//! How many columns of a terminal a text takes, and texts that are cut or filled up to a number of columns.
+//! The width of text in columns of a terminal; padding, cutting and wrapping.
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// Number of terminal columns that the text takes: the sum over its characters, as most terminals count. Two for East Asian
-/// characters and emoji, none for combining marks.
+/// The width of a text, as the sum over its characters, which is how most terminals count: two columns for
+/// East Asian characters and emoji, none for combining marks.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
 }
 
-/// Control characters count as one column; text is displayed without them.
+/// Control characters count as one column. Callers replace them before they print.
 fn char_columns(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 
-/// Filled up with blanks.
+/// Fills the text up with blanks.
 pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Cut to `width` columns, with `…` at the end where something is missing.
+/// Cuts the text to `width` columns, with `…` at the end of a cut text.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -36,10 +36,10 @@ pub(super) fn shorten(text: &str, width: usize) -> String {
     short
 }
 
-/// How many columns a line of a wrapped text has at least.
+/// The least width of a wrapped line, in columns.
 const MIN_WRAPPED: usize = 12;
 
-/// The pieces in as few lines as they fit into, with a blank between two of them. One that is wider than a line is divided.
+/// Wraps pieces into lines, with a blank between two pieces. Divides pieces that are wider than a line.
 pub(super) fn wrap(pieces: &[String], width: usize) -> Vec<String> {
     let width = width.max(MIN_WRAPPED);
     let mut lines = Vec::new();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_broken_between_pieces_and_within_one_only_where_it_fits_no_line() {
+    fn lines_break_between_pieces_and_within_too_wide_ones() {
         let check = |pieces: &[&str], width, expected: &[&str]| {
             let pieces: Vec<_> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
             assert_eq!(wrap(&pieces, width), expected, "{pieces:?}");

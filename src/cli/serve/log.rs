@@ -1,8 +1,10 @@
-//! What a running server says: events and nothing else, as lines for people or for programs, on standard error.
+//! The log of a running server, as text or JSON lines on standard error.
 //!
-//! Whoever says something puts the line into a bounded queue and goes on; one thread writes. Where nobody reads standard error, or
-//! not fast enough, the queue fills: further lines are lost and counted, and nothing else is. What cannot be written at all (the
-//! other end is gone, the disk is full) is lost as well.
+//! Threads put lines into a bounded queue, and one thread writes them. If standard error is not read fast
+//! enough, the queue fills up, and further lines are dropped and counted. Lines that cannot be written, for
+//! example to a full disk, are dropped too. Logging never blocks a request.
+
+#![expect(clippy::disallowed_methods, reason = "a log line has the time")]
 
 use std::any::Any;
 use std::io::{self, IsTerminal as _, Write};
@@ -19,42 +21,43 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::cli::output::{hint, print_faults};
 use crate::config;
 use crate::fault::{Fault, Severity};
 use crate::web;
 
-/// So many lines wait to be written; most have about 200 bytes.
-const LONGEST_QUEUE: usize = 8192;
+/// The most lines in the queue. Most lines have about 200 bytes, so a full queue takes less than 2 MB.
+const MAX_QUEUED: usize = 8192;
 
-/// Lines are written together up to this many bytes.
-const LARGEST_WRITE: usize = 64 * 1024;
+/// Lines are joined into writes of up to this many bytes, the default capacity of a pipe.
+const MAX_WRITE: usize = 64 * 1024;
 
-/// For so long the end of the process waits for what is still to be said.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a flush waits for the queue to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The log, as the rest of the server sees it.
+/// The handle of the log. Dropping it flushes the queue.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct ServerLog {
     is_json: bool,
     queue: LogQueue,
 }
 
-impl Log {
-    /// Takes over what is said in this process from here on, panics included.
+impl ServerLog {
+    /// Installs the log for this process, including panics.
     ///
-    /// Only our own events are let through: what libraries say at the lower levels could quote a request.
-    pub(super) fn start(options: config::Log) -> Self {
+    /// Drops events of libraries, because at lower levels these may quote requests.
+    pub(super) fn start(options: config::LogOptions) -> Self {
         let is_terminal = io::stderr().is_terminal();
         let is_json = match options.format {
             config::LogFormat::Auto => !is_terminal,
             config::LogFormat::Text => false,
             config::LogFormat::Json => true,
         };
-        let queue = LogQueue::start(io::stderr(), LONGEST_QUEUE, is_json);
+        let queue = LogQueue::start(io::stderr(), MAX_QUEUED, is_json);
         let colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let own = Targets::new()
             .with_target("frontdesk", LevelFilter::from_level(options.level))
-            .with_target(web::REQUESTS, LevelFilter::INFO);
+            .with_target(web::ACCESS_LOG_TARGET, LevelFilter::INFO);
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(queue.clone())
             .with_target(false)
@@ -68,10 +71,10 @@ impl Log {
         let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
         let last = queue.clone();
         std::panic::set_hook(Box::new(move |panic| {
-            say_panic(panic);
+            log_panic(panic);
             last.flush();
-            // What fails in a worker is one connection's affair. Of the others each does what nobody else does: whoever watches over
-            // the process starts it again, which loses nothing.
+            // A panic in a worker affects one connection. The work of any other thread would stop, so the
+            // process aborts, and the service manager restarts it without loss.
             if !std::thread::current().name().is_some_and(|name| name.starts_with(web::WORKER)) {
                 std::process::abort();
             }
@@ -79,26 +82,25 @@ impl Log {
         Self { is_json, queue }
     }
 
-    /// Whether each line is a JSON object.
     pub(super) fn is_json(&self) -> bool {
         self.is_json
     }
 
-    /// How many lines were lost so far.
+    /// The number of dropped lines.
     pub(super) fn lost(&self) -> Arc<AtomicU64> {
         self.queue.lost.clone()
     }
 
-    /// Waits a moment until what was said is written.
+    /// Waits until the queue is written, up to [`FLUSH_TIMEOUT`].
     pub(super) fn flush(&self) {
         self.queue.flush();
     }
 
-    /// Says what is wrong with the site or its configuration.
+    /// Logs faults of the site or its configuration.
     pub(super) fn faults(&self, faults: &[Fault]) {
         if !self.is_json {
             self.flush();
-            super::site::print(faults);
+            print_faults(faults);
             return;
         }
         for Fault { severity, place, line, message, hint } in faults {
@@ -109,51 +111,50 @@ impl Log {
         }
     }
 
-    /// Says why the server has ended, if that is done here: an error is handed back where it is told like that of any command.
+    /// Logs the error that ended the server if the log is JSON. Otherwise returns the error, and the command
+    /// line prints it.
     pub(super) fn conclude(&self, result: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         let error = match result {
             Err(error) if self.is_json => error,
             result => return result,
         };
         let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
-        tracing::error!(causes = causes.join("; "), "{error}");
+        tracing::error!(causes = causes.join("; "), hint = hint(&error), "{error}");
         Ok(ExitCode::FAILURE)
     }
 }
 
-/// Whoever ends the server has heard it all.
-impl Drop for Log {
+impl Drop for ServerLog {
     fn drop(&mut self) {
         self.flush();
     }
 }
 
-/// Says that a thread has panicked, and where.
-fn say_panic(panic: &PanicHookInfo<'_>) {
+/// Logs a panic with its thread and location.
+fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("(unnamed)");
-    tracing::error!(place, thread, "{}", panicked(panic.payload()));
+    tracing::error!(place, thread, "{}", describe_panic(panic.payload()));
 }
 
-/// That something has panicked, with what the panic says of itself where that is a text of the program. One that was put together
-/// as it ran may hold anything, a visitor's message for one, and is left out.
-fn panicked(payload: &(dyn Any + Send)) -> String {
+/// The message about a panic. Includes the panic's own message only if it is constant: a formatted one could
+/// contain a visitor's data.
+fn describe_panic(payload: &(dyn Any + Send)) -> String {
     let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));
     format!("this is a bug, a thread has panicked{}", reason.unwrap_or_default())
 }
 
-/// What the thread that writes is sent.
-enum Message {
+enum LogMessage {
     Line(Vec<u8>),
-    /// Everything before is to be written; then the sender is dropped.
+    /// The writer drops the sender once all earlier lines are written.
     Flush(Sender<()>),
 }
 
-/// The queue's end where lines go in.
+/// The sending end of the queue.
 #[derive(Debug, Clone)]
 struct LogQueue {
-    sender: SyncSender<Message>,
+    sender: SyncSender<LogMessage>,
     lost: Arc<AtomicU64>,
 }
 
@@ -165,49 +166,49 @@ impl LogQueue {
         let spawned = std::thread::Builder::new()
             .name("log".into())
             .spawn(move || write(out, &lines, &counted, is_json));
-        // Without that thread nobody takes the lines, and all of them are lost.
+        // If the thread could not start, all lines are dropped and counted.
         drop(spawned);
         Self { sender, lost }
     }
 
     fn flush(&self) {
         let (done, written) = mpsc::channel();
-        if self.sender.try_send(Message::Flush(done)).is_ok() {
-            // Nothing is ever sent: it ends when the other end is dropped, or when it has taken too long.
-            let _ = written.recv_timeout(LAST_WORDS);
+        if self.sender.try_send(LogMessage::Flush(done)).is_ok() {
+            // Ends when the writer drops `done`, or with the timeout.
+            let _ = written.recv_timeout(FLUSH_TIMEOUT);
         }
     }
 }
 
-/// Writes what comes until nobody is left to send anything, as much at a time as is there.
-fn write(mut out: impl Write, lines: &Receiver<Message>, lost: &AtomicU64, is_json: bool) {
-    let mut told = 0;
+/// Writes queued lines in batches until all senders are gone.
+fn write(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU64, is_json: bool) {
+    let mut reported = 0;
     let mut pending = Vec::new();
     while let Ok(first) = lines.recv() {
         let mut flushed = Vec::new();
         let more = std::iter::from_fn(|| lines.try_recv().ok());
         for message in std::iter::once(first).chain(more) {
             match message {
-                Message::Line(line) => pending.extend_from_slice(&line),
-                Message::Flush(done) => flushed.push(done),
+                LogMessage::Line(line) => pending.extend_from_slice(&line),
+                LogMessage::Flush(done) => flushed.push(done),
             }
-            if pending.len() >= LARGEST_WRITE {
+            if pending.len() >= MAX_WRITE {
                 break;
             }
         }
         let now = lost.load(Relaxed);
-        if now > told {
-            pending.extend_from_slice(lost_lines(now - told, is_json, jiff::Timestamp::now()).as_bytes());
-            told = now;
+        if now > reported {
+            pending.extend_from_slice(lost_lines(now - reported, is_json, jiff::Timestamp::now()).as_bytes());
+            reported = now;
         }
-        // Who does not listen misses it.
+        // Errors are ignored: there is no other place to report them.
         let _ = out.write_all(&pending).and_then(|()| out.flush());
         pending.clear();
         drop(flushed);
     }
 }
 
-/// The line that stands for those that are missing.
+/// The line that reports dropped lines.
 fn lost_lines(count: u64, is_json: bool, now: jiff::Timestamp) -> String {
     let message = "lines of the log were lost: standard error does not take them fast enough";
     let now = format!("{now:.6}");
@@ -228,10 +229,10 @@ impl<'a> MakeWriter<'a> for LogQueue {
     }
 }
 
-/// Each call brings whole lines.
+/// The formatter calls `write` once for each line.
 impl Write for &LogQueue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.sender.try_send(Message::Line(line.to_vec())).is_err() {
+        if self.sender.try_send(LogMessage::Line(line.to_vec())).is_err() {
             self.lost.fetch_add(1, Relaxed);
         }
         Ok(line.len())
@@ -249,14 +250,14 @@ mod tests {
 
     use super::*;
 
-    /// A pipe that nobody reads until it is opened.
+    /// A pipe whose writes block until it is opened.
     #[derive(Clone, Default)]
     struct Pipe(Arc<(Mutex<State>, Condvar)>);
 
     #[derive(Default)]
     struct State {
         is_open: bool,
-        somebody_waits: bool,
+        is_blocked: bool,
         text: Vec<u8>,
     }
 
@@ -266,9 +267,9 @@ mod tests {
             self.0.1.notify_all();
         }
 
-        fn wait_until_somebody_waits(&self) {
+        fn wait_until_blocked(&self) {
             let state = self.0.0.lock().unwrap();
-            drop(self.0.1.wait_while(state, |state| !state.somebody_waits).unwrap());
+            drop(self.0.1.wait_while(state, |state| !state.is_blocked).unwrap());
         }
 
         fn text(&self) -> String {
@@ -279,7 +280,7 @@ mod tests {
     impl Write for Pipe {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let mut state = self.0.0.lock().unwrap();
-            state.somebody_waits = true;
+            state.is_blocked = true;
             self.0.1.notify_all();
             let mut state = self.0.1.wait_while(state, |state| !state.is_open).unwrap();
             state.text.extend_from_slice(bytes);
@@ -292,21 +293,21 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_nobody_takes_are_lost_and_counted_and_nobody_waits() {
+    fn lines_that_do_not_fit_are_dropped_and_counted() {
         for is_json in [false, true] {
             let pipe = Pipe::default();
             let queue = LogQueue::start(pipe.clone(), 10, is_json);
             let say = |number: usize| (&queue).write_all(format!("{{\"n\":{number}}}\n").as_bytes()).unwrap();
             say(0);
-            pipe.wait_until_somebody_waits();
+            pipe.wait_until_blocked();
             (1..100).for_each(say);
             assert_eq!(queue.lost.load(Relaxed), 89);
             pipe.open();
-            // There is room again, sooner or later.
-            while queue.sender.try_send(Message::Line(b"{\"n\":100}\n".to_vec())).is_err() {
+            // Waits until the queue has room again.
+            while queue.sender.try_send(LogMessage::Line(b"{\"n\":100}\n".to_vec())).is_err() {
                 std::thread::yield_now();
             }
-            // A flush gives up after a second, which a busy machine may need.
+            // A flush may time out on a busy machine.
             let began = Instant::now();
             let is_written = |text: &str| text.contains("{\"n\":100}") && text.contains("89");
             while !is_written(&pipe.text()) && began.elapsed() < Duration::from_mins(10) {
@@ -326,11 +327,11 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_says_only_what_the_program_says_itself() {
-        let known = panicked(&"the inbox's writer is gone");
+    fn a_panic_logs_only_constant_messages() {
+        let known = describe_panic(&"the inbox's writer is gone");
         assert_eq!(known, "this is a bug, a thread has panicked: the inbox's writer is gone");
         let composed = format!("no place for {}", "Ada Lovelace");
-        assert_eq!(panicked(&composed), "this is a bug, a thread has panicked");
-        assert_eq!(panicked(&7), "this is a bug, a thread has panicked");
+        assert_eq!(describe_panic(&composed), "this is a bug, a thread has panicked");
+        assert_eq!(describe_panic(&7), "this is a bug, a thread has panicked");
     }
 }

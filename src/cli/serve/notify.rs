@@ -1,4 +1,4 @@
-//! Tells the service manager how far the server is (`sd_notify(3)`), where one has asked for it.
+//! Notifies the service manager of the server's state (`sd_notify(3)`).
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,25 +8,25 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where the service manager listens; nobody does if none has started us.
+/// The socket of the service manager. Without one, notifications do nothing.
 #[derive(Debug, Default)]
-pub(super) struct Notify {
+pub(super) struct ServiceManager {
     manager: Option<(UnixDatagram, SocketAddr)>,
 }
 
-impl Notify {
+impl ServiceManager {
     /// The manager that `NOTIFY_SOCKET` names.
     pub(super) fn from_environment() -> Self {
         let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty());
         name.map_or_else(Self::default, |name| {
             Self::to(&name).unwrap_or_else(|error| {
-                tracing::warn!(%error, "the service manager cannot be told anything");
+                tracing::warn!(%error, "cannot notify the service manager");
                 Self::default()
             })
         })
     }
 
-    /// A path, or `@` and an abstract name.
+    /// Parses a path, or `@` and an abstract name.
     fn to(name: &OsStr) -> io::Result<Self> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -34,45 +34,45 @@ impl Notify {
             _ => {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
-                    "NOTIFY_SOCKET is no socket of this machine",
+                    "NOTIFY_SOCKET must be an absolute path or `@` and a name",
                 ));
             }
         };
         let socket = UnixDatagram::unbound()?;
-        // A manager that does not listen must not hold us up.
+        // A manager that does not read must not block the server.
         socket.set_nonblocking(true)?;
         Ok(Self { manager: Some((socket, address)) })
     }
 
-    /// Requests are answered; `status` is for people.
+    /// The server answers requests. `systemctl status` shows `status`.
     pub(super) fn ready(&self, status: &str) {
-        self.tell(&format!("READY=1\nSTATUS={}", one_line(status)));
+        self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
     }
 
-    /// Site and configuration are being read again; [`Notify::ready`] follows, whether that goes well or not.
+    /// A reload has begun. [`ServiceManager::ready`] ends it, even if it fails.
     pub(super) fn reloading(&self) {
-        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading the site again", monotonic()));
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading the site", monotonic()));
     }
 
-    /// No further connections are accepted, and the process will end.
+    /// The server accepts no more connections and will exit.
     pub(super) fn stopping(&self) {
-        self.tell("STOPPING=1\nSTATUS=Requests that are under way may finish");
+        self.send("STOPPING=1\nSTATUS=Finishing open requests");
     }
 
-    /// Who does not listen misses it; nothing else depends on it.
-    fn tell(&self, state: &str) {
+    /// Ignores errors: the server works without a manager.
+    fn send(&self, state: &str) {
         if let Some((socket, manager)) = &self.manager {
             let _ = socket.send_to_addr(state.as_bytes(), manager);
         }
     }
 }
 
-/// Lines are what separates one assignment from the next.
+/// Joins lines, because each line is an assignment.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// Microseconds on the clock that the manager compares with.
+/// Microseconds of `CLOCK_MONOTONIC`, which the protocol requires.
 fn monotonic() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
@@ -90,7 +90,7 @@ mod tests {
             let length = manager.recv(&mut text).expect("something was said");
             String::from_utf8(text[..length].to_vec()).expect("it is text")
         };
-        let notify = Notify::to(name).expect("it can be reached");
+        let notify = ServiceManager::to(name).expect("it can be reached");
         notify.ready("12 pages\nSTOPPING=1");
         assert_eq!(hear(), "READY=1\nSTATUS=12 pages STOPPING=1");
         let before = monotonic();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manager_is_told_by_a_path_or_an_abstract_name() {
+    fn a_socket_has_a_path_or_an_abstract_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("notify");
         let manager = UnixDatagram::bind(&path).expect("it can listen");
@@ -117,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_manager_nothing_is_said_and_nothing_fails() {
-        Notify::default().ready("12 pages");
-        assert!(Notify::to(OsStr::new("vsock:2:1")).is_err());
-        // It may be gone by now.
+    fn without_a_manager_nothing_fails() {
+        ServiceManager::default().ready("12 pages");
+        assert!(ServiceManager::to(OsStr::new("vsock:2:1")).is_err());
+        // The manager may have stopped.
         let folder = tempfile::tempdir().expect("a folder");
-        Notify::to(folder.path().join("notify").as_os_str()).expect("a path").stopping();
+        ServiceManager::to(folder.path().join("notify").as_os_str()).expect("a path").stopping();
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the composed message, with a parser of somebody else's and with a corpus of injections.
+//! Tests composed messages with an independent parser and a corpus of injections.
 
 use mail_parser::{HeaderValue, MessageParser, MimeHeaders as _, PartType};
 use uuid::Uuid;
@@ -48,8 +48,8 @@ fn the_text_names_each_field_by_its_label() {
 
 #[test]
 fn only_a_submissions_address_is_answered() {
-    for about in [About::Digest, About::Canary] {
-        let notice = Notice { about, ..submission(&[("email", "ada@example.org")]) };
+    for topic in [Topic::Digest, Topic::Test] {
+        let notice = Notification { topic, ..submission(&[("email", "ada@example.org")]) };
         assert!(!composed(&notice).contains("Reply-To"));
     }
     assert!(
@@ -61,8 +61,8 @@ fn only_a_submissions_address_is_answered() {
 fn the_same_notice_is_the_same_message_and_each_kind_has_its_own_id() {
     let notice = submission(&[("name", "Ada"), ("message", "Grüße")]);
     assert_eq!(composed(&notice), composed(&notice.clone()));
-    let mut ids: Vec<String> = [About::Submission, About::Digest, About::Canary]
-        .map(|about| message_id(&Notice { about, ..notice.clone() }, "example.com"))
+    let mut ids: Vec<String> = [Topic::Submission, Topic::Digest, Topic::Test]
+        .map(|topic| message_id(&Notification { topic, ..notice.clone() }, "example.com"))
         .into();
     ids.sort();
     ids.dedup();
@@ -89,7 +89,7 @@ fn a_subject_is_bounded() {
 fn what_is_no_address_is_no_sender_and_no_recipient() {
     let new = |from: &str, to: &[&str]| {
         let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
-        Addresses::new(from, "", &to).expect("they are addresses");
+        MailAddresses::new(from, "", &to).expect("they are addresses");
     };
     new("desk@example.com", &["team@example.com"]);
     for (from, to) in [
@@ -99,7 +99,7 @@ fn what_is_no_address_is_no_sender_and_no_recipient() {
         ("desk@example.com", &["team@example.com", "team@example.com\r\nDATA"]),
     ] {
         let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
-        assert!(Addresses::new(from, "", &to).is_err(), "{from} {to:?}");
+        assert!(MailAddresses::new(from, "", &to).is_err(), "{from} {to:?}");
     }
 }
 
@@ -136,13 +136,13 @@ fn nothing_that_a_form_accepts_breaks_out_of_its_place() {
     assert!(addresses >= 100, "only {addresses} were accepted as addresses");
 }
 
-fn submission(fields: &[(&str, &str)]) -> Notice {
+fn submission(fields: &[(&str, &str)]) -> Notification {
     let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     notice_of("contact", fields)
 }
 
-fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notice {
-    Notice::of(&crate::submission::Submission {
+fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notification {
+    Notification::of(&crate::submission::Submission {
         id: "01940000-0000-7000-8000-000000000001".parse::<Uuid>().expect("an id"),
         form: form.to_owned(),
         received_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
@@ -159,25 +159,26 @@ fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notice {
     })
 }
 
-fn addresses() -> Addresses {
+fn addresses() -> MailAddresses {
     let to = ["team@example.com".to_owned(), "\"the boss\"@[192.0.2.7]".to_owned()];
-    Addresses::new("desk@example.com", "Example & Co", &to).expect("they are addresses")
+    MailAddresses::new("desk@example.com", "Example & Co", &to).expect("they are addresses")
 }
 
-fn composed(notice: &Notice) -> String {
+fn composed(notice: &Notification) -> String {
     String::from_utf8(compose(&addresses(), notice)).expect("it is ASCII")
 }
 
 #[track_caller]
 fn check_subject(title: &str) {
-    let message = composed(&Notice { title: title.to_owned(), ..submission(&[]) });
+    let message = composed(&Notification { title: title.to_owned(), ..submission(&[]) });
     let parsed = MessageParser::default().parse(message.as_bytes()).expect("a message");
     assert_eq!(parsed.subject().unwrap_or_default(), title);
 }
 
-/// The message has the headers and parts that each has, every octet and line is what mail allows, and what was sent can be read in it.
+/// The message has the headers and parts that each has, every octet and line is what mail allows, and what
+/// was sent can be read in it.
 #[track_caller]
-fn check_contained(notice: &Notice) {
+fn check_contained(notice: &Notification) {
     let email = notice.get("email").expect("each form has it");
     let bytes = compose(&addresses(), notice);
     assert_eq!(bytes, compose(&addresses(), notice), "it is the same each time");

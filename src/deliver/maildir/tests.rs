@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::deliver::notice::About;
+use crate::deliver::notification::Topic;
 
 const NAME: &str = "1795183385.01940000-0000-7000-8000-000000000001-submission.example.com";
 
@@ -16,7 +16,7 @@ async fn a_notice_becomes_a_file_for_its_owner_only() {
 
     let file = path.join("new").join(NAME);
     let addresses =
-        Addresses::new("desk@example.com", "", &["team@example.com".to_owned()]).expect("addresses");
+        MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).expect("addresses");
     assert_eq!(fs::read(&file).expect("it is there"), mail::compose(&addresses, &notice()));
     let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o600);
@@ -29,7 +29,7 @@ async fn a_notice_becomes_a_file_for_its_owner_only() {
 #[tokio::test]
 async fn a_missing_folder_above_the_maildir_is_not_recreated() {
     let folder = tempfile::tempdir().expect("a folder");
-    check_failure(&send(&folder.path().join("mail/desk"), &notice()).await, "cannot make the folder");
+    check_failure(&send(&folder.path().join("mail/desk"), &notice()).await, "cannot create the folder");
     assert!(!folder.path().join("mail").exists());
 }
 
@@ -46,7 +46,7 @@ async fn a_notice_that_is_there_already_is_not_delivered_twice() {
         send(folder.path(), &notice()).await;
         fs::rename(folder.path().join("new").join(NAME), folder.path().join(&place)).expect("it is there");
         let outcome = send(folder.path(), &notice()).await;
-        assert_eq!(outcome, Outcome::Delivered(format!("{NAME} was there already")), "{place}");
+        assert_eq!(outcome, Outcome::Delivered(format!("{NAME} was already there")), "{place}");
         assert_eq!(files(&folder.path().join("new")).len() + files(&folder.path().join("cur")).len(), 1);
     }
 }
@@ -55,9 +55,9 @@ async fn a_notice_that_is_there_already_is_not_delivered_twice() {
 async fn other_notices_are_not_taken_for_this_one() {
     let folder = tempfile::tempdir().expect("a folder");
     send(folder.path(), &notice()).await;
-    send(folder.path(), &Notice { about: About::Digest, ..notice() }).await;
+    send(folder.path(), &Notification { topic: Topic::Digest, ..notice() }).await;
     let id = "01940000-0000-7000-8000-000000000002".parse().expect("an id");
-    send(folder.path(), &Notice { id, ..notice() }).await;
+    send(folder.path(), &Notification { id, ..notice() }).await;
     fs::write(folder.path().join("cur").join(format!("{NAME}.au")), "").expect("it can be written");
     assert_eq!(files(&folder.path().join("new")).len(), 3);
 }
@@ -79,16 +79,16 @@ async fn what_a_killed_attempt_left_is_no_obstacle_and_goes() {
 }
 
 #[tokio::test]
-async fn whatever_cannot_be_done_is_the_channels_fault_and_leaves_nothing_behind() {
+async fn a_failed_write_counts_against_the_channel_and_leaves_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("maildir");
     fs::write(&path, "a file").expect("it can be written");
-    check_failure(&send(&path, &notice()).await, "cannot make the folder");
+    check_failure(&send(&path, &notice()).await, "cannot create the folder");
 
     // A name that is too long for the file system fails at the first write.
     let path = folder.path().join("long");
     let from = format!("desk@{}example.com", "a23456789.".repeat(20));
-    let maildir = Maildir::new(Options { from, ..options(&path) });
+    let maildir = Maildir::new(MaildirOptions { from, ..options(&path) });
     check_failure(&maildir.send(&notice()).await, "cannot write");
     assert_eq!(files(&path.join("new")).len() + files(&path.join("tmp")).len(), 0);
 }
@@ -109,7 +109,7 @@ fn a_full_disk_is_called_a_full_disk() {
     // ENOSPC and EDQUOT
     for (number, words) in [(28, "the disk is full: cannot write /mail"), (122, "the disk quota is used up")]
     {
-        let error = trouble("write", Path::new("/mail"))(io::Error::from_raw_os_error(number));
+        let error = io_error("write", Path::new("/mail"))(io::Error::from_raw_os_error(number));
         assert!(error.sentence().starts_with(words), "{}", error.sentence());
     }
 }
@@ -123,12 +123,12 @@ fn an_address_literal_makes_a_name_without_colons() {
 #[tokio::test]
 async fn options_that_cannot_work_are_said_to() {
     let folder = tempfile::tempdir().expect("a folder");
-    let maildir = Maildir::new(Options { to: Vec::new(), ..options(folder.path()) });
-    check_failure(&maildir.send(&notice()).await, "`to` names nobody.");
+    let maildir = Maildir::new(MaildirOptions { to: Vec::new(), ..options(folder.path()) });
+    check_failure(&maildir.send(&notice()).await, "`to` has no recipient.");
 }
 
-fn options(path: &Path) -> Options {
-    Options {
+fn options(path: &Path) -> MaildirOptions {
+    MaildirOptions {
         path: path.to_owned(),
         from: "desk@example.com".to_owned(),
         from_name: String::new(),
@@ -136,16 +136,16 @@ fn options(path: &Path) -> Options {
     }
 }
 
-async fn send(path: &Path, notice: &Notice) -> Outcome {
+async fn send(path: &Path, notice: &Notification) -> Outcome {
     Maildir::new(options(path)).send(notice).await
 }
 
-fn notice() -> Notice {
-    Notice {
+fn notice() -> Notification {
+    Notification {
         is_suspicious: false,
         may_be_there: true,
         id: "01940000-0000-7000-8000-000000000001".parse().expect("an id"),
-        about: About::Submission,
+        topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         form: Some("contact".to_owned()),
         title: "Contact: Ada".to_owned(),

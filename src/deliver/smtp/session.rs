@@ -1,10 +1,14 @@
-//! One connection to a mail server, from the look-up of its name to the answer to a message.
+//! One connection to a mail server, from the DNS lookup to the reply to a message.
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use lettre::transport::smtp;
@@ -13,202 +17,331 @@ use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::response::Response;
 use secrecy::ExposeSecret as _;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::trouble::{Phase, Trouble, What};
-use super::wire::Wire;
-use super::{Deadlines, Login, Options, Tls};
-use crate::deliver::mail::Addresses;
+use super::error::{SmtpError, SmtpErrorKind, SmtpPhase};
+use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
+use crate::deliver::mail::MailAddresses;
 
-/// The most addresses of a name that are tried.
+/// Maximum number of a host's addresses that a connection attempt tries.
 const MAX_ADDRESSES: usize = 4;
 
-/// The certificates that a server's own may be signed by, for both ways to TLS.
+/// The trusted root certificates, as each TLS implementation needs them.
 #[derive(Clone)]
-pub struct Trust {
-    /// For TLS from the start.
+pub struct TrustedRoots {
+    /// For implicit TLS.
     pub config: Arc<tokio_rustls::rustls::ClientConfig>,
-    /// For STARTTLS, which the library does itself.
+    /// For STARTTLS, which the SMTP library performs.
     pub parameters: smtp::client::TlsParameters,
 }
 
-/// A connection on which messages can be sent, one after the other.
-pub struct Session {
+/// A connection that sends messages one after the other.
+pub struct SmtpSession {
     connection: AsyncSmtpConnection,
     sent: u32,
     idle_since: Instant,
 }
 
-impl Session {
-    /// Connects, and goes as far as the login.
-    pub async fn open(options: &Options, trust: &Trust, hello: &str) -> Result<Session, Trouble> {
+impl SmtpSession {
+    /// Connects and logs in.
+    pub async fn open(
+        options: &SmtpOptions,
+        trust: &TrustedRoots,
+        hello: &str,
+    ) -> Result<SmtpSession, SmtpError> {
         let deadlines = options.deadlines;
         let stream = connect(options).await?;
-        let peer = stream.peer_addr().map_err(|error| Trouble::broken(Phase::Connect, error.to_string()))?;
-        // Commands are short and each waits for its answer.
+        let peer =
+            stream.peer_addr().map_err(|error| SmtpError::broken(SmtpPhase::Connect, error.to_string()))?;
+        // Commands are short, and the client waits for each reply.
         let _ = stream.set_nodelay(true);
 
         let has_spoken = Arc::new(AtomicBool::new(false));
-        let stream: Box<dyn AsyncTokioStream> = if options.tls == Tls::Implicit {
+        let stream: Box<dyn AsyncTokioStream> = if options.tls == SmtpTls::Implicit {
             let stream = handshake(stream, options, trust).await?;
-            Box::new(Wire::new(stream, peer, Arc::clone(&has_spoken)))
+            Box::new(LineStream::new(stream, peer, Arc::clone(&has_spoken)))
         } else {
-            Box::new(Wire::new(stream, peer, Arc::clone(&has_spoken)))
+            Box::new(LineStream::new(stream, peer, Arc::clone(&has_spoken)))
         };
 
         let hello = ClientId::Domain(hello.to_owned());
         let greeting = AsyncSmtpConnection::connect_with_transport(stream, &hello);
         let mut connection =
-            within(deadlines.command, Phase::Greeting, greeting).await.map_err(|trouble| {
-                let phase = if has_spoken.load(Ordering::Relaxed) { Phase::Ehlo } else { Phase::Greeting };
-                Trouble { phase, ..trouble }
+            with_timeout(deadlines.command, SmtpPhase::Greeting, greeting).await.map_err(|error| {
+                let phase =
+                    if has_spoken.load(Ordering::Relaxed) { SmtpPhase::Ehlo } else { SmtpPhase::Greeting };
+                SmtpError { phase, ..error }
             })?;
 
-        if options.tls == Tls::StartTls {
-            // What is not offered is not done without: somebody in between may have struck it out.
+        if options.tls == SmtpTls::StartTls {
+            // Never continue in plain text: an attacker on the path can remove STARTTLS from the reply.
             if !connection.can_starttls() {
-                return Err(Trouble::broken(Phase::StartTls, "the server does not offer it"));
+                return Err(SmtpError::broken(SmtpPhase::StartTls, "the server does not offer it"));
             }
             let upgrade = connection.starttls(trust.parameters.clone(), &hello);
-            within(deadlines.tls, Phase::StartTls, upgrade).await?;
+            with_timeout(deadlines.tls, SmtpPhase::StartTls, upgrade).await?;
         }
-        if let Some(Login { username, password }) = &options.login {
+        if let Some(SmtpLogin { username, password }) = &options.login {
             let credentials = Credentials::new(username.clone(), password.expose_secret().to_owned());
             let login = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials);
-            within(deadlines.command, Phase::Auth, login).await?;
+            with_timeout(deadlines.command, SmtpPhase::Auth, login).await?;
         }
-        Ok(Session { connection, sent: 0, idle_since: Instant::now() })
+        Ok(SmtpSession { connection, sent: 0, idle_since: Instant::now() })
     }
 
-    /// Hands one message over. `Ok` is the server's word that it has it, and what it said. All recipients are in one transaction:
-    /// it fails if one of them is refused.
+    /// Sends one message and returns the reply with which the server accepted it. All recipients are in one
+    /// transaction, which fails if the server refuses one of them.
     pub async fn transmit(
         &mut self,
-        addresses: &Addresses,
+        addresses: &MailAddresses,
         message: &[u8],
-        deadlines: Deadlines,
-    ) -> Result<String, Trouble> {
-        // The addresses are Mailboxes: neither a line break nor an angle bracket outside of quotes is in them.
-        self.command(Phase::Mail, 200..=299, &format!("MAIL FROM:<{}>\r\n", addresses.from()), deadlines)
+        deadlines: SmtpDeadlines,
+    ) -> Result<String, SmtpError> {
+        // Each address is a Mailbox (RFC 5321): it has no line break, and no angle bracket outside of quotes.
+        self.command(SmtpPhase::Mail, 200..=299, &format!("MAIL FROM:<{}>\r\n", addresses.from()), deadlines)
             .await?;
         for recipient in addresses.to() {
-            self.command(Phase::Rcpt, 200..=299, &format!("RCPT TO:<{recipient}>\r\n"), deadlines).await?;
+            self.command(SmtpPhase::Rcpt, 200..=299, &format!("RCPT TO:<{recipient}>\r\n"), deadlines)
+                .await?;
         }
-        self.command(Phase::Data, 354..=354, "DATA\r\n", deadlines).await?;
-        // The library doubles leading dots, and writes a line end of its own before the final dot.
+        self.command(SmtpPhase::Data, 354..=354, "DATA\r\n", deadlines).await?;
+        // The library escapes leading dots, and adds a line ending before the final dot.
         let message = message.strip_suffix(b"\r\n").unwrap_or(message);
         let answer = self.connection.message(message);
-        let answer = within(deadlines.message, Phase::Message, answer).await?;
+        let answer = with_timeout(deadlines.message, SmtpPhase::Message, answer).await?;
         self.sent += 1;
         self.idle_since = Instant::now();
-        expect(Phase::Message, 200..=299, &answer)
+        check_reply(SmtpPhase::Message, 200..=299, &answer)
     }
 
     async fn command(
         &mut self,
-        phase: Phase,
-        expected: std::ops::RangeInclusive<u16>,
+        phase: SmtpPhase,
+        expected: RangeInclusive<u16>,
         command: &str,
-        deadlines: Deadlines,
-    ) -> Result<String, Trouble> {
-        let answer = within(deadlines.command, phase, self.connection.command(command)).await?;
-        expect(phase, expected, &answer)
+        deadlines: SmtpDeadlines,
+    ) -> Result<String, SmtpError> {
+        let answer = with_timeout(deadlines.command, phase, self.connection.command(command)).await?;
+        check_reply(phase, expected, &answer)
     }
 
-    /// How many messages it has carried.
+    /// Number of messages sent.
     pub fn sent(&self) -> u32 {
         self.sent
     }
 
-    /// How long ago it carried the last one.
+    /// Time since the last message.
     pub fn idle_for(&self) -> Duration {
         self.idle_since.elapsed()
     }
 
-    /// Says good-bye. What the server says to that is of no consequence.
+    /// Sends QUIT and ignores the reply.
     pub async fn quit(mut self, deadline: Duration) {
         let _ = timeout(deadline, self.connection.quit()).await;
     }
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for SmtpSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("sent", &self.sent).finish_non_exhaustive()
+        f.debug_struct("SmtpSession").field("sent", &self.sent).finish_non_exhaustive()
     }
 }
 
-/// Tries the addresses of the host in turn, each with its share of the time.
-async fn connect(options: &Options) -> Result<TcpStream, Trouble> {
+/// Connects to the first reachable address of the host. The addresses share the time limit.
+async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let limit = options.deadlines.connect;
-    let silence = || Trouble { phase: Phase::Connect, what: What::Silence(limit) };
-    let broken = |words: String| Trouble::broken(Phase::Connect, words);
+    let silence = || SmtpError { phase: SmtpPhase::Connect, kind: SmtpErrorKind::Silence(limit) };
+    let broken = |words: String| SmtpError::broken(SmtpPhase::Connect, words);
 
     let started = Instant::now();
     let lookup = tokio::net::lookup_host((options.host.as_str(), options.port));
     let found: Vec<SocketAddr> = timeout(limit, lookup)
         .await
         .map_err(|_| silence())?
-        .map_err(|error| broken(format!("the name cannot be looked up: {error}")))?
+        .map_err(|error| broken(format!("DNS lookup failed: {error}")))?
         .take(MAX_ADDRESSES)
         .collect();
-    // The configuration has been checked for it; names can change what they lead to.
-    if options.tls == Tls::None && !found.iter().all(|address| address.ip().to_canonical().is_loopback()) {
-        return Err(broken("without TLS, only this machine itself may be spoken to".to_owned()));
+    // The configuration was checked, but a name can resolve to other addresses later.
+    if options.tls == SmtpTls::None && !found.iter().all(|address| address.ip().to_canonical().is_loopback())
+    {
+        return Err(broken("connections without TLS are allowed to this machine only".to_owned()));
     }
-    let mut trouble = broken("the name leads to no address".to_owned());
+    let mut error = broken("the name has no address".to_owned());
     for (tried, address) in found.iter().enumerate() {
         let left = limit.saturating_sub(started.elapsed());
         let share = left / u32::try_from(found.len() - tried).unwrap_or(1);
         match timeout(share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => trouble = broken(error.to_string()),
-            Err(_) => trouble = silence(),
+            Ok(Err(failure)) => error = broken(failure.to_string()),
+            Err(_) => error = silence(),
         }
     }
-    Err(trouble)
+    Err(error)
 }
 
 async fn handshake(
     stream: TcpStream,
-    options: &Options,
-    trust: &Trust,
-) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Trouble> {
+    options: &SmtpOptions,
+    trust: &TrustedRoots,
+) -> Result<tokio_rustls::client::TlsStream<TcpStream>, SmtpError> {
     use tokio_rustls::rustls::pki_types::ServerName;
 
     let name = ServerName::try_from(options.host.clone())
-        .map_err(|_| Trouble::broken(Phase::Tls, "the host's name cannot stand in a certificate"))?;
+        .map_err(|_| SmtpError::broken(SmtpPhase::Tls, "no certificate can be valid for this host name"))?;
     let connector = tokio_rustls::TlsConnector::from(Arc::clone(&trust.config));
     let limit = options.deadlines.tls;
     match timeout(limit, connector.connect(name, stream)).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(Trouble::broken(Phase::Tls, error.to_string())),
-        Err(_) => Err(Trouble { phase: Phase::Tls, what: What::Silence(limit) }),
+        Ok(Err(error)) => Err(SmtpError::broken(SmtpPhase::Tls, error.to_string())),
+        Err(_) => Err(SmtpError { phase: SmtpPhase::Tls, kind: SmtpErrorKind::Silence(limit) }),
     }
 }
 
-async fn within<T>(
+async fn with_timeout<T>(
     limit: Duration,
-    phase: Phase,
+    phase: SmtpPhase,
     answer: impl Future<Output = Result<T, smtp::Error>>,
-) -> Result<T, Trouble> {
+) -> Result<T, SmtpError> {
     match timeout(limit, answer).await {
-        Ok(answer) => answer.map_err(|error| Trouble::of(phase, &error)),
-        Err(_) => Err(Trouble { phase, what: What::Silence(limit) }),
+        Ok(answer) => answer.map_err(|error| SmtpError::of(phase, &error)),
+        Err(_) => Err(SmtpError { phase, kind: SmtpErrorKind::Silence(limit) }),
     }
 }
 
-/// A positive answer that is not the one to this question, a 250 to DATA say, means that the two sides are out of step.
-fn expect(
-    phase: Phase,
-    expected: std::ops::RangeInclusive<u16>,
+/// Returns the reply as text. A positive reply with another code, such as 250 to DATA, is a protocol error:
+/// the client and the server are out of step.
+fn check_reply(
+    phase: SmtpPhase,
+    expected: RangeInclusive<u16>,
     answer: &Response,
-) -> Result<String, Trouble> {
+) -> Result<String, SmtpError> {
     let code = u16::from(answer.code());
     if expected.contains(&code) {
         let lines: Vec<&str> = answer.message().collect();
         Ok(format!("{code} {}", lines.join(" ")))
     } else {
-        Err(Trouble::broken(phase, format!("{code} is no answer to this")))
+        Err(SmtpError::broken(phase, format!("unexpected reply {code}")))
+    }
+}
+
+/// Maximum number of octets read between two writes. A chain of certificates must fit.
+pub const MAX_UNASKED_BYTES: usize = 32 * 1024;
+
+/// Maximum number of lines read between two writes. The library parses the whole reply again after each line.
+pub const MAX_UNASKED_LINES: usize = 500;
+
+/// A stream that limits how much a server may send without being asked, and yields at most one line per read.
+///
+/// The SMTP library reads a line of any length, and keeps bytes that follow a reply. Yielding single lines
+/// prevents an attacker on the path from injecting a reply after the one to STARTTLS, which the library would
+/// take for a reply under TLS: here the injected bytes make the handshake fail.
+pub struct LineStream<S> {
+    inner: S,
+    peer: SocketAddr,
+    /// Bytes that were read. Those from `at` on are not yet returned.
+    held: Vec<u8>,
+    at: usize,
+    bytes_left: usize,
+    lines_left: usize,
+    has_spoken: Arc<AtomicBool>,
+}
+
+impl<S> LineStream<S> {
+    /// Sets `has_spoken` at the first write, which the client makes after the greeting.
+    pub fn new(inner: S, peer: SocketAddr, has_spoken: Arc<AtomicBool>) -> LineStream<S> {
+        let (bytes_left, lines_left) = (MAX_UNASKED_BYTES, MAX_UNASKED_LINES);
+        LineStream { inner, peer, held: Vec::new(), at: 0, bytes_left, lines_left, has_spoken }
+    }
+}
+
+fn reply_too_long() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the reply is too long")
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for LineStream<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let stream = self.get_mut();
+        if stream.at == stream.held.len() {
+            let mut chunk = [0; 4096];
+            let mut chunk = ReadBuf::new(&mut chunk);
+            ready!(Pin::new(&mut stream.inner).poll_read(cx, &mut chunk))?;
+            let count = chunk.filled().len();
+            stream.bytes_left = stream.bytes_left.checked_sub(count).ok_or_else(reply_too_long)?;
+            stream.held.clear();
+            stream.held.extend_from_slice(chunk.filled());
+            stream.at = 0;
+        }
+        let held = &stream.held[stream.at..];
+        let line = held.iter().position(|b| *b == b'\n').map_or(held.len(), |end| end + 1);
+        let count = line.min(out.remaining());
+        if held[..count].ends_with(b"\n") {
+            stream.lines_left = stream.lines_left.checked_sub(1).ok_or_else(reply_too_long)?;
+        }
+        out.put_slice(&held[..count]);
+        stream.at += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for LineStream<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let stream = self.get_mut();
+        (stream.bytes_left, stream.lines_left) = (MAX_UNASKED_BYTES, MAX_UNASKED_LINES);
+        stream.has_spoken.store(true, Ordering::Relaxed);
+        Pin::new(&mut stream.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> AsyncTokioStream for LineStream<S> {
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.peer)
+    }
+}
+
+impl<S> fmt::Debug for LineStream<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LineStream").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    fn stream(bytes: &[u8]) -> LineStream<&[u8]> {
+        LineStream::new(bytes, SocketAddr::from(([127, 0, 0, 1], 25)), Arc::default())
+    }
+
+    #[tokio::test]
+    async fn each_read_yields_at_most_one_line() {
+        let mut stream = stream(b"220 go\r\n250-forged\r\nhalf");
+        let mut line = [0; 64];
+        let mut lines = Vec::new();
+        while let count @ 1.. = stream.read(&mut line).await.expect("it is short") {
+            lines.push(String::from_utf8_lossy(&line[..count]).into_owned());
+        }
+        assert_eq!(lines, ["220 go\r\n", "250-forged\r\n", "half"]);
+    }
+
+    #[tokio::test]
+    async fn a_reply_of_unlimited_length_is_refused() {
+        for endless in [vec![b'2'; MAX_UNASKED_BYTES + 1], b"250-\r\n".repeat(MAX_UNASKED_LINES + 1)] {
+            let mut heard = Vec::new();
+            let error = stream(&endless).read_to_end(&mut heard).await.expect_err("it is too long");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert!(heard.len() <= MAX_UNASKED_BYTES && heard.len() < endless.len());
+        }
     }
 }

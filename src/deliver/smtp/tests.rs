@@ -1,12 +1,12 @@
-//! Tests of the channel against a mail server that does what it is told.
+//! Tests of the SMTP channel against a scripted mail server.
 
 use std::time::Instant;
 
 use super::*;
 use crate::deliver::corpus;
-use crate::deliver::notice::About;
+use crate::deliver::notification::Topic;
 use crate::fetch::port::Port;
-use crate::submission::outcome::Failure;
+use crate::submission::outcome::AttemptFailure;
 use smtp_peer::{At, Do, Script, SmtpPeer};
 
 #[path = "../../../tests/it/support/smtp_peer.rs"]
@@ -14,14 +14,14 @@ use smtp_peer::{At, Do, Script, SmtpPeer};
 mod smtp_peer;
 mod tls;
 
-/// Long enough for a peer on this machine, however busy that is.
+/// Long enough for a local peer on a busy machine.
 const PATIENT: Duration = Duration::from_secs(30);
 
-/// For peers of which it is known that they will not answer.
+/// For peers that do not reply.
 const IMPATIENT: Duration = Duration::from_secs(5);
 
 #[tokio::test]
-async fn a_notice_arrives_with_its_envelope() {
+async fn a_notification_arrives_with_its_envelope() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let smtp = channel(&peer);
     assert_eq!(smtp.send(&notice("Hello.")).await, Outcome::Delivered("250 2.0.0 taken as 4711".to_owned()));
@@ -36,10 +36,10 @@ async fn a_notice_arrives_with_its_envelope() {
 }
 
 #[tokio::test]
-async fn no_payload_changes_the_dialogue_and_each_arrives_octet_by_octet() {
+async fn no_payload_changes_the_session_and_each_arrives_unchanged() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let smtp = channel(&peer);
-    let notices: Vec<Notice> = corpus::payloads().iter().map(|payload| notice(payload)).collect();
+    let notices: Vec<Notification> = corpus::payloads().iter().map(|payload| notice(payload)).collect();
     assert!(notices.len() >= 500);
     for notice in &notices {
         assert!(matches!(smtp.send(notice).await, Outcome::Delivered(_)), "{:?}", notice.fields);
@@ -61,11 +61,11 @@ async fn no_payload_changes_the_dialogue_and_each_arrives_octet_by_octet() {
 }
 
 #[tokio::test]
-async fn dots_arrive_as_they_were_wherever_they_stand() {
+async fn dots_arrive_unchanged_at_any_position() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let options = options(&peer);
-    let ready = trust(&options).expect("TLS can be set up");
-    let mut session = Session::open(&options, &ready, "example.com").await.expect("it answers");
+    let ready = load_roots(&options).expect("TLS can be set up");
+    let mut session = SmtpSession::open(&options, &ready, "example.com").await.expect("it answers");
     let messages = [
         ".\r\n",
         "..\r\n",
@@ -86,7 +86,7 @@ async fn dots_arrive_as_they_were_wherever_they_stand() {
 }
 
 #[tokio::test]
-async fn a_refusal_before_the_message_is_the_channels_fault() {
+async fn a_refusal_before_the_message_counts_against_the_channel() {
     for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data] {
         let answer = "554 5.7.1 go away";
         check(Script::with(at, Do::Say(answer)), Cause::Channel, answer).await;
@@ -98,7 +98,7 @@ async fn a_refusal_before_the_message_is_the_channels_fault() {
 }
 
 #[tokio::test]
-async fn a_server_that_puts_off_a_recipient_or_a_message_may_take_another() {
+async fn a_4xx_to_a_recipient_or_a_message_defers_it() {
     check(Script::with(At::Rcpt, Do::Say("450 4.2.1 busy")), Cause::Deferred, "450 4.2.1 busy (RCPT, ").await;
     check(Script::with(At::Data, Do::Say("451 4.3.0 later")), Cause::Deferred, "451 4.3.0 later (DATA, ")
         .await;
@@ -107,13 +107,13 @@ async fn a_server_that_puts_off_a_recipient_or_a_message_may_take_another() {
 }
 
 #[tokio::test]
-async fn a_message_that_was_seen_and_refused_is_refused_for_good() {
+async fn a_5xx_to_the_message_refuses_it_for_good() {
     let answer = "554-5.7.1 no\r\n554 5.7.1 spam";
     check(Script::with(At::End, Do::Say(answer)), Cause::Refused, "554 5.7.1 no spam (the message, ").await;
 }
 
 #[tokio::test]
-async fn a_server_that_says_421_has_a_trouble_of_its_own() {
+async fn a_421_closes_the_connection_and_defers() {
     for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data, At::End] {
         check(
             Script::with(at, Do::Say("421 4.3.2 shutting down")),
@@ -125,15 +125,15 @@ async fn a_server_that_says_421_has_a_trouble_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_is_tried_again_later() {
+async fn a_closed_connection_is_retried_later() {
     for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data] {
         check(Script::with(at, Do::Close), Cause::Channel, "the connection was closed").await;
     }
-    check(Script::with(At::End, Do::Close), Cause::Unclear, "nobody knows whether it was taken").await;
+    check(Script::with(At::End, Do::Close), Cause::Unclear, "it may have been accepted").await;
 }
 
 #[tokio::test]
-async fn a_silent_server_is_not_waited_for_without_end() {
+async fn a_silent_server_times_out() {
     let phases = [
         (At::Greeting, "to the greeting within 5s"),
         (At::Ehlo, "to EHLO within 5s"),
@@ -141,18 +141,21 @@ async fn a_silent_server_is_not_waited_for_without_end() {
         (At::Rcpt, "to RCPT within 5s"),
         (At::Data, "to DATA within 5s"),
     ];
-    // All at once, because each of them takes five seconds.
+    // Run concurrently, because each check takes five seconds.
     let mut checks = tokio::task::JoinSet::new();
     for (at, words) in phases {
-        checks.spawn(check_impatiently(Script::with(at, Do::Nothing), words));
+        checks.spawn(check_with_short_deadlines(Script::with(at, Do::Nothing), words));
     }
-    checks.spawn(check_impatiently(Script::with(At::End, Do::Nothing), "nobody knows whether it was taken"));
-    checks.spawn(check_impatiently(Script::with(At::Mail, Do::Raw(b"250 2.1.0 hal")), "to MAIL within 5s"));
+    checks.spawn(check_with_short_deadlines(Script::with(At::End, Do::Nothing), "it may have been accepted"));
+    checks.spawn(check_with_short_deadlines(
+        Script::with(At::Mail, Do::Raw(b"250 2.1.0 hal")),
+        "to MAIL within 5s",
+    ));
     checks.join_all().await;
 }
 
 #[tokio::test]
-async fn what_is_not_smtp_is_the_channels_fault() {
+async fn a_reply_that_is_not_smtp_counts_against_the_channel() {
     for bytes in [
         &b"HTTP/1.1 400 Bad Request\r\n"[..],
         b"\xff\xfe\r\n",
@@ -165,30 +168,29 @@ async fn what_is_not_smtp_is_the_channels_fault() {
 }
 
 #[tokio::test]
-async fn an_answer_to_another_question_is_none() {
-    check(Script::with(At::Data, Do::Say("250 2.0.0 taken")), Cause::Channel, "250 is no answer to this")
-        .await;
-    check(Script::with(At::Mail, Do::Say("354 go ahead")), Cause::Channel, "354 is no answer to this").await;
-    check(Script::with(At::End, Do::Say("354 go ahead")), Cause::Unclear, "354 is no answer to this").await;
+async fn a_positive_reply_with_the_wrong_code_is_an_error() {
+    check(Script::with(At::Data, Do::Say("250 2.0.0 taken")), Cause::Channel, "unexpected reply 250").await;
+    check(Script::with(At::Mail, Do::Say("354 go ahead")), Cause::Channel, "unexpected reply 354").await;
+    check(Script::with(At::End, Do::Say("354 go ahead")), Cause::Unclear, "unexpected reply 354").await;
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_listened_to() {
+async fn a_reply_of_unlimited_length_is_refused() {
     for what in [Do::EndlessLine, Do::EndlessLines] {
         for (at, cause) in [(At::Ehlo, Cause::Channel), (At::End, Cause::Unclear)] {
-            check(Script::with(at, what.clone()), cause, "the answer").await;
+            check(Script::with(at, what.clone()), cause, "the reply is too long").await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_server_that_takes_its_time_is_waited_for() {
+async fn a_slow_server_is_waited_for() {
     let peer = SmtpPeer::start(vec![Script::with(At::End, Do::Late(Duration::from_millis(300)))]);
     assert!(matches!(channel(&peer).send(&notice("x")).await, Outcome::Delivered(_)));
 }
 
 #[tokio::test]
-async fn what_was_taken_is_delivered_whatever_comes_after() {
+async fn an_accepted_message_is_delivered_even_if_quit_fails() {
     for what in [Do::Close, Do::Nothing, Do::Say("500 5.0.0 no")] {
         let peer = SmtpPeer::start(vec![Script::with(At::Quit, what)]);
         let mut smtp = channel(&peer);
@@ -207,12 +209,12 @@ async fn what_was_taken_is_delivered_whatever_comes_after() {
 }
 
 #[tokio::test]
-async fn a_greylisted_notice_passes_later() {
+async fn a_greylisted_notification_is_accepted_later() {
     let peer = SmtpPeer::start(vec![Script::usual().greylisting()]);
     let smtp = channel(&peer);
-    // Each recipient is put off once, and each attempt gets one further.
+    // The server defers each recipient once, so each attempt gets one recipient further.
     for _ in 0..2 {
-        let Outcome::Failed(Failure { cause, .. }) = smtp.send(&notice("x")).await else {
+        let Outcome::Failed(AttemptFailure { cause, .. }) = smtp.send(&notice("x")).await else {
             panic!("it was put off")
         };
         assert_eq!(cause, Cause::Deferred);
@@ -222,7 +224,7 @@ async fn a_greylisted_notice_passes_later() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again_up_to_a_limit() {
+async fn connections_are_reused_up_to_a_limit() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let smtp = channel(&peer);
     for _ in 0..=MAX_MESSAGES {
@@ -233,7 +235,7 @@ async fn connections_are_used_again_up_to_a_limit() {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_idle_for_too_long_is_not_used_again() {
+async fn a_connection_that_was_idle_for_too_long_is_not_reused() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let mut smtp = channel(&peer);
     smtp.options.deadlines.idle = Duration::ZERO;
@@ -244,7 +246,7 @@ async fn a_connection_that_was_idle_for_too_long_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn a_connection_that_died_while_it_was_idle_is_replaced_at_once() {
+async fn a_connection_that_closed_while_idle_is_replaced_at_once() {
     let peer = SmtpPeer::start(vec![Script::usual().closing_after(1)]);
     let smtp = channel(&peer);
     for _ in 0..5 {
@@ -255,7 +257,7 @@ async fn a_connection_that_died_while_it_was_idle_is_replaced_at_once() {
 }
 
 #[tokio::test]
-async fn it_is_replaced_only_once_and_never_after_the_message() {
+async fn a_connection_is_replaced_once_and_never_after_the_message() {
     let closing = Script::with(At::Mail, Do::Close);
     let peer = SmtpPeer::start(vec![Script::usual().closing_after(1), closing]);
     let smtp = channel(&peer);
@@ -266,13 +268,13 @@ async fn it_is_replaced_only_once_and_never_after_the_message() {
     let peer = SmtpPeer::start(vec![Script::usual().leaving_unanswered(2)]);
     let smtp = channel(&peer);
     assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Unclear, "nobody knows whether it was taken");
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Unclear, "it may have been accepted");
     assert_eq!(peer.record().connections, 1);
     assert_eq!(peer.record().received.len(), 2);
 }
 
 #[tokio::test]
-async fn notices_may_be_sent_at_the_same_time() {
+async fn notifications_may_be_sent_concurrently() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let smtp = Arc::new(channel(&peer));
     let mut sending = tokio::task::JoinSet::new();
@@ -286,43 +288,39 @@ async fn notices_may_be_sent_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn a_whole_attempt_has_an_end() {
+async fn a_whole_attempt_times_out() {
     let peer = SmtpPeer::start(vec![Script::with(At::End, Do::Nothing)]);
     let mut smtp = channel(&peer);
     smtp.options.deadlines.attempt = IMPATIENT;
     let started = Instant::now();
     check_outcome(&smtp.send(&notice("x")).await, Cause::Unclear, "took longer than 5s");
     assert!(started.elapsed() < PATIENT);
-    let deadlines = Deadlines::default();
+    let deadlines = SmtpDeadlines::default();
     assert!(deadlines.attempt + deadlines.quit < crate::submission::outcome::LONGEST_ATTEMPT);
 }
 
 #[tokio::test]
-async fn nobody_at_that_port_is_the_channels_fault() {
+async fn a_closed_port_counts_against_the_channel() {
     let port = Port::reserve();
-    let smtp = Smtp::new(Options { port: port.number(), ..bare_options() });
+    let smtp = Smtp::new(SmtpOptions { port: port.number(), ..bare_options() });
     check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "connecting: Connection refused");
 }
 
 #[tokio::test]
-async fn without_tls_nobody_beyond_this_machine_is_spoken_to() {
-    let smtp = Smtp::new(Options { host: "192.0.2.1".to_owned(), ..bare_options() });
-    check_outcome(
-        &smtp.send(&notice("x")).await,
-        Cause::Channel,
-        "only this machine itself may be spoken to",
-    );
+async fn without_tls_only_this_machine_is_connected_to() {
+    let smtp = Smtp::new(SmtpOptions { host: "192.0.2.1".to_owned(), ..bare_options() });
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "allowed to this machine only");
 }
 
 #[tokio::test]
-async fn options_that_cannot_work_are_said_to() {
+async fn options_that_cannot_work_fail_with_the_reason() {
     let wrong = [
         (
-            Options { from: "desk@example.com>\r\nRCPT TO:<x@example.org".to_owned(), ..bare_options() },
+            SmtpOptions { from: "desk@example.com>\r\nRCPT TO:<x@example.org".to_owned(), ..bare_options() },
             "`from`",
         ),
-        (Options { to: vec!["team@example.com\r\nDATA".to_owned()], ..bare_options() }, "`to`: number 1"),
-        (Options { extra_roots: Some(b"not PEM".to_vec()), ..bare_options() }, "`extra_roots`"),
+        (SmtpOptions { to: vec!["team@example.com\r\nDATA".to_owned()], ..bare_options() }, "`to`: number 1"),
+        (SmtpOptions { extra_roots: Some(b"not PEM".to_vec()), ..bare_options() }, "`extra_roots`"),
     ];
     for (options, words) in wrong {
         check_outcome(&Smtp::new(options).send(&notice("x")).await, Cause::Channel, words);
@@ -330,8 +328,8 @@ async fn options_that_cannot_work_are_said_to() {
 }
 
 #[tokio::test]
-async fn the_login_is_one_that_the_server_offers() {
-    // The usual example: a NUL, the name, a NUL and the password.
+async fn the_login_uses_a_mechanism_that_the_server_offers() {
+    // The example of RFC 4616: a NUL, the name, a NUL and the password.
     let peer = SmtpPeer::start(vec![Script::usual().offering("AUTH PLAIN LOGIN")]);
     assert!(matches!(Smtp::new(with_login(options(&peer))).send(&notice("x")).await, Outcome::Delivered(_)));
     assert_eq!(peer.record().commands[1], "AUTH PLAIN AHVzZXIAcGFzc3dvcmQ=");
@@ -342,7 +340,7 @@ async fn the_login_is_one_that_the_server_offers() {
 }
 
 #[tokio::test]
-async fn a_login_that_is_refused_or_not_offered_is_the_channels_fault_and_no_secret_shows() {
+async fn a_failed_login_counts_against_the_channel_and_shows_no_secret() {
     for (script, words) in [
         (
             Script::with(At::Auth, Do::Say("535 5.7.8 wrong")).offering("AUTH PLAIN"),
@@ -362,22 +360,22 @@ async fn a_login_that_is_refused_or_not_offered_is_the_channels_fault_and_no_sec
     }
 }
 
-fn with_login(options: Options) -> Options {
-    let login = Login { username: "user".to_owned(), password: "password".to_owned().into() };
-    Options { login: Some(login), ..options }
+fn with_login(options: SmtpOptions) -> SmtpOptions {
+    let login = SmtpLogin { username: "user".to_owned(), password: "password".to_owned().into() };
+    SmtpOptions { login: Some(login), ..options }
 }
 
-fn bare_options() -> Options {
-    Options {
+fn bare_options() -> SmtpOptions {
+    SmtpOptions {
         host: "127.0.0.1".to_owned(),
         port: 25,
-        tls: Tls::None,
+        tls: SmtpTls::None,
         login: None,
         from: "desk@example.com".to_owned(),
         from_name: String::new(),
         to: vec!["team@example.com".to_owned(), "\"the boss\"@[192.0.2.7]".to_owned()],
         extra_roots: None,
-        deadlines: Deadlines {
+        deadlines: SmtpDeadlines {
             connect: PATIENT,
             tls: PATIENT,
             command: PATIENT,
@@ -389,25 +387,25 @@ fn bare_options() -> Options {
     }
 }
 
-fn options(peer: &SmtpPeer) -> Options {
-    Options { port: peer.address.port(), ..bare_options() }
+fn options(peer: &SmtpPeer) -> SmtpOptions {
+    SmtpOptions { port: peer.address.port(), ..bare_options() }
 }
 
 fn channel(peer: &SmtpPeer) -> Smtp {
     Smtp::new(options(peer))
 }
 
-fn addresses() -> Addresses {
+fn addresses() -> MailAddresses {
     let options = bare_options();
-    Addresses::new(&options.from, &options.from_name, &options.to).expect("they are addresses")
+    MailAddresses::new(&options.from, &options.from_name, &options.to).expect("they are addresses")
 }
 
-fn notice(message: &str) -> Notice {
-    Notice {
+fn notice(message: &str) -> Notification {
+    Notification {
         is_suspicious: false,
         may_be_there: true,
         id: "01940000-0000-7000-8000-000000000001".parse().expect("an id"),
-        about: About::Submission,
+        topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         form: Some("contact".to_owned()),
         title: format!("Contact: {message}"),
@@ -416,7 +414,7 @@ fn notice(message: &str) -> Notice {
     }
 }
 
-/// A fresh connection that follows the script fails like this, and nothing is sent on a second one.
+/// Checks how a new connection fails, and that the client does not open a second one.
 async fn check(script: Script, cause: Cause, words: &str) {
     let peer = SmtpPeer::start(vec![script.clone()]);
     let outcome = channel(&peer).send(&notice("x")).await;
@@ -424,12 +422,12 @@ async fn check(script: Script, cause: Cause, words: &str) {
     assert_eq!(peer.record().connections, 1, "{script:?}");
 }
 
-async fn check_impatiently(script: Script, words: &'static str) {
+async fn check_with_short_deadlines(script: Script, words: &'static str) {
     let peer = SmtpPeer::start(vec![script]);
     let mut smtp = channel(&peer);
     smtp.options.deadlines.command = IMPATIENT;
     smtp.options.deadlines.message = IMPATIENT;
-    let cause = if words.contains("taken") { Cause::Unclear } else { Cause::Channel };
+    let cause = if words.contains("accepted") { Cause::Unclear } else { Cause::Channel };
     check_outcome(&smtp.send(&notice("x")).await, cause, words);
 }
 

@@ -1,4 +1,4 @@
-//! What an answer means for the notice and for the channel: the table of statuses, and `Retry-After`.
+//! Maps a webhook's HTTP response to an outcome: the table of statuses, and `Retry-After`.
 
 use std::time::Duration;
 
@@ -8,63 +8,63 @@ use jiff::Timestamp;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 
-use crate::fetch::Answer;
+use crate::fetch::FetchResponse;
 use crate::forms::text::visible;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// No wish to be left alone is granted for longer.
+/// Maximum `Retry-After`.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
-/// The most characters of an answer's body that are kept.
+/// Maximum length of a quoted response body, in characters.
 const MAX_EXCERPT_CHARS: usize = 200;
 
-/// What became of the notice.
-pub fn outcome(answer: &Answer, now: Timestamp) -> Outcome {
+/// The outcome of an attempt that got this response at `now`.
+pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     let status = answer.status;
     if status.is_success() {
         return Outcome::delivered(name(status));
     }
     if status.is_redirection() {
         let place = answer.headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
-        let place = place.map_or_else(|| "elsewhere".to_owned(), |place| shown(&place));
+        let place = place.map_or_else(|| "elsewhere".to_owned(), |place| excerpt_of(&place));
         let text = format!("{}, a redirect to {place} is not followed: change the url", name(status));
         return Outcome::failed(Cause::Unclear, text);
     }
-    let excerpt = shown(&String::from_utf8_lossy(&answer.body));
+    let excerpt = excerpt_of(&String::from_utf8_lossy(&answer.body));
     let text = if excerpt.is_empty() { name(status) } else { format!("{}: {excerpt}", name(status)) };
     Outcome::failed(cause(status), text).with_retry_after(retry_after(status, &answer.headers, now))
 }
 
-/// Whose fault an unsuccessful status is.
+/// The cause of an unsuccessful status.
 fn cause(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,
         429 => Cause::Deferred,
-        // Not allowed, not found: most likely so would any other notice have been, but firewalls answer some contents like this.
+        // These usually affect every notification, but firewalls also refuse some contents like this.
         401 | 403 | 404 | 407 | 421 | 426 => Cause::Unclear,
-        400..=499 => Cause::Notice,
+        400..=499 => Cause::Notification,
         // The receiver is down, or fails on this content.
         _ => Cause::Unclear,
     }
 }
 
-/// For how long the server asks to be left alone (RFC 9110 §10.2.3): seconds or a date, a day at most. What cannot be read says nothing.
+/// Parses `Retry-After` (RFC 9110 §10.2.3), seconds or a date, limited to a day. Ignores an invalid value.
 fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;
     }
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than a number holds are a very long time.
+        // An overflow means a very long time.
         Duration::from_secs(value.parse().unwrap_or(u64::MAX))
     } else {
-        // A date that has passed means: at once.
+        // A date in the past means no wait.
         Duration::try_from(http_date(value)?.duration_since(now)).unwrap_or_default()
     };
     Some(wait.min(LONGEST_RETRY_AFTER))
 }
 
-/// A date in any of the three forms that RFC 9110 §5.6.7 asks recipients to read.
+/// A date in one of the three formats of RFC 9110 §5.6.7.
 fn http_date(text: &str) -> Option<Timestamp> {
     ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"].iter().find_map(
         |form| {
@@ -82,8 +82,8 @@ fn name(status: StatusCode) -> String {
     }
 }
 
-/// The beginning of what a stranger said, on one line and with nothing hidden in it.
-fn shown(text: &str) -> String {
+/// The beginning of a text from the receiver, on one line and without control characters.
+fn excerpt_of(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_EXCERPT_CHARS).collect();
     visible(&words.join(" ")).chars().take(MAX_EXCERPT_CHARS).collect()
 }
@@ -92,7 +92,6 @@ fn shown(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A Friday.
     const NOW: &str = "2026-11-20T12:00:00Z";
 
     #[test]
@@ -108,7 +107,7 @@ mod tests {
         }
         check(429, Some(Cause::Deferred));
         for status in [400, 402, 405, 406, 408, 409, 411, 413, 414, 415, 417, 418, 422, 431, 451, 499] {
-            check(status, Some(Cause::Notice));
+            check(status, Some(Cause::Notification));
         }
         check(410, Some(Cause::Gone));
         for status in [500, 501, 502, 503, 504, 505, 507, 520, 599] {
@@ -120,27 +119,30 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_told_in_a_sentence() {
-        says(answer(200, &[], ""), "200 OK");
-        says(answer(299, &[], "ignored"), "299");
-        says(answer(500, &[], ""), "500 Internal Server Error");
-        says(
+    fn the_outcome_quotes_status_and_body() {
+        check_text(answer(200, &[], ""), "200 OK");
+        check_text(answer(299, &[], "ignored"), "299");
+        check_text(answer(500, &[], ""), "500 Internal Server Error");
+        check_text(
             answer(400, &[], "no\r\n  such\tfield \u{1b}[31m\u{202e}"),
             r"400 Bad Request: no such field \u{1b}[31m\u{202e}",
         );
-        says(
+        check_text(
             answer(308, &[("location", "https://other.example.com/")], "ignored"),
             "308 Permanent Redirect, a redirect to https://other.example.com/ is not followed: change the url",
         );
-        says(answer(302, &[], ""), "302 Found, a redirect to elsewhere is not followed: change the url");
+        check_text(
+            answer(302, &[], ""),
+            "302 Found, a redirect to elsewhere is not followed: change the url",
+        );
         let mut long = answer(422, &[], &"x".repeat(5_000));
-        says(&long, &format!("422 Unprocessable Entity: {}", "x".repeat(MAX_EXCERPT_CHARS)));
+        check_text(&long, &format!("422 Unprocessable Entity: {}", "x".repeat(MAX_EXCERPT_CHARS)));
         long.body = vec![0xff, b'!'];
-        says(long, "422 Unprocessable Entity: \u{fffd}!");
+        check_text(long, "422 Unprocessable Entity: \u{fffd}!");
     }
 
     #[test]
-    fn a_server_may_ask_for_a_pause_of_a_day_at_most() {
+    fn a_retry_after_is_limited_to_a_day() {
         let day = Some(86_400);
         for (value, seconds) in [
             ("0", Some(0)),
@@ -165,7 +167,8 @@ mod tests {
             for (status, expected) in
                 [(429, seconds), (503, seconds), (500, seconds), (400, None), (302, None)]
             {
-                let Outcome::Failed(failure) = of(&answer(status, &[("retry-after", value)], "")) else {
+                let Outcome::Failed(failure) = outcome_of(&answer(status, &[("retry-after", value)], ""))
+                else {
                     panic!("{status}");
                 };
                 assert_eq!(failure.retry_after, expected.map(Duration::from_secs), "{status} {value:?}");
@@ -174,26 +177,26 @@ mod tests {
     }
 
     fn check(status: u16, expected: Option<Cause>) {
-        let cause = match of(&answer(status, &[], "")) {
+        let cause = match outcome_of(&answer(status, &[], "")) {
             Outcome::Delivered(_) => None,
             Outcome::Failed(failure) => Some(failure.cause),
         };
         assert_eq!(cause, expected, "{status}");
     }
 
-    fn says(answer: impl std::borrow::Borrow<Answer>, expected: &str) {
+    fn check_text(answer: impl std::borrow::Borrow<FetchResponse>, expected: &str) {
         let (Outcome::Delivered(text)
-        | Outcome::Failed(crate::submission::outcome::Failure { answer: text, .. })) =
+        | Outcome::Failed(crate::submission::outcome::AttemptFailure { answer: text, .. })) =
             outcome(answer.borrow(), NOW.parse().unwrap());
         assert_eq!(text, expected);
     }
 
-    fn of(answer: &Answer) -> Outcome {
+    fn outcome_of(answer: &FetchResponse) -> Outcome {
         outcome(answer, NOW.parse().unwrap())
     }
 
-    fn answer(status: u16, headers: &[(&'static str, &str)], body: &str) -> Answer {
-        Answer {
+    fn answer(status: u16, headers: &[(&'static str, &str)], body: &str) -> FetchResponse {
+        FetchResponse {
             status: StatusCode::from_u16(status).unwrap(),
             headers: headers
                 .iter()

@@ -1,7 +1,7 @@
-//! What a request's body looks like: frontdesk's own JSON, or what a template makes of the notice.
+//! The request body of a webhook: the standard JSON, or the output of a template.
 //!
-//! Each `{{ … }}` of a template writes one whole JSON value, quotes included, whatever it holds and however it was marked. So nothing
-//! that a visitor sends can become more than a value.
+//! Each `{{ … }}` of a template writes one complete JSON value including its quotes, so that a visitor's text
+//! cannot change the structure of the JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,31 +10,31 @@ use std::io;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use minijinja::value::{Enumerator, Object, Value as Seen};
+use minijinja::value::{Enumerator, Object, Value as TemplateValue};
 use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::chat;
-use crate::deliver::notice::{About, Notice};
+use crate::deliver::notification::{Notification, Topic};
 use crate::forms::text::{is_unsafe, visible, visible_lines};
 
-/// The largest template, in bytes.
+/// Maximum size of a template, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
-/// The largest body, in bytes, before characters are escaped.
+/// Maximum size of a body, in bytes, before characters are escaped.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// The most instructions that a template may run for one notice.
+/// Maximum number of instructions that a template executes for one notification.
 const MAX_INSTRUCTIONS: u64 = 100_000;
 
-/// The version of frontdesk's own JSON. Members may be added to it; what is there keeps its meaning.
+/// The version of the standard JSON. New members do not change it.
 const VERSION: u32 = 1;
 
-/// The name under which a template is known to its engine.
+/// The template's name in the engine.
 const NAME: &str = "body";
 
-/// Slack: `verbatim` keeps it from making links and mentions of plain words. A section holds 3,000 characters.
+/// Slack. `verbatim` disables automatic links and mentions. A section has at most 3,000 characters.
 const SLACK: &str = r#"{
   "text": {{ title | slack(200) }},
   "blocks": [{ "type": "section", "text": { "type": "mrkdwn", "text": {{ text | slack(3000) }}, "verbatim": true } }],
@@ -42,35 +42,34 @@ const SLACK: &str = r#"{
   "unfurl_media": false
 }"#;
 
-/// Mattermost: a post holds 16,383 characters.
+/// Mattermost. A post has at most 16,383 characters.
 const MATTERMOST: &str = r#"{ "text": {{ text | shorten(12000) | inert | fence }} }"#;
 
-/// Discord: a message holds 2,000 characters. Nobody is mentioned, and no link is unfolded (flag 4).
+/// Discord. A message has at most 2,000 characters. Disables mentions and link previews (flag 4).
 const DISCORD: &str = r#"{
   "content": {{ text | markdown(2000) }},
   "allowed_mentions": { "parse": [] },
   "flags": 4
 }"#;
 
-/// What a request's body looks like.
+/// The format of a request body.
 #[derive(Clone)]
-pub enum Body {
-    /// Frontdesk's own JSON.
+pub enum WebhookBody {
+    /// The standard JSON, documented in docs/webhooks.md.
     Standard,
-    /// What a template makes of the notice.
     Template(Template),
 }
 
-/// A template that made JSON of every sample.
+/// A template that produced JSON for every sample.
 #[derive(Clone)]
 pub struct Template(Arc<Environment<'static>>);
 
-impl Body {
-    /// `standard`, `slack`, `mattermost`, `discord` or a template's text. A template is tried on samples; the fault says in which line
-    /// it failed and what would be right.
-    pub fn parse(text: &str) -> Result<Body, String> {
+impl WebhookBody {
+    /// Parses `standard`, `slack`, `mattermost`, `discord` or the text of a template, which is tested with
+    /// samples. The error names the line and says what is expected.
+    pub fn parse(text: &str) -> Result<WebhookBody, String> {
         let source = match text.trim() {
-            "standard" => return Ok(Body::Standard),
+            "standard" => return Ok(WebhookBody::Standard),
             "slack" => SLACK,
             "mattermost" => MATTERMOST,
             "discord" => DISCORD,
@@ -81,22 +80,22 @@ impl Body {
             }
             _ => text,
         };
-        Template::compile(source).map(Body::Template)
+        Template::compile(source).map(WebhookBody::Template)
     }
 
-    /// The body for a notice: compact JSON in which everything that a terminal or an editor might take for something else than text is
-    /// escaped. A fault says what went wrong, and nothing of what the notice holds.
-    pub fn render(&self, notice: &Notice) -> Result<String, String> {
+    /// Renders compact JSON in which control and invisible characters are escaped. The error does not quote
+    /// the notification.
+    pub fn render(&self, notice: &Notification) -> Result<String, String> {
         match self {
-            Body::Standard => Ok(compact(&standard(notice))),
-            Body::Template(template) => template.render(notice),
+            WebhookBody::Standard => Ok(compact(&standard_json(notice))),
+            WebhookBody::Template(template) => template.render(notice),
         }
     }
 }
 
-impl fmt::Debug for Body {
+impl fmt::Debug for WebhookBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if matches!(self, Body::Standard) { "Standard" } else { "Template" })
+        f.write_str(if matches!(self, WebhookBody::Standard) { "Standard" } else { "Template" })
     }
 }
 
@@ -108,34 +107,35 @@ impl Template {
         let mut environment = Environment::new();
         environment.set_debug(false);
         environment.set_fuel(Some(MAX_INSTRUCTIONS));
-        // Whatever a template calls safe, and whatever it says of escaping: what is written is one JSON value.
+        // Write one JSON value, even if the template marks the text as safe or changes the escaping.
         environment.set_formatter(|output, _, value| {
             let text = serde_json::to_string(value)
                 .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
             output.write_str(&text).map_err(Error::from)
         });
-        environment.add_filter("shorten", |text: Seen, limit: usize| chat::shorten(&words(&text), limit));
-        environment.add_filter("slack", |text: Seen, limit: Option<usize>| {
-            chat::slack(&words(&text), limit.unwrap_or(usize::MAX))
+        environment
+            .add_filter("shorten", |text: TemplateValue, limit: usize| chat::shorten(&text_of(&text), limit));
+        environment.add_filter("slack", |text: TemplateValue, limit: Option<usize>| {
+            chat::slack(&text_of(&text), limit.unwrap_or(usize::MAX))
         });
-        environment.add_filter("markdown", |text: Seen, limit: Option<usize>| {
-            chat::markdown(&words(&text), limit.unwrap_or(usize::MAX))
+        environment.add_filter("markdown", |text: TemplateValue, limit: Option<usize>| {
+            chat::markdown(&text_of(&text), limit.unwrap_or(usize::MAX))
         });
-        environment.add_filter("inert", |text: Seen| chat::inert(&words(&text)));
-        environment.add_filter("fence", |text: Seen| chat::fence(&words(&text)));
-        environment.add_template_owned(NAME, source.to_owned()).map_err(|error| fault(&error))?;
+        environment.add_filter("inert", |text: TemplateValue| chat::inert(&text_of(&text)));
+        environment.add_filter("fence", |text: TemplateValue| chat::fence(&text_of(&text)));
+        environment.add_template_owned(NAME, source.to_owned()).map_err(|error| template_error(&error))?;
         let template = Template(Arc::new(environment));
-        template.knows_its_names()?;
+        template.check_variables()?;
         for sample in samples() {
             template.render(&sample)?;
         }
         Ok(template)
     }
 
-    /// A name that is not there would write `null` for ever.
-    fn knows_its_names(&self) -> Result<(), String> {
-        let template = self.0.get_template(NAME).map_err(|error| fault(&error))?;
-        let known = context(&sample(About::Canary)).map(|(name, _)| name);
+    /// Rejects unknown variables, which would silently render as `null`.
+    fn check_variables(&self) -> Result<(), String> {
+        let template = self.0.get_template(NAME).map_err(|error| template_error(&error))?;
+        let known = context(&sample(Topic::Test)).map(|(name, _)| name);
         let globals: Vec<&str> = self.0.globals().map(|(name, _)| name).collect();
         let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
         unknown.retain(|name| !known.contains(&name.as_str()) && !globals.contains(&name.as_str()));
@@ -144,31 +144,31 @@ impl Template {
         Err(format!("there is no `{name}`: expected one of {}", known.join(", ")))
     }
 
-    fn render(&self, notice: &Notice) -> Result<String, String> {
-        let template = self.0.get_template(NAME).map_err(|error| fault(&error))?;
+    fn render(&self, notice: &Notification) -> Result<String, String> {
+        let template = self.0.get_template(NAME).map_err(|error| template_error(&error))?;
         let mut output = Bounded(Vec::new());
         template
-            .render_captured_to(Seen::from(BTreeMap::from(context(notice))), &mut output)
-            .map_err(|error| fault(&error))?;
-        let value: Value = serde_json::from_slice(&output.0).map_err(|error| no_json(&error))?;
+            .render_captured_to(TemplateValue::from(BTreeMap::from(context(notice))), &mut output)
+            .map_err(|error| template_error(&error))?;
+        let value: Value = serde_json::from_slice(&output.0).map_err(|error| json_error(&error))?;
         Ok(compact(&value))
     }
 }
 
-/// What a template sees as text: nothing where there is nothing.
-fn words(value: &Seen) -> String {
+/// A template's value as text; empty if it is undefined.
+fn text_of(value: &TemplateValue) -> String {
     if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() }
 }
 
-/// What a template's engine says, without what it read from the notice.
-fn fault(error: &Error) -> String {
+/// Describes an error of the template engine without quoting the notification.
+fn template_error(error: &Error) -> String {
     let place = error
         .line()
         .map_or_else(|| "in the template".to_owned(), |line| format!("line {line} of the template"));
     match error.kind() {
         ErrorKind::OutOfFuel => format!("{place}: it takes more than {MAX_INSTRUCTIONS} instructions"),
         ErrorKind::WriteFailure => format!("the template makes more than {MAX_BODY_BYTES} bytes"),
-        // These quote the template only.
+        // The details of these errors quote the template only.
         ErrorKind::SyntaxError
         | ErrorKind::UnknownFilter
         | ErrorKind::UnknownFunction
@@ -179,7 +179,7 @@ fn fault(error: &Error) -> String {
     }
 }
 
-fn no_json(error: &serde_json::Error) -> String {
+fn json_error(error: &serde_json::Error) -> String {
     format!(
         "what the template makes is not JSON, in its line {}: each `{{{{ … }}}}` brings its own quotes, so write \
          `\"text\": {{{{ text }}}}`, and join with `~`: `{{{{ \"New: \" ~ title }}}}`",
@@ -187,7 +187,7 @@ fn no_json(error: &serde_json::Error) -> String {
     )
 }
 
-/// A buffer that refuses to grow beyond [`MAX_BODY_BYTES`].
+/// A buffer that is limited to [`MAX_BODY_BYTES`].
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {
@@ -204,15 +204,14 @@ impl io::Write for Bounded {
     }
 }
 
-/// Frontdesk's own JSON.
-fn standard(notice: &Notice) -> Value {
+fn standard_json(notice: &Notification) -> Value {
     let mut data = Map::new();
     data.insert("id".to_owned(), notice.id.to_string().into());
-    if notice.about == About::Submission {
+    if notice.topic == Topic::Submission {
         data.insert("form".to_owned(), notice.form.clone().into());
         data.insert("received_at".to_owned(), time(notice).into());
         data.insert("suspicious".to_owned(), notice.is_suspicious.into());
-        // No field is called as the members before it are.
+        // A field never replaces the members above.
         for (name, value) in &notice.fields {
             data.entry(name.as_str()).or_insert_with(|| value.as_str().into());
         }
@@ -220,31 +219,32 @@ fn standard(notice: &Notice) -> Value {
         data.insert("title".to_owned(), notice.title.as_str().into());
         data.insert("lines".to_owned(), notice.words.as_slice().into());
     }
-    json!({ "type": notice.about.event(), "version": VERSION, "timestamp": time(notice), "data": data })
+    json!({ "type": notice.topic.event(), "version": VERSION, "timestamp": time(notice), "data": data })
 }
 
-/// What a template sees. The fields are exact; title, text and lines are for reading, with nothing hidden in them.
-fn context(notice: &Notice) -> [(&'static str, Seen); 10] {
+/// The variables of a template. The fields are exact; in title, text and lines, control characters are
+/// visible.
+fn context(notice: &Notification) -> [(&'static str, TemplateValue); 10] {
     let lines: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
     [
-        ("type", notice.about.event().into()),
+        ("type", notice.topic.event().into()),
         ("version", VERSION.into()),
         ("timestamp", time(notice).into()),
         ("id", notice.id.to_string().into()),
         ("form", notice.form.clone().into()),
         ("title", visible(&notice.title).into()),
         ("text", text(notice).into()),
-        ("fields", Seen::from_object(Fields(notice.fields.clone()))),
+        ("fields", TemplateValue::from_object(FieldsObject(notice.fields.clone()))),
         ("lines", lines.into()),
         ("suspicious", notice.is_suspicious.into()),
     ]
 }
 
 /// A submission's fields as a template's object, in the form's order.
-struct Fields(Vec<(String, String)>);
+struct FieldsObject(Vec<(String, String)>);
 
-impl Object for Fields {
-    fn get_value(self: &Arc<Self>, key: &Seen) -> Option<Seen> {
+impl Object for FieldsObject {
+    fn get_value(self: &Arc<Self>, key: &TemplateValue) -> Option<TemplateValue> {
         let name = key.as_str()?;
         self.0.iter().find_map(|(field, value)| (field == name).then(|| value.as_str().into()))
     }
@@ -254,15 +254,15 @@ impl Object for Fields {
     }
 }
 
-/// Without the values: they are the visitor's.
-impl fmt::Debug for Fields {
+/// Omits the values, which visitors wrote.
+impl fmt::Debug for FieldsObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Fields(…)")
+        f.write_str("FieldsObject(…)")
     }
 }
 
-/// The notice as a person reads it.
-fn text(notice: &Notice) -> String {
+/// The notification as readable text.
+fn text(notice: &Notification) -> String {
     let mut text = visible(&notice.title);
     if !notice.words.is_empty() {
         text.push('\n');
@@ -283,12 +283,12 @@ fn text(notice: &Notice) -> String {
     text
 }
 
-/// In RFC 3339, in UTC, with milliseconds, as the inbox shows it.
-fn time(notice: &Notice) -> String {
+/// The time in RFC 3339, in UTC, with milliseconds.
+fn time(notice: &Notification) -> String {
     format!("{:.3}", notice.created_at)
 }
 
-/// Without a space that is not in a value, and safe to look at: JSON has an escape for everything.
+/// Formats JSON without insignificant spaces, and escapes control and invisible characters.
 fn compact(value: &Value) -> String {
     let mut text = String::new();
     for c in value.to_string().chars() {
@@ -304,19 +304,19 @@ fn compact(value: &Value) -> String {
     text
 }
 
-/// One notice of each kind, with what a template is most likely to stumble over.
-fn samples() -> [Notice; 4] {
-    [About::Submission, About::Digest, About::Flood, About::Canary].map(sample)
+/// One notification of each topic, with characters that break careless templates.
+fn samples() -> [Notification; 4] {
+    [Topic::Submission, Topic::Digest, Topic::Flood, Topic::Test].map(sample)
 }
 
-fn sample(about: About) -> Notice {
+fn sample(topic: Topic) -> Notification {
     let fields =
         [("name", "Ada \"Countess\" Lovelace"), ("email", "ada@example.com"), ("message", "One\n{two}\\")];
-    let is_submission = about == About::Submission;
-    Notice {
+    let is_submission = topic == Topic::Submission;
+    Notification {
         may_be_there: true,
         id: Uuid::nil(),
-        about,
+        topic,
         created_at: Timestamp::UNIX_EPOCH,
         form: is_submission.then(|| "contact".to_owned()),
         is_suspicious: false,

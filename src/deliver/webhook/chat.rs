@@ -1,26 +1,26 @@
-//! Filters for templates: they shorten text and take away what it would do in a chat. What a visitor sent is to be read, not to ring
-//! everybody, to open a link under another name or to look like a message of ours.
+//! Template filters for chat services: they shorten text, and disable mentions, disguised links and
+//! formatting in what a visitor wrote.
 //!
-//! Lengths are UTF-16 code units, as chat services count, or count no less than.
+//! Lengths are in UTF-16 code units. No chat service counts more units for a text.
 
 use std::borrow::Cow;
 
-/// The most backticks in a row that a fence outdoes.
+/// The longest run of backticks for which a longer fence is used.
 const MAX_BACKTICKS: usize = 9;
 
-/// No more than `limit`; what was cut off is an ellipsis.
+/// Shortens a text to `limit`, with an ellipsis at its end.
 pub fn shorten(text: &str, limit: usize) -> String {
     let mut buffer = [0; 4];
-    let mut short = Short::new(limit);
+    let mut short = LimitedText::new(limit);
     for c in text.chars() {
         short.push(c.encode_utf8(&mut buffer));
     }
-    short.done()
+    short.finish()
 }
 
-/// For Slack: the three characters that begin mentions and links are escaped. No more than `limit` thereafter.
+/// Slack: escapes the three characters that mentions and links use. `limit` applies to the escaped text.
 pub fn slack(text: &str, limit: usize) -> String {
-    escaped(text, limit, |c, _| match c {
+    escape_characters(text, limit, |c, _| match c {
         '&' => "&amp;".into(),
         '<' => "&lt;".into(),
         '>' => "&gt;".into(),
@@ -28,17 +28,18 @@ pub fn slack(text: &str, limit: usize) -> String {
     })
 }
 
-/// For Discord, and others that read Markdown: what would format stands behind a backslash. No more than `limit` thereafter.
+/// Discord and other services with Markdown: escapes formatting characters. `limit` applies to the escaped
+/// text.
 pub fn markdown(text: &str, limit: usize) -> String {
-    escaped(text, limit, |c, is_first| match c {
+    escape_characters(text, limit, |c, is_first| match c {
         '\\' | '`' | '*' | '_' | '~' | '|' | '[' | ']' | '<' | '>' | '#' => format!("\\{c}").into(),
         '-' | '+' | '=' if is_first => format!("\\{c}").into(),
         c => String::from(c).into(),
     })
 }
 
-/// For Mattermost, which reads mentions and Slack's `<…>` before it reads Markdown: both lose their first character to one that looks
-/// alike and does nothing (`＠all`, `＜!channel>`). The `@` of an e-mail address stays.
+/// Mattermost, which parses mentions and Slack's `<…>` before Markdown: replaces their first character by one
+/// that looks alike (`＠all`, `＜!channel>`). The `@` of an e-mail address stays.
 pub fn inert(text: &str) -> String {
     let mut before = ' ';
     let replace = |c| {
@@ -53,8 +54,8 @@ pub fn inert(text: &str) -> String {
     text.chars().map(replace).collect()
 }
 
-/// As a block of code, with fences that nothing in it can close. Where it holds backticks without end, they become characters that look
-/// alike, so that the fences stay short.
+/// A code block whose fence is longer than any run of backticks in the text. Very long runs are replaced by
+/// characters that look alike, so that the fence stays short.
 pub fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     if longest > MAX_BACKTICKS {
@@ -64,29 +65,29 @@ pub fn fence(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
-/// Applies `escape` to each character, told whether only spaces precede it in its line.
-fn escaped(text: &str, limit: usize, escape: impl Fn(char, bool) -> Cow<'static, str>) -> String {
-    let mut short = Short::new(limit);
+/// Applies `escape` to each character. Its second argument says whether only spaces precede it in its line.
+fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Cow<'static, str>) -> String {
+    let mut short = LimitedText::new(limit);
     let mut is_first = true;
     for c in text.chars() {
         short.push(&escape(c, is_first));
         is_first = c == '\n' || (is_first && c.is_whitespace());
     }
-    short.done()
+    short.finish()
 }
 
-/// A text that grows piece by piece and is cut between two of them.
-struct Short {
+/// Builds a limited text from pieces, and cuts it between two of them.
+struct LimitedText {
     text: String,
     units: usize,
     limit: usize,
-    /// As many bytes of it as leave room for the ellipsis.
+    /// The length in bytes that leaves room for the ellipsis.
     cut: usize,
 }
 
-impl Short {
-    fn new(limit: usize) -> Short {
-        Short { text: String::new(), units: 0, limit, cut: 0 }
+impl LimitedText {
+    fn new(limit: usize) -> LimitedText {
+        LimitedText { text: String::new(), units: 0, limit, cut: 0 }
     }
 
     fn push(&mut self, piece: &str) {
@@ -100,7 +101,7 @@ impl Short {
         }
     }
 
-    fn done(mut self) -> String {
+    fn finish(mut self) -> String {
         if self.units > self.limit {
             self.text.truncate(self.cut);
             if self.limit > 0 {

@@ -14,10 +14,10 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use uuid::Uuid;
 
 use super::*;
-use crate::deliver::notice::About;
+use crate::deliver::notification::Topic;
 use crate::fetch::http_peer::{HttpPeer, Reply, Request};
 use crate::fetch::port::Port;
-use crate::submission::outcome::Failure;
+use crate::submission::outcome::AttemptFailure;
 
 const OLD: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -41,7 +41,7 @@ async fn a_notice_is_one_post_with_everything_a_receiver_needs() {
     assert_eq!(request.header("user-agent"), Some(concat!("frontdesk/", env!("CARGO_PKG_VERSION"))));
     assert_eq!(request.header("connection"), Some("close"));
     assert_eq!(request.header("transfer-encoding"), None);
-    assert_eq!(request.body, Body::Standard.render(&notice()).unwrap().as_bytes());
+    assert_eq!(request.body, WebhookBody::Standard.render(&notice()).unwrap().as_bytes());
     assert_eq!(request.headers.len(), 8, "{:?}", request.headers);
 }
 
@@ -76,7 +76,7 @@ async fn a_second_attempt_has_the_same_id_and_body_and_a_time_of_its_own() {
         Timestamp::from_second(1_700_000_000 + i64::try_from(seconds).unwrap()).unwrap()
     };
     let peer = HttpPeer::start([Reply::status(500), Reply::status(200)]);
-    let webhook = Webhook::with(options(&peer.url("/"), &[OLD]), Resolver::System, clock);
+    let webhook = Webhook::with(options(&peer.url("/"), &[OLD]), NameResolver::System, clock);
     assert_eq!(failure(webhook.send(&notice()).await).cause, Cause::Unclear);
     assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
     let [first, second] = &peer.requests()[..] else { panic!("two requests") };
@@ -94,7 +94,11 @@ async fn the_status_decides_and_the_answer_says_what_the_peer_said() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let webhook = webhook(&peer.url("/"), &[]);
     for (reply, cause, text) in [
-        (Reply::saying(422, "no such\nfield"), Cause::Notice, "422 Unprocessable Entity: no such field"),
+        (
+            Reply::saying(422, "no such\nfield"),
+            Cause::Notification,
+            "422 Unprocessable Entity: no such field",
+        ),
         (Reply::saying(410, ""), Cause::Gone, "410 Gone"),
         (Reply::status(404), Cause::Unclear, "404 Not Found"),
         (Reply::status(500), Cause::Unclear, "500 Internal Server Error"),
@@ -108,7 +112,7 @@ async fn the_status_decides_and_the_answer_says_what_the_peer_said() {
         ),
     ] {
         peer.follow([reply]);
-        let Failure { cause: found, answer, retry_after } = failure(webhook.send(&notice()).await);
+        let AttemptFailure { cause: found, answer, retry_after } = failure(webhook.send(&notice()).await);
         assert_eq!((found, &*answer, retry_after), (cause, text, None));
     }
     assert_eq!(peer.connections(), 5, "nothing was followed");
@@ -143,8 +147,8 @@ async fn a_peer_that_does_not_speak_http_may_fail_on_the_content() {
 #[tokio::test]
 async fn waiting_ends_with_the_deadline() {
     let peer = HttpPeer::start([Reply::status(200)]);
-    let deadlines = Deadlines { answer: SHORT, ..DEADLINES };
-    let webhook = Webhook::new(Options { deadlines, ..options(&peer.url("/"), &[]) });
+    let deadlines = FetchTimeouts { answer: SHORT, ..DEADLINES };
+    let webhook = Webhook::new(WebhookOptions { deadlines, ..options(&peer.url("/"), &[]) });
     for reply in [
         Reply::Silence,
         Reply::EndlessInterim,
@@ -166,8 +170,8 @@ async fn a_body_without_end_changes_nothing_and_costs_little() {
     const TEN_GIGABYTES: u64 = 10_000_000_000;
     let peer = HttpPeer::start([Reply::status(200)]);
     // Long enough for the beginning of a body.
-    let deadlines = Deadlines { body: Duration::from_secs(2), ..DEADLINES };
-    let webhook = Webhook::new(Options { deadlines, ..options(&peer.url("/"), &[]) });
+    let deadlines = FetchTimeouts { body: Duration::from_secs(2), ..DEADLINES };
+    let webhook = Webhook::new(WebhookOptions { deadlines, ..options(&peer.url("/"), &[]) });
     for (reply, expected) in [
         (Reply::LongBody { status: 200, bytes: TEN_GIGABYTES }, "200 OK"),
         (Reply::StalledBody { status: 202 }, "202 Accepted"),
@@ -179,11 +183,11 @@ async fn a_body_without_end_changes_nothing_and_costs_little() {
         let outcome = webhook.send(&notice()).await;
         assert!(began.elapsed() < AT_ONCE);
         let is_success = matches!(outcome, Outcome::Delivered(_));
-        let (Outcome::Delivered(text) | Outcome::Failed(Failure { answer: text, .. })) = outcome;
+        let (Outcome::Delivered(text) | Outcome::Failed(AttemptFailure { answer: text, .. })) = outcome;
         assert!(text.starts_with(expected) && text.chars().count() < 300, "{reply:?}: {text}");
         assert_eq!(is_success, expected.starts_with('2'));
     }
-    // What lies in the system's buffers was sent, but hardly more.
+    // Only the system's buffers were filled.
     assert!(peer.sent() < 64 * 1024 * 1024, "{}", peer.sent());
 }
 
@@ -199,11 +203,12 @@ async fn a_port_without_anybody_is_named() {
 
 #[tokio::test]
 async fn a_name_that_changes_its_mind_leads_nowhere() {
-    // In each attempt the name is looked up once. What is permitted then is connected to; what comes later is checked anew.
+    // Each attempt looks the name up once, checks the addresses and connects only to these.
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let answers = ["127.0.0.1", "10.0.0.1"].map(|text| text.parse::<IpAddr>().unwrap());
-    let resolver = Resolver::Test(Box::new(move |_| vec![answers[counted.fetch_add(1, Ordering::SeqCst)]]));
+    let resolver =
+        NameResolver::Test(Box::new(move |_| vec![answers[counted.fetch_add(1, Ordering::SeqCst)]]));
     let peer = HttpPeer::start([Reply::status(200)]);
     let options = options(&format!("http://localhost:{}/", peer.address().port()), &[]);
     let webhook = Webhook::with(options, resolver, Timestamp::now);
@@ -222,12 +227,12 @@ async fn a_name_in_somebody_elses_hands_does_not_lead_inside() {
     for (addresses, allow_private, part) in [
         (["127.0.0.1", "127.0.0.1"], false, "127.0.0.1 is not an address of the public Internet"),
         (["127.0.0.1", "8.8.8.8"], false, "127.0.0.1 is not an address of the public Internet"),
-        (["127.0.0.1", "169.254.169.254"], true, "169.254.169.254 hands out a cloud's credentials"),
+        (["127.0.0.1", "169.254.169.254"], true, "169.254.169.254 gives out a cloud's credentials"),
     ] {
         let addresses = addresses.map(|text| text.parse::<IpAddr>().unwrap());
-        let resolver = Resolver::Test(Box::new(move |_| addresses.to_vec()));
+        let resolver = NameResolver::Test(Box::new(move |_| addresses.to_vec()));
         let options =
-            Options { allow_private, ..options(&format!("https://hooks.example.com:{port}/"), &[]) };
+            WebhookOptions { allow_private, ..options(&format!("https://hooks.example.com:{port}/"), &[]) };
         let failure = failure(Webhook::with(options, resolver, Timestamp::now).send(&notice()).await);
         assert!(failure.answer.contains(part), "{}", failure.answer);
         assert_eq!(failure.cause, Cause::Channel);
@@ -239,9 +244,9 @@ async fn a_name_in_somebody_elses_hands_does_not_lead_inside() {
 async fn the_connection_goes_to_the_address_that_was_checked() {
     let (issuer, authority) = authority();
     let (address, server) = tls_server(&issuer, "hooks.example.com").await;
-    // No second question: it would be answered with an address at which nobody listens.
+    // A second lookup would return an address without a server.
     let asked = AtomicUsize::new(0);
-    let resolver = Resolver::Test(Box::new(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+    let resolver = NameResolver::Test(Box::new(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         0 => vec![address.ip()],
         _ => vec!["127.0.0.2".parse().unwrap()],
     }));
@@ -291,9 +296,9 @@ async fn a_certificate_for_another_name_is_refused() {
 #[tokio::test]
 async fn a_peer_without_tls_is_told_as_such() {
     let peer = HttpPeer::start([Reply::Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())]);
-    let deadlines = Deadlines { tls: SHORT, ..DEADLINES };
+    let deadlines = FetchTimeouts { tls: SHORT, ..DEADLINES };
     let url = peer.url("/").replace("http://", "https://");
-    let webhook = Webhook::new(Options { deadlines, ..options(&url, &[]) });
+    let webhook = Webhook::new(WebhookOptions { deadlines, ..options(&url, &[]) });
     let failure = failure(webhook.send(&notice()).await);
     assert!(failure.answer.contains("TLS handshake"), "{}", failure.answer);
     assert_eq!(failure.cause, Cause::Channel);
@@ -302,14 +307,14 @@ async fn a_peer_without_tls_is_told_as_such() {
 #[test]
 fn roots_are_certificates_in_pem() {
     for pem in ["", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-        let fault = Roots::parse(pem.as_bytes()).unwrap_err();
+        let fault = ExtraRoots::parse(pem.as_bytes()).unwrap_err();
         assert!(fault.contains("BEGIN CERTIFICATE"), "{fault}");
     }
 }
 
 #[test]
 fn the_deadlines_end_before_the_attempt_does() {
-    let Deadlines { resolve, connect, tls, answer, body } = DEADLINES;
+    let FetchTimeouts { resolve, connect, tls, answer, body } = DEADLINES;
     assert!(resolve + connect + tls + answer + body < LONGEST_ATTEMPT);
 }
 
@@ -320,11 +325,11 @@ fn a_webhook_shows_neither_its_secrets_nor_its_path() {
     assert!(!shown.contains("T0") && !shown.contains("C2FV"), "{shown}");
 }
 
-fn options(url: &str, secrets: &[&str]) -> Options {
-    Options {
+fn options(url: &str, secrets: &[&str]) -> WebhookOptions {
+    WebhookOptions {
         url: Url::parse(url).unwrap(),
-        secrets: secrets.iter().map(|text| Key::parse(text).unwrap()).collect(),
-        body: Body::Standard,
+        secrets: secrets.iter().map(|text| SigningKey::parse(text).unwrap()).collect(),
+        body: WebhookBody::Standard,
         allow_private: false,
         extra_roots: None,
         deadlines: DEADLINES,
@@ -335,12 +340,12 @@ fn webhook(url: &str, secrets: &[&str]) -> Webhook {
     Webhook::new(options(url, secrets))
 }
 
-fn notice() -> Notice {
-    Notice {
+fn notice() -> Notification {
+    Notification {
         is_suspicious: false,
         may_be_there: true,
         id: Uuid::from_u128(0x0193_4a5b_6c7d_7e8f_9a0b_1c2d_3e4f_5a6b),
-        about: About::Submission,
+        topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
         form: Some("waitlist".to_owned()),
         title: "Waitlist: Ada".to_owned(),
@@ -349,7 +354,7 @@ fn notice() -> Notice {
     }
 }
 
-fn failure(outcome: Outcome) -> Failure {
+fn failure(outcome: Outcome) -> AttemptFailure {
     match outcome {
         Outcome::Failed(failure) => failure,
         Outcome::Delivered(text) => panic!("delivered: {text}"),
@@ -364,19 +369,19 @@ fn verify(secret: &str, request: &Request) -> Result<(), standardwebhooks::Webho
     standardwebhooks::Webhook::new(secret).unwrap().verify(&request.body, &headers)
 }
 
-/// Somebody who issues certificates, and how he is trusted.
-fn authority() -> (CertifiedIssuer<'static, KeyPair>, Roots) {
+/// A certificate authority, and the roots that trust it.
+fn authority() -> (CertifiedIssuer<'static, KeyPair>, ExtraRoots) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("Authority {}", COUNT.fetch_add(1, Ordering::SeqCst));
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.distinguished_name.push(rcgen::DnType::CommonName, name);
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let roots = Roots::parse(issuer.pem().as_bytes()).unwrap();
+    let roots = ExtraRoots::parse(issuer.pem().as_bytes()).unwrap();
     (issuer, roots)
 }
 
-/// What a TLS server saw: the name that was asked for, the protocol that was agreed on and the request's header.
+/// The server name, the negotiated protocol and the request header that a TLS server saw.
 type Seen = (Option<String>, Option<Vec<u8>>, String);
 
 /// Answers one request with 200, under a certificate for `name`.
@@ -417,9 +422,13 @@ async fn tls_server(
 }
 
 /// How an attempt at `hooks.example.com` fails where the server's certificate is for `name`.
-async fn over_tls(issuer: &CertifiedIssuer<'static, KeyPair>, name: &str, roots: Option<Roots>) -> String {
+async fn over_tls(
+    issuer: &CertifiedIssuer<'static, KeyPair>,
+    name: &str,
+    roots: Option<ExtraRoots>,
+) -> String {
     let (address, server) = tls_server(issuer, name).await;
-    let resolver = Resolver::Test(Box::new(move |_| vec![IpAddr::from([127, 0, 0, 1])]));
+    let resolver = NameResolver::Test(Box::new(move |_| vec![IpAddr::from([127, 0, 0, 1])]));
     let mut options = options(&format!("https://hooks.example.com:{}/", address.port()), &[]);
     options.allow_private = true;
     options.extra_roots = roots;
@@ -427,4 +436,59 @@ async fn over_tls(issuer: &CertifiedIssuer<'static, KeyPair>, name: &str, roots:
     assert!(server.await.unwrap().is_err(), "no request arrives");
     assert_eq!(failure.cause, Cause::Channel);
     failure.answer
+}
+
+const SIGNED_ID: Uuid = Uuid::from_u128(0x0193_4a5b_6c7d_7e8f_9a0b_1c2d_3e4f_5a6b);
+
+#[test]
+fn a_key_is_long_enough_and_its_fault_says_how_to_make_one() {
+    for text in ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", &format!("whsec_{}", "A".repeat(84) + "AA==")] {
+        assert!(SigningKey::parse(text).is_ok(), "{text}");
+    }
+    for text in [
+        "",
+        "whsec_",
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa",
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa==",
+        "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "whsk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS!",
+        &format!("whsec_{}", "A".repeat(88)),
+    ] {
+        let fault = SigningKey::parse(text).unwrap_err();
+        assert!(fault.contains("openssl rand") && !fault.contains("MfKQ"), "{text}: {fault}");
+    }
+}
+
+#[test]
+fn a_signature_is_the_one_that_openssl_makes() {
+    // printf '%s' '01934a5b-6c7d-7e8f-9a0b-1c2d3e4f5a6b.1700000000.{"a":"ü"}' | openssl dgst -sha256 -mac
+    // hmac -macopt hexkey:$(echo MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw | base64 -d | xxd -p) -binary | base64
+    check_signature(
+        &["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+        Some("v1,/AyhO+rx6k2//RlNaeuTgzEFuogUEbQlsr25GY5Rn1E="),
+    );
+    check_signature(
+        &["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+        Some(
+            "v1,FhMvvDyfOcbDZv5zWhmGXIeYGCQ3QYfRVP2ZLD3My8s= v1,/AyhO+rx6k2//RlNaeuTgzEFuogUEbQlsr25GY5Rn1E=",
+        ),
+    );
+}
+
+#[test]
+fn without_a_key_nothing_is_signed() {
+    check_signature(&[], None);
+}
+
+fn check_signature(keys: &[&str], signature: Option<&str>) {
+    let keys: Vec<SigningKey> = keys.iter().map(|text| SigningKey::parse(text).unwrap()).collect();
+    let now = Timestamp::from_second(1_700_000_000).unwrap();
+    let found = signed_headers(&keys, SIGNED_ID, now, r#"{"a":"ü"}"#);
+    let found: Vec<(&str, &str)> =
+        found.iter().map(|(name, value)| (*name, value.to_str().unwrap())).collect();
+    let id = ("webhook-id", "01934a5b-6c7d-7e8f-9a0b-1c2d3e4f5a6b");
+    let mut expected = vec![id, ("webhook-timestamp", "1700000000")];
+    expected.extend(signature.map(|signature| ("webhook-signature", signature)));
+    assert_eq!(found, expected);
 }

@@ -1,20 +1,23 @@
-//! The worker on a real inbox, with Maildirs as channels: nothing but this process takes part.
+//! Tests of the worker on a real inbox, with Maildirs as channels.
 
 use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::deliver::{Kind, Options as ChannelOptions, maildir};
+use crate::deliver::{ChannelOptions, TransportOptions, maildir};
 use crate::forms::{CONTACT, parse};
+use crate::intake::Arrival;
 use crate::limits::Source;
-use crate::screening::{self, Signal};
+use crate::screening::Evidence;
 use crate::store::tests::fresh::Fresh;
-use crate::store::{self, Arrival, Editor, Filter, Reader};
-use crate::submission::delivery::{Room, Want};
+use crate::store::tests::inbox::{Options as InboxOptions, TestInbox};
+use crate::store::{Editor, Filter, InboxReader};
+use crate::submission::delivery::{Capacity, ClaimRequest};
+use crate::submission::verdict::{ScreeningVerdict, Signal};
 use crate::submission::{Status, Submission};
 
 #[test]
-fn what_comes_in_is_delivered_by_every_channel_at_once() {
+fn a_submission_is_delivered_to_every_channel_at_once() {
     let desk = Desk::new(&["box", "copy"]);
     let worker = desk.start();
     for n in 0..20 {
@@ -26,21 +29,21 @@ fn what_comes_in_is_delivered_by_every_channel_at_once() {
 }
 
 #[test]
-fn what_was_queued_while_nobody_delivered_is_delivered_later() {
+fn submissions_queued_without_a_worker_are_delivered_later() {
     let desk = Desk::in_file(&["box"]);
     let id = desk.accept("Hello");
-    // As if the process had ended in the middle of an attempt.
-    let target = Target { name: "box".to_owned(), leads_to: String::new() };
-    let want = Want { target, room: Room { any: 1, again: 1 }, turn: 0 };
+    // As if the process had ended during an attempt.
+    let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
+    let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn: 0 };
     let claims = desk.store.claim(vec![want], Vec::new(), Timestamp::now(), LEASE);
     assert_eq!(desk.runtime.block_on(claims).unwrap()[0].claimed.len(), 1);
     let _worker = desk.start();
     desk.wait("it is delivered", || desk.statuses() == [Status::Delivered]);
-    assert_eq!(Reader::open(&desk.options.place).unwrap().deliveries(id).unwrap()[0].attempts.len(), 2);
+    assert_eq!(InboxReader::open(&desk.options.url).unwrap().deliveries(id).unwrap()[0].attempts.len(), 2);
 }
 
 #[test]
-fn of_two_that_share_an_inbox_one_delivers_and_the_other_takes_over() {
+fn one_of_two_workers_delivers_and_the_other_takes_over() {
     let desk = Desk::new(&["box"]);
     let (first, second) = (desk.start(), desk.start());
     desk.accept("one");
@@ -53,20 +56,20 @@ fn of_two_that_share_an_inbox_one_delivers_and_the_other_takes_over() {
 }
 
 #[test]
-fn what_the_operator_releases_from_elsewhere_is_delivered_at_once() {
+fn a_release_by_another_process_is_delivered_at_once() {
     let desk = Desk::new(&["box"]);
     let _worker = desk.start();
     let id = desk.runtime.block_on(desk.store.keep(arrival("Hello").held_for(&[(Signal::Links, "4 links")])));
     let id = id.unwrap().id();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(desk.mails("box").len(), 0);
-    assert!(Editor::open(&desk.options.place).unwrap().release(id, &[], Timestamp::now()).unwrap());
-    // Well before the worker would look by itself.
+    assert!(Editor::open(&desk.options.url).unwrap().release(id, &[], Timestamp::now()).unwrap());
+    // Well before the worker would wake up without a notification.
     desk.wait("it is delivered", || desk.statuses() == [Status::Delivered]);
 }
 
 #[test]
-fn a_confirmation_is_waited_for_as_long_as_it_takes_or_as_is_allowed() {
+fn waiting_for_a_confirmation_ends_at_the_timeout() {
     let desk = Desk::new(&["box"]);
     let id = desk.accept("Hello");
     let patience = Duration::from_millis(50);
@@ -91,15 +94,16 @@ fn a_confirmation_is_waited_for_as_long_as_it_takes_or_as_is_allowed() {
 }
 
 #[test]
-fn once_delivered_only_the_recipient_can_read_it() {
+fn a_delivered_submission_is_readable_by_the_recipient_only() {
     let desk = Desk::in_file(&["box"]);
     let recipient =
         Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap();
-    let _worker = desk.start_with(Housekeeping { recipient: Some(recipient), ..Housekeeping::default() });
+    let _worker =
+        desk.start_with(MaintenanceOptions { recipient: Some(recipient), ..MaintenanceOptions::default() });
     desk.accept("sesame");
     desk.wait("it is sealed", || desk.list()[0].sealed.is_some());
     assert!(desk.list()[0].fields.is_empty());
-    // Neither the database nor its log has it any more.
+    // Neither the database nor its log still contains it.
     desk.wait("its log is cut off", || !desk.files_hold("sesame") && !desk.files_hold("ada@example.com"));
     assert!(desk.mails("box")[0].contains("sesame"), "the search would find it");
 }
@@ -107,32 +111,33 @@ fn once_delivered_only_the_recipient_can_read_it() {
 /// An inbox with Maildirs beside it.
 struct Desk {
     fresh: Fresh,
-    options: store::Options,
+    options: InboxOptions,
     channels: Vec<ChannelOptions>,
-    store: Store,
+    store: TestInbox,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Desk {
-    /// With the database that the tests are run over.
+    /// With the database under test.
     fn new(channels: &[&str]) -> Desk {
         Desk::with(Fresh::place(), channels)
     }
 
-    /// For what is SQLite's alone.
+    /// With SQLite.
     fn in_file(channels: &[&str]) -> Desk {
         Desk::with(Fresh::file(), channels)
     }
 
     fn with(fresh: Fresh, channels: &[&str]) -> Desk {
-        let mut options = store::Options::in_place(fresh.place.clone());
+        let mut options = InboxOptions::new(fresh.url.clone());
         let channels: Vec<ChannelOptions> = channels
             .iter()
             .map(|name| ChannelOptions {
+                has_daily_quota: false,
                 name: (*name).to_owned(),
                 forms: Vec::new(),
                 concurrency: 4,
-                kind: Kind::Maildir(maildir::Options {
+                kind: TransportOptions::Maildir(maildir::MaildirOptions {
                     path: fresh.folder.path().join(name),
                     from: "desk@example.com".to_owned(),
                     from_name: "Desk".to_owned(),
@@ -142,21 +147,21 @@ impl Desk {
             .collect();
         options.channels = channels.iter().map(ChannelOptions::route).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Desk { store: Store::open(&options).unwrap(), options, channels, runtime, fresh }
+        Desk { store: TestInbox::open(&options).unwrap(), options, channels, runtime, fresh }
     }
 
-    fn start(&self) -> Worker {
-        self.start_with(Housekeeping::default())
+    fn start(&self) -> DeliveryWorker {
+        self.start_with(MaintenanceOptions::default())
     }
 
-    fn start_with(&self, housekeeping: Housekeeping) -> Worker {
-        let options = Options {
-            place: self.options.place.clone(),
+    fn start_with(&self, maintenance: MaintenanceOptions) -> DeliveryWorker {
+        let options = WorkerOptions {
+            place: self.options.url.clone(),
             channels: self.channels.clone(),
-            housekeeping,
+            maintenance,
             grace: Duration::from_secs(5),
         };
-        Worker::start(options, self.store.clone()).unwrap()
+        DeliveryWorker::start(options, (*self.store).clone()).unwrap()
     }
 
     fn accept(&self, message: &str) -> Uuid {
@@ -164,7 +169,7 @@ impl Desk {
     }
 
     fn list(&self) -> Vec<Submission> {
-        let inbox = Reader::open(&self.options.place).unwrap();
+        let inbox = InboxReader::open(&self.options.url).unwrap();
         inbox.list(&Filter::default()).unwrap().map(Result::unwrap).collect()
     }
 
@@ -180,12 +185,12 @@ impl Desk {
     }
 
     fn files_hold(&self, text: &str) -> bool {
-        let folder = self.options.place.file().and_then(Path::parent).unwrap();
+        let folder = self.options.url.file().and_then(Path::parent).unwrap();
         let mut contents = fs::read_dir(folder).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap());
         contents.any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }
 
-    /// Well within the minute after which the worker would look by itself.
+    /// Well below the minute after which the worker wakes up without a notification.
     #[track_caller]
     fn wait(&self, what: &str, until: impl Fn() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -203,7 +208,7 @@ fn arrival(message: &str) -> Arrival {
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: Timestamp::now(),
-        evidence: screening::Evidence::Verdict(screening::Verdict::default()),
+        evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever is edited, a load that remembers gives what a load that remembers nothing gives.
+//! A reload with a cache gives the same site as a load without one, after any edits.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File as Disk};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::pages::{FooterGroup, FooterLink};
 
-/// One thing that somebody does to a site.
+/// An operator's change to a site.
 #[derive(Debug, Clone)]
 enum Edit {
     Body(usize, usize),
@@ -23,7 +23,7 @@ enum Edit {
     Static(usize, u8),
     Theme(usize, usize),
     Options(usize),
-    /// Everything looks as if it had last been changed long ago, as on most sites it has.
+    /// All files become settled, as if they had been written long ago.
     Age,
 }
 
@@ -109,27 +109,27 @@ const THEMES: [(&str, &str); 6] = [
     ("theme/404.html", "{{ page.html }}{{ nothing.at.all }}"),
 ];
 
-/// A site in a folder of its own, with what has been done to it.
+/// A site in a temporary folder, and a cache of its loads.
 struct Bench {
     folder: tempfile::TempDir,
     /// Title, further front matter and body by file.
     pages: BTreeMap<usize, (u8, usize, usize)>,
-    options: Options,
-    previous: Previous,
+    options: PagesOptions,
+    cache: LoadCache,
 }
 
 impl Bench {
     fn new() -> Self {
-        let options = Options {
+        let options = PagesOptions {
             title: "Site".into(),
             language: "en".into(),
             base_url: "https://www.example.com".into(),
             reserved: vec!["/llms.txt"],
             today: jiff::civil::date(2026, 11, 20),
-            ..Options::default()
+            ..PagesOptions::default()
         };
         let folder = tempfile::tempdir().expect("a folder");
-        let mut bench = Self { folder, pages: BTreeMap::new(), options, previous: Previous::default() };
+        let mut bench = Self { folder, pages: BTreeMap::new(), options, cache: LoadCache::default() };
         for file in [0, 1, 3, 6, 7, 8] {
             bench.pages.insert(file, (0, 0, 1));
             bench.write_page(file);
@@ -145,7 +145,7 @@ impl Bench {
     fn write(&self, file: &str, text: &str) {
         let at = self.at(file);
         fs::create_dir_all(at.parent().expect("a folder")).expect("it can be made");
-        // As editors do it: what comes within the same tick of the file system's clock is another file, and shows.
+        // Editors replace files as well. A second write within the same time stamp gets a new inode.
         let draft = self.folder.path().join("draft");
         fs::write(&draft, text).expect("it can be written");
         fs::rename(draft, at).expect("it can be renamed");
@@ -201,11 +201,11 @@ impl Bench {
             self.write_page(file);
         }
         if matches!(edit, Edit::Age) {
-            self.previous.files.trust();
+            self.cache.files.trust();
         }
     }
 
-    /// Writes a file, or takes it away.
+    /// Writes or removes a file.
     fn put(&self, file: &str, byte: u8, text: &str) {
         if byte == 0 {
             let _ = fs::remove_file(self.at(file));
@@ -214,41 +214,41 @@ impl Bench {
         }
     }
 
-    fn check(&mut self, forms: &[Form]) {
-        let again = self.previous.load(self.folder.path(), &self.options, forms);
+    fn check(&mut self, forms: &[PageForm]) {
+        let again = self.cache.load(self.folder.path(), &self.options, forms);
         let fresh = load(self.folder.path(), &self.options, forms);
         assert_eq!(again.faults, fresh.faults);
         assert_eq!(again.site.as_ref().map(state), fresh.site.as_ref().map(state));
     }
 }
 
-/// All that a site answers, and what it says of its pages.
+/// All responses and page summaries of a site, in a comparable form.
 fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
     let file = |file: &File| {
         let text = String::from_utf8_lossy(&file.identity().bytes);
-        format!("{} {text}", file.identity().fields().escape_ascii())
+        format!("{} {:?} {:?} {} {text}", file.media_type, file.cache, file.link, file.identity().etag())
     };
     let page =
         |page: &Page| format!("{} {} {} {}", page.path, page.twin, file(&page.html), file(&page.markdown));
     let entries = site.entries.iter().map(|(path, entry)| {
         let entry = match entry {
-            Entry::Page(both) => page(both),
-            Entry::File(one, role) => format!("{role:?} {}", file(one)),
-            Entry::Redirect(to) => format!("to {to}"),
+            SiteEntry::Page(both) => page(both),
+            SiteEntry::File(one, role) => format!("{role:?} {}", file(one)),
+            SiteEntry::Redirect(to) => format!("to {to}"),
         };
         (&**path, entry)
     });
     (entries.collect(), format!("{} {:?}", page(site.not_found()), site.pages()), site.hash().to_owned())
 }
 
-fn form() -> Form {
-    Form { name: "contact", action: "/api/contact", fields: Vec::new(), markdown: "Send it.".into() }
+fn form() -> PageForm {
+    PageForm { name: "contact", action: "/api/contact", fields: Vec::new(), markdown: "Send it.".into() }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
     #[test]
-    fn a_load_that_remembers_gives_what_a_fresh_one_gives(edits in prop::collection::vec(edit(), 1..14)) {
+    fn a_cached_load_gives_the_same_site_as_a_fresh_one(edits in prop::collection::vec(edit(), 1..14)) {
         let mut bench = Bench::new();
         bench.check(&[form()]);
         for edit in &edits {
@@ -259,7 +259,7 @@ proptest! {
 }
 
 #[test]
-fn a_text_that_moves_within_its_file_is_known_where_it_is_now() {
+fn warnings_name_current_lines_when_an_unchanged_text_moves() {
     let mut bench = Bench::new();
     for edit in [Edit::Matter(0, 12), Edit::Body(1, 0), Edit::Title(1, 1)] {
         bench.check(&[]);
@@ -269,14 +269,14 @@ fn a_text_that_moves_within_its_file_is_known_where_it_is_now() {
 }
 
 #[test]
-fn what_has_not_changed_is_neither_read_nor_made_again() {
+fn a_reload_renders_changed_pages_only() {
     let mut bench = Bench::new();
     let mut pages = || {
-        bench.previous.files.trust();
-        let loaded = bench.previous.load(bench.folder.path(), &bench.options, &[]);
+        bench.cache.files.trust();
+        let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
         let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
         let file = |path: &str| match site.get(path) {
-            Some(Entry::Page(page)) => page.html.clone(),
+            Some(SiteEntry::Page(page)) => page.html.clone(),
             other => panic!("{path}: {other:?}"),
         };
         [file("/"), file("/about/"), file("/blog/two/")]
@@ -285,7 +285,7 @@ fn what_has_not_changed_is_neither_read_nor_made_again() {
     let same = pages();
     assert!(before.iter().zip(&same).all(|(before, same)| Arc::ptr_eq(before, same)));
 
-    // With another text of the same length, and the time stamps that it had before.
+    // Another text of the same length, with the old modification time.
     let at = bench.folder.path().join("pages/about.md");
     let modified = fs::metadata(&at).and_then(|meta| meta.modified()).expect("a time");
     let changed = |at: &Path| fs::metadata(at).map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("a time");
@@ -303,31 +303,34 @@ fn what_has_not_changed_is_neither_read_nor_made_again() {
         .expect("it can be set");
     let after = pages();
     assert!(Arc::ptr_eq(&before[0], &after[0]) && Arc::ptr_eq(&before[2], &after[2]));
-    assert!(!Arc::ptr_eq(&before[1], &after[1]), "the kernel tells that it has changed");
+    assert!(!Arc::ptr_eq(&before[1], &after[1]), "the inode change time differs");
     assert!(String::from_utf8_lossy(&after[1].identity().bytes).contains("HERE"));
 }
 
 #[test]
-fn what_was_written_a_moment_ago_is_read_again() {
+fn recently_written_files_are_read_again() {
     let bench = Bench::new();
     let at = bench.folder.path().join("pages/about.md");
     let written = fs::metadata(&at).expect("it is there");
     for (later, settled) in [(0, false), (1, false), (4, true), (3_600, true)] {
         let now = SystemTime::now() + Duration::from_secs(later);
-        assert_eq!(crate::pages::tree::is_settled(&written, now), settled, "{later}");
+        assert_eq!(crate::pages::site_files::is_settled(&written, now), settled, "{later}");
     }
-    assert!(!crate::pages::tree::is_settled(&written, SystemTime::UNIX_EPOCH), "a clock that was set back");
+    assert!(
+        !crate::pages::site_files::is_settled(&written, SystemTime::UNIX_EPOCH),
+        "a clock that was set back"
+    );
 }
 
 #[test]
-fn bodies_are_kept_once() {
+fn the_cache_shares_bodies_with_the_site() {
     let mut bench = Bench::new();
-    let loaded = bench.previous.load(bench.folder.path(), &bench.options, &[]);
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
     let site = loaded.site.expect("it can be served");
-    let Some(Entry::Page(page)) = site.get("/about/") else { panic!("no page") };
+    let Some(SiteEntry::Page(page)) = site.get("/about/") else { panic!("no page") };
     let html = page.html.identity().bytes.as_ptr_range();
     let markdown = page.markdown.identity().bytes.as_ptr_range();
-    let kept = &bench.previous.contents["pages/about.md"].content;
+    let kept = &bench.cache.contents["pages/about.md"].content;
     assert!(html.contains(&kept.html.as_ptr()) && markdown.contains(&kept.markdown.as_ptr()));
-    assert!(html.contains(&bench.previous.pages["/about/"].document.content.html.as_ptr()));
+    assert!(html.contains(&bench.cache.pages["/about/"].document.content.html.as_ptr()));
 }

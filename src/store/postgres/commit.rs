@@ -1,120 +1,128 @@
-//! Writes to PostgreSQL: submissions by one statement, which is a transaction by itself, and changes in a transaction of several.
-//! If the connection is lost before the server has answered, it looks for the submissions' ids.
+//! Writes to PostgreSQL: submissions in one statement, which is its own transaction, and changes in a
+//! transaction of several statements. If the connection is lost before the server has replied, looks for the
+//! submissions' ids.
+
+#![expect(clippy::disallowed_methods, reason = "the writer thread waits before it connects again")]
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::link::Link;
-use super::{Server, open_to_write};
+use super::connection::PgConnection;
+use super::open_to_write;
+use super::server::Server;
+use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::ids::Ids;
-use crate::store::sql::change::{self, Change, Changing};
+use crate::store::sql::intake::{Accepting, UnresolvedCommit};
+use crate::store::sql::transaction::{self, Change, Transaction};
 use crate::store::sql::{Sql, intake, values};
-use crate::store::{Doubt, Job, StoreError};
 
-/// How often a batch is tried again because the connection was lost or another replica was faster.
-const AGAIN: usize = 8;
-/// After so long nothing is tried again: visitors wait for it.
-const LONG_ENOUGH: Duration = Duration::from_secs(12);
+/// How often a batch is retried because the connection was lost or another replica was faster.
+const MAX_TRIES: usize = 8;
+/// No retry after this time: visitors wait for it.
+const MAX_RETRY_TIME: Duration = Duration::from_secs(12);
 /// How long to look for rows whose commit the server has not confirmed.
-const FIND_OUT: Duration = Duration::from_secs(8);
-/// Between two looks at it.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(8);
+/// The pause between two looks.
+const RESOLVE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The database, open for writing.
-pub(in crate::store) struct Database {
-    link: Link,
+pub(crate) struct PostgresWriter {
+    connection: PgConnection,
     secret: Secret,
     server: Server,
-    /// The server's process at the other end of `link`, as [`IS_ALIVE`] knows it.
+    /// The server process of `connection`, as [`BACKEND`] names it.
     backend: String,
 }
 
-/// The name of the server process of this connection: its number and start time, which no later process shares.
+/// Names the server process of this connection by its number and start time, which no later process shares.
 pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
-/// Finds the server process with that name. The server removes a process from the list after its last transaction has ended, so one that
-/// is not found commits nothing more. Roles see their own processes.
+/// Finds the server process with that name. The server removes a process from the list after its last
+/// transaction has ended, so a process that is not listed commits nothing more. Roles see their own
+/// processes.
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
-/// Ends the server process with that name if it waits for its client: only our side has lost the connection, or a pooler keeps it.
+/// Ends the server process with that name if it waits for its client: only our side has lost the connection,
+/// or a pooler keeps it.
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
-/// Why a transaction did not go well.
-enum Trouble {
-    /// Nothing of it was kept.
+/// Why a transaction failed.
+enum CommitError {
+    /// Nothing was stored.
     Failed(StoreError),
-    /// Another replica was at the same rows; nothing was kept, and it may go well now.
+    /// Another replica had locked or inserted the same rows. Nothing was stored; a retry may succeed.
     Again(StoreError),
-    /// The server did not say whether it was committed.
+    /// The server did not report the outcome of the commit.
     Unknown(StoreError),
 }
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
+impl From<StoreError> for CommitError {
+    fn from(error: StoreError) -> CommitError {
         match error {
-            StoreError::Locked => Trouble::Again(error),
-            error => Trouble::Failed(error),
+            StoreError::Locked => CommitError::Again(error),
+            error => CommitError::Failed(error),
         }
     }
 }
 
-impl Database {
-    pub fn open(server: &Server) -> Result<Database, StoreError> {
-        let (link, secret) = open_to_write(server)?;
-        // Now, so that acceptance sends nothing but the rows.
-        link.prepare_insert(intake::INTAKE)?;
-        let backend = backend(&link)?;
-        Ok(Database { link, secret, server: server.clone(), backend })
+impl PostgresWriter {
+    pub fn open(server: &Server) -> Result<PostgresWriter, StoreError> {
+        let (connection, secret) = open_to_write(server)?;
+        // Prepare the statement now, so that acceptance sends only rows.
+        connection.prepare_insert(intake::INTAKE)?;
+        let backend = backend(&connection)?;
+        Ok(PostgresWriter { connection, secret, server: server.clone(), backend })
     }
 
-    /// Commits all of them in one transaction, or none, with ids from `ids`. Writes something even if there are none, so that it
-    /// shows whether that is possible.
+    /// Commits all or nothing, in one transaction, with ids from `ids`. Without any request it commits a
+    /// trivial change, to test whether writes succeed.
     ///
-    /// Where the server does not answer whether submissions were committed, it is asked for their ids. If it cannot be asked in
-    /// time, they stay in `doubtful`, and are taken out by the first transaction that sees them: they were not confirmed.
+    /// If the server does not report the outcome of the commit, looks for the submissions' ids. If that is
+    /// not possible in time, they stay in `unresolved`, and the first transaction that sees them removes
+    /// them, because they were not confirmed.
     pub fn commit(
         &mut self,
-        jobs: &[Job],
+        jobs: &[Accepting],
         changes: &mut [Box<dyn Change>],
         ids: &mut Ids,
-        doubtful: &mut Vec<Doubt>,
+        unresolved: &mut Vec<UnresolvedCommit>,
     ) -> Result<Vec<Uuid>, StoreError> {
-        // The same in each try: should an earlier one be committed late, the next one finds its rows.
-        let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.arrival.received_at)).collect();
+        // All tries use the same ids: if an earlier one is committed late, the next one finds its rows.
+        let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.received_at)).collect();
         let mut last = StoreError::Locked;
         let mut is_new = false;
         let began = Instant::now();
-        for at in 0..AGAIN {
-            if at > 0 && began.elapsed() > LONG_ENOUGH {
+        for at in 0..MAX_TRIES {
+            if at > 0 && began.elapsed() > MAX_RETRY_TIME {
                 break;
             }
             let outcome = if jobs.is_empty() {
-                self.change(changes, doubtful).map_err(Trouble::from)
+                self.change(changes, unresolved).map_err(CommitError::from)
             } else {
-                self.accept(jobs, &ids, doubtful)
+                self.accept(jobs, &ids, unresolved)
             };
             match outcome {
                 Ok(left) => {
-                    *doubtful = left;
+                    *unresolved = left;
                     return Ok(ids);
                 }
-                // A connection that was idle may have been lost long ago.
-                Err(Trouble::Failed(StoreError::Unreachable { .. })) if !is_new => {
+                // An idle connection may have been lost long ago.
+                Err(CommitError::Failed(StoreError::Unreachable { .. })) if !is_new => {
                     self.reconnect()?;
                     is_new = true;
                 }
-                Err(Trouble::Failed(error)) => return Err(error),
-                Err(Trouble::Again(error)) => last = error,
-                Err(Trouble::Unknown(error)) => match self.find_out(&ids) {
+                Err(CommitError::Failed(error)) => return Err(error),
+                Err(CommitError::Again(error)) => last = error,
+                Err(CommitError::Unknown(error)) => match self.resolve_commit(&ids) {
                     Ok(true) => return Ok(ids),
                     Ok(false) => last = error,
-                    Err(InDoubt { backend }) => {
-                        let doubt = |id| Doubt { id, backend: Some(backend.clone()) };
-                        doubtful.extend(ids.into_iter().map(doubt));
+                    Err(Unresolved { backend }) => {
+                        let doubt = |id| UnresolvedCommit { id, backend: Some(backend.clone()) };
+                        unresolved.extend(ids.into_iter().map(doubt));
                         return Err(error);
                     }
                 },
@@ -123,16 +131,16 @@ impl Database {
         Err(last)
     }
 
-    /// Whether the server is there and takes changes. Connects anew where the connection is lost.
+    /// Checks that the server accepts changes. Reconnects if the connection is lost.
     pub fn look(&mut self) -> Result<(), StoreError> {
-        let ask = |link: &Link| -> Result<bool, StoreError> {
-            let sql: &dyn Sql = link;
+        let ask = |connection: &PgConnection| -> Result<bool, StoreError> {
+            let sql: &dyn Sql = connection;
             sql.one("SELECT pg_is_in_recovery()", &[])?.get(0)
         };
-        let is_standby = match ask(&self.link) {
+        let is_standby = match ask(&self.connection) {
             Err(StoreError::Unreachable { .. }) => {
                 self.reconnect()?;
-                ask(&self.link)?
+                ask(&self.connection)?
             }
             asked => asked?,
         };
@@ -140,131 +148,150 @@ impl Database {
     }
 
     fn reconnect(&mut self) -> Result<(), StoreError> {
-        *self = Database::open(&self.server)?;
+        *self = PostgresWriter::open(&self.server)?;
         Ok(())
     }
 
-    fn change(&self, changes: &mut [Box<dyn Change>], doubtful: &[Doubt]) -> Result<Vec<Doubt>, StoreError> {
-        let sql: &dyn Sql = &self.link;
+    fn change(
+        &self,
+        changes: &mut [Box<dyn Change>],
+        unresolved: &[UnresolvedCommit],
+    ) -> Result<Vec<UnresolvedCommit>, StoreError> {
+        let sql: &dyn Sql = &self.connection;
         let left = sql.transaction(|| {
-            let left = self.remove(doubtful)?;
+            let left = self.remove(unresolved)?;
             if changes.is_empty() {
                 sql.execute("UPDATE meta SET value = value WHERE name = 'secret'", &[])?;
-                let _ = self.link.was_warned();
+                let _ = self.connection.was_warned();
                 return Ok(left);
             }
-            let ahead = change::clock_ahead(sql)?;
-            change::apply(&Changing { sql, secret: &self.secret, ahead }, changes)?;
-            let _ = self.link.was_warned();
+            let ahead = transaction::clock_ahead(sql)?;
+            transaction::apply(&Transaction { sql, secret: &self.secret, ahead }, changes)?;
+            let _ = self.connection.was_warned();
             Ok(left)
         })?;
-        // Who has claimed something that only this server knows of must not send it: another would, after a failover.
-        if self.link.was_warned() { Err(self.link.unreachable("the commit is in doubt")) } else { Ok(left) }
+        // A delivery that only this server knows as claimed must not be sent: after a failover, another
+        // replica would send it again.
+        if self.connection.was_warned() {
+            Err(self.connection.unreachable("the commit is in doubt"))
+        } else {
+            Ok(left)
+        }
     }
 
-    /// Takes out what commits that were reported as failed may have left behind. Returns what cannot be seen yet, because its
-    /// transaction is still under way: it may be waiting for a standby, whoever has given it up.
-    fn remove(&self, doubtful: &[Doubt]) -> Result<Vec<Doubt>, StoreError> {
-        // Asked before anything is removed, so that what has ended by then is seen.
+    /// Removes the submissions of unresolved commits. Returns those whose transaction is still under way and
+    /// not visible yet: it may be waiting for a standby.
+    fn remove(&self, unresolved: &[UnresolvedCommit]) -> Result<Vec<UnresolvedCommit>, StoreError> {
+        // Ask before removing, so that the rows of processes that have ended are visible.
         let mut alive = BTreeSet::new();
-        for backend in doubtful.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
+        for backend in unresolved.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
             if self.is_alive(backend)? {
                 alive.insert(backend);
             }
         }
-        intake::take_back(&self.link, doubtful)?;
-        let is_left = |doubt: &&Doubt| doubt.backend.as_ref().is_some_and(|backend| alive.contains(backend));
-        Ok(doubtful.iter().filter(is_left).cloned().collect())
+        intake::remove_unresolved(&self.connection, unresolved)?;
+        let is_left =
+            |doubt: &&UnresolvedCommit| doubt.backend.as_ref().is_some_and(|backend| alive.contains(backend));
+        Ok(unresolved.iter().filter(is_left).cloned().collect())
     }
 
-    /// Appends submissions, and returns what is still in doubt.
-    fn accept(&self, jobs: &[Job], ids: &[Uuid], doubtful: &[Doubt]) -> Result<Vec<Doubt>, Trouble> {
-        let sql: &dyn Sql = &self.link;
-        if self.link.is_lost() {
-            return Err(Trouble::Failed(self.link.unreachable("the connection is lost")));
+    /// Appends submissions, and returns the commits that are still unresolved.
+    fn accept(
+        &self,
+        jobs: &[Accepting],
+        ids: &[Uuid],
+        unresolved: &[UnresolvedCommit],
+    ) -> Result<Vec<UnresolvedCommit>, CommitError> {
+        let sql: &dyn Sql = &self.connection;
+        if self.connection.is_lost() {
+            return Err(CommitError::Failed(self.connection.unreachable("the connection is lost")));
         }
-        // What was said of earlier statements says nothing of this.
-        let _ = self.link.was_warned();
-        let mut accepted = if doubtful.is_empty() {
+        // Clear warnings about earlier statements.
+        let _ = self.connection.was_warned();
+        let mut accepted = if unresolved.is_empty() {
             intake::append(sql, &self.secret, jobs, ids).map(|()| Vec::new())
         } else {
             sql.transaction(|| {
-                let left = self.remove(doubtful)?;
+                let left = self.remove(unresolved)?;
                 intake::append(sql, &self.secret, jobs, ids)?;
                 Ok(left)
             })
         };
-        if accepted.is_ok() && self.link.was_warned() {
-            accepted = Err(self.link.unreachable("the commit is in doubt"));
+        if accepted.is_ok() && self.connection.was_warned() {
+            accepted = Err(self.connection.unreachable("the commit is in doubt"));
         }
         accepted.map_err(|error| match error {
-            // The server did not answer in time, and may still commit; or its answer is not reliable.
-            error if self.link.is_lost() => Trouble::Unknown(error),
-            error @ StoreError::Unreachable { .. } => Trouble::Unknown(error),
-            // An earlier try was committed after all.
-            StoreError::Postgres(code) if code == "23505" => Trouble::Unknown(StoreError::Locked),
+            // The server did not reply in time, and may still commit; or its reply is not reliable.
+            error if self.connection.is_lost() => CommitError::Unknown(error),
+            error @ StoreError::Unreachable { .. } => CommitError::Unknown(error),
+            // An earlier try was committed.
+            StoreError::Postgres(code) if code == "23505" => CommitError::Unknown(StoreError::Locked),
             error => error.into(),
         })
     }
 
-    /// Looks for submissions whose commit was not confirmed, and returns whether they are committed as durably as confirmed ones. Connects
-    /// again if possible.
-    fn find_out(&mut self, ids: &[Uuid]) -> Result<bool, InDoubt> {
+    /// Looks for submissions whose commit was not confirmed. Returns whether they are committed as durably as
+    /// confirmed ones. Reconnects if possible.
+    fn resolve_commit(&mut self, ids: &[Uuid]) -> Result<bool, Unresolved> {
         let before = self.backend.clone();
         let began = Instant::now();
         let mut is_new = false;
-        while began.elapsed() < FIND_OUT {
-            if !is_new || self.link.is_lost() {
+        while began.elapsed() < RESOLVE_TIMEOUT {
+            if !is_new || self.connection.is_lost() {
                 is_new = self.reconnect().is_ok();
                 if !is_new {
-                    std::thread::sleep(LOOK_AGAIN);
+                    std::thread::sleep(RESOLVE_INTERVAL);
                     continue;
                 }
             }
-            match self.became(&before, ids) {
+            match self.look_for_commit(&before, ids) {
                 Ok(Some(false)) => return Ok(false),
-                Ok(Some(true)) => match self.make_last(FIND_OUT.saturating_sub(began.elapsed())) {
-                    Some(true) => return Ok(true),
-                    Some(false) => std::thread::sleep(LOOK_AGAIN),
-                    // It waits, and so would whatever else is asked.
-                    None => break,
-                },
-                Ok(None) | Err(_) => std::thread::sleep(LOOK_AGAIN),
+                Ok(Some(true)) => {
+                    match self.commit_once_more(RESOLVE_TIMEOUT.saturating_sub(began.elapsed())) {
+                        Some(true) => return Ok(true),
+                        Some(false) => std::thread::sleep(RESOLVE_INTERVAL),
+                        // It waits for a standby, and any other statement would too.
+                        None => break,
+                    }
+                }
+                Ok(None) | Err(_) => std::thread::sleep(RESOLVE_INTERVAL),
             }
         }
-        Err(InDoubt { backend: before })
+        Err(Unresolved { backend: before })
     }
 
-    /// Commits something after what a transaction has left, and so waits for the standby as that one should have: what is seen may be
-    /// known to nobody else. A server shows it when it starts anew, or when the session that waited was ended. Whether it has waited; nothing if it takes too long.
-    fn make_last(&self, patience: Duration) -> Option<bool> {
+    /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have. Needed
+    /// because a server shows rows that no standby has, after a restart or when the waiting session was
+    /// ended. Returns whether it has waited; `None` on a timeout.
+    fn commit_once_more(&self, patience: Duration) -> Option<bool> {
         let touch = "UPDATE meta SET value = value WHERE name = 'secret'";
-        let _ = self.link.was_warned();
-        let touched = super::link::wait(self.link.client().batch_execute(touch), patience)?;
-        Some(touched.is_ok() && !self.link.was_warned())
+        let _ = self.connection.was_warned();
+        let touched = super::connection::wait(self.connection.client().batch_execute(touch), patience)?;
+        Some(touched.is_ok() && !self.connection.was_warned())
     }
 
-    /// Whether submissions were committed; `None` while the server process that got them is still there and they are not visible. After a
-    /// failover the new primary does not know that process, so the rows alone decide.
-    fn became(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
+    /// Whether submissions were committed; `None` while the server process that received them is alive and
+    /// they are not visible. A new primary does not know the processes of the old one, so the rows alone
+    /// decide.
+    fn look_for_commit(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
         // A process that waits for its client has not committed, and must not commit later.
-        (&self.link as &dyn Sql).query(END_IF_IDLE, values![backend])?;
-        // Asked before the rows, so that what it has committed before its end is seen.
+        (&self.connection as &dyn Sql).query(END_IF_IDLE, values![backend])?;
+        // Ask before reading the rows, so that the commits of a process that has ended are visible.
         let is_alive = self.is_alive(backend)?;
         let is_there = match ids.first() {
-            Some(witness) => intake::is_stored(&self.link, *witness)?,
+            Some(witness) => intake::is_stored(&self.connection, *witness)?,
             None => true,
         };
         Ok(if is_there || !is_alive { Some(is_there) } else { None })
     }
 
     fn is_alive(&self, backend: &str) -> Result<bool, StoreError> {
-        (&self.link as &dyn Sql).exists(IS_ALIVE, values![backend])
+        (&self.connection as &dyn Sql).exists(IS_ALIVE, values![backend])
     }
 }
 
-/// It was not found out in time whether the submissions that this server process got were committed.
-struct InDoubt {
+/// The outcome of a commit by this server process is unknown.
+struct Unresolved {
     backend: String,
 }
 

@@ -1,4 +1,4 @@
-//! Which database on which server, and how the way there is protected.
+//! The address of a PostgreSQL database, and the security of the connection to it.
 
 use std::fmt;
 use std::io;
@@ -12,10 +12,10 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// A PostgreSQL server and a database on it, as a URL names them.
+/// A PostgreSQL database, from a URL.
 ///
-/// TLS is by rustls and always verifies the server's name. It is off where all hosts are this machine, and on everywhere else, unless
-/// the URL says `sslmode=disable`.
+/// TLS always verifies the server's certificate and name. It is off if all hosts are this machine, and on
+/// otherwise unless the URL says `sslmode=disable`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Server(Arc<Settings>);
 
@@ -25,23 +25,23 @@ struct Settings {
     tls: Option<Roots>,
 }
 
-/// Who may vouch for the server.
+/// The trusted certificate authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Roots {
-    /// The authorities that browsers trust.
+    /// Those that browsers trust.
     Public,
     /// The certificates in this PEM file.
     File(PathBuf),
 }
 
-/// How long one host may take to answer, where the URL says nothing.
+/// The default timeout for connecting to one host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long what was sent may stay unacknowledged before the connection counts as lost.
+/// How long sent data may stay unacknowledged before the connection counts as lost.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
 
 impl Server {
-    /// Reads a `postgres://` or `postgresql://` URL (libpq's connection URI), several hosts among what it may name. Says what is wrong
-    /// with it otherwise, without its password.
+    /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or several hosts.
+    /// Errors do not contain the password.
     pub fn parse(url: &str) -> Result<Server, String> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err("is not a postgres:// URL".to_owned());
@@ -94,12 +94,12 @@ impl Server {
         Ok(Server(Arc::new(Settings { config, tls: is_secured.then_some(roots) })))
     }
 
-    /// How to connect, TLS aside.
-    pub(in crate::store) fn config(&self) -> &Config {
+    /// The options of the connection, except TLS.
+    pub(crate) fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// What TLS is to be spoken with; nothing where it is off.
+    /// The TLS configuration; `None` if TLS is off.
     pub(super) fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
         let Some(roots) = &self.0.tls else { return Ok(None) };
         let mut store = RootCertStore::empty();
@@ -129,7 +129,7 @@ impl Server {
     }
 }
 
-/// A socket's folder, or a name or address that does not leave this machine.
+/// Whether the host is a socket's folder, or a name or address of this machine.
 fn is_this_machine(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => {
@@ -157,7 +157,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Hosts, ports and database: neither user nor password.
+/// Hosts, ports and database, without user and password.
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;

@@ -1,82 +1,156 @@
-//! Who presses the door and what screening held, counted for the operator.
+//! Counts refused requests, and reports abuse: rate-limited sources, held submissions, and agents.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::pressure::day;
-use super::read::Reader;
-use super::rows::{id_before, time};
-use super::{Dialect, values};
-use crate::store::StoreError;
+use super::read::InboxReader;
+use super::rows::{self, id_before, time};
+use super::{Dialect, Sql, values};
+use crate::forms::source::Source;
+use crate::store::error::StoreError;
+use crate::store::fingerprint::Secret;
 
-/// Among how many of the oldest waiting deliveries the one is looked for that has waited longest.
+/// Requests of a source that the limits refused. A day has at most 10,000 rows of source and form; the rest
+/// is counted by form only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusedRequests {
+    /// The source; `None` for sources that are not counted one by one.
+    pub source: Option<Source>,
+    /// The name of the form.
+    pub form: &'static str,
+    /// The number of requests.
+    pub count: u64,
+}
+
+/// The most rows of source and form for one day.
+const MOST_A_DAY: i64 = 10_000;
+
+/// Adds to the counts of refused requests on the day of `now` in UTC.
+pub(crate) fn record_refusals(
+    tx: &dyn Sql,
+    secret: &Secret,
+    refused: &[RefusedRequests],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let day = day(now);
+    let mut rows: i64 = tx.one("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?.get(0)?;
+    for RefusedRequests { source, form, count } in refused {
+        let count = i64::try_from(*count).unwrap_or(i64::MAX);
+        let mut source = source.map(|source| secret.source(source).to_vec()).unwrap_or_default();
+        let known = tx.execute(
+            "UPDATE pressure SET refused = refused + ?4 WHERE day = ?1 AND source = ?2 AND form = ?3",
+            values![day, source, form, count],
+        )?;
+        if known == 1 {
+            continue;
+        }
+        if rows >= MOST_A_DAY {
+            source.clear();
+        }
+        tx.execute(
+            "INSERT INTO pressure (day, source, form, refused) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (day, source, form) DO UPDATE SET refused = pressure.refused + ?4",
+            values![day, source, form, count],
+        )?;
+        rows += 1;
+    }
+    Ok(())
+}
+
+/// Removes up to `most` rows of days before that of `before`.
+pub(crate) fn forget_refusals(tx: &dyn Sql, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+    tx.execute(
+        "DELETE FROM pressure WHERE (day, source, form) IN
+         (SELECT day, source, form FROM pressure WHERE day < ?1 LIMIT ?2)",
+        values![day(before), i64::try_from(most).unwrap_or(i64::MAX)],
+    )
+}
+
+/// The days that have rows.
+pub(super) fn days(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> {
+    sql.query("SELECT DISTINCT day FROM pressure", &[])?.iter().map(|row| row.get(0)).collect()
+}
+
+/// Removes the rows of these sources. Looks up each day, because the key begins with it.
+pub(super) fn forget_sources(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
+    for day in days {
+        tx.execute_with_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;
+    }
+    Ok(())
+}
+
+pub(super) fn day(time: Timestamp) -> i64 {
+    rows::day(time.as_millisecond())
+}
+
+/// How many of the oldest waiting deliveries are compared to find the one that has waited longest.
 const OLDEST: i64 = 100;
 
-/// What pressed the door over a time, and what was held.
+/// Submissions, holds and refused requests over a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abuse {
-    /// How many submissions there are.
+    /// The number of submissions.
     pub submissions: usize,
     /// How many of them screening held.
     pub held: usize,
-    /// How many of those the operator released: screening was wrong about them.
+    /// How many of the held ones the operator released: the false positives.
     pub released: usize,
-    /// How many requests were refused because their source had sent too many.
+    /// The number of requests that the limits refused.
     pub refused: usize,
-    /// Of the refused, those whose sources are not known one by one.
+    /// How many of the refused requests came from sources that are not counted one by one.
     pub refused_others: usize,
-    /// How many sources there are.
+    /// The number of sources.
     pub source_count: usize,
-    /// Some of them, those with the most requests first.
-    pub sources: Vec<Presser>,
-    /// What submissions were held for, the most frequent signal first.
-    pub signals: Vec<Held>,
-    /// How many agents there are.
+    /// The sources with the most requests, in descending order.
+    pub sources: Vec<RefusedSource>,
+    /// The signals for which submissions were held, the most frequent first.
+    pub signals: Vec<SignalCount>,
+    /// The number of agents.
     pub agent_count: usize,
-    /// Some of them, those with the most submissions first.
-    pub agents: Vec<Agent>,
+    /// The agents with the most submissions, in descending order.
+    pub agents: Vec<AgentCount>,
 }
 
-/// What came from one source.
+/// The requests of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Presser {
+pub struct RefusedSource {
     /// As in [`Submission::source`](crate::submission::Submission::source).
     pub source: String,
-    /// Submissions that were kept.
+    /// The number of its submissions.
     pub submissions: usize,
-    /// Those of them that screening held.
+    /// How many of them screening held.
     pub held: usize,
-    /// Requests that were refused.
+    /// The number of its refused requests.
     pub refused: usize,
 }
 
-/// How often a signal was among the reasons for which screening held a submission.
+/// How often screening held submissions because of a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct SignalCount {
     /// The signal's name.
     pub signal: String,
-    /// How many submissions.
+    /// The number of submissions.
     pub held: usize,
     /// How many of them the operator released.
     pub released: usize,
 }
 
-/// What one agent sent.
+/// The submissions of one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agent {
-    /// The host that vouches for it.
+pub struct AgentCount {
+    /// The host that vouches for the agent.
     pub agent: String,
-    /// Submissions that were kept.
+    /// The number of its submissions.
     pub submissions: usize,
-    /// Those of them that screening held.
+    /// How many of them screening held.
     pub held: usize,
 }
 
-impl Reader {
-    /// What pressed the door from that time on, and what was held: up to `most` sources and agents, and every signal. Refusals
-    /// are known by the day in UTC, those of the day of `from` among them. In one pass over the submissions of that time.
+impl InboxReader {
+    /// Reports abuse since `from`: up to `most` sources and agents, and all signals. Refused requests are
+    /// counted by day in UTC, including the day of `from`. Reads the submissions of the period once.
     pub fn abuse(&self, from: Timestamp, most: usize) -> Result<Abuse, StoreError> {
         self.sql.snapshot(|| self.abuse_at_once(from, most))
     }
@@ -110,13 +184,13 @@ impl Reader {
                  FROM accepted WHERE id >= ?1 AND received_at >= ?2 GROUP BY source
                  UNION ALL
                  SELECT source, 0, 0, sum(refused) FROM pressure
-                 WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS pressed
+                 WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS record_refusals
              GROUP BY source ORDER BY sum(submissions) + sum(refused) DESC, source LIMIT ?4",
             values![first, since, day(from), most],
         )?;
         for row in sources {
             abuse.source_count = row.count(4)?;
-            abuse.sources.push(Presser {
+            abuse.sources.push(RefusedSource {
                 source: Uuid::from_bytes(row.get(0)?).simple().to_string(),
                 submissions: row.count(1)?,
                 held: row.count(2)?,
@@ -135,7 +209,11 @@ impl Reader {
              GROUP BY 1 ORDER BY 2 DESC, 1"
         );
         for row in self.sql.query(&signals, values![first, since])? {
-            abuse.signals.push(Held { signal: row.get(0)?, held: row.count(1)?, released: row.count(2)? });
+            abuse.signals.push(SignalCount {
+                signal: row.get(0)?,
+                held: row.count(1)?,
+                released: row.count(2)?,
+            });
         }
         let agents = self.sql.query(
             "SELECT agent, count(*), sum(withheld), count(*) OVER () FROM accepted
@@ -145,15 +223,21 @@ impl Reader {
         )?;
         for row in agents {
             abuse.agent_count = row.count(3)?;
-            abuse.agents.push(Agent { agent: row.get(0)?, submissions: row.count(1)?, held: row.count(2)? });
+            abuse.agents.push(AgentCount {
+                agent: row.get(0)?,
+                submissions: row.count(1)?,
+                held: row.count(2)?,
+            });
         }
         Ok(abuse)
     }
 
-    /// For how long the submission has been waiting that has waited longest for a channel which does not have it yet: since it came,
-    /// or was released. What is held or parked does not wait. It costs the same however much is delivered or waits.
+    /// How long the oldest waiting submission has waited for a channel since it arrived or was released;
+    /// `None` if none waits. Held and parked deliveries do not wait. The cost does not depend on the number
+    /// of deliveries.
     pub fn oldest_waiting(&self, now: Timestamp) -> Result<Option<Duration>, StoreError> {
-        // One that was held for long comes before others in the index, and may have waited for less time than they.
+        // A submission that was held for long comes first in the index, but may have waited for less time
+        // than others.
         let (greatest, index, join) = match self.sql.dialect() {
             Dialect::Sqlite => ("max", "INDEXED BY delivery_unfinished", "CROSS JOIN"),
             Dialect::Postgres => ("greatest", "", "JOIN"),

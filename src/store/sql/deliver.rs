@@ -1,6 +1,6 @@
-//! The life of a delivery in the database: claimed under a lease, sent elsewhere, recorded.
+//! Deliveries: claims under a lease, records outcomes, and keeps the state of channels.
 //!
-//! Each function belongs into a transaction of the caller's and leaves it whole. None of them sends anything.
+//! The functions run in the caller's transaction.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,27 +9,25 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::rows::{self, SUBMISSION};
-use super::{Cell, Dialect, Row, Sql, bound, steps, values};
-use crate::screening::{self, Reason};
-use crate::store::StoreError;
+use super::transaction::Transaction;
+use super::{Cell, Dialect, Row, Sql, bound, values};
+use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
-use crate::store::flood;
-use crate::submission::delivery::{Claimed, Claims, Lease, Next, Route, Target, Want};
+use crate::submission::delivery::{ChannelTarget, ClaimRequest, Claimed, Claims, Lease, NextDue, Route};
 use crate::submission::outcome::{Cause, Outcome};
 use crate::submission::reasons_json;
-use crate::submission::schedule::{self, Verdict};
+use crate::submission::schedule::{self, NextStep};
+use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
 
-/// Takes over what an earlier process of this inbox had begun and not ended. To be called once nobody else sends; on a server
-/// others may, and nothing of theirs is touched.
-///
-/// Returns how many there were.
-pub(in crate::store) fn recover(tx: &dyn Sql, now: Timestamp) -> Result<usize, StoreError> {
+/// Queues the attempts again that an earlier process left unfinished, and returns their number. Call this
+/// once no other process sends. On a server other replicas may send, so it changes none of their attempts.
+pub(crate) fn recover(tx: &dyn Sql, now: Timestamp) -> Result<usize, StoreError> {
     if tx.dialect() == Dialect::Postgres {
-        mend_waits(tx, now)?;
+        clamp_due_times(tx, now)?;
         return Ok(0);
     }
-    let count = retake(tx, &[], now)?;
-    // Whoever starts anew believes in every channel that was failing: perhaps that is why it was stopped.
+    let count = requeue_orphans(tx, &[], now)?;
+    // Try failing channels again after a restart, which may be meant to fix them.
     for channel in tx.query("SELECT name FROM channel WHERE paused_at IS NOT NULL", &[])? {
         let channel = channel.get::<String>(0)?;
         resume(tx, &channel)?;
@@ -38,13 +36,13 @@ pub(in crate::store) fn recover(tx: &dyn Sql, now: Timestamp) -> Result<usize, S
             from = bring_forward(tx, &channel, later, now)?.from;
         }
     }
-    mend_waits(tx, now)?;
+    clamp_due_times(tx, now)?;
     Ok(count)
 }
 
-/// Queues again what is noted as begun and is not under way in truth. Returns how many there were. On a server it may be under way
-/// elsewhere, and its lease has to run out.
-pub(in crate::store) fn retake(
+/// Queues attempts again that are recorded as begun but are not in `under_way`, and returns their number. On
+/// a server they may be under way elsewhere, so their leases have to expire.
+pub(crate) fn requeue_orphans(
     tx: &dyn Sql,
     under_way: &[Lease],
     now: Timestamp,
@@ -55,7 +53,7 @@ pub(in crate::store) fn retake(
     let begun = tx.query(&format!("SELECT {DELIVERY} FROM delivery WHERE state = 'sending'"), &[])?;
     let mut count = 0;
     for row in &begun {
-        let found = Found::new(row)?;
+        let found = DueDelivery::new(row)?;
         if !found.is_among(under_way) {
             interrupt(tx, &found, now)?;
             count += 1;
@@ -64,13 +62,14 @@ pub(in crate::store) fn retake(
     Ok(count)
 }
 
-/// What waits for longer than its failures account for was put there by a clock that has been set back since. Nobody notices
-/// a clock that is set while nobody runs, and with only [`mend_times`] a day's delay could follow from a day's correction.
-pub(in crate::store) fn mend_waits(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
+/// Makes deliveries due that wait for longer than the retry schedule allows: they were scheduled before the
+/// clock was set back. [`clamp_far_due_times`] alone would let a clock that was corrected by a day delay
+/// deliveries by a day.
+pub(crate) fn clamp_due_times(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
     let mut far = Vec::new();
-    // Two queries, because each has a partial index that leaves out completed deliveries.
+    // Two queries, each with a partial index that leaves out completed deliveries.
     for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
-        // A loose index scan: look up one channel after the other, and its rows.
+        // A loose index scan: look up each channel, then its rows.
         let next = format!(
             "SELECT channel FROM delivery WHERE channel > ?1 AND due_at IS NOT NULL AND {} ORDER BY channel LIMIT 1",
             condition(again)
@@ -100,18 +99,61 @@ pub(in crate::store) fn mend_waits(tx: &dyn Sql, now: Timestamp) -> Result<(), S
     Ok(())
 }
 
-/// Begins attempts at what is due, as many as there is room for in each channel. Channels in `paced` send what busy networks have sent at
-/// the pace of [`BusyPace`].
-pub(in crate::store) fn claim(
+impl Transaction<'_> {
+    /// Begins attempts at due deliveries, in times by our clock. Channels in `paced` send first attempts of
+    /// busy networks at a limited pace.
+    pub fn claim(
+        &self,
+        wants: &[ClaimRequest],
+        paced: &[String],
+        under_way: &[Lease],
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<Vec<Claims>, StoreError> {
+        let now = self.to_database_time(now);
+        let mut claims = claim(self.sql, self.secret, wants, paced, under_way, now, lease)?;
+        for Claims { next: NextDue { first, retry }, .. } in &mut claims {
+            *first = first.map(|at| self.to_our_time(at));
+            *retry = retry.map(|at| self.to_our_time(at));
+        }
+        Ok(claims)
+    }
+
+    /// Records the outcome of an attempt, in times by our clock. Returns whether all of the submission's
+    /// deliveries have arrived.
+    pub fn record(
+        &self,
+        lease: &Lease,
+        outcome: &Outcome,
+        next: NextStep,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let next = match next {
+            NextStep::RetryAt(at) => NextStep::RetryAt(self.to_database_time(at)),
+            next => next,
+        };
+        record(self.sql, lease, outcome, next, self.to_database_time(now))
+    }
+}
+
+/// The lowest rank of a suspicious submission.
+pub const SUSPICIOUS_RANK: i64 = 64;
+/// Added to the rank of a submission if its network has used up its daily allowance. Other ranks are lower: a
+/// network counts for at most 72 submissions, which is rank 7.
+pub const FREQUENT_RANK: i64 = 8;
+
+/// Begins attempts at due deliveries, as many as each channel has room for. Channels in `paced` send first
+/// attempts of busy networks at the pace of [`BusyPace`].
+pub(crate) fn claim(
     tx: &dyn Sql,
     secret: &Secret,
-    wants: &[Want],
+    wants: &[ClaimRequest],
     paced: &[String],
     under_way: &[Lease],
     now: Timestamp,
     lease: Duration,
 ) -> Result<Vec<Claims>, StoreError> {
-    let claim = |want: &Want| {
+    let claim = |want: &ClaimRequest| {
         let is_paced = paced.contains(&want.target.name);
         claim_in(tx, secret, want, is_paced, under_way, now, lease)
     };
@@ -121,7 +163,7 @@ pub(in crate::store) fn claim(
 fn claim_in(
     tx: &dyn Sql,
     secret: &Secret,
-    want: &Want,
+    want: &ClaimRequest,
     is_paced: bool,
     under_way: &[Lease],
     now: Timestamp,
@@ -139,19 +181,22 @@ fn claim_in(
         }
         return Ok(Claims { is_off: true, ..Claims::default() });
     }
-    mend_times(tx, channel, now)?;
+    clamp_far_due_times(tx, channel, now)?;
     let mut claimed = Vec::new();
     let mut pace = if is_paced { Some(BusyPace::read(tx, channel, now)?) } else { None };
     let may_begin = pace.as_ref().map_or(usize::MAX, BusyPace::may_begin);
-    // First attempts leave one place now and then, so that they cannot keep repeated ones waiting.
+    // First attempts sometimes leave a place to retries, so that they cannot block them.
     let is_reserved = turns(want, AGAIN_EVERY) > 0
-        && want.room.again > 0
+        && want.capacity.retries > 0
         && next_due(tx, channel, true)?.is_some_and(|at| at <= now);
     for again in [false, true] {
-        // What has failed before may take what first attempts leave, up to its own part.
-        let left = want.room.any.saturating_sub(claimed.len());
-        let places =
-            if again { left.min(want.room.again) } else { left.saturating_sub(usize::from(is_reserved)) };
+        // Retries may use the places that first attempts leave, up to their limit.
+        let left = want.capacity.any.saturating_sub(claimed.len());
+        let places = if again {
+            left.min(want.capacity.retries)
+        } else {
+            left.saturating_sub(usize::from(is_reserved))
+        };
         let most = places + under_way.len();
         let due = match (places, again) {
             (0, _) => Vec::new(),
@@ -160,7 +205,7 @@ fn claim_in(
         };
         for found in due.into_iter().filter(|found| !found.is_among(under_way)).take(places) {
             if found.is_sending {
-                // Whoever had it has not been heard of for as long as an attempt may take.
+                // The lease of the attempt has expired.
                 if interrupt(tx, &found, now)? == Some(now) {
                     claimed.extend(begin(tx, found, again, now, lease)?);
                 }
@@ -172,12 +217,12 @@ fn claim_in(
             }
         }
     }
-    let mut next = Next { first: next_due(tx, channel, false)?, again: next_due(tx, channel, true)? };
+    let mut next = NextDue { first: next_due(tx, channel, false)?, retry: next_due(tx, channel, true)? };
     let mut is_waiting = false;
     if let Some(pace) = pace {
         pace.write(tx, channel)?;
         if pace.may_begin() == 0 && next.first.is_some_and(|at| at <= now) {
-            // What busy networks have sent is not looked for before its pace allows it.
+            // Do not claim for busy networks before their pace allows it.
             next.first = next_not_busy(tx, channel)?.into_iter().chain([pace.next()]).min();
             is_waiting = true;
         }
@@ -185,44 +230,46 @@ fn claim_in(
     Ok(Claims { claimed, is_off: false, is_paused: is_paused(tx, channel)?, is_paced: is_waiting, next })
 }
 
-/// What lies further ahead than anything ever should was put there by a clock that has been set back since. Makes up to 200 due that
-/// have failed, and as many others; the next call goes on.
-fn mend_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
+/// Makes deliveries due that are scheduled later than any schedule allows, before the clock was set back: up
+/// to 200 retries and 200 others. The next call continues.
+fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     for again in [false, true] {
-        // What has not failed waits for an interruption or a lease at most.
+        // Without a failure, a delivery waits for an interruption or a lease at most.
         let furthest = if again { schedule::LONGEST_DELAY } else { LONGEST_WITHOUT_FAILURE };
         let far = now.as_millisecond().saturating_add(millis(furthest));
         let mend = format!(
             "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {0} AND submission IN
                  (SELECT submission FROM delivery WHERE channel = ?1 AND due_at > ?2 AND {0} ORDER BY due_at DESC LIMIT {1})",
             condition(again),
-            steps::ROWS
+            rows::MAX_ROWS
         );
         tx.execute(&mend, values![channel, far, now.as_millisecond()])?;
     }
     Ok(())
 }
 
-/// How far ahead a delivery may lie that has not failed since it was queued: longer than any lease or interruption.
+/// The latest due time of a delivery without failures: longer than any lease or interruption.
 const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
 const DELIVERY: &str = "submission, channel, state, attempts, failures, interrupted, rank";
+/// The place of the rank in [`DELIVERY`].
+const RANK_COLUMN: usize = 6;
 
-/// A delivery as the worker's side needs it.
-struct Found {
+/// The columns of a delivery that a claim needs.
+struct DueDelivery {
     submission: Uuid,
     channel: String,
     is_sending: bool,
     attempts: u32,
     failures: u32,
     interrupted: u32,
-    /// See [`flood::rank`].
+    /// See `intake::flood::rank`.
     rank: i64,
 }
 
-impl Found {
-    fn new(row: &Row) -> Result<Found, StoreError> {
-        Ok(Found {
+impl DueDelivery {
+    fn new(row: &Row) -> Result<DueDelivery, StoreError> {
+        Ok(DueDelivery {
             submission: Uuid::from_bytes(row.get(0)?),
             channel: row.get(1)?,
             is_sending: row.get::<String>(2)? == "sending",
@@ -233,9 +280,9 @@ impl Found {
         })
     }
 
-    /// Whether it is a submission of a network that has sent many.
+    /// Whether its network has sent many submissions.
     fn is_busy(&self) -> bool {
-        self.rank % flood::SUSPICIOUS >= BUSY_RANK
+        self.rank % SUSPICIOUS_RANK >= FREQUENT_RANK
     }
 
     fn is_among(&self, under_way: &[Lease]) -> bool {
@@ -243,21 +290,21 @@ impl Found {
     }
 }
 
-/// First attempts that are due: the forms take turns, and of each form the lowest ranks come first, so that neither one form nor one
-/// network keeps others from being delivered. Suspicious submissions come last.
+/// Due first attempts. Forms take turns, and within a form the lowest ranks come first, so that neither one
+/// form nor one network blocks the others. Suspicious submissions come last.
 ///
-/// Of what busy networks have sent no more than `may_begin` deliveries are returned.
+/// Returns at most `may_begin` deliveries of busy networks.
 fn due_first(
     tx: &dyn Sql,
-    want: &Want,
+    want: &ClaimRequest,
     may_begin: usize,
     now: Timestamp,
     most: usize,
-) -> Result<Vec<Found>, StoreError> {
+) -> Result<Vec<DueDelivery>, StoreError> {
     let channel = &want.target.name;
     let index = turn_index(tx);
     let forms = waiting_forms(tx, channel)?;
-    // Skip rows that another replica is claiming instead of waiting.
+    // Skip rows that another replica is claiming.
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
         "SELECT {DELIVERY} FROM delivery {index}
@@ -265,19 +312,32 @@ fn due_first(
          ORDER BY rank, due_at LIMIT ?4 {lock}",
         condition(false)
     );
+    let newest = due.replace("ORDER BY rank, due_at", "ORDER BY rank DESC, due_at DESC");
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let mut by_form = Vec::with_capacity(forms.len());
-    let ranks = if may_begin == 0 {
-        QUIET_RANKS
-    } else {
-        [0..flood::SUSPICIOUS, flood::SUSPICIOUS..2 * flood::SUSPICIOUS]
-    };
+    let ranks =
+        if may_begin == 0 { QUIET_RANKS } else { [0..SUSPICIOUS_RANK, SUSPICIOUS_RANK..2 * SUSPICIOUS_RANK] };
     for form in &forms {
         let mut rows = Vec::new();
         for ranks in &ranks {
-            rows.extend(
-                tx.query(&due, values![channel, form, now.as_millisecond(), most, ranks.start, ranks.end])?,
-            );
+            let mut oldest =
+                tx.query(&due, values![channel, form, now.as_millisecond(), most, ranks.start, ranks.end])?;
+            // In a backlog every second attempt is for the newest delivery of the lowest rank: a visitor who
+            // sends while a receiver is slow does not wait for the whole backlog.
+            if let Some(first) = oldest.first().filter(|_| turns(want, NEWEST_EVERY) > 0) {
+                let rank: i64 = first.get(RANK_COLUMN)?;
+                let newest =
+                    tx.query(&newest, values![channel, form, now.as_millisecond(), 1_i64, rank, rank + 1])?;
+                let id: Option<[u8; 16]> = newest.first().map(|row| row.get(0)).transpose()?;
+                for (at, row) in oldest.iter().enumerate() {
+                    if Some(row.get::<[u8; 16]>(0)?) == id {
+                        oldest.remove(at);
+                        break;
+                    }
+                }
+                rows.extend(newest);
+            }
+            rows.extend(oldest);
         }
         by_form.push(rows);
     }
@@ -286,22 +346,22 @@ fn due_first(
     for (at, rows) in by_form.iter().enumerate() {
         let turn = (at + want.turn) % by_form.len();
         for (place, row) in rows.iter().enumerate() {
-            found.push((place, turn, Found::new(row)?));
+            found.push((place, turn, DueDelivery::new(row)?));
         }
     }
-    found.sort_by_key(|(place, turn, found)| (found.rank >= flood::SUSPICIOUS, *place, *turn));
+    found.sort_by_key(|(place, turn, found)| (found.rank >= SUSPICIOUS_RANK, *place, *turn));
     let by_rank = found.into_iter().map(|(_, _, found)| found);
     let mut found = Vec::new();
     let oldest = turns(want, OLDEST_EVERY);
     if oldest > 0 {
         found = by_due_time(tx, channel, false, now, oldest, "ASC")?;
     }
-    let is_oldest = |other: &Found| found.iter().any(|oldest| oldest.submission == other.submission);
-    let rest: Vec<Found> = by_rank.filter(|other| !is_oldest(other)).collect();
+    let is_oldest = |other: &DueDelivery| found.iter().any(|oldest| oldest.submission == other.submission);
+    let rest: Vec<DueDelivery> = by_rank.filter(|other| !is_oldest(other)).collect();
     found.extend(rest);
     let mut busy = 0;
     found.retain(|found| {
-        // What was begun before was counted then.
+        // An attempt that had begun was counted before.
         let counts = found.is_busy() && !found.is_sending;
         busy += usize::from(counts);
         !counts || busy <= may_begin
@@ -317,14 +377,14 @@ fn turn_index(tx: &dyn Sql) -> &'static str {
     }
 }
 
-/// The forms for which first attempts wait.
+/// The forms with waiting first attempts.
 fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError> {
     let next_form = format!(
         "SELECT form FROM delivery {} WHERE channel = ?1 AND form > ?2 AND due_at IS NOT NULL AND failures = 0
          ORDER BY form LIMIT 1",
         turn_index(tx)
     );
-    // An earlier version, which shares the database, leaves the form out.
+    // An earlier version, which shares the database, does not write the form.
     let mut forms = vec![String::new()];
     while let Some(row) = tx.row(&next_form, values![channel, forms.last().map_or("", String::as_str)])? {
         forms.push(row.get(0)?);
@@ -351,33 +411,31 @@ fn next_not_busy(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, Store
     Ok(next)
 }
 
-/// From this rank on, which counts anew for suspicious submissions, a submission is of a busy network: 16 or more others of it count
-/// besides it (three an hour count as none).
-const BUSY_RANK: i64 = 5;
-
 /// The ranks of submissions that are not of a busy network.
-const QUIET_RANKS: [Range<i64>; 2] = [0..BUSY_RANK, flood::SUSPICIOUS..flood::SUSPICIOUS + BUSY_RANK];
+const QUIET_RANKS: [Range<i64>; 2] = [0..FREQUENT_RANK, SUSPICIOUS_RANK..SUSPICIOUS_RANK + FREQUENT_RANK];
 
-/// How fast a mail channel sends what busy networks have sent: 160 messages at once and 8 an hour, which is at most 352 in a day. One
-/// network gets 88 more before it is busy. So it never uses up a provider's quota of a day, which begins at 500.
+/// Limits how fast a channel with a daily quota sends submissions of networks beyond their daily allowance:
+/// 100 at once and 6 an hour, so at most 244 in a day. A hundred networks get two each before that, 444 in
+/// all, below the smallest usual quota of mail providers (500 a day).
 ///
-/// This is the generic cell rate algorithm. Its state is in the database, for all replicas and beyond a restart.
+/// This is the generic cell rate algorithm. Its state is in the database, for all replicas and across
+/// restarts.
 struct BusyPace {
     now: Timestamp,
-    /// When nothing counts any more.
+    /// When no message counts any more.
     rested: Timestamp,
     is_changed: bool,
 }
 
-/// How many messages may follow each other at once.
-const BUSY_BURST: u32 = 160;
+/// The number of messages that may be sent at once.
+const BUSY_BURST: u32 = 100;
 /// How long one message counts.
-const BUSY_STEP: Duration = Duration::from_secs(450);
+const BUSY_STEP: Duration = Duration::from_mins(10);
 
 impl BusyPace {
     fn read(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<BusyPace, StoreError> {
         if tx.dialect() == Dialect::Postgres {
-            // Another replica that claims at the same time waits until this one has counted.
+            // A replica that claims at the same time waits for this row.
             tx.execute(
                 "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
                 values![BusyPace::name(channel), now.as_millisecond().to_be_bytes()],
@@ -385,7 +443,7 @@ impl BusyPace {
             tx.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![BusyPace::name(channel)])?;
         }
         let latest = later(now, BUSY_STEP * (BUSY_BURST + 1));
-        // What lies further ahead was written by a clock that has been set back since.
+        // A time that far ahead was written before the clock was set back.
         let rested = remembered(tx, &BusyPace::name(channel))?.filter(|at| (now..=latest).contains(at));
         Ok(BusyPace { now, rested: rested.unwrap_or(now), is_changed: false })
     }
@@ -394,20 +452,20 @@ impl BusyPace {
         format!("busy pace of {channel}")
     }
 
-    /// How many may begin now.
+    /// The number of messages that may be sent now.
     fn may_begin(&self) -> usize {
         let debt = Duration::try_from(self.rested.duration_since(self.now)).unwrap_or_default();
         let left = (BUSY_STEP * BUSY_BURST).saturating_sub(debt);
         usize::try_from(left.as_millis() / BUSY_STEP.as_millis()).unwrap_or(usize::MAX)
     }
 
-    /// One begins.
+    /// Counts a message.
     fn count(&mut self) {
         self.rested = later(self.rested, BUSY_STEP);
         self.is_changed = true;
     }
 
-    /// When the next one may begin, while none may.
+    /// When the next message may be sent.
     fn next(&self) -> Timestamp {
         self.rested.checked_sub(BUSY_STEP * (BUSY_BURST - 1)).unwrap_or(self.now)
     }
@@ -424,19 +482,28 @@ fn later(at: Timestamp, by: Duration) -> Timestamp {
     at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// One in so many attempts is for the delivery that has been due for longest, whatever its rank: none waits for ever.
+/// One in this many attempts is for the delivery that has been due for longest, regardless of its rank, so
+/// that none waits forever.
 const OLDEST_EVERY: usize = 8;
-/// One in so many attempts is a repeated one, if one is due.
+/// One in this many attempts is for the newest delivery of the lowest rank.
+const NEWEST_EVERY: usize = 2;
+/// One in this many attempts is a retry, if one is due.
 const AGAIN_EVERY: usize = 4;
 
-/// How many of the attempts that may begin now get a number that is a multiple of `every`, counting all attempts of the channel.
-fn turns(want: &Want, every: usize) -> usize {
-    (want.turn.saturating_add(want.room.any)) / every - want.turn / every
+/// How many of the attempts that may begin now have a number that is a multiple of `every`, counting all
+/// attempts of the channel.
+fn turns(want: &ClaimRequest, every: usize) -> usize {
+    (want.turn.saturating_add(want.capacity.any)) / every - want.turn / every
 }
 
-/// Retries that are due, of the [`LOOK_AT`] that have been due for longest and of as many that are due since a short time, the lowest
-/// ranks first.
-fn due_again(tx: &dyn Sql, channel: &str, now: Timestamp, most: usize) -> Result<Vec<Found>, StoreError> {
+/// Due retries, the lowest ranks first: from the [`LOOK_AT`] that have been due for longest, and as many that
+/// have become due last.
+fn due_again(
+    tx: &dyn Sql,
+    channel: &str,
+    now: Timestamp,
+    most: usize,
+) -> Result<Vec<DueDelivery>, StoreError> {
     let look_at = most.max(LOOK_AT);
     let mut found = by_due_time(tx, channel, true, now, look_at, "ASC")?;
     if found.len() == look_at {
@@ -450,7 +517,7 @@ fn due_again(tx: &dyn Sql, channel: &str, now: Timestamp, most: usize) -> Result
     Ok(found)
 }
 
-/// Up to `most` deliveries that are due, those that have been due for longest first (`ASC`) or last (`DESC`).
+/// Up to `most` due deliveries, those that have been due for longest first (`ASC`) or last (`DESC`).
 fn by_due_time(
     tx: &dyn Sql,
     channel: &str,
@@ -458,18 +525,18 @@ fn by_due_time(
     now: Timestamp,
     most: usize,
     order: &str,
-) -> Result<Vec<Found>, StoreError> {
+) -> Result<Vec<DueDelivery>, StoreError> {
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
         "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at {order} LIMIT ?3 {lock}",
         condition(again)
     );
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(Found::new).collect()
+    tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(DueDelivery::new).collect()
 }
 
-/// How many retries are sorted by rank, from either end of the due times. A bound is fair: a retry is among them when it becomes due, and
-/// again and again later, because the schedule spreads due times.
+/// How many retries are sorted by rank, from either end of the due times. The bound is fair: the schedule
+/// spreads due times, so each retry is among them when it becomes due, and again later.
 const LOOK_AT: usize = 64;
 
 fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp>, StoreError> {
@@ -480,15 +547,15 @@ fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp
     tx.row(&next, values![channel])?.map(|row| rows::time(row.get(0)?)).transpose()
 }
 
-/// Written so that SQLite sees that the partial index applies.
+/// SQLite recognizes from this text that the partial index applies.
 const fn condition(again: bool) -> &'static str {
     if again { "failures > 0" } else { "failures = 0" }
 }
 
-/// Begins an attempt: from here on it is ours until the lease is over.
+/// Begins an attempt under a lease.
 fn begin(
     tx: &dyn Sql,
-    found: Found,
+    found: DueDelivery,
     again: bool,
     now: Timestamp,
     lease: Duration,
@@ -507,30 +574,31 @@ fn begin(
     )?;
     let outcome = match rows::submission(&row) {
         Ok(submission) if submission.sealed.is_none() => {
-            return Ok(Some(Claimed { lease, submission, failures: found.failures, again }));
+            return Ok(Some(Claimed { lease, submission, failures: found.failures, is_retry: again }));
         }
         Ok(_) => Outcome::failed(Cause::Refused, "it is sealed, and only its recipient can read it"),
-        // One row that cannot be read must not keep the others from being delivered.
+        // A row that cannot be read must not block the other deliveries.
         Err(error) => Outcome::failed(Cause::Refused, error.to_string()),
     };
-    record(tx, &lease, &outcome, Verdict::Parked, now)?;
+    record(tx, &lease, &outcome, NextStep::Parked, now)?;
     Ok(None)
 }
 
-/// Notes that nobody heard the end of an attempt, and queues the delivery again. Returns when it is due; nothing if it is held
-/// by now, or parked.
-fn interrupt(tx: &dyn Sql, found: &Found, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+/// Records an attempt as interrupted, and queues the delivery again. Returns when it is due; `None` if it is
+/// held or parked.
+fn interrupt(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     keep_as_it_is(tx, found.submission)?;
     let interrupted = found.interrupted.saturating_add(1);
-    let again = match schedule::judge_interrupted(interrupted, now) {
-        Verdict::Again(at) => Some(at),
-        Verdict::Delivered | Verdict::Parked => None,
+    let again = match schedule::next_step_after_interruption(interrupted, now) {
+        NextStep::RetryAt(at) => Some(at),
+        NextStep::Delivered | NextStep::Parked => None,
     };
     let due_at = again.map(Timestamp::as_millisecond);
     let key = (found.submission.as_bytes(), &found.channel);
     let row = tx.one(
         "UPDATE delivery SET interrupted = ?3,
-             due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
+             due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL \
+             THEN CAST(?4 AS bigint) END,
              state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
                           WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END
          WHERE submission = ?1 AND channel = ?2
@@ -541,16 +609,15 @@ fn interrupt(tx: &dyn Sql, found: &Found, now: Timestamp) -> Result<Option<Times
     Ok(again.filter(|_| waits))
 }
 
-/// Records how an attempt ended and what is to become of its delivery. Returns whether all of the submission's deliveries have
-/// arrived with that.
+/// Records the outcome of an attempt and the next step of its delivery. Returns whether all of the
+/// submission's deliveries have arrived.
 ///
-/// A report that comes after the lease was lost is noted all the same. It changes the delivery only if it has arrived: that is
-/// true whoever has the lease.
-pub(in crate::store) fn record(
+/// A report after the lease was lost is recorded, but changes the delivery only if it has arrived.
+pub(crate) fn record(
     tx: &dyn Sql,
     lease: &Lease,
     outcome: &Outcome,
-    verdict: Verdict,
+    verdict: NextStep,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let (delivered, answer, blame) = match outcome {
@@ -560,7 +627,7 @@ pub(in crate::store) fn record(
                 (_, Some(_)) => "asked",
                 (Cause::Channel | Cause::Deferred | Cause::Gone, None) => "channel",
                 (Cause::Unclear, None) => "unclear",
-                (Cause::Notice | Cause::Refused, None) => "notice",
+                (Cause::Notification | Cause::Refused, None) => "notice",
             };
             (false, &failure.answer, Some(blame))
         }
@@ -573,30 +640,35 @@ pub(in crate::store) fn record(
         values![key.0, key.1, key.2, now.as_millisecond(), delivered, answer],
     )?;
     match verdict {
-        Verdict::Delivered => {
+        NextStep::Delivered => {
             tx.execute(
                 "UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL
                  WHERE submission = ?1 AND channel = ?2",
                 values![key.0, key.1],
             )?;
         }
-        Verdict::Again(_) | Verdict::Parked => {
+        NextStep::RetryAt(_) | NextStep::Parked => {
             let due_at = match verdict {
-                Verdict::Again(at) => Some(at.as_millisecond()),
+                NextStep::RetryAt(at) => Some(at.as_millisecond()),
                 _ => None,
             };
-            tx.execute("UPDATE delivery SET interrupted = 0, blame = ?5, failures = failures + 1,
-                     due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
+            tx.execute(
+                "UPDATE delivery SET interrupted = 0, blame = ?5, failures = failures + 1,
+                     due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL \
+                     THEN CAST(?4 AS bigint) END,
                      state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
                                   WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END
-                 WHERE submission = ?1 AND channel = ?2 AND state = 'sending' AND attempts = ?3", values![key.0, key.1, key.2, due_at, blame])?;
+                 WHERE submission = ?1 AND channel = ?2 AND state = 'sending' AND attempts = ?3",
+                values![key.0, key.1, key.2, due_at, blame],
+            )?;
         }
     }
     is_settled(tx, lease.submission)
 }
 
-/// Sees to it that a submission is neither held nor released before the end of this transaction. In a file nobody else writes meanwhile; on a
-/// server the operator could, and what he has decided and what becomes of the delivery would each go by what the other was before.
+/// Locks a submission, so that it is neither held nor released before the end of this transaction. Without
+/// the lock, a decision of the operator and an outcome could each overlook the other. A file has only one
+/// writer.
 fn keep_as_it_is(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     if tx.dialect() == Dialect::Postgres {
         tx.query("SELECT 1 FROM submission WHERE id = ?1 FOR SHARE", values![id.as_bytes()])?;
@@ -604,8 +676,8 @@ fn keep_as_it_is(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether everything that was to be done with a submission has been done.
-pub(in crate::store) fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+/// Whether a submission has no unfinished deliveries.
+pub(crate) fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
         "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL
          AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')",
@@ -614,30 +686,31 @@ pub(in crate::store) fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, Store
 }
 
 /// Whether at least one channel has confirmed a submission.
-pub(in crate::store) fn is_confirmed(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+pub(crate) fn is_confirmed(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists("SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'", values![id.as_bytes()])
 }
 
-/// Notes that a channel works again.
-pub(in crate::store) fn resume(tx: &dyn Sql, channel: &str) -> Result<(), StoreError> {
-    // The stored answer may quote a visitor, and is out of date now.
+/// Records that a channel works again.
+pub(crate) fn resume(tx: &dyn Sql, channel: &str) -> Result<(), StoreError> {
+    // The stored answer is outdated, and may quote a visitor.
     tx.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
 }
 
-/// What one step of [`bring_forward`] has done.
+/// The outcome of one step of [`bring_forward`].
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) struct BroughtForward {
-    /// How many deliveries are due now.
+pub(crate) struct BroughtForward {
+    /// The number of deliveries that have become due.
     pub count: usize,
-    /// From when on the next step looks for deliveries that are due later. Nothing if there are none.
+    /// The due time from which the next step continues; `None` after the last step.
     pub from: Option<Timestamp>,
 }
 
-/// After a channel's outage, makes deliveries due that wait because of it: one step makes up to 200 due that were due at `from` or later.
-/// An attempt that failed because of the channel alone does not count any more: a mail server that takes a message now and then would
-/// otherwise use up all attempts within an hour. The last failure stays, and so do those that the content may have caused, so a delivery
-/// that the receiver never accepts is still parked in the end.
-pub(in crate::store) fn bring_forward(
+/// After a channel's outage, makes up to 200 deliveries due that were due at `from` or later and wait because
+/// of it. Attempts that failed only because of the channel no longer count: otherwise a mail server that
+/// accepts few messages would use up all attempts within an hour. The last failure still counts, and so do
+/// failures that the content may have caused, so a delivery that the receiver never accepts is parked in the
+/// end.
+pub(crate) fn bring_forward(
     tx: &dyn Sql,
     channel: &str,
     from: Timestamp,
@@ -645,32 +718,34 @@ pub(in crate::store) fn bring_forward(
 ) -> Result<BroughtForward, StoreError> {
     let later = format!(
         "SELECT submission, due_at FROM delivery
-         WHERE channel = ?1 AND due_at >= ?2 AND due_at > ?3 AND state = 'waiting' AND blame IN ('channel', 'unclear') AND {}
+         WHERE channel = ?1 AND due_at >= ?2 AND due_at > ?3 AND state = 'waiting' \
+         AND blame IN ('channel', 'unclear') AND {}
          ORDER BY due_at LIMIT {}",
         condition(true),
-        steps::ROWS
+        rows::MAX_ROWS
     );
     let rows = tx.query(&later, values![channel, from.as_millisecond(), now.as_millisecond()])?;
     let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();
     let count = tx.execute_with_in(
-        "UPDATE delivery SET due_at = ?1, failures = CASE WHEN blame = 'channel' AND failures > 1 THEN failures - 1 ELSE failures END
+        "UPDATE delivery SET due_at = ?1, failures = CASE WHEN failures > 1 AND (blame = 'channel' OR
+             (SELECT received_at FROM submission WHERE id = delivery.submission) > ?3) THEN failures - 1 ELSE failures END
          WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame IN ('channel', 'unclear') AND submission",
-        values![now.as_millisecond(), channel],
+        values![now.as_millisecond(), channel, now.as_millisecond() - millis(GIVEN_BACK_FOR)],
         &ids,
     )?;
-    let last = rows.last().filter(|_| rows.len() == steps::ROWS);
+    let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
     let from = last.map(|row| rows::time(row.get(1)?)).transpose()?;
     Ok(BroughtForward { count, from })
 }
 
-/// Notes that a channel fails so often that it is only probed.
-pub(in crate::store) fn pause(
-    tx: &dyn Sql,
-    channel: &str,
-    answer: &str,
-    now: Timestamp,
-) -> Result<(), StoreError> {
+/// After an outage, deliveries of submissions that are younger than this get a failure back even if their
+/// content may be its cause. An outage may concern part of the receiver only, and content that a receiver
+/// fails on each time must be parked in the end.
+const GIVEN_BACK_FOR: Duration = Duration::from_hours(72);
+
+/// Records that a channel is paused and probed.
+pub(crate) fn pause(tx: &dyn Sql, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
          ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(channel.paused_at, ?2), answer = ?3",
@@ -679,34 +754,34 @@ pub(in crate::store) fn pause(
     Ok(())
 }
 
-/// Notes that nothing may be sent to where a channel leads any more.
-pub(in crate::store) fn switch_off(
+/// Records that nothing may be sent to a channel's target any more.
+pub(crate) fn switch_off(
     tx: &dyn Sql,
     secret: &Secret,
-    target: &Target,
+    target: &ChannelTarget,
     answer: &str,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO channel (name, target, off_at, answer) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (name) DO UPDATE SET target = ?2, off_at = ?3, answer = ?4",
-        values![target.name, secret.target(&target.leads_to), now.as_millisecond(), answer],
+        values![target.name, secret.target(&target.destination), now.as_millisecond(), answer],
     )?;
     Ok(())
 }
 
-/// Whether a channel is noted as one that is only probed.
+/// Whether a channel is paused.
 fn is_paused(tx: &dyn Sql, channel: &str) -> Result<bool, StoreError> {
     tx.exists("SELECT 1 FROM channel WHERE name = ?1 AND paused_at IS NOT NULL", values![channel])
 }
 
-/// Whether a channel is switched off. One that leads elsewhere by now is not.
-fn is_off(tx: &dyn Sql, secret: &Secret, target: &Target) -> Result<bool, StoreError> {
+/// Whether a channel is switched off. A new target switches it on again.
+fn is_off(tx: &dyn Sql, secret: &Secret, target: &ChannelTarget) -> Result<bool, StoreError> {
     let off =
         tx.row("SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL", values![target.name])?;
     match off.map(|row| row.get::<Option<[u8; 16]>>(0)).transpose()? {
         None => Ok(false),
-        Some(hash) if hash == Some(secret.target(&target.leads_to)) => Ok(true),
+        Some(hash) if hash == Some(secret.target(&target.destination)) => Ok(true),
         Some(_) => {
             tx.execute(
                 "UPDATE channel SET off_at = NULL, answer = NULL WHERE name = ?1",
@@ -717,9 +792,10 @@ fn is_off(tx: &dyn Sql, secret: &Secret, target: &Target) -> Result<bool, StoreE
     }
 }
 
-/// Whether no channel has to deliver `submission s` any more, as a condition; the values for its parameters are appended. `channels` are
-/// those that are configured. A held submission would be delivered after its release by the channels for which it has deliveries, and
-/// by those that take its form: see [`edit::release`](super::edit::release).
+/// A condition on `submission s`: no channel has to deliver it any more. Appends the values of its
+/// parameters. `channels` are the configured ones. After a release, a held submission would be delivered by
+/// the channels for which it has deliveries, and by those that take its form: see
+/// [`edit::release`](super::edit::release).
 pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>) -> String {
     let mut bind = |text: &str| {
         values.push(Cell::Text(text.to_owned()));
@@ -745,13 +821,8 @@ pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>)
     )
 }
 
-/// Replaces a submission's fields by what only its recipient can read, once no channel has to deliver it any more.
-pub(in crate::store) fn seal(
-    tx: &dyn Sql,
-    id: Uuid,
-    sealed: &[u8],
-    channels: &[Route],
-) -> Result<bool, StoreError> {
+/// Replaces a submission's fields with the encrypted ones, once no channel has to deliver it any more.
+pub(crate) fn seal(tx: &dyn Sql, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
     // On a server, the submission must not be released between the two statements.
     tx.query(
         &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().lock()),
@@ -768,7 +839,7 @@ pub(in crate::store) fn seal(
     )? == 1;
     if is_sealed {
         strip_reasons(tx, id)?;
-        // Who refused it may have quoted it.
+        // Refusals may quote the submission.
         tx.execute(
             "UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0",
             values![id.as_bytes()],
@@ -777,7 +848,7 @@ pub(in crate::store) fn seal(
     Ok(is_sealed)
 }
 
-/// Keeps signals and points of what screening said, and nothing that could name whom a submission is about.
+/// Removes the details of screening's reasons, which could identify a person. Signals and points stay.
 fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let row = tx.one(
         "SELECT reasons, score, CASE WHEN withheld = 1 AND released_at IS NULL THEN held_because END
@@ -785,19 +856,23 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         values![id.as_bytes()],
     )?;
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
-    // What cannot be read cannot be stripped either, and must not stay.
-    let reasons: Vec<Reason> =
-        rows::reasons(&reasons).unwrap_or_default().into_iter().map(Reason::without_detail).collect();
+    // Details that cannot be read must not stay either.
+    let reasons: Vec<ScreeningReason> = rows::reasons(&reasons)
+        .unwrap_or_default()
+        .into_iter()
+        .map(ScreeningReason::without_detail)
+        .collect();
     tx.execute(
         "UPDATE submission SET reasons = ?2 WHERE id = ?1",
         values![id.as_bytes(), reasons_json(&reasons).to_string()],
     )?;
-    // While screening holds it, the line that says why has the details as well. The operator's own words stay.
+    // While screening holds the submission, the reason of the hold contains the details too. The operator's
+    // own reason stays.
     let Some(because) = row.get::<Option<String>>(2)? else { return Ok(()) };
     let score: Option<u32> = row.get(1)?;
     let Some(threshold) = threshold(&because) else { return Ok(()) };
     let score = score.unwrap_or_default();
-    let stripped = screening::Verdict { score, reasons, hold: true, suspicious: false, threshold };
+    let stripped = ScreeningVerdict { score, reasons, hold: true, suspicious: false, threshold };
     tx.execute(
         "UPDATE submission SET held_because = ?2 WHERE id = ?1",
         values![id.as_bytes(), stripped.because()],
@@ -805,19 +880,20 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     .map(drop)
 }
 
-/// The threshold at the end of what [`screening::Verdict::because`] makes: it is kept nowhere else. None for a text without details.
+/// The threshold at the end of a text by [`ScreeningVerdict::because`], which is stored nowhere else. `None`
+/// for a text without it.
 fn threshold(because: &str) -> Option<u32> {
     because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
 }
 
-/// When something of that name was last done.
-pub(in crate::store) fn remembered(tx: &dyn Sql, name: &str) -> Result<Option<Timestamp>, StoreError> {
+/// The time that [`remember`] stored under a name.
+pub(crate) fn remembered(tx: &dyn Sql, name: &str) -> Result<Option<Timestamp>, StoreError> {
     let row = tx.row("SELECT value FROM meta WHERE name = ?1", values![name])?;
     row.map(|row| rows::time(i64::from_be_bytes(row.get(0)?))).transpose()
 }
 
-/// Notes when something of that name was done.
-pub(in crate::store) fn remember(tx: &dyn Sql, name: &str, at: Timestamp) -> Result<(), StoreError> {
+/// Stores a time under a name.
+pub(crate) fn remember(tx: &dyn Sql, name: &str, at: Timestamp) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
         values![name, at.as_millisecond().to_be_bytes()],
@@ -825,7 +901,7 @@ pub(in crate::store) fn remember(tx: &dyn Sql, name: &str, at: Timestamp) -> Res
     Ok(())
 }
 
-pub(in crate::store) fn millis(duration: Duration) -> i64 {
+pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 

@@ -1,48 +1,82 @@
-//! What the operator decides about submissions: again, hold, release, erase.
+//! The operator's changes of submissions: retry, hold, release, and removal.
 //!
-//! Each function belongs into a transaction of the caller's.
+//! The functions run in the caller's transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::rows::condition;
-use super::steps::{self, Removable};
+use super::deliver::SUSPICIOUS_RANK;
+use super::rows::{self, Filter, Removable, condition};
 use super::{Cell, Sql, bound, values};
+use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
-use crate::store::{Erased, Retry, StoreError, flood};
 use crate::submission::delivery::Route;
+
+/// Selects deliveries to be retried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// The submissions. The filter's limit is ignored.
+    pub which: Filter,
+    /// Only deliveries of this channel.
+    pub channel: Option<String>,
+    /// Whether to leave out deliveries that wait for their next attempt.
+    pub parked_only: bool,
+}
+
+/// The numbers of removed rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// Removed submissions.
+    pub submissions: usize,
+    pub deliveries: usize,
+    /// Deliveries among them that had arrived at their receivers, which still have them.
+    pub delivered: usize,
+    pub attempts: usize,
+    /// Whether the write-ahead log was truncated too, so that no file of the database contains removed data.
+    pub is_wiped: bool,
+}
+
+impl Erased {
+    /// Adds the numbers of another transaction.
+    pub(super) fn add(&mut self, other: &Erased) {
+        self.submissions += other.submissions;
+        self.deliveries += other.deliveries;
+        self.delivered += other.delivered;
+        self.attempts += other.attempts;
+    }
+}
 
 /// The deliveries, submissions and channels that a retry selects when it begins.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Retried {
-    /// The deliveries of each channel, by submission.
+pub(crate) struct Retried {
+    /// The deliveries of each channel, sorted by submission.
     deliveries: BTreeMap<String, Vec<Untried>>,
     /// Submissions that could not be processed.
     set_aside: Vec<[u8; 16]>,
-    /// Channels that are tried again though they are switched off or paused.
+    /// Channels to switch on again.
     channels: Vec<String>,
 }
 
-/// A delivery that is to be tried again, unless an attempt was begun since.
+/// A delivery to be retried, unless an attempt has begun since.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) struct Untried {
+pub(crate) struct Untried {
     submission: [u8; 16],
     attempts: u32,
 }
 
 /// A part of a retry that is small enough for one transaction.
 #[derive(Debug)]
-pub(in crate::store) enum Part<'a> {
+pub(crate) enum Part<'a> {
     Channels(&'a [String]),
     SetAside(&'a [[u8; 16]]),
     Deliveries(&'a str, &'a [Untried]),
 }
 
 impl Retried {
-    /// Finds out what a retry concerns: deliveries that are parked or wait, what could not be processed, and the channels that have one of
-    /// the deliveries or that `retry` names. Visitors need not wait meanwhile.
+    /// Selects what a retry concerns: parked and waiting deliveries, submissions that could not be processed,
+    /// and channels with one of the deliveries or named by `retry`. Visitors do not wait for this.
     pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Retried, StoreError> {
         let (chosen, mut values) = condition(&retry.which);
         let mut found = Retried::default();
@@ -77,22 +111,22 @@ impl Retried {
 
     /// The parts of the retry in order, one transaction each.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
-        let channels = self.channels.chunks(steps::ROWS).map(Part::Channels);
-        let set_aside = self.set_aside.chunks(steps::ROWS).map(Part::SetAside);
+        let channels = self.channels.chunks(rows::MAX_ROWS).map(Part::Channels);
+        let set_aside = self.set_aside.chunks(rows::MAX_ROWS).map(Part::SetAside);
         let deliveries = self.deliveries.iter().flat_map(|(channel, deliveries)| {
-            deliveries.chunks(steps::ROWS).map(move |deliveries| Part::Deliveries(channel, deliveries))
+            deliveries.chunks(rows::MAX_ROWS).map(move |deliveries| Part::Deliveries(channel, deliveries))
         });
         channels.chain(set_aside).chain(deliveries)
     }
 }
 
-/// Which deliveries can be retried.
+/// The states of deliveries that can be retried.
 const RETRIED: &str = "'parked', 'waiting'";
 
-/// Does a part of a retry: deliveries are tried at once and begin their schedule anew, what was set aside is processed again, and channels
-/// are no longer switched off or paused. Returns how many deliveries and submissions it tries again. A delivery that has been attempted, or
-/// has arrived, since the retry began is left as it is.
-pub(in crate::store) fn retry(tx: &dyn Sql, part: &Part<'_>, now: Timestamp) -> Result<usize, StoreError> {
+/// Executes a part of a retry: deliveries become due at once and start their schedule again, submissions that
+/// were set aside are processed again, and channels are switched on. Returns the number of deliveries and
+/// submissions. Deliveries that were attempted since the retry began are not changed.
+pub(crate) fn retry(tx: &dyn Sql, part: &Part<'_>, now: Timestamp) -> Result<usize, StoreError> {
     match part {
         Part::Channels(names) => {
             for name in *names {
@@ -129,10 +163,10 @@ pub(in crate::store) fn retry(tx: &dyn Sql, part: &Part<'_>, now: Timestamp) -> 
     }
 }
 
-/// Keeps back what is not delivered yet. Returns whether it was not held before, or only because of a flood, and not delivered by
-/// every channel: then there is nothing to keep back.
+/// Holds a submission's unfinished deliveries. Returns whether the submission was not held before, or only
+/// because of a flood; false also if every channel has delivered it.
 pub(super) fn hold(tx: &dyn Sql, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
-    // The end of a flood does not release what the operator holds.
+    // The end of a flood must not release submissions that the operator holds.
     let was_in_flood = tx.execute(
         "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2 WHERE id = ?1 AND flood = 1",
         values![id.as_bytes(), because],
@@ -156,10 +190,11 @@ pub(super) fn hold(tx: &dyn Sql, id: Uuid, because: &str, now: Timestamp) -> Res
     Ok(held)
 }
 
-/// Releases a held submission to the `channels` that take its form, and to those for which it has held deliveries. What screening said
-/// of it stays, so that one sees what it was wrong about. Returns whether the submission exists and was held.
+/// Releases a held submission to the `channels` that take its form, and to those for which it has held
+/// deliveries. Keeps the verdict of screening, so that false positives can be counted. Returns whether the
+/// submission exists and was held.
 ///
-/// Channels may have been added or renamed since the submission was held: missing deliveries are inserted.
+/// Channels may have been added or renamed since the hold: missing deliveries are inserted.
 pub(super) fn release(
     tx: &dyn Sql,
     id: Uuid,
@@ -182,9 +217,9 @@ pub(super) fn release(
     Ok(released == 1)
 }
 
-/// Inserts the deliveries that a submission does not have for the `channels` that take its form: due at a time, or held. An encrypted
-/// submission gets none, because no channel can read it. The rank is that of its other deliveries; if there are none, most others
-/// come first.
+/// Inserts the deliveries that a submission lacks for the `channels` that take its form: due at a time, or
+/// held. An encrypted submission gets none, because no channel can read it. Their rank is that of its other
+/// deliveries, or a high one.
 pub(super) fn add_deliveries(
     tx: &dyn Sql,
     id: Uuid,
@@ -202,25 +237,24 @@ pub(super) fn add_deliveries(
                  coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), ?5)
              FROM submission WHERE id = ?1 AND sealed IS NULL
              ON CONFLICT (submission, channel) DO NOTHING",
-            values![id.as_bytes(), channel.name, state, due_at, flood::SUSPICIOUS],
+            values![id.as_bytes(), channel.name, state, due_at, SUSPICIOUS_RANK],
         )?;
     }
     Ok(())
 }
 
-/// How many submissions came from an e-mail address, in whatever case it was written.
+/// The number of submissions from an e-mail address, without regard to case.
 pub(super) fn count_from(sql: &dyn Sql, secret: &Secret, email: &str) -> Result<usize, StoreError> {
     sql.one("SELECT count(*) FROM accepted WHERE sender = ?1", values![secret.sender(email)])?.count(0)
 }
 
-/// The submission that was accepted last.
+/// The id of the submission that was accepted last.
 pub(super) fn newest(sql: &dyn Sql) -> Result<Option<[u8; 16]>, StoreError> {
     let row = sql.row("SELECT id FROM accepted ORDER BY id DESC LIMIT 1", &[])?;
     row.map(|row| row.get(0)).transpose()
 }
 
-/// The next submissions from an e-mail address, in whatever case it was written, after one and up to another, and the sources that
-/// sent them.
+/// The next submissions from an e-mail address with ids after `after` and up to `last`, and their sources.
 pub(super) fn page_from(
     sql: &dyn Sql,
     secret: &Secret,
@@ -231,8 +265,8 @@ pub(super) fn page_from(
     let page = format!(
         "SELECT s.id, {}, s.source FROM accepted s WHERE s.sender = ?1 AND s.id > ?2 AND s.id <= ?3
          ORDER BY s.id LIMIT {}",
-        steps::size_of(sql.dialect(), "s"),
-        steps::ROWS,
+        rows::size_of(sql.dialect(), "s"),
+        rows::MAX_ROWS,
     );
     let rows = sql.query(&page, values![secret.sender(email), after, last])?;
     let page = rows.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<_, _>>()?;
@@ -246,7 +280,7 @@ pub(super) fn accepted_among(
     ids: &[[u8; 16]],
     lock: &str,
 ) -> Result<Vec<[u8; 16]>, StoreError> {
-    // The intake comes first: a row that is processed between the two queries is found by the second one.
+    // The intake comes first: the second query finds a row that is processed between the two.
     let mut found = sql.query_in("SELECT id FROM intake WHERE id", ids, lock)?;
     found.extend(sql.query_in("SELECT id FROM submission WHERE id", ids, lock)?);
     let mut ids = found.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
@@ -254,12 +288,12 @@ pub(super) fn accepted_among(
     Ok(ids)
 }
 
-/// A page of ids, after `after`, of requests that are recorded as repeats of a submission that no longer exists.
+/// A page of ids, after `after`, of recorded repeats whose original no longer exists.
 pub(super) fn orphaned_repeats(sql: &dyn Sql, after: [u8; 16]) -> Result<Vec<[u8; 16]>, StoreError> {
     let orphaned = format!(
         "SELECT r.id FROM repeat r WHERE r.id > ?1 AND NOT EXISTS (SELECT 1 FROM submission s WHERE s.id = r.submission)
          ORDER BY r.id LIMIT {}",
-        steps::ROWS
+        rows::MAX_ROWS
     );
     sql.query(&orphaned, values![after])?.iter().map(|row| row.get(0)).collect()
 }
@@ -269,8 +303,8 @@ pub(super) fn remove_repeats(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<(), Store
     tx.execute_in("DELETE FROM repeat WHERE id", ids).map(drop)
 }
 
-/// Removes these submissions with their deliveries and attempts, and what channels last answered where one of them was sent. The ids
-/// must be sorted.
+/// Removes these submissions with their deliveries and attempts, and the last answers of channels to which
+/// one of them was sent. The ids must be sorted.
 pub(super) fn remove(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
     for row in tx.query_in("SELECT state, submission FROM delivery WHERE submission", ids, "")? {
@@ -282,12 +316,12 @@ pub(super) fn remove(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreErro
         erased.attempts += 1;
         tried.insert(row.get::<String>(0)?);
     }
-    // What a channel last said may quote any of them.
+    // A channel's last answer may quote any of them.
     for channel in tried {
         tx.execute("UPDATE channel SET answer = NULL WHERE name = ?1", values![channel])?;
     }
-    // The intake comes first: a row that is just being processed is waited for, and found where it is then. Deliveries and attempts go
-    // with their submission.
+    // The intake comes first: a row that is being processed is waited for, and then found in the other table.
+    // Deliveries and attempts are removed with their submission.
     erased.submissions = tx.execute_in("DELETE FROM intake WHERE id", ids)?
         + tx.execute_in("DELETE FROM submission WHERE id", ids)?;
     Ok(erased)

@@ -1,4 +1,6 @@
-//! What the operator changes in the inbox, from a process of his own, while a server writes to it or after it has stopped.
+//! The operator's changes, from a process of their own, whether or not a server runs.
+
+#![expect(clippy::disallowed_methods, reason = "a command leaves the lock to the server")]
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -9,21 +11,26 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::discard::{self, HeldFilter};
-use super::{Sql, change, edit, pressure, steps, values};
+use super::edit::{Erased, Retry};
+use super::rows;
+use super::{Sql, abuse, edit, transaction, values};
+use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
-use crate::store::{Erased, Place, Retry, StoreError, bell, postgres, sqlite};
+use crate::store::url::DatabaseUrl;
+use crate::store::{notifier, postgres, sqlite};
 use crate::submission::delivery::Route;
 
-/// How long we wait for the server to let us in between its own transactions.
+/// How long to wait for locks of the server.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long until rows that others have locked, or a log that others read, are tried again.
+/// The pause before another try at locked rows, or at a log that has readers.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The inbox, open for the operator's changes. Each is committed and synced when it returns, and the server hears of it at once.
+/// An inbox that is open for the operator's changes. Each change is committed and synced when its method
+/// returns, and the server is notified.
 pub struct Editor {
     sql: Box<dyn Sql>,
     secret: Secret,
-    place: Place,
+    place: DatabaseUrl,
 }
 
 impl fmt::Debug for Editor {
@@ -33,15 +40,15 @@ impl fmt::Debug for Editor {
 }
 
 impl Editor {
-    /// Opens the database. [`StoreError::Missing`] where there is none yet.
-    pub fn open(place: impl Into<Place>) -> Result<Editor, StoreError> {
+    /// Opens the database. [`StoreError::Missing`] if there is none.
+    pub fn open(place: impl Into<DatabaseUrl>) -> Result<Editor, StoreError> {
         let place = place.into();
         let (sql, secret): (Box<dyn Sql>, Secret) = match &place {
-            Place::Sqlite(path) => {
+            DatabaseUrl::Sqlite(path) => {
                 let (connection, secret) = sqlite::open_to_edit(path, PATIENCE)?;
                 (Box::new(connection), secret)
             }
-            Place::Postgres(server) => {
+            DatabaseUrl::Postgres(server) => {
                 let (link, secret) = postgres::open_to_edit(server)?;
                 (Box::new(link), secret)
             }
@@ -49,16 +56,16 @@ impl Editor {
         Ok(Editor { sql, secret, place })
     }
 
-    /// Queues deliveries to be tried at once, in transactions of a bounded number of rows, and returns how many. What is parked or waits
-    /// when this is called is tried again, unless an attempt at it is begun meanwhile. After an error those of earlier transactions
-    /// are queued.
+    /// Makes deliveries due at once, in transactions of a bounded size, and returns their number. Concerns
+    /// the deliveries that are parked or wait at the call, unless an attempt begins meanwhile. After an
+    /// error, earlier transactions stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let found = edit::Retried::find(&*self.sql, retry)?;
         let mut count = 0;
         for part in found.parts() {
             count += self.step(|tx| {
                 let count = edit::retry(tx, &part, theirs(tx, now)?)?;
-                bell::announce(tx)?;
+                transaction::announce(tx)?;
                 Ok(count)
             })?;
             self.ring();
@@ -66,14 +73,14 @@ impl Editor {
         Ok(count)
     }
 
-    /// Keeps back what is not delivered yet of a submission. Returns whether it was not held before, and not
-    /// delivered by every channel.
+    /// Holds a submission's unfinished deliveries. Returns whether it was not held before and not delivered
+    /// by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.change(|tx, _| edit::hold(tx, id, because, theirs(tx, now)?))
     }
 
-    /// Releases a held submission to the `channels` that take its form, ahead of other waiting ones. Returns whether it exists and was
-    /// held.
+    /// Releases a held submission to the `channels` that take its form, ahead of other waiting ones. Returns
+    /// whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         self.change(|tx, _| {
             let is_released = edit::release(tx, id, theirs(tx, now)?, channels)?;
@@ -84,31 +91,33 @@ impl Editor {
         })
     }
 
-    /// How many submissions came from an e-mail address, in whatever case it was written.
+    /// The number of submissions from an e-mail address, without regard to case.
     pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
         edit::count_from(&*self.sql, &self.secret, email)
     }
 
-    /// Removes everything that came from an e-mail address, in whatever case it was written, from the tables, and in a SQLite file
-    /// from pages that are free now and from the log. Where a reader keeps the log from being emptied for long,
-    /// [`Erased::is_wiped`] is false; so it is with PostgreSQL, which overwrites what was removed when it needs the room.
+    /// Removes all submissions from an e-mail address, without regard to case. In a SQLite file, also
+    /// overwrites their pages and truncates the log; [`Erased::is_wiped`] is false if a reader prevents that
+    /// for too long. PostgreSQL overwrites removed rows later, so it is always false there.
     ///
-    /// It does so in transactions of a bounded size. What is accepted after it was called stays, unless it was counted as a repeat of a
-    /// submission that is removed. After an error those of earlier transactions are gone, and the next call removes the rest.
+    /// Uses transactions of a bounded size. Submissions that are accepted after the call stay, unless they
+    /// are counted as repeats of a removed one. After an error, earlier transactions stay committed, and the
+    /// next call removes the rest.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
-        let days = pressure::days(&*self.sql)?;
+        let days = abuse::days(&*self.sql)?;
         let mut forgotten = BTreeSet::new();
         let (mut after, last) = ([0; 16], edit::newest(&*self.sql)?.unwrap_or_default());
         loop {
-            // Search outside of the transactions: in a SQLite file, a search inside one would block all writers.
+            // Search outside of the transactions: in a SQLite file, a search inside one would block all
+            // writers.
             let (page, sources) = edit::page_from(&*self.sql, &self.secret, email, after, last)?;
             let Some(removable) = page.last() else { break };
             after = removable.id;
             let sources: Vec<_> = sources.difference(&forgotten).copied().collect();
-            self.step(|tx| pressure::forget_sources(tx, &days, &sources))?;
+            self.step(|tx| abuse::forget_sources(tx, &days, &sources))?;
             forgotten.extend(sources);
-            for ids in steps::groups(&page) {
+            for ids in rows::groups(&page) {
                 self.remove(ids, edit::accepted_among, &mut erased)?;
             }
         }
@@ -126,15 +135,15 @@ impl Editor {
         }
     }
 
-    /// Removes the held submissions that a filter selects, in transactions of a bounded size, and wipes them as
-    /// [`Editor::erase`] does. What is held meanwhile may be removed with them, unless the filter's `before` excludes it. After an
-    /// error those of earlier transactions are gone.
+    /// Removes the held submissions that a filter selects, in transactions of a bounded size, and wipes them
+    /// like [`Editor::erase`]. May include submissions that are held meanwhile, unless the filter's `before`
+    /// excludes them. After an error, earlier transactions stay committed.
     pub fn discard_held(&mut self, filter: &HeldFilter) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
         let mut after = discard::START;
         while let Some((page, last)) = discard::page(&*self.sql, filter, after)? {
             after = last;
-            for ids in steps::groups(&page) {
+            for ids in rows::groups(&page) {
                 self.remove(ids, discard::held_among, &mut erased)?;
             }
         }
@@ -144,7 +153,7 @@ impl Editor {
     /// Removes those of these submissions that are held, in the same way.
     pub fn discard(&mut self, ids: &[Uuid]) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
-        for ids in ids.chunks(steps::ROWS) {
+        for ids in ids.chunks(rows::MAX_ROWS) {
             let mut ids: Vec<_> = ids.iter().map(|id| id.into_bytes()).collect();
             ids.sort_unstable();
             self.remove(ids, discard::held_among, &mut erased)?;
@@ -152,8 +161,9 @@ impl Editor {
         self.wipe(erased)
     }
 
-    /// Removes those of these submissions that `among` finds, in one transaction unless others have some of them locked: waiting for those
-    /// could end in a deadlock with the replica that processes the intake. The ids must be sorted.
+    /// Removes those of these submissions that `among` finds, in one transaction unless some are locked:
+    /// waiting for them could cause a deadlock with the replica that processes the intake. The ids must be
+    /// sorted.
     fn remove(
         &self,
         mut ids: Vec<[u8; 16]>,
@@ -183,31 +193,31 @@ impl Editor {
             has_lock_since.set(Instant::now());
             change(tx)
         })?;
-        if let Place::Sqlite(_) = self.place {
-            // The server asks for the file's lock again and again, after pauses of up to 100 ms, and gives up after two seconds. It gets its
-            // turn if we leave the lock alone for longer than we have had it.
+        if let DatabaseUrl::Sqlite(_) = self.place {
+            // The server polls the file's lock, with pauses of up to 100 ms, for two seconds. It gets the
+            // lock if we leave it alone for longer than we have held it.
             std::thread::sleep(has_lock_since.get().elapsed() * 2);
         }
         Ok(done)
     }
 
-    /// Sees to it that what was removed is in no file any more, and notes whether that is so.
+    /// Truncates the log, and records whether no file contains removed data any more.
     fn wipe(&self, erased: Erased) -> Result<Erased, StoreError> {
         let is_wiped = match &self.place {
-            Place::Sqlite(_) => self.empty_log()?,
-            Place::Postgres(_) => false,
+            DatabaseUrl::Sqlite(_) => self.truncate_wal()?,
+            DatabaseUrl::Postgres(_) => false,
         };
         Ok(Erased { is_wiped, ..erased })
     }
 
-    /// Copies the log into the database and cuts it off, so that no earlier state can be read from it.
-    fn empty_log(&self) -> Result<bool, StoreError> {
-        // Most of a long log is copied while others can write: the checkpoint that cuts it off lets nobody write. Where this one fails,
-        // that one says why.
+    /// Copies the log into the database and truncates it.
+    fn truncate_wal(&self) -> Result<bool, StoreError> {
+        // Copy most of a long log while others can write: the checkpoint that truncates it blocks all
+        // writers. If this fails, that one returns the error.
         let _ = self.sql.query("PRAGMA wal_checkpoint(PASSIVE)", &[]);
         let started = Instant::now();
         let emptied = loop {
-            match sqlite::empty_log(&*self.sql) {
+            match sqlite::truncate_wal(&*self.sql) {
                 Ok(false) | Err(StoreError::Locked) if started.elapsed() < PATIENCE => {
                     std::thread::sleep(PAUSE);
                 }
@@ -219,33 +229,34 @@ impl Editor {
         emptied
     }
 
-    /// Changes something of which others hear at once.
+    /// Commits a change and notifies the server.
     fn change<T>(
         &mut self,
         change: impl Fn(&dyn Sql, &Secret) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let found = self.transact(|tx| {
             let found = change(tx, &self.secret)?;
-            bell::announce(tx)?;
+            transaction::announce(tx)?;
             Ok(found)
         })?;
         self.ring();
         Ok(found)
     }
 
-    /// Notifies the server of a commit to a SQLite file. With PostgreSQL, the transaction itself sends the notification.
+    /// Notifies the server of a commit to a SQLite file. With PostgreSQL, the transaction itself sends the
+    /// notification.
     fn ring(&self) {
-        if let Place::Sqlite(path) = &self.place {
-            bell::ring(path);
+        if let DatabaseUrl::Sqlite(path) = &self.place {
+            notifier::notify(path);
         }
     }
 
-    /// Commits a change, and tries again for a while where that needs locks that others have.
+    /// Commits a change, and retries for a while if it needs locks that others hold.
     fn transact<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let (sql, began) = (&*self.sql, Instant::now());
         loop {
             match sql.transaction(|| change(sql)) {
-                // Replicas were at the same rows, in another order.
+                // Another replica has locked the same rows in another order.
                 Err(StoreError::Locked) if began.elapsed() < PATIENCE => {}
                 changed => return changed,
             }
@@ -253,7 +264,7 @@ impl Editor {
     }
 }
 
-/// The same moment by the database's clock, by which it is looked whether something is due.
+/// Converts a time by our clock to the database's.
 fn theirs(sql: &dyn Sql, ours: Timestamp) -> Result<Timestamp, StoreError> {
-    Ok(ours.saturating_add(change::clock_ahead(sql)?).unwrap_or(ours))
+    Ok(ours.saturating_add(transaction::clock_ahead(sql)?).unwrap_or(ours))
 }

@@ -1,4 +1,6 @@
-//! Reads the inbox, while a server writes to it or after it has stopped.
+//! Reads the inbox, whether or not a server runs.
+
+#![expect(clippy::disallowed_methods, reason = "a command waits for the intake")]
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,53 +11,72 @@ use uuid::Uuid;
 
 use super::deliver::has_nothing_to_deliver;
 use super::flood::{self, Flood};
-use super::rows::{SUBMISSION, condition, submission, time};
+use super::rows::{Filter, SUBMISSION, condition, submission, time};
 use super::{Cell, Row, Sql, bound, values};
-use crate::store::{ChannelState, Filter, Place, StoreError, postgres, sqlite};
+use crate::store::error::StoreError;
+use crate::store::url::DatabaseUrl;
+use crate::store::{postgres, sqlite};
 use crate::submission::Submission;
-use crate::submission::delivery::{Attempt, Delivery, End, Obstacle, Route, State};
+use crate::submission::delivery::{Attempt, AttemptEnd, Delivery, DeliveryState, Obstacle, Route};
 
-/// How many submissions are read at a time, so that no reading holds up the writer's checkpoints.
+/// How many submissions are read at a time, so that a reader does not block the writer's checkpoints.
 const PAGE: usize = 256;
-/// How many ids an ambiguous prefix brings to light.
+/// How many ids are returned for an ambiguous prefix.
 const MAX_CANDIDATES: i64 = 5;
 
-/// The inbox, open for reading.
-pub struct Reader {
+/// An inbox that is open for reading.
+pub struct InboxReader {
     pub(super) sql: Box<dyn Sql>,
 }
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for InboxReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").finish_non_exhaustive()
+        f.debug_struct("InboxReader").finish_non_exhaustive()
     }
 }
 
-/// What an abbreviated id leads to.
+/// The submissions whose id has a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// No submission's id begins like that.
+pub enum IdMatch {
+    /// No submission.
     None,
-    /// Just one does.
+    /// One submission.
     One(Box<Submission>),
-    /// More than one does; some of them, newest first.
+    /// Several submissions; the newest of them, in descending order.
     Several(Vec<Uuid>),
 }
 
-impl Reader {
-    /// Opens the database and changes nothing in it.
-    ///
-    /// [`StoreError::Missing`] where there is none yet.
-    pub fn open(place: impl Into<Place>) -> Result<Reader, StoreError> {
+/// The state of a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelState {
+    /// The channel's name.
+    pub name: String,
+    /// Why it does not deliver, if it is paused or switched off.
+    pub obstacle: Option<Obstacle>,
+    /// The number of deliveries in each state.
+    pub deliveries: Vec<(DeliveryState, usize)>,
+}
+
+impl ChannelState {
+    /// The number of deliveries in a state.
+    pub fn count(&self, state: DeliveryState) -> usize {
+        self.deliveries.iter().filter(|(other, _)| *other == state).map(|(_, count)| count).sum()
+    }
+}
+
+impl InboxReader {
+    /// Opens the database read-only. [`StoreError::Missing`] if there is none.
+    pub fn open(place: impl Into<DatabaseUrl>) -> Result<InboxReader, StoreError> {
         let sql: Box<dyn Sql> = match place.into() {
-            Place::Sqlite(path) => Box::new(sqlite::open_to_read(&path)?),
-            Place::Postgres(server) => Box::new(postgres::open_to_read(&server)?),
+            DatabaseUrl::Sqlite(path) => Box::new(sqlite::open_to_read(&path)?),
+            DatabaseUrl::Postgres(server) => Box::new(postgres::open_to_read(&server)?),
         };
-        Ok(Reader { sql })
+        Ok(InboxReader { sql })
     }
 
-    /// Waits until everything that was accepted before this call is processed, so that repeats are counted and no longer listed; for
-    /// `patience` at most. Returns whether it is. Where no server runs, nothing is processed.
+    /// Waits until all submissions that were accepted before this call are processed, for `patience` at most,
+    /// so that repeats are no longer listed. Returns whether they are. Without a server, nothing is
+    /// processed.
     pub fn catch_up(&self, patience: Duration) -> Result<bool, StoreError> {
         let began = Instant::now();
         let newest =
@@ -71,7 +92,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Submissions, newest first. What arrives while it is being read may be missing from it.
+    /// Lists submissions, newest first. May miss submissions that arrive meanwhile.
     pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
         let mut listing = Listing {
             reader: self,
@@ -91,14 +112,14 @@ impl Reader {
         row.as_ref().map(submission).transpose()
     }
 
-    /// How many submissions a filter selects, whatever its limit.
+    /// The number of submissions that a filter selects, without regard to its limit.
     pub fn count(&self, filter: &Filter) -> Result<usize, StoreError> {
         let (chosen, values) = condition(filter);
         let sql = format!("SELECT count(*) FROM accepted s WHERE {chosen}");
         self.sql.one(&sql, &bound(&values))?.count(0)
     }
 
-    /// The deliveries of a submission with each of their attempts, by the channels' names.
+    /// The deliveries of a submission with their attempts, by the channels' names.
     pub fn deliveries(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
         self.sql.snapshot(|| self.deliveries_at_once(id))
     }
@@ -121,14 +142,14 @@ impl Reader {
         Ok(deliveries)
     }
 
-    /// Each channel that has deliveries or an obstacle, with how many are in which state, by name.
+    /// The channels that have deliveries or are paused or switched off, by name.
     pub fn channels(&self) -> Result<Vec<ChannelState>, StoreError> {
         let mut states: Vec<ChannelState> = Vec::new();
         let counts =
             "SELECT channel, state, count(*) FROM delivery GROUP BY channel, state ORDER BY channel, state";
         for row in self.sql.query(counts, &[])? {
             let (channel, state): (String, String) = (row.get(0)?, row.get(1)?);
-            let state = State::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?;
+            let state = DeliveryState::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?;
             let count = row.count(2)?;
             match states.last_mut() {
                 Some(last) if last.name == channel => last.deliveries.push((state, count)),
@@ -154,7 +175,7 @@ impl Reader {
         Ok(states)
     }
 
-    /// How many deliveries were due before that time and are still waiting, by channel.
+    /// The number of waiting deliveries that were due before that time, by channel.
     pub fn overdue(&self, before: Timestamp) -> Result<Vec<(String, usize)>, StoreError> {
         let rows = self.sql.query(
             "SELECT channel, count(*) FROM delivery WHERE state = 'waiting' AND due_at < ?1 GROUP BY channel ORDER BY channel",
@@ -163,12 +184,12 @@ impl Reader {
         rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
     }
 
-    /// The floods because of which submissions are held, by form.
+    /// The floods that hold submissions, by form.
     pub fn floods(&self) -> Result<Vec<Flood>, StoreError> {
         flood::floods(&*self.sql)
     }
 
-    /// How many deliveries have failed so often or more since they were queued, and are still tried, by channel.
+    /// The number of unfinished deliveries with at least this many failures, by channel.
     pub fn failing(&self, failures: u32) -> Result<Vec<(String, usize)>, StoreError> {
         let rows = self.sql.query(
             "SELECT channel, count(*) FROM delivery WHERE due_at IS NOT NULL AND failures > 0 AND failures >= ?1
@@ -178,8 +199,9 @@ impl Reader {
         rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
     }
 
-    /// Submissions that none of the configured `channels` has to deliver any more and that are not sealed yet, the oldest first. A held
-    /// one may still have deliveries for channels that are configured no more.
+    /// Submissions that are not encrypted yet and that none of the configured `channels` has to deliver any
+    /// more, the oldest first. A held one may still have deliveries for channels that are no longer
+    /// configured.
     pub fn to_be_sealed(&self, channels: &[Route], most: usize) -> Result<Vec<Submission>, StoreError> {
         let mut values = vec![Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX))];
         let nothing_to_deliver = has_nothing_to_deliver(channels, &mut values);
@@ -188,13 +210,13 @@ impl Reader {
              AND {nothing_to_deliver} ORDER BY s.id LIMIT ?1"
         );
         let rows = self.sql.query(&settled, &bound(&values))?;
-        // One that cannot be read cannot be sealed either, and must not keep the others from it.
+        // Skip rows that cannot be read, so that they do not block the others.
         Ok(rows.iter().flat_map(submission).collect())
     }
 
-    /// The submission whose id begins with `prefix`: hexadecimal digits, hyphens where one likes.
-    pub fn find(&self, prefix: &str) -> Result<Found, StoreError> {
-        let Some((first, last)) = range(prefix) else { return Ok(Found::None) };
+    /// Finds submissions by a prefix of their id: hexadecimal digits, and hyphens at any position.
+    pub fn find(&self, prefix: &str) -> Result<IdMatch, StoreError> {
+        let Some((first, last)) = range(prefix) else { return Ok(IdMatch::None) };
         let rows = self.sql.query(
             "SELECT id FROM accepted WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3",
             values![first.as_bytes(), last.as_bytes(), MAX_CANDIDATES],
@@ -202,14 +224,14 @@ impl Reader {
         let ids: Vec<Uuid> =
             rows.iter().map(|row| row.get(0).map(Uuid::from_bytes)).collect::<Result<_, _>>()?;
         match ids[..] {
-            [] => Ok(Found::None),
-            [id] => Ok(self.get(id)?.map_or(Found::None, |submission| Found::One(Box::new(submission)))),
-            _ => Ok(Found::Several(ids)),
+            [] => Ok(IdMatch::None),
+            [id] => Ok(self.get(id)?.map_or(IdMatch::None, |submission| IdMatch::One(Box::new(submission)))),
+            _ => Ok(IdMatch::Several(ids)),
         }
     }
 }
 
-/// The first and the last id that begin like that.
+/// The first and the last id with a prefix.
 pub(super) fn range(prefix: &str) -> Option<(Uuid, Uuid)> {
     let digits: String = prefix.chars().filter(|c| *c != '-').collect();
     if digits.is_empty() || digits.len() > 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -219,10 +241,10 @@ pub(super) fn range(prefix: &str) -> Option<(Uuid, Uuid)> {
     Some((bound("0")?, bound("f")?))
 }
 
-/// Submissions, newest first, read as they are asked for.
+/// Submissions, newest first, read in pages.
 pub struct Listing<'a> {
-    reader: &'a Reader,
-    /// What is still to be read: `before` moves on with each page.
+    reader: &'a InboxReader,
+    /// The rest to be read: `before` advances with each page.
     filter: Filter,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,
@@ -274,7 +296,7 @@ fn delivery(row: &Row) -> Result<Delivery, StoreError> {
     let due_at: Option<i64> = row.get(2)?;
     Ok(Delivery {
         channel: row.get(0)?,
-        state: State::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?,
+        state: DeliveryState::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?,
         due_at: due_at.map(time).transpose()?,
         obstacle: obstacle(row.get(3)?, row.get(4)?, row.get(5)?)?,
         attempts: Vec::new(),
@@ -296,7 +318,7 @@ fn attempt(row: &Row) -> Result<Attempt, StoreError> {
     let answer: Option<String> = row.get(4)?;
     let end = match (ended_at, delivered) {
         (Some(at), Some(delivered)) => {
-            Some(End { at: time(at)?, delivered, answer: answer.unwrap_or_default() })
+            Some(AttemptEnd { at: time(at)?, delivered, answer: answer.unwrap_or_default() })
         }
         _ => None,
     };

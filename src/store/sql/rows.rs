@@ -1,17 +1,17 @@
-//! How rows are read, and which are chosen: what the statements about submissions have in common.
+//! Reads rows of submissions, selects them, and splits them into bounded transactions.
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{Cell, Row};
-use crate::screening::{Reason, Signal};
-use crate::store::{Filter, StoreError};
+use super::{Cell, Dialect, Row};
+use crate::store::error::StoreError;
+use crate::submission::verdict::{ScreeningReason, Signal};
 use crate::submission::{Hold, Screening, Status, Submission};
 
 pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
-/// Where `accepted s` stands: it follows from what was decided about it and from its deliveries. One that needs the operator
-/// shows, whatever became of the others.
+/// The status of `accepted s`, which follows from its hold and its deliveries. A parked delivery takes
+/// precedence over all others.
 macro_rules! status {
     () => {
         "CASE WHEN s.error IS NOT NULL THEN 'parked' WHEN s.held_at IS NOT NULL THEN 'held' WHEN s.channels > 0 THEN 'waiting' ELSE coalesce(
@@ -21,17 +21,40 @@ macro_rules! status {
     };
 }
 
-/// See [`Status`]; an expression over `accepted s`.
+/// The status of `accepted s`, as an expression; see [`Status`].
 pub(super) const STATUS: &str = status!();
 
-/// What [`submission`] reads, of `accepted s`.
+/// The columns of `accepted s` that [`submission`] reads.
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
     status!(),
     ", s.score, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious"
 );
 
-/// What a filter selects of `accepted s`, limit aside, and the values for its numbered parameters.
+/// Selects submissions, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only this submission.
+    pub id: Option<Uuid>,
+    /// Only submissions of this form.
+    pub form: Option<String>,
+    /// Only submissions with this status.
+    pub status: Option<Status>,
+    /// Only submissions with a delivery for this channel.
+    pub channel: Option<String>,
+    /// Only submissions that were received at this time or later.
+    pub from: Option<Timestamp>,
+    /// Only submissions that were received before this time.
+    pub until: Option<Timestamp>,
+    /// Only submissions that arrived before this one.
+    pub before: Option<Uuid>,
+    /// Only submissions that arrived after this one.
+    pub after: Option<Uuid>,
+    /// The most submissions.
+    pub limit: Option<usize>,
+}
+
+/// The condition on `accepted s` of a filter without its limit, and the values of its parameters.
 pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
@@ -57,7 +80,7 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
             Cell::Text(channel.clone()),
         );
     }
-    // Ids begin with the time of arrival: those of other times need not be looked at.
+    // Ids begin with the time of arrival, so they limit the search.
     if let Some(from) = filter.from.map(Timestamp::as_millisecond) {
         with(&|n| format!("s.id >= ?{n}"), Cell::Blob(id_before(from).to_vec()));
         with(&|n| format!("s.received_at >= ?{n}"), Cell::Integer(from));
@@ -73,10 +96,12 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
                 Status::Parked => {
                     "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked'))"
                 }
-                // Asked of each submission: a set of all that wait would be made anew for each page of a listing.
+                // A subquery for each submission: a set of all waiting ones would be built again for each
+                // page of a listing.
                 Status::Waiting => {
                     "s.held_at IS NULL AND s.error IS NULL
-                     AND (s.channels > 0 OR EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND due_at IS NOT NULL))
+                     AND (s.channels > 0 OR EXISTS (SELECT 1 FROM delivery WHERE submission = s.id \
+                     AND due_at IS NOT NULL))
                      AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state = 'parked')"
                 }
                 Status::Delivered => {
@@ -127,8 +152,8 @@ fn screening(row: &Row) -> Result<Option<Screening>, StoreError> {
     Ok(Some(Screening { score, reasons, withheld: row.get(12)?, suspicious: row.get(16)? }))
 }
 
-/// Reads screening's reasons. A signal that another version knew and this one does not is left out.
-pub(super) fn reasons(text: &str) -> Result<Vec<Reason>, StoreError> {
+/// Reads the reasons of screening. Omits signals of other versions.
+pub(super) fn reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreError> {
     const DAMAGED: StoreError = StoreError::Damaged("reasons are not what screening writes");
     let found: Vec<serde_json::Value> = serde_json::from_str(text).map_err(|_| DAMAGED)?;
     let mut reasons = Vec::with_capacity(found.len());
@@ -136,13 +161,13 @@ pub(super) fn reasons(text: &str) -> Result<Vec<Reason>, StoreError> {
         let name = reason["signal"].as_str().ok_or(DAMAGED)?;
         let points = reason["points"].as_u64().and_then(|points| points.try_into().ok()).ok_or(DAMAGED)?;
         let detail = reason["detail"].as_str().ok_or(DAMAGED)?.to_owned();
-        reasons.extend(Signal::named(name).map(|signal| Reason { signal, points, detail }));
+        reasons.extend(Signal::named(name).map(|signal| ScreeningReason { signal, points, detail }));
     }
     Ok(reasons)
 }
 
-/// Reads a JSON object of texts.
-pub(in crate::store) fn fields(text: &str) -> Result<Vec<(String, String)>, StoreError> {
+/// Parses a JSON object of texts.
+pub(crate) fn fields(text: &str) -> Result<Vec<(String, String)>, StoreError> {
     let fields: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(text).map_err(|_| StoreError::Damaged("fields are not a JSON object"))?;
     fields
@@ -154,14 +179,95 @@ pub(in crate::store) fn fields(text: &str) -> Result<Vec<(String, String)>, Stor
         .collect()
 }
 
-/// Unix time in milliseconds.
-pub(in crate::store) fn time(milliseconds: i64) -> Result<Timestamp, StoreError> {
+/// The day of a time in milliseconds, counted from 1970-01-01 in UTC.
+pub fn day(millisecond: i64) -> i64 {
+    millisecond.div_euclid(DAY_IN_MILLISECONDS)
+}
+
+/// Converts Unix time in milliseconds.
+pub(crate) fn time(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
 }
 
-/// An id that no submission of an earlier millisecond exceeds.
+/// The smallest id of a millisecond.
 pub(super) fn id_before(millisecond: i64) -> [u8; 16] {
     let mut id = [0; 16];
     id[..6].copy_from_slice(&millisecond.max(0).to_be_bytes()[2..]);
     id
+}
+
+/// The most rows that one transaction of a command changes.
+pub(super) const MAX_ROWS: usize = 200;
+/// The most bytes of fields that one transaction of a command removes. Each page of 4 KiB that a row occupies
+/// is read, overwritten and logged.
+pub(super) const MAX_BYTES: i64 = 1024 * 1024;
+
+/// A submission that may be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Removable {
+    pub id: [u8; 16],
+    /// The approximate size of its fields in bytes.
+    pub bytes: i64,
+}
+
+impl Removable {
+    /// Reads the id and the size from these columns.
+    pub fn read(row: &Row, id: usize, bytes: usize) -> Result<Removable, StoreError> {
+        Ok(Removable { id: row.get(id)?, bytes: row.get(bytes)? })
+    }
+}
+
+/// The size of a submission's fields, as an expression. Neither database reads the text for it.
+pub(super) fn size_of(dialect: Dialect, table: &str) -> String {
+    let size = match dialect {
+        Dialect::Sqlite => "octet_length",
+        Dialect::Postgres => "pg_column_size",
+    };
+    format!("{size}({table}.fields) + coalesce({size}({table}.sealed), 0)")
+}
+
+/// How many of these, from the first on, have at most `most` bytes together; at least one.
+pub(super) fn fitting(removables: &[Removable], most: i64) -> usize {
+    let mut bytes = 0_i64;
+    let fits = |removable: &&Removable| {
+        bytes = bytes.saturating_add(removable.bytes);
+        bytes <= most
+    };
+    removables.iter().take_while(fits).count().max(1).min(removables.len())
+}
+
+/// Splits ids into groups of one transaction each, in ascending order within a group.
+pub(super) fn groups(mut rest: &[Removable]) -> Vec<Vec<[u8; 16]>> {
+    let mut groups = Vec::new();
+    while !rest.is_empty() {
+        let (group, after) = rest.split_at(fitting(&rest[..rest.len().min(MAX_ROWS)], MAX_BYTES));
+        let mut ids: Vec<[u8; 16]> = group.iter().map(|removable| removable.id).collect();
+        ids.sort_unstable();
+        groups.push(ids);
+        rest = after;
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_bounded_by_rows_and_by_bytes() {
+        let sizes = |bytes: &[i64]| -> Vec<usize> {
+            let removable = |(n, bytes): (usize, &i64)| {
+                let id = (n as u128).to_be_bytes();
+                Removable { id, bytes: *bytes }
+            };
+            let all: Vec<_> = bytes.iter().enumerate().map(removable).collect();
+            let groups = groups(&all);
+            assert!(groups.concat().into_iter().eq(all.iter().map(|removable| removable.id)));
+            groups.iter().map(Vec::len).collect()
+        };
+        assert_eq!(sizes(&[]), [0; 0]);
+        assert_eq!(sizes(&[0; 450]), [200, 200, 50]);
+        assert_eq!(sizes(&[MAX_BYTES / 4; 9]), [4, 4, 1]);
+        assert_eq!(sizes(&[1, MAX_BYTES * 2, 1, 1]), [1, 1, 2], "one that is too large goes by itself");
+    }
 }

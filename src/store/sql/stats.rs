@@ -1,45 +1,158 @@
-//! How many submissions arrived on which day, of which form, and where they stand.
+//! Counts submissions and deliveries: the backlog, and arrivals by day, form and status.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use uuid::Uuid;
 
-use super::read::Reader;
+use super::read::InboxReader;
 use super::rows::{DAY_IN_MILLISECONDS, STATUS, time};
-use crate::store::StoreError;
+use super::{Dialect, Row};
+use crate::store::error::StoreError;
 use crate::submission::Status;
 
-/// How many submissions have all of this in common.
+/// Queries of the backlog, each with an index that contains only unfinished rows: deliveries without
+/// failures, with failures, and parked ones; held submissions.
+pub(crate) fn counts(dialect: Dialect) -> [String; 4] {
+    let oldest = match dialect {
+        Dialect::Sqlite => "min(submission)",
+        // PostgreSQL has no `min` of UUIDs. Their texts have the same order.
+        Dialect::Postgres => "min(CAST(submission AS text))",
+    };
+    let unfinished = |failures| {
+        format!(
+            "SELECT channel, count(*), {oldest} FROM delivery
+             WHERE due_at IS NOT NULL AND failures {failures} 0 GROUP BY channel"
+        )
+    };
+    [
+        unfinished("="),
+        unfinished(">"),
+        "SELECT channel, count(*) FROM delivery WHERE state = 'parked' GROUP BY channel".to_owned(),
+        "SELECT count(*) FROM submission WHERE held_at IS NOT NULL".to_owned(),
+    ]
+}
+
+/// The backlog of an inbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Submissions that are accepted and not processed yet.
+    pub pending: usize,
+    /// When the oldest of them was received.
+    pub pending_since: Option<Timestamp>,
+    /// Submissions that could not be processed.
+    pub set_aside: usize,
+    /// Held submissions.
+    pub held: usize,
+    /// Channels with a backlog, or that are paused or switched off, by name.
+    pub channels: Vec<ChannelQueue>,
+}
+
+/// The backlog of one channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelQueue {
+    /// The channel's name.
+    pub name: String,
+    /// Deliveries that wait for an attempt or are being sent.
+    pub waiting: usize,
+    /// Parked deliveries.
+    pub parked: usize,
+    /// When the oldest submission with a waiting delivery was received.
+    pub oldest: Option<Timestamp>,
+    /// Whether it is paused after repeated failures.
+    pub is_paused: bool,
+    /// Whether it is switched off because its target is gone.
+    pub is_off: bool,
+}
+
+impl Queue {
+    fn channel(&mut self, name: String) -> &mut ChannelQueue {
+        let place =
+            self.channels.binary_search_by(|channel| channel.name.cmp(&name)).unwrap_or_else(|place| {
+                self.channels.insert(place, ChannelQueue { name, ..ChannelQueue::default() });
+                place
+            });
+        &mut self.channels[place]
+    }
+}
+
+impl InboxReader {
+    /// Counts the backlog.
+    pub fn queue(&self) -> Result<Queue, StoreError> {
+        let [first, again, parked, held] = counts(self.sql.dialect());
+        let mut queue = Queue::default();
+        for sql in [first, again] {
+            for row in self.sql.query(&sql, &[])? {
+                let channel = queue.channel(row.get(0)?);
+                channel.waiting += row.count(1)?;
+                let received_at = received_at(id(&row, 2)?)?;
+                channel.oldest = channel.oldest.into_iter().chain([received_at]).min();
+            }
+        }
+        for row in self.sql.query(&parked, &[])? {
+            queue.channel(row.get(0)?).parked = row.count(1)?;
+        }
+        // There are few channels.
+        let obstacles =
+            "SELECT name, off_at IS NOT NULL FROM channel WHERE off_at IS NOT NULL OR paused_at IS NOT NULL";
+        for row in self.sql.query(obstacles, &[])? {
+            let channel = queue.channel(row.get(0)?);
+            channel.is_off = row.get(1)?;
+            channel.is_paused = !channel.is_off;
+        }
+        queue.held = self.sql.one(&held, &[])?.count(0)?;
+        let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL), min(received_at) FILTER (WHERE error IS NULL), count(error) FROM intake", &[])?;
+        queue.set_aside = intake.count(2)?;
+        queue.pending = intake.count(0)?;
+        queue.pending_since = intake.get::<Option<i64>>(1)?.map(time).transpose()?;
+        Ok(queue)
+    }
+}
+
+/// An id, or the text of one.
+fn id(row: &Row, column: usize) -> Result<Uuid, StoreError> {
+    row.get(column)
+        .map(Uuid::from_bytes)
+        .or_else(|error| Uuid::parse_str(&row.get::<String>(column)?).map_err(|_| error))
+}
+
+/// Ids begin with the time of arrival in milliseconds (RFC 9562 §5.7).
+fn received_at(id: Uuid) -> Result<Timestamp, StoreError> {
+    let mut millisecond = [0; 8];
+    millisecond[2..].copy_from_slice(&id.as_bytes()[..6]);
+    time(i64::from_be_bytes(millisecond))
+}
+
+/// The number of submissions of one day, form and status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tally {
-    /// The day on which they were received, in UTC.
+pub struct DailyCount {
+    /// The day of arrival in UTC.
     pub day: Date,
-    /// Their form's name.
+    /// The form's name.
     pub form: String,
-    /// Where they stand.
     pub status: Status,
-    /// How many they are; at least one.
+    /// Their number; at least one.
     pub count: usize,
 }
 
-impl Reader {
-    /// Counts all submissions by day, form and status, the earliest day first, in one pass.
-    pub fn tallies(&self) -> Result<Vec<Tally>, StoreError> {
+impl InboxReader {
+    /// Counts all submissions by day, form and status, in ascending order.
+    pub fn daily_counts(&self) -> Result<Vec<DailyCount>, StoreError> {
         let counts = format!(
             "SELECT received_at / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*)
              FROM accepted s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         );
-        let mut tallies = Vec::new();
+        let mut daily_counts = Vec::new();
         for row in self.sql.query(&counts, &[])? {
             let (day, status): (i64, String) = (row.get(0)?, row.get(2)?);
-            tallies.push(Tally {
+            daily_counts.push(DailyCount {
                 day: date(time(day.saturating_mul(DAY_IN_MILLISECONDS))?),
                 form: row.get(1)?,
                 status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
                 count: row.count(3)?,
             });
         }
-        Ok(tallies)
+        Ok(daily_counts)
     }
 }
 

@@ -1,10 +1,11 @@
-//! Copies a whole inbox while it is written to, proves that the copy is whole, and puts one in the place of another.
+//! Backs up an inbox while it is in use, verifies backups, and restores them.
 //!
-//! A copy is made in two steps. SQLite's backup interface copies the pages as one read transaction sees them: it waits for no writer
-//! and no writer waits for it, and the rows can be counted and hashed in the very same transaction. `VACUUM INTO` then writes that
-//! snapshot anew, as a single file without a log, and leaves out what was deleted but still stands in free pages.
+//! A backup takes two steps. SQLite's backup interface copies the pages of one read transaction, without
+//! blocking the writer, and the same transaction counts and hashes the rows. `VACUUM INTO` then writes that
+//! snapshot to a single file without a log and without the remains of removed rows.
 //!
-//! A backup carries a digest of all its rows, because SQLite's own check says nothing of a flipped bit in a text.
+//! A backup contains a digest of all its rows, because SQLite's own check does not detect a flipped bit in a
+//! text.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -20,72 +21,61 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{connect, files, open_any, read_secret};
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 use crate::store::lock::{self, Lock};
 
-/// The row of `meta` that holds a backup's digest. An inbox that is in use has none.
+/// The row of `meta` that holds a backup's digest. An inbox in use has none.
 const DIGEST: &str = "backup-digest";
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// How many submissions.
+    /// The number of submissions.
     pub submissions: u64,
-    /// When the newest of them had been received.
+    /// When the newest submission was received.
     pub newest: Option<Timestamp>,
     /// The size of the file.
     pub bytes: u64,
 }
 
-/// What became of a restore.
+/// The outcome of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// What is in the inbox now. A server makes the file a little larger when it opens it.
+    /// The contents of the restored inbox. A server makes the file a little larger when it opens it.
     pub backup: Backup,
-    /// Where the inbox is kept that was there before.
+    /// The path of the inbox that was replaced.
     pub kept: Option<PathBuf>,
 }
 
-/// Why a backup could not be made, verified or restored. What was there before is unchanged then.
+/// Why a backup could not be made, verified or restored. The previous files are unchanged.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is something of that name.
+    /// The target exists.
     #[error("{} is there already", .0.display())]
     Exists(PathBuf),
-    /// The inbox, or a file that belongs to it, was named as the backup.
+    /// The target is the inbox or a file that belongs to it.
     #[error("{} is the inbox itself", .0.display())]
     IsTheInbox(PathBuf),
-    /// Another process writes a backup to the same place.
+    /// Another process writes a backup to the same path.
     #[error("another backup to {} is under way", .0.display())]
     UnderWay(PathBuf),
-    /// A server or another process works with the inbox.
+    /// A server or another process uses the inbox.
     #[error("the inbox at {} is in use", .0.display())]
     InUse(PathBuf),
-    /// Nobody said that the inbox which is there may be replaced.
+    /// An inbox exists, and replacing it was not allowed.
     #[error("there is an inbox at {} already, with {submissions} submissions", database.display())]
     Occupied {
-        /// The inbox.
         database: PathBuf,
-        /// How many submissions it has.
+        /// Its number of submissions.
         submissions: u64,
     },
-    /// Nobody said that the file which is there may be replaced, and it cannot be read as an inbox.
+    /// A file exists that is not readable as an inbox, and replacing it was not allowed.
     #[error("there is a file at {} already, and it cannot be read: {error}", database.display())]
-    Unreadable {
-        /// The file.
-        database: PathBuf,
-        /// Why.
-        error: StoreError,
-    },
-    /// The file is not what was once written.
+    Unreadable { database: PathBuf, error: StoreError },
+    /// The file was changed since it was written.
     #[error("{} is damaged: {reason}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// How that shows.
-        reason: &'static str,
-    },
-    /// Anything else that can be wrong with a database or a file.
+    Damaged { path: PathBuf, reason: &'static str },
+    /// Another error of a database or a file.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -98,10 +88,11 @@ impl From<rusqlite::Error> for BackupError {
 
 type Result<T> = std::result::Result<T, BackupError>;
 
-/// Writes everything that was accepted before this call, and maybe some of what came later, to the file `to`, for this user only.
+/// Backs up the inbox to the file `to`, for this user only: everything that was accepted before this call,
+/// and possibly later submissions.
 ///
-/// The file is complete, verified and on stable storage when it gets its name; until then it is `to` with `.partial` behind it. What
-/// is there already is replaced if `force` says so.
+/// The file gets its name once it is complete, verified and on stable storage; until then its name ends with
+/// `.partial`. An existing file is replaced only with `force`.
 pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     let (database, to) = (absolute(database)?, absolute(to)?);
     refuse_the_inbox(&database, &to)?;
@@ -116,7 +107,7 @@ pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     Ok(backup)
 }
 
-/// Reads all of a backup and says what it holds, or what is wrong with it. The file is not changed.
+/// Verifies all of a backup without changing it, and returns its contents.
 pub fn verify(file: &Path) -> Result<Backup> {
     let (connection, layout) = open(file)?;
     let contents = check(&connection, layout).map_err(|error| damaged(file, error))?;
@@ -125,11 +116,11 @@ pub fn verify(file: &Path) -> Result<Backup> {
     Ok(Backup { submissions: contents.submissions, newest: contents.newest, bytes })
 }
 
-/// What stands behind an inbox's name that a restore has kept; the time follows.
+/// The suffix of inboxes that a restore has replaced; the time follows.
 const KEPT: &str = ".before-restore-";
 
-/// The inboxes that restores have kept beside this one, by name.
-pub fn kept_by_restores(database: &Path) -> Vec<PathBuf> {
+/// The inboxes beside this one that restores have replaced, by name.
+pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
     let Some((folder, name)) = database.parent().zip(database.file_name()) else { return Vec::new() };
     let begin = [name.as_encoded_bytes(), KEPT.as_bytes()].concat();
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
@@ -140,11 +131,11 @@ pub fn kept_by_restores(database: &Path) -> Vec<PathBuf> {
     kept
 }
 
-/// Puts a copy of the backup `from` where the inbox at `database` is or would be.
+/// Restores the backup `from` as the inbox at `database`.
 ///
-/// An inbox that is there is replaced only if `force` says so, and is kept beside the new one, under its name with
-/// `.before-restore-` and the time `now` in UTC behind it. Whenever this is interrupted, the old inbox is there or the new one,
-/// whole. No process may have the inbox open.
+/// An existing inbox is replaced only with `force`. It is kept beside the new one, with the suffix
+/// `.before-restore-` and the time `now` in UTC. After an interruption, either the old or the new inbox is
+/// there, complete. No process may have the inbox open.
 pub fn restore(from: &Path, database: &Path, force: bool, now: Timestamp) -> Result<Restored> {
     let (from, database) = (absolute(from)?, absolute(database)?);
     refuse_the_inbox(&database, &from)?;
@@ -163,17 +154,17 @@ pub fn restore(from: &Path, database: &Path, force: bool, now: Timestamp) -> Res
     Ok(Restored { backup, kept })
 }
 
-/// What one state of a database holds.
+/// A summary of one state of a database.
 struct Contents {
-    /// Of every row of every table, but for the digest's own.
+    /// The hash of every row of every table, except the digest.
     digest: [u8; 32],
-    /// The digest that was written into it when it was made.
+    /// The digest that the backup contains.
     recorded: Option<Vec<u8>>,
     submissions: u64,
     newest: Option<Timestamp>,
 }
 
-/// Copies one state of the inbox at `source` into `partial`, and makes sure that every row of it arrived.
+/// Copies one state of the inbox at `source` to `partial`, and verifies that every row was copied.
 fn copy(source: &Path, partial: &Partial) -> Result<Contents> {
     let snapshot = Partial::begin(&partial.path, "-snapshot")?;
     let (source_connection, layout) = open(source)?;
@@ -181,7 +172,7 @@ fn copy(source: &Path, partial: &Partial) -> Result<Contents> {
     let contents = {
         let transaction = source_connection.unchecked_transaction()?;
         let contents = contents(&transaction, layout).map_err(|error| damaged(source, error))?;
-        // The first read has fixed the state that the transaction sees, and the pages of that state are what is copied.
+        // The first read fixes the state of the transaction, and the pages of that state are copied.
         let copying = rusqlite::backup::Backup::new(&transaction, &mut connection)?;
         match copying.step(-1)? {
             StepResult::Done => {}
@@ -190,7 +181,7 @@ fn copy(source: &Path, partial: &Partial) -> Result<Contents> {
         contents
     };
     drop(source_connection);
-    // The snapshot says of itself that it has a log, as the inbox does. It is nobody else's, and gone in a moment.
+    // The snapshot is marked as using a log, like the inbox. Only this process uses it, for a moment.
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     connection.pragma_update(None, "synchronous", "off")?;
     connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
@@ -206,16 +197,16 @@ fn copy(source: &Path, partial: &Partial) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Writes the digest of what was copied into the copy, from where [`verify`] reads it.
+/// Writes the digest into the copy, for [`verify`].
 fn record(file: &Path, contents: &Contents) -> Result<()> {
     let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // All of it is synced later; until then the file has no name that counts.
+    // The file is synced before it gets its final name.
     connection.pragma_update(None, "synchronous", "off")?;
     connection.execute("INSERT INTO meta (name, value) VALUES (?1, ?2)", params![DIGEST, contents.digest])?;
     Ok(())
 }
 
-/// Everything that can be checked: SQLite's structures, references between tables, and the digest where there is one.
+/// Checks SQLite's structures, references between tables, and the digest if there is one.
 fn check(connection: &Connection, layout: i64) -> Result<Contents> {
     let damaged = |reason| BackupError::Store(StoreError::Damaged(reason));
     connection.pragma_update(None, "cell_size_check", "on")?;
@@ -262,12 +253,12 @@ fn contents(connection: &Connection, layout: i64) -> Result<Contents> {
     })
 }
 
-/// What has everything that was accepted.
+/// The table or view with everything that was accepted.
 fn accepted(layout: i64) -> &'static str {
     if layout < 4 { "submission" } else { "accepted" }
 }
 
-/// Rows in the order of the table itself, which a copy keeps.
+/// Reads rows in the order of the table, which a copy preserves.
 fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) -> Result<()> {
     let except = if table == "meta" { format!("WHERE name <> '{DIGEST}'") } else { String::new() };
     let name = table.replace('"', "\"\"");
@@ -288,19 +279,19 @@ fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) 
     Ok(())
 }
 
-/// With its kind and length before it: no two lists of parts look alike.
+/// Hashes kind and length first, so that different values never hash alike.
 fn part(hasher: &mut blake3::Hasher, kind: u8, bytes: &[u8]) {
     hasher.update(&[kind]);
     hasher.update(&(bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
 }
 
-/// Opens an inbox, of this layout or an earlier one, and changes nothing in it.
+/// Opens an inbox of the current or an earlier layout read-only.
 fn open(file: &Path) -> Result<(Connection, i64)> {
     open_any(file).map_err(|error| damaged(file, error.into()))
 }
 
-/// Names the file where SQLite only says that something is wrong with one.
+/// Names the file in errors in which SQLite does not.
 fn damaged(file: &Path, error: BackupError) -> BackupError {
     let reason = match error {
         BackupError::Store(StoreError::Damaged(reason)) => reason,
@@ -313,13 +304,13 @@ fn damaged(file: &Path, error: BackupError) -> BackupError {
     BackupError::Damaged { path: file.to_owned(), reason }
 }
 
-/// Whether the content of the file is to blame, rather than the machine.
+/// Whether the content of the file causes the error, and not the machine.
 fn is_unreadable(code: i32) -> bool {
     use rusqlite::ffi::{SQLITE_CORRUPT, SQLITE_IOERR_SHORT_READ, SQLITE_NOTADB};
     code == SQLITE_IOERR_SHORT_READ || matches!(code & 0xff, SQLITE_CORRUPT | SQLITE_NOTADB)
 }
 
-/// [`BackupError::Occupied`] if there is an inbox, or something that might be one.
+/// [`BackupError::Occupied`] if there is an inbox, or a file that may be one.
 fn refuse_occupied(database: &Path) -> Result<()> {
     let submissions = match open(database) {
         Ok((connection, layout)) => {
@@ -346,8 +337,8 @@ fn refuse_occupied(database: &Path) -> Result<()> {
     }
 }
 
-/// Gives the inbox a second name, if there is one, and sees to it that nothing of it is left beside the first: SQLite would replay
-/// a log that it finds there into whatever stands there then.
+/// Gives an existing inbox a second name, and removes its log from beside the first: SQLite would replay that
+/// log into the new database.
 fn set_aside(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     let kept = with_suffix(database, &format!("{KEPT}{}", now.strftime("%Y%m%dT%H%M%SZ")));
     let there = is_there(database)?;
@@ -358,7 +349,7 @@ fn set_aside(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
         match fold_log(database) {
             Ok(()) => {}
             Err(StoreError::Locked) => return Err(BackupError::InUse(database.to_owned())),
-            // What SQLite cannot read it cannot tidy up either. The files are kept as they are, side by side.
+            // A file that SQLite cannot read cannot be checkpointed. Keep all of its files.
             Err(StoreError::Database { code, .. }) if is_unreadable(code) => {}
             Err(error) => return Err(error.into()),
         }
@@ -376,7 +367,7 @@ fn set_aside(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     Ok((there || has_log).then_some(kept))
 }
 
-/// Writes what is in the log into the database and does without a log from then on. [`StoreError::Locked`] if any other process has
+/// Copies the log into the database and switches the log off. [`StoreError::Locked`] if another process has
 /// the database open.
 fn fold_log(database: &Path) -> std::result::Result<(), StoreError> {
     let connection = connect(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -387,7 +378,8 @@ fn fold_log(database: &Path) -> std::result::Result<(), StoreError> {
     if mode == "delete" { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// A hard link, or where the file system has none a copy, so that the file keeps its first name until another takes it.
+/// Makes a hard link, or a copy if the file system has no links, so that the file keeps its first name until
+/// another takes it.
 fn second_name(file: &Path, name: &Path) -> Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
@@ -402,7 +394,8 @@ fn second_name(file: &Path, name: &Path) -> Result<()> {
     }
 }
 
-/// [`BackupError::IsTheInbox`] if `file` is the database, by whatever name, or has the name of a file that belongs to it.
+/// [`BackupError::IsTheInbox`] if `file` is the database, by any path, or has the name of a file that belongs
+/// to it.
 fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     let named =
         ["", "-wal", "-shm", "-journal", "-lock"].iter().any(|suffix| with_suffix(database, suffix) == file);
@@ -411,13 +404,13 @@ fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     if named || same { Err(BackupError::IsTheInbox(file.to_owned())) } else { Ok(()) }
 }
 
-/// A file that is being written, beside where it will have its name. It is removed unless it gets there, and what an earlier process
-/// left behind is written over.
+/// A temporary file beside its target, removed unless it gets its final name. Overwrites what an earlier
+/// process left behind.
 struct Partial {
     path: PathBuf,
-    /// Locked, so that no other process writes to the same file. SQLite's own locks are of another kind.
+    /// Locked against other processes that write the same file. SQLite's locks are of another kind.
     file: File,
-    /// Whether it has its name: what has the old one since then is another process's.
+    /// Whether the file has its final name: a file with the temporary name then belongs to another process.
     finished: bool,
 }
 
@@ -434,10 +427,10 @@ impl Partial {
                 .mode(0o600)
                 .open(&path)
                 .map_err(io)?;
-            if !lock::hold(&file).map_err(io)? {
+            if !lock::try_lock(&file).map_err(io)? {
                 return Err(BackupError::UnderWay(target.to_owned()));
             }
-            // Whoever had it before may have given it its name, or removed it, between our opening and our locking it.
+            // The previous owner may have renamed or removed the file between our open and our lock.
             let ours = file.metadata().map_err(io)?;
             if !fs::metadata(&path).is_ok_and(|found| (found.dev(), found.ino()) == (ours.dev(), ours.ino()))
             {
@@ -449,7 +442,7 @@ impl Partial {
         }
     }
 
-    /// Syncs it and gives it its name for good.
+    /// Syncs the file and gives it its final name.
     fn finish(mut self, target: &Path, replace: bool) -> Result<()> {
         self.file.sync_all().map_err(|error| StoreError::io(&self.path, error))?;
         let renamed =
@@ -482,10 +475,10 @@ fn remove_logs(path: &Path) {
     }
 }
 
-/// Fails with `AlreadyExists` rather than replace anything.
+/// Renames without replacing: fails with `AlreadyExists`.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // A file system that does not know this kind of renaming.
+        // The file system does not support this kind of renaming.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
             if fs::symlink_metadata(to).is_ok() {
                 return Err(io::ErrorKind::AlreadyExists.into());
@@ -501,7 +494,7 @@ fn sync_folder_of(file: &Path) -> Result<()> {
     Ok(files::sync_folder(folder).map_err(|error| StoreError::io(folder, error))?)
 }
 
-/// Whether anything has that name.
+/// Whether a file has that name.
 fn is_there(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),

@@ -1,8 +1,8 @@
-//! Copies the log into the database on a thread of its own, while the writer goes on appending to it.
+//! Copies the write-ahead log into the database on a separate thread, while the writer appends to it.
 //!
-//! SQLite would have the writer copy it, within a commit: all whose submissions come meanwhile would wait for thousands of pages to be
-//! written and synced. Here the writer only copies what has come while the rest was copied, which is little, and between two
-//! commits: the log can begin anew only where nothing is left to copy.
+//! Otherwise SQLite would copy it within a commit, and all waiting submissions would wait for thousands of
+//! pages to be written and synced. The writer copies only the few pages that were appended meanwhile, between
+//! two commits: the log restarts only once all of it is copied.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,36 +10,38 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::OpenFlags;
 
-use super::files::Files;
-use super::{StoreError, connect, sync_all_of_it};
+use super::files::DatabaseFiles;
+use super::{connect, copy_once, enable_full_sync};
+use crate::store::error::StoreError;
 
-/// After so many changed rows the log is copied. Each has about a page in it, 4 KiB; where long messages have more, SQLite may be
-/// earlier (`CHECKPOINT_PAGES`).
-const MANY: u64 = 6144;
-/// The writer is left so many pages to copy, if that can be reached.
-const FEW: i64 = 512;
-/// So often what has come meanwhile is copied as well. Where more comes than can be copied there is no end to it.
-const PASSES: usize = 8;
+/// The number of changed rows after which the log is copied. Each changes about one page of 4 KiB; with long
+/// messages, SQLite may copy the log earlier (`CHECKPOINT_PAGES`).
+const COPY_AFTER_ROWS: u64 = 6144;
+/// The copier repeats until at most this many pages are left for the writer.
+const MAX_REST_PAGES: i64 = 512;
+/// The most repetitions: under heavy load the log grows faster than it is copied.
+const MAX_PASSES: usize = 8;
 
-/// Knows when the log is to be copied. Its thread ends with it, and before the database is closed: whoever closes it last
-/// removes the log.
-pub(in crate::store) struct Copier {
+/// Decides when to copy the log. Dropping it ends its thread; drop it before the database, because the last
+/// connection that closes removes the log.
+pub(crate) struct Copier {
     many: u64,
-    /// Rows that were changed since the log was last copied.
+    /// The number of rows that were changed since the log was last copied.
     changes: u64,
     is_copying: bool,
-    begin: Option<SyncSender<Option<Files>>>,
+    begin: Option<SyncSender<Option<DatabaseFiles>>>,
     ended: Receiver<()>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Copier {
-    /// For the database at `path`, which need not be there yet. Without the thread SQLite copies the log itself, a little later.
-    pub(in crate::store) fn start(path: &Path) -> Copier {
-        Copier::after(MANY, path)
+    /// Starts the thread for the database at `path`, which need not exist. Without the thread, SQLite copies
+    /// the log itself a little later.
+    pub(crate) fn start(path: &Path) -> Copier {
+        Copier::after(COPY_AFTER_ROWS, path)
     }
 
     fn after(many: u64, path: &Path) -> Copier {
@@ -50,7 +52,7 @@ impl Copier {
             let (path, stop) = (PathBuf::from(path), stop.clone());
             move || {
                 while let Ok(files) = orders.recv() {
-                    // What fails here fails for the writer as well, who says so.
+                    // The writer reports errors: it has the same ones.
                     let _ = copy(&path, files, &stop);
                     if end.send(()).is_err() {
                         return;
@@ -61,8 +63,9 @@ impl Copier {
         Copier { many, changes: 0, is_copying: false, begin: Some(begin), ended, stop, thread: thread.ok() }
     }
 
-    /// To be told of each commit, how many rows it changed, and in which files. Whether the writer is to copy now what is left.
-    pub(in crate::store) fn is_due(&mut self, changes: u64, files: impl FnOnce() -> Option<Files>) -> bool {
+    /// Call this after each commit with the number of changed rows and the open files. Returns whether the
+    /// writer must copy the rest of the log now.
+    pub(crate) fn is_due(&mut self, changes: u64, files: impl FnOnce() -> Option<DatabaseFiles>) -> bool {
         if self.is_copying {
             if self.ended.try_recv() == Err(TryRecvError::Empty) {
                 return false;
@@ -88,21 +91,22 @@ impl Drop for Copier {
     }
 }
 
-/// Copies what is in the log, and what has come meanwhile, until that is little.
-fn copy(path: &Path, files: Option<Files>, stop: &AtomicBool) -> Result<(), StoreError> {
-    // Whoever closes a database last removes its log. If others have been put in their place, that would be the one the writer has open.
+/// Copies the log repeatedly, until only a few pages are left.
+fn copy(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<(), StoreError> {
+    // The last connection that closes removes the log. If the files were replaced, that could be the log of
+    // the writer's new database.
     if let Some(mut files) = files {
-        files.are_in_place()?;
+        files.check_in_place()?;
     }
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    sync_all_of_it(&connection)?;
+    enable_full_sync(&connection)?;
     let mut before = 0;
-    for _ in 0..PASSES {
+    for _ in 0..MAX_PASSES {
         if stop.load(Relaxed) {
             break;
         }
         let copied = copy_once(&connection)?;
-        if copied - before <= FEW {
+        if copied - before <= MAX_REST_PAGES {
             break;
         }
         before = copied;
@@ -110,14 +114,11 @@ fn copy(path: &Path, files: Option<Files>, stop: &AtomicBool) -> Result<(), Stor
     Ok(())
 }
 
-/// Copies as much as can be copied without waiting for anybody, syncs it, and returns how many pages of the log are copied now.
-pub(super) fn copy_once(connection: &Connection) -> Result<i64, StoreError> {
-    Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
+
+    use rusqlite::Connection;
 
     use super::*;
 

@@ -1,9 +1,9 @@
-//! The database as files: made for one user only, and recognised again.
+//! The files of a SQLite database: creates them for one user, and detects that they were replaced.
 //!
-//! SQLite goes on writing into a file that was deleted or renamed, and every commit succeeds. So before and
-//! after each commit we look whether the names still lead to the files that are open.
+//! SQLite keeps writing to a file that was removed or renamed, and every commit succeeds. So we check before
+//! and after each commit that the names still belong to the open files.
 //!
-//! Nothing here opens a database file that exists: closing it would drop the locks that SQLite holds on it.
+//! Nothing here opens an existing database file: closing it would drop the locks that SQLite holds on it.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -11,15 +11,16 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::StoreError;
+use crate::store::error::StoreError;
 
-/// Why a folder that has vanished stays away.
+/// Explains why a missing folder is not created.
 const MISSING: &str = "the folder is missing, and is created only when the server starts";
 
-/// Creates an empty database where there is none, and syncs its name.
+/// Creates an empty database if there is none, and syncs its name.
 ///
-/// The folder must exist. A server that reopens its database must not recreate a folder that is missing: its file system may be
-/// unmounted, and a new inbox in the mount point would be hidden as soon as it is mounted again. See [`create_folder`].
+/// The folder must exist. A running server must not recreate a missing folder: its file system may be
+/// unmounted, and a new inbox in the mount point would be hidden once it is mounted again. See
+/// [`create_folder`].
 pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
     let folder = path.parent().unwrap_or(&path);
@@ -38,9 +39,9 @@ pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     sync_folder(folder).map_err(|error| StoreError::io(folder, error))
 }
 
-/// Creates the folder of the database `path`, and the folders above it, where they are missing, and syncs their names. Servers do so
-/// when they start, commands before they make a database; nothing else may.
-pub(in crate::store) fn create_folder(path: &Path) -> Result<(), StoreError> {
+/// Creates the folder of the database `path` and its parents, and syncs their names. Only a starting server
+/// and commands that create a database may call this.
+pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
     let folder = path.parent().unwrap_or(&path);
     let missing: Vec<&Path> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
@@ -49,7 +50,7 @@ pub(in crate::store) fn create_folder(path: &Path) -> Result<(), StoreError> {
         .mode(0o700)
         .create(folder)
         .map_err(|error| StoreError::io(folder, error))?;
-    // A new name lasts once the folder that holds it is synced.
+    // A new name is durable once its parent folder is synced.
     for holder in missing.into_iter().filter_map(Path::parent) {
         sync_folder(holder).map_err(|error| StoreError::io(holder, error))?;
     }
@@ -58,7 +59,7 @@ pub(in crate::store) fn create_folder(path: &Path) -> Result<(), StoreError> {
 
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
-        // Some file systems have nothing to sync in a folder, and say so.
+        // Some file systems cannot sync folders.
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
             Ok(())
         }
@@ -66,17 +67,17 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The database, its log and its shared memory, as they were when they were opened.
+/// The identities of the database, its log and its shared memory when they were opened.
 #[derive(Clone)]
-pub(in crate::store) struct Files {
+pub(crate) struct DatabaseFiles {
     files: [(PathBuf, Identity); 3],
-    /// The database's own length when it was last looked at, in bytes. We never let it shrink.
+    /// The size of the database at the last check, in bytes. It never shrinks.
     length: u64,
 }
 
-impl Files {
-    /// To be called once SQLite has all three open: after the first transaction.
-    pub(super) fn of(path: &Path) -> Result<Files, StoreError> {
+impl DatabaseFiles {
+    /// Call this once SQLite has all three files open, after the first transaction.
+    pub(super) fn of(path: &Path) -> Result<DatabaseFiles, StoreError> {
         let identify = |suffix: &str| {
             let mut name = OsString::from(path);
             name.push(suffix);
@@ -84,19 +85,19 @@ impl Files {
             Identity::of(&file).map(|identity| (file, identity))
         };
         let length = fs::metadata(path).map_err(|error| StoreError::io(path, error))?.len();
-        Ok(Files { files: [identify("")?, identify("-wal")?, identify("-shm")?], length })
+        Ok(DatabaseFiles { files: [identify("")?, identify("-wal")?, identify("-shm")?], length })
     }
 
-    /// [`StoreError::Moved`] unless each name still leads to the same file, and nobody has written something shorter into the
-    /// database.
-    pub(super) fn are_in_place(&mut self) -> Result<(), StoreError> {
+    /// [`StoreError::Moved`] unless all names still belong to the open files and the database has not become
+    /// shorter.
+    pub(super) fn check_in_place(&mut self) -> Result<(), StoreError> {
         let length = fs::metadata(&self.files[0].0).map_or(0, |metadata| metadata.len());
         if length < self.length {
             return Err(StoreError::Moved);
         }
         self.length = length;
         for (file, identity) in &self.files {
-            // A file that can't even be looked at is not where it was: opening it again will say why.
+            // If the file cannot be inspected, reopening the database returns the cause.
             if Identity::of(file).is_ok_and(|found| found == *identity) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What only this database can promise or get wrong.
+//! Tests of SQLite only.
 
 use rusqlite::params;
 use rusqlite::types::Value;
@@ -8,9 +8,11 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::forms::{CONTACT, parse};
+use crate::intake::Arrival;
 use crate::limits::Source;
-use crate::screening;
-use crate::store::{Arrival, Options};
+use crate::screening::Evidence;
+use crate::store::tests::inbox::{Options, process};
+use crate::submission::verdict::ScreeningVerdict;
 
 #[test]
 fn every_connection_is_durable_and_wary() {
@@ -43,7 +45,7 @@ fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     database.commit(&jobs(["one"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
     let pages =
         database.connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0)).unwrap();
-    let set_most = |database: &Database, most: i64| {
+    let set_most = |database: &SqliteWriter, most: i64| {
         database.connection.pragma_update_and_check(None, "max_page_count", most, |_| Ok(())).unwrap();
     };
     set_most(&database, pages + 1);
@@ -100,12 +102,12 @@ fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
     let mut ids = Ids::default();
     // As if the commit had been reported as failed, and had reached the disk all the same.
     let accepted = database.commit(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
-    let doubt = |id| Doubt { id, backend: None };
-    let mut doubtful: Vec<Doubt> = accepted.into_iter().map(doubt).collect();
-    database.commit(&[], &mut [], &mut ids, &mut doubtful).unwrap();
-    assert_eq!((count(&database), doubtful.len()), (0, 0));
+    let doubt = |id| UnresolvedCommit { id, backend: None };
+    let mut unresolved: Vec<UnresolvedCommit> = accepted.into_iter().map(doubt).collect();
+    database.commit(&[], &mut [], &mut ids, &mut unresolved).unwrap();
+    assert_eq!((count(&database), unresolved.len()), (0, 0));
     // Sent again, it is new.
-    let again = database.commit(&jobs(["refused"]), &mut [], &mut ids, &mut doubtful).unwrap();
+    let again = database.commit(&jobs(["refused"]), &mut [], &mut ids, &mut unresolved).unwrap();
     assert_eq!(again.len(), 1);
     assert_eq!(count(&database), 1);
 }
@@ -155,13 +157,13 @@ fn errors_do_not_quote_what_was_written() {
 fn two_processes_may_set_up_the_same_database() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("inbox.db");
-    // Threads stand in for processes. What processes do alone is done here: closing a file that this process
-    // has open elsewhere would drop its locks.
+    // Threads simulate processes. Create the file first: closing a file that this process has open elsewhere
+    // would drop its locks.
     files::create(&path).unwrap();
     let databases: Vec<_> = (0..4)
         .map(|_| {
             let path = path.clone();
-            std::thread::spawn(move || Database::open(&path).unwrap())
+            std::thread::spawn(move || SqliteWriter::open(&path).unwrap())
         })
         .collect();
     let secrets: Vec<_> = databases.into_iter().map(|d| *d.join().unwrap().secret.as_bytes()).collect();
@@ -205,12 +207,12 @@ fn a_listing_never_scans() {
     }
 }
 
-fn open() -> (Database, TempDir) {
+fn open() -> (SqliteWriter, TempDir) {
     let folder = TempDir::new().unwrap();
-    (Database::open(&folder.path().join("inbox.db")).unwrap(), folder)
+    (SqliteWriter::open(&folder.path().join("inbox.db")).unwrap(), folder)
 }
 
-fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
+fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Accepting> {
     messages
         .map(|message| {
             let body = serde_json::json!({"name": "Ada", "email": "ada@example.com", "message": message});
@@ -219,15 +221,24 @@ fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Job> {
                 idempotency_key: None,
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: Timestamp::UNIX_EPOCH,
-                evidence: screening::Evidence::Verdict(screening::Verdict::default()),
+                evidence: Evidence::Verdict(ScreeningVerdict::default()),
                 agent: None,
             };
-            Job::of(arrival, &Options::at("unused".into()))
+            arrival.into_row(&crate::intake::IntakeOptions::default(), &[])
         })
         .into()
 }
 
 /// Accepted submissions.
-fn count(database: &Database) -> i64 {
+fn count(database: &SqliteWriter) -> i64 {
     database.connection.query_row("SELECT count(*) FROM accepted", [], |row| row.get(0)).unwrap()
+}
+
+impl SqliteWriter {
+    /// Processes the intake.
+    pub(super) fn process(&self) {
+        let screener = crate::intake::Screener::new(crate::screening::Repeats::new(Instant::now()).into());
+        let all = Uuid::nil()..=Uuid::max();
+        process(&self.connection, &Options::new(Path::new("unused")), &screener, 64, all).unwrap();
+    }
 }

@@ -1,9 +1,9 @@
 //! The life of a delivery, as the store keeps it.
 
 use super::*;
-use crate::submission::delivery::{Claimed, Delivery, Next, Room};
-use crate::submission::outcome::{Cause, Failure};
-use crate::submission::seal::Recipient;
+use crate::submission::delivery::{Capacity, Claimed, Delivery, NextDue};
+use crate::submission::encryption::Recipient;
+use crate::submission::outcome::{AttemptFailure, Cause};
 
 const LEASE: Duration = Duration::from_mins(3);
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -12,7 +12,7 @@ const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 fn a_submission_is_queued_for_each_channel_that_takes_its_form() {
     let desk = Desk::with_channels(&["box", "crm"], &["contact"]);
     let id = desk.keep_new(&contact("Hello"));
-    assert_eq!(desk.states(id), [("box", State::Waiting), ("crm", State::Waiting)]);
+    assert_eq!(desk.states(id), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Waiting)]);
     assert_eq!(desk.status(id), Status::Waiting);
     let other = desk.keep_new(&waitlist("ada@example.com"));
     assert_eq!(desk.states(other), []);
@@ -28,20 +28,20 @@ fn what_is_claimed_is_not_claimed_again_until_its_lease_is_over() {
     let id = desk.keep_new(&contact("Hello"));
     let claimed = desk.claim("box", at(0));
     assert_eq!(claimed.len(), 1);
-    assert_eq!((claimed[0].lease.submission, claimed[0].lease.number, claimed[0].again), (id, 1, false));
+    assert_eq!((claimed[0].lease.submission, claimed[0].lease.number, claimed[0].is_retry), (id, 1, false));
     assert_eq!(claimed[0].submission.get("message"), Some("Hello"));
-    assert_eq!(desk.states(id), [("box", State::Sending)]);
+    assert_eq!(desk.states(id), [("box", DeliveryState::Sending)]);
     assert_eq!(desk.claim("box", at(179)).len(), 0);
-    // Whoever knows that it is his own leaves it alone even then.
+    // The worker that is still sending it does not claim it again.
     assert_eq!(desk.claim_beside("box", at(200), &[claimed[0].lease.clone()]).len(), 0);
     let again = desk.claim("box", at(200));
     assert_eq!((again.len(), again[0].lease.number), (1, 2));
     // The first one's report comes too late to change anything, unless it has arrived after all.
-    desk.record(&claimed[0], &failed(), Verdict::Parked, at(201));
-    assert_eq!(desk.states(id), [("box", State::Sending)]);
-    assert!(desk.record(&claimed[0], &Outcome::delivered("250"), Verdict::Delivered, at(202)));
+    desk.record(&claimed[0], &failed(), NextStep::Parked, at(201));
+    assert_eq!(desk.states(id), [("box", DeliveryState::Sending)]);
+    assert!(desk.record(&claimed[0], &Outcome::delivered("250"), NextStep::Delivered, at(202)));
     assert_eq!(desk.status(id), Status::Delivered);
-    desk.record(&again[0], &failed(), Verdict::Again(at(300)), at(203));
+    desk.record(&again[0], &failed(), NextStep::RetryAt(at(300)), at(203));
     assert_eq!(desk.status(id), Status::Delivered);
     let ends: Vec<_> =
         desk.deliveries(id)[0].attempts.iter().map(|a| a.end.as_ref().unwrap().delivered).collect();
@@ -53,9 +53,10 @@ fn what_is_noted_as_begun_and_is_not_under_way_is_queued_again() {
     let desk = Desk::in_file_with_channels(&["box", "crm"]);
     let id = desk.keep_new(&contact("Hello"));
     let (mine, _nobodys) = (desk.claim("box", at(0)), desk.claim("crm", at(0)));
-    let retake = || desk.runtime.block_on(desk.store.retake(vec![mine[0].lease.clone()], at(1))).unwrap();
-    assert_eq!((retake(), retake()), (1, 0));
-    assert_eq!(desk.states(id), [("box", State::Sending), ("crm", State::Waiting)]);
+    let requeue_orphans =
+        || desk.runtime.block_on(desk.store.requeue_orphans(vec![mine[0].lease.clone()], at(1))).unwrap();
+    assert_eq!((requeue_orphans(), requeue_orphans()), (1, 0));
+    assert_eq!(desk.states(id), [("box", DeliveryState::Sending), ("crm", DeliveryState::Waiting)]);
 }
 
 #[test]
@@ -81,11 +82,11 @@ fn the_queue_is_what_is_still_to_be_done() {
     let ids = ["One", "Two", "Three"].map(|message| desk.keep_new(&contact(message)));
     // One has arrived by box, one is parked there, and one is on its way.
     let claimed = desk.claim("box", at(0));
-    desk.record(&claimed[0], &Outcome::delivered("250"), Verdict::Delivered, at(1));
-    desk.record(&claimed[1], &failed(), Verdict::Parked, at(1));
+    desk.record(&claimed[0], &Outcome::delivered("250"), NextStep::Delivered, at(1));
+    desk.record(&claimed[1], &failed(), NextStep::Parked, at(1));
     // And one of those that wait for crm has failed before.
     let claimed = desk.claim("crm", at(0));
-    desk.record(&claimed[0], &failed(), Verdict::Again(at(300)), at(1));
+    desk.record(&claimed[0], &failed(), NextStep::RetryAt(at(300)), at(1));
     desk.runtime.block_on(desk.store.pause("crm".to_owned(), "503".to_owned(), at(2))).unwrap();
     let oldest = desk.reader().get(ids[0]).unwrap().unwrap().received_at;
     let Queue { held, channels, .. } = desk.reader().queue().unwrap();
@@ -104,7 +105,7 @@ fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
     let desk = Desk::in_file_with_channels(&["box"]);
     let connection = desk.connection();
     let indexes = ["delivery_first", "delivery_again", "delivery_parked", "submission_held"];
-    for (sql, index) in sql::queue::counts(Dialect::Sqlite).iter().zip(indexes) {
+    for (sql, index) in sql::stats::counts(Dialect::Sqlite).iter().zip(indexes) {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps: Vec<String> =
             statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
@@ -128,16 +129,16 @@ fn places_are_kept_for_first_attempts_and_the_next_time_is_told() {
         desk.keep_new(&contact(&format!("again {n}")));
     }
     for claimed in desk.claim("box", at(0)) {
-        desk.record(&claimed, &failed(), Verdict::Again(at(10)), at(1));
+        desk.record(&claimed, &failed(), NextStep::RetryAt(at(10)), at(1));
     }
     for n in 0..4 {
         desk.keep_new(&contact(&format!("first {n}")));
     }
-    let claims = desk.claims("box", at(10), Room { any: 5, again: 2 });
-    let again: Vec<bool> = claims.claimed.iter().map(|claimed| claimed.again).collect();
+    let claims = desk.claims("box", at(10), Capacity { any: 5, retries: 2 });
+    let again: Vec<bool> = claims.claimed.iter().map(|claimed| claimed.is_retry).collect();
     assert_eq!(again, [false, false, false, false, true]);
-    // What is under way is looked at again when its lease is over.
-    assert_eq!(claims.next, Next { first: Some(at(190)), again: Some(at(10)) });
+    // An attempt under way is looked at again when its lease is over.
+    assert_eq!(claims.next, NextDue { first: Some(at(190)), retry: Some(at(10)) });
 }
 
 #[test]
@@ -148,14 +149,14 @@ fn a_row_that_cannot_be_read_is_parked_and_holds_up_no_other() {
     desk.sql("UPDATE submission SET fields = 'x' WHERE json_extract(fields, '$.message') = 'one'");
     let claimed = desk.claim("box", at(0));
     assert_eq!(claimed.iter().map(|claimed| claimed.lease.submission).collect::<Vec<_>>(), [whole]);
-    assert_eq!(desk.deliveries(damaged)[0].state, State::Parked);
+    assert_eq!(desk.deliveries(damaged)[0].state, DeliveryState::Parked);
 }
 
 #[test]
 fn what_is_held_is_delivered_only_once_it_is_released() {
     let desk = Desk::with_channels(&["box"], &[]);
-    let id = desk.keep_new(&contact("Hello").held_for(&[(screening::Signal::Links, "many links")]));
-    assert_eq!((desk.status(id), desk.states(id)), (Status::Held, vec![("box", State::Held)]));
+    let id = desk.keep_new(&contact("Hello").held_for(&[(Signal::Links, "many links")]));
+    assert_eq!((desk.status(id), desk.states(id)), (Status::Held, vec![("box", DeliveryState::Held)]));
     assert_eq!(
         desk.reader().get(id).unwrap().unwrap().held.unwrap().because,
         "many links (60); 60 of 0 points"
@@ -176,13 +177,13 @@ fn what_is_held_while_it_is_sent_is_not_sent_again() {
     let sent = desk.claim("box", at(0));
     assert!(desk.editor().hold(id, "wait", at(1)).unwrap());
     assert!(!desk.editor().hold(id, "wait", at(1)).unwrap());
-    assert_eq!(desk.states(id), [("box", State::Sending), ("crm", State::Held)]);
-    desk.record(&sent[0], &failed(), Verdict::Again(at(9)), at(2));
-    assert_eq!(desk.states(id), [("box", State::Held), ("crm", State::Held)]);
+    assert_eq!(desk.states(id), [("box", DeliveryState::Sending), ("crm", DeliveryState::Held)]);
+    desk.record(&sent[0], &failed(), NextStep::RetryAt(at(9)), at(2));
+    assert_eq!(desk.states(id), [("box", DeliveryState::Held), ("crm", DeliveryState::Held)]);
     desk.runtime.block_on(desk.store.recover(at(3))).unwrap();
     assert_eq!(desk.status(id), Status::Held);
     desk.editor().release(id, &[], at(10)).unwrap();
-    assert_eq!(desk.states(id), [("box", State::Waiting), ("crm", State::Waiting)]);
+    assert_eq!(desk.states(id), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Waiting)]);
 }
 
 #[test]
@@ -192,7 +193,7 @@ fn what_is_held_while_it_is_sent_is_not_sent_again_once_its_lease_is_over() {
     assert_eq!(desk.claim("box", at(0)).len(), 1);
     assert!(desk.editor().hold(id, "wait", at(1)).unwrap());
     assert_eq!(desk.claim("box", at(200)).len(), 0);
-    assert_eq!(desk.states(id), [("box", State::Held)]);
+    assert_eq!(desk.states(id), [("box", DeliveryState::Held)]);
 }
 
 #[test]
@@ -212,18 +213,18 @@ fn a_retry_queues_what_it_names_and_nothing_else() {
     let parked = desk.keep_new(&contact("parked"));
     for channel in ["box", "crm"] {
         for claimed in desk.claim(channel, at(0)) {
-            desk.record(&claimed, &failed(), Verdict::Parked, at(1));
+            desk.record(&claimed, &failed(), NextStep::Parked, at(1));
         }
     }
     let waiting = desk.keep_new(&contact("waiting"));
     for claimed in desk.claim("crm", at(0)) {
-        desk.record(&claimed, &failed(), Verdict::Again(at(300)), at(1));
+        desk.record(&claimed, &failed(), NextStep::RetryAt(at(300)), at(1));
     }
     assert_eq!(desk.status(parked), Status::Parked);
     let retry = |retry: Retry| desk.editor().retry(&retry, at(2)).unwrap();
     let of = |id| Filter { id: Some(id), ..Filter::default() };
     assert_eq!(retry(Retry { which: of(parked), channel: Some("box".to_owned()), parked_only: false }), 1);
-    assert_eq!(desk.states(parked), [("box", State::Waiting), ("crm", State::Parked)]);
+    assert_eq!(desk.states(parked), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Parked)]);
     assert_eq!(retry(Retry { parked_only: true, ..Retry::default() }), 1);
     assert_eq!(desk.status(parked), Status::Waiting);
     assert_eq!(retry(Retry { which: of(waiting), ..Retry::default() }), 2);
@@ -232,14 +233,14 @@ fn a_retry_queues_what_it_names_and_nothing_else() {
 }
 
 #[test]
-fn a_channel_that_is_gone_parks_everything_until_it_leads_elsewhere_or_is_retried() {
+fn a_gone_channel_parks_everything_until_its_target_changes_or_a_retry() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let first = desk.keep_new(&contact("one"));
     let sent = desk.claim("crm", at(0));
-    desk.record(&sent[0], &Outcome::failed(Cause::Gone, "410 Gone"), Verdict::Parked, at(1));
+    desk.record(&sent[0], &Outcome::failed(Cause::Gone, "410 Gone"), NextStep::Parked, at(1));
     desk.runtime.block_on(desk.store.switch_off(target("crm", "a"), "410 Gone".to_owned(), at(1))).unwrap();
     let second = desk.keep_new(&contact("two"));
-    assert!(desk.claims("crm", at(2), Room { any: 4, again: 2 }).is_off);
+    assert!(desk.claims("crm", at(2), Capacity { any: 4, retries: 2 }).is_off);
     assert_eq!((desk.status(first), desk.status(second)), (Status::Parked, Status::Parked));
     let obstacle = desk.deliveries(second)[0].obstacle.clone().unwrap();
     assert_eq!((obstacle.off, obstacle.since, obstacle.answer.as_str()), (true, at(1), "410 Gone"));
@@ -248,7 +249,7 @@ fn a_channel_that_is_gone_parks_everything_until_it_leads_elsewhere_or_is_retrie
     assert_eq!(desk.editor().retry(&retry, at(3)).unwrap(), 2);
     assert_eq!(desk.claim("crm", at(3)).len(), 2);
     desk.runtime.block_on(desk.store.switch_off(target("crm", "b"), "410".to_owned(), at(4))).unwrap();
-    assert!(!desk.claims("crm", at(5), Room::default()).is_off, "it leads elsewhere now");
+    assert!(!desk.claims("crm", at(5), Capacity::default()).is_off, "it leads elsewhere now");
 }
 
 #[test]
@@ -256,24 +257,24 @@ fn a_retry_ends_the_pause_of_its_channel() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let id = desk.keep_new(&contact("Hello"));
     desk.runtime.block_on(desk.store.pause("crm".to_owned(), "429".to_owned(), at(0))).unwrap();
-    assert!(desk.claims("crm", at(1), Room::default()).is_paused);
+    assert!(desk.claims("crm", at(1), Capacity::default()).is_paused);
     let which = Filter { id: Some(id), ..Filter::default() };
     assert_eq!(desk.editor().retry(&Retry { which, ..Retry::default() }, at(2)).unwrap(), 1);
-    assert!(!desk.claims("crm", at(3), Room::default()).is_paused);
+    assert!(!desk.claims("crm", at(3), Capacity::default()).is_paused);
 }
 
 #[test]
 fn a_channel_that_works_again_delivers_what_waits_because_of_it_at_once() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let ids: Vec<Uuid> = (0..3).map(|n| desk.keep_new(&contact(&n.to_string()))).collect();
-    let asked = Outcome::Failed(Failure {
+    let asked = Outcome::Failed(AttemptFailure {
         cause: Cause::Channel,
         answer: "429".to_owned(),
         retry_after: Some(Duration::from_hours(1)),
     });
-    let outcomes = [failed(), Outcome::failed(Cause::Notice, "400"), asked];
+    let outcomes = [failed(), Outcome::failed(Cause::Notification, "400"), asked];
     for (claimed, outcome) in desk.claim("crm", at(0)).iter().zip(&outcomes) {
-        desk.record(claimed, outcome, Verdict::Again(at(3600)), at(1));
+        desk.record(claimed, outcome, NextStep::RetryAt(at(3600)), at(1));
     }
     desk.runtime.block_on(desk.store.pause("crm".to_owned(), "refused".to_owned(), at(2))).unwrap();
     assert!(!desk.deliveries(ids[0])[0].obstacle.clone().unwrap().off);
@@ -293,7 +294,7 @@ fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
     desk.keep_new(&keyed);
     let other = desk.keep_new(&waitlist("else@example.com"));
     for claimed in desk.claim("crm", at(0)) {
-        desk.record(&claimed, &Outcome::delivered("taken"), Verdict::Delivered, at(1));
+        desk.record(&claimed, &Outcome::delivered("taken"), NextStep::Delivered, at(1));
     }
     let quotes = desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1));
     desk.runtime.block_on(quotes).unwrap();
@@ -303,7 +304,7 @@ fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
         deliveries: 1,
         delivered: 1,
         attempts: 1,
-        is_wiped: desk.options.place.file().is_some(),
+        is_wiped: desk.options.url.file().is_some(),
     };
     assert_eq!(erased, expected);
     assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [other]);
@@ -311,7 +312,7 @@ fn what_is_erased_is_gone_from_every_file_with_all_that_belongs_to_it() {
     assert!(!desk.files_hold("sesame") && !desk.files_hold("ada@"));
     assert!(desk.files_hold("else@example.com"), "the search works");
     assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 0);
-    // Whoever comes back is new.
+    // A sender who comes back is new.
     desk.keep_new(&keyed);
 }
 
@@ -323,7 +324,7 @@ fn what_is_too_old_goes_unless_it_is_still_to_be_delivered() {
         ..arrival.clone()
     };
     desk.keep_new(&old(&waitlist("kept@example.com")));
-    let held = desk.keep_new(&old(&contact("held").held_for(&[(screening::Signal::Links, "4 links")])));
+    let held = desk.keep_new(&old(&contact("held").held_for(&[(Signal::Links, "4 links")])));
     desk.keep_new(&old(&waitlist("too@example.com")));
     let waiting = desk.keep_new(&old(&contact("waiting")));
     let new = desk.keep_new(&contact("new"));
@@ -339,7 +340,7 @@ fn what_is_too_old_goes_unless_it_is_still_to_be_delivered() {
 
 #[test]
 fn what_needs_no_channel_is_sealed_before_it_is_written() {
-    let desk = Desk::with_options(|options| options.recipient = Some(recipient()));
+    let desk = Desk::with_options(|options| options.intake.recipient = Some(recipient()));
     let id = desk.keep_new(&contact("sesame"));
     let submission = desk.reader().get(id).unwrap().unwrap();
     assert!(submission.fields.is_empty() && submission.sealed.is_some());
@@ -356,25 +357,25 @@ fn only_what_is_settled_is_sealed() {
     let seal = || desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal());
     assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap(), []);
-    // Who refuses it may quote it.
+    // A refusal may quote the submission.
     let quotes = Outcome::failed(Cause::Channel, "500: no sesame here");
     let refused = desk.claim("crm", at(0));
-    desk.record(&refused[0], &quotes, Verdict::Again(at(5)), at(1));
+    desk.record(&refused[0], &quotes, NextStep::RetryAt(at(5)), at(1));
     desk.runtime
         .block_on(desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1)))
         .unwrap();
     let sent = desk.claim("crm", at(5));
-    assert!(desk.record(&sent[0], &Outcome::delivered("ok"), Verdict::Delivered, at(6)));
+    assert!(desk.record(&sent[0], &Outcome::delivered("ok"), NextStep::Delivered, at(6)));
     desk.runtime.block_on(desk.store.resume("crm".to_owned(), true, at(6))).unwrap();
     assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap().len(), 1);
     assert!(seal() && !seal());
-    assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    assert!(desk.runtime.block_on(desk.store.truncate_wal()).unwrap());
     assert!(!desk.files_hold("sesame"));
     assert_eq!(desk.deliveries(id)[0].attempts.len(), 2);
 }
 
 #[test]
-fn whoever_reads_for_long_keeps_nobody_from_writing_while_the_log_is_to_be_emptied() {
+fn a_long_read_blocks_no_writer_while_the_log_is_to_be_truncated() {
     let desk = Desk::in_file_with_channels(&[]);
     let id = desk.keep_new(&contact("sesame"));
     let reader = desk.connection();
@@ -387,7 +388,7 @@ fn whoever_reads_for_long_keeps_nobody_from_writing_while_the_log_is_to_be_empti
         std::thread::sleep(Duration::from_millis(5));
     }
     // The server gives up on a lock well before the one who erases gives up on the reader.
-    assert!(!desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    assert!(!desk.runtime.block_on(desk.store.truncate_wal()).unwrap());
     for n in 0..20 {
         desk.keep_new(&contact(&format!("message {n}")));
     }
@@ -433,8 +434,8 @@ fn failed() -> Outcome {
     Outcome::failed(Cause::Channel, "refused")
 }
 
-fn target(name: &str, leads_to: &str) -> Target {
-    Target { name: name.to_owned(), leads_to: leads_to.to_owned() }
+fn target(name: &str, destination: &str) -> ChannelTarget {
+    ChannelTarget { name: name.to_owned(), destination: destination.to_owned() }
 }
 
 fn recipient() -> Recipient {
@@ -442,13 +443,14 @@ fn recipient() -> Recipient {
 }
 
 impl Desk {
-    fn claims(&self, channel: &str, now: Timestamp, room: Room) -> Claims {
-        let want = Want { target: target(channel, "a"), room, turn: 0 };
+    fn claims(&self, channel: &str, now: Timestamp, capacity: Capacity) -> Claims {
+        let want = ClaimRequest { target: target(channel, "a"), capacity, turn: 0 };
         self.runtime.block_on(self.store.claim(vec![want], Vec::new(), now, LEASE)).unwrap().remove(0)
     }
 
     fn claim_beside(&self, channel: &str, now: Timestamp, under_way: &[Lease]) -> Vec<Claimed> {
-        let want = Want { target: target(channel, "a"), room: Room { any: 9, again: 9 }, turn: 0 };
+        let want =
+            ClaimRequest { target: target(channel, "a"), capacity: Capacity { any: 9, retries: 9 }, turn: 0 };
         let claims = self.store.claim(vec![want], under_way.to_vec(), now, LEASE);
         self.runtime.block_on(claims).unwrap().remove(0).claimed
     }
@@ -461,10 +463,10 @@ impl Desk {
         &self,
         claimed: &Claimed,
         outcome: &Outcome,
-        verdict: Verdict,
+        next: NextStep,
         now: Timestamp,
     ) -> bool {
-        let recorded = self.store.record(claimed.lease.clone(), outcome.clone(), verdict, now);
+        let recorded = self.store.record(claimed.lease.clone(), outcome.clone(), next, now);
         self.runtime.block_on(recorded).unwrap()
     }
 
@@ -480,7 +482,7 @@ impl Desk {
         self.reader().deliveries(id).unwrap()
     }
 
-    fn states(&self, id: Uuid) -> Vec<(&'static str, State)> {
+    fn states(&self, id: Uuid) -> Vec<(&'static str, DeliveryState)> {
         let name = |name: &str| ["box", "crm"].into_iter().find(|known| *known == name).unwrap();
         self.deliveries(id).iter().map(|delivery| (name(&delivery.channel), delivery.state)).collect()
     }

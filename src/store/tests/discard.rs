@@ -1,8 +1,8 @@
 //! Held submissions are removed: by the operator, or once they were held for too long.
 
 use super::*;
-use crate::screening::Signal;
 use crate::store::sql::discard::{START, page_statement};
+use crate::submission::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 
@@ -21,7 +21,7 @@ fn a_discarded_submission_goes_with_all_that_belongs_to_it() {
     desk.sql("INSERT INTO channel (name, paused_at, answer) VALUES ('crm', 1, 'no sesame here'), ('box', 1, 'another')");
     assert!(desk.files_hold("sesame"), "the search would find it");
     let erased = desk.editor().discard(&[id]).unwrap();
-    let is_wiped = desk.options.place.file().is_some();
+    let is_wiped = desk.options.url.file().is_some();
     assert_eq!(erased, Erased { submissions: 1, deliveries: 2, delivered: 0, attempts: 1, is_wiped });
     assert_eq!(desk.ids(), [other]);
     assert_eq!((desk.count("delivery"), desk.count("attempt")), (2, 0));
@@ -134,7 +134,7 @@ fn many_are_discarded_in_transactions_of_a_bounded_size() {
     let arrivals: Vec<_> = (0..450).map(|n| later(&contact(&n.to_string()), MILLISECOND * n)).collect();
     desk.keep_all(&arrivals.into_iter().map(|arrival| arrival.held_for(&LINKS)).collect::<Vec<_>>());
     // The newest of them cannot be removed: the transactions before stay committed, and that one is undone.
-    let id = if desk.options.place.file().is_some() { "blob" } else { "uuid" };
+    let id = if desk.options.url.file().is_some() { "blob" } else { "uuid" };
     desk.sql(&format!("CREATE TABLE guard (submission {id} REFERENCES submission (id))"));
     desk.sql("INSERT INTO guard SELECT id FROM submission ORDER BY held_at DESC LIMIT 1");
     desk.editor().discard_held(&HeldFilter::default()).unwrap_err();
@@ -148,7 +148,7 @@ fn submissions_are_accepted_while_held_ones_are_discarded() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let held: Vec<_> = (0..1500).map(|n| contact(&format!("spam {n}")).held_for(&LINKS)).collect();
     desk.keep_all(&held);
-    let place = desk.options.place.clone();
+    let place = desk.options.url.clone();
     let discard = std::thread::spawn(move || {
         Editor::open(place).unwrap().discard_held(&HeldFilter::default()).unwrap().submissions
     });
@@ -165,7 +165,7 @@ fn submissions_are_accepted_while_held_ones_are_discarded() {
 #[test]
 fn a_submission_that_another_transaction_has_locked_is_waited_for() {
     let desk = Desk::new();
-    if desk.options.place.file().is_some() {
+    if desk.options.url.file().is_some() {
         return;
     }
     let locked = desk.keep_new(&contact("locked").held_for(&LINKS));
@@ -173,7 +173,7 @@ fn a_submission_that_another_transaction_has_locked_is_waited_for() {
     let other = desk.fresh.sql();
     other.execute("BEGIN", &[]).unwrap();
     other.query("SELECT 1 FROM submission ORDER BY id LIMIT 1 FOR UPDATE", &[]).unwrap();
-    let place = desk.options.place.clone();
+    let place = desk.options.url.clone();
     let discard =
         std::thread::spawn(move || Editor::open(place).unwrap().discard_held(&HeldFilter::default()));
     while desk.ids() != [locked] {
@@ -219,7 +219,7 @@ fn what_is_held_for_too_long_expires() {
     desk.keep_new(&at(contact("first"), 2).held_for(&LINKS));
     desk.keep_new(&at(contact("second"), 3).held_for(&LINKS));
     let late = desk.keep_new(&at(contact("late"), 10).held_for(&LINKS));
-    // What counts is when it was held, not when it came.
+    // The start of the hold counts, not the arrival.
     assert!(desk.editor().hold(by_hand, "odd", "2026-11-10T00:00:00Z".parse().unwrap()).unwrap());
     let expire = || {
         let before = "2026-11-10T00:00:00Z".parse().unwrap();

@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::limits::Quota;
-use crate::screening::Verdict;
-use crate::submission::delivery::{Room, Target, Want};
+use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest};
+use crate::submission::verdict::ScreeningVerdict;
 
 /// With a quota of ten submissions a minute.
 fn flooded() -> Desk {
     let Desk { mut options, fresh, .. } = Desk::with_channels(&["box"], &[]);
-    options.form_quota = Some(Quota { per_minute: 10, per_hour: 100 });
+    options.intake.form_quota = Some(Quota { per_minute: 10, per_hour: 100 });
     // No flood ends while a test runs.
-    options.flood_ends_after = Duration::from_hours(1);
-    Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh }
+    options.intake.flood_ends_after = Duration::from_hours(1);
+    Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
 }
 
 /// When all messages are received.
@@ -30,7 +30,8 @@ fn message(network: u8, n: usize) -> Arrival {
 }
 
 fn suspicious(arrival: Arrival) -> Arrival {
-    let verdict = Verdict { score: 60, suspicious: true, threshold: 100, ..Verdict::default() };
+    let verdict =
+        ScreeningVerdict { score: 60, suspicious: true, threshold: 100, ..ScreeningVerdict::default() };
     Arrival { evidence: Evidence::Verdict(verdict), ..arrival }
 }
 
@@ -42,7 +43,12 @@ fn status(desk: &Desk, id: Uuid) -> Status {
 fn end_floods(desk: &Desk, now: Timestamp) -> usize {
     let sql = desk.fresh.sql();
     sql.transaction(|| {
-        sql::flood::release_ended(&*sql, now, desk.options.flood_ends_after, 3, &desk.options.channels)
+        inbox::transaction(&*sql).release_ended_floods(
+            now,
+            desk.options.intake.flood_ends_after,
+            3,
+            &desk.options.channels,
+        )
     })
     .unwrap()
 }
@@ -57,7 +63,7 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     assert_eq!(because, "the form has had more than its quota (0); 0 of 0 points");
     let honest = desk.keep_new(&message(2, 0));
     assert_eq!(status(&desk, honest), Status::Waiting);
-    assert_eq!((desk.store.held(), desk.store.held_in_floods()), (6, 6));
+    assert_eq!((desk.store.intake.held(), desk.store.intake.held_in_floods()), (6, 6));
     let [flood] = &desk.reader().floods().unwrap()[..] else { panic!() };
     assert_eq!((flood.form.as_str(), flood.held), ("contact", 6));
 
@@ -65,7 +71,7 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     let expired = desk.runtime.block_on(desk.store.expire_held(start() + Duration::from_hours(1)));
     assert_eq!(expired.unwrap(), 0);
 
-    // What the operator decides meanwhile, the end of the flood does not change.
+    // The end of the flood does not change the operator's decisions.
     let now = start();
     assert!(desk.editor().release(held[0], &[], now).unwrap());
     assert!(desk.editor().hold(held[1], "by hand", now).unwrap());
@@ -88,7 +94,7 @@ fn a_server_that_starts_after_a_flood_releases_what_it_held() {
         (0..12).map(|n| desk.keep_new(&Arrival { received_at: long_ago, ..message(1, n) })).collect();
     let Desk { store, options, fresh, .. } = desk;
     store.close();
-    let desk = Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh };
+    let desk = Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
     let began = Instant::now();
     while ids.iter().any(|id| status(&desk, *id) == Status::Held) {
         assert!(began.elapsed() < Duration::from_mins(10), "they are released");
@@ -104,7 +110,7 @@ fn repeats_and_held_submissions_do_not_use_up_the_quota() {
         desk.keep_again(&message(1, 0), id);
     }
     for n in 0..50 {
-        desk.keep_new(&message(1, 100 + n).held_for(&[(screening::Signal::Honeypot, "filled in")]));
+        desk.keep_new(&message(1, 100 + n).held_for(&[(Signal::Honeypot, "filled in")]));
     }
     for n in 1..10 {
         let id = desk.keep_new(&message(1, n));
@@ -123,16 +129,16 @@ fn a_copy_from_another_network_releases_a_flooded_submission() {
     assert_eq!((status(&desk, ids[10]), status(&desk, ids[11])), (Status::Held, Status::Waiting));
 }
 
-/// The team is told by one replica, and another one may have held them.
+/// One replica notifies the team, and another one may have held the submissions.
 #[test]
-fn whoever_opens_a_flooded_inbox_hears_of_it() {
+fn a_replica_that_opens_a_flooded_inbox_is_notified() {
     let Desk { store, options, fresh: _fresh, .. } = flooded();
     let runtime = runtime();
     for n in 0..12 {
         runtime.block_on(store.keep(message(1, n))).unwrap();
     }
     store.close();
-    let next = Store::open(&options).unwrap();
+    let next = TestInbox::open(&options).unwrap();
     let heard = async { tokio::time::timeout(Duration::from_mins(1), next.flooded()).await };
     runtime.block_on(heard).expect("it hears of the flood");
 }
@@ -146,10 +152,11 @@ fn repeats_from_a_second_network_bring_few_deliveries_forward() {
         desk.accept(&arrival).unwrap();
     }
     let honest = desk.keep_new(&message(3, 0));
-    let target = Target { name: "box".to_owned(), leads_to: String::new() };
+    let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
     let mut earlier = 0;
     loop {
-        let want = Want { target: target.clone(), room: Room { any: 1, again: 0 }, turn: earlier };
+        let want =
+            ClaimRequest { target: target.clone(), capacity: Capacity { any: 1, retries: 0 }, turn: earlier };
         let later = start() + Duration::from_secs(1);
         let claims = desk.store.claim(vec![want], Vec::new(), later, Duration::from_mins(3));
         let claimed = desk.runtime.block_on(claims).unwrap().remove(0).claimed;
@@ -185,8 +192,8 @@ fn networks_and_forms_take_turns_and_suspicious_submissions_come_last() {
     let address = desk.keep_new(&address);
     let mut order = Vec::new();
     for turn in 0.. {
-        let target = Target { name: "box".to_owned(), leads_to: String::new() };
-        let want = Want { target, room: Room { any: 1, again: 1 }, turn };
+        let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
+        let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn };
         let now = start() + Duration::from_secs(1);
         let claims = desk.store.claim(vec![want], Vec::new(), now, Duration::from_mins(3));
         let claims = desk.runtime.block_on(claims).unwrap().remove(0);

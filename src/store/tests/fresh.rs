@@ -1,31 +1,32 @@
 //! A new inbox for a test, in the database over which the tests are run.
 //!
-//! That is SQLite, or the PostgreSQL server that `FRONTDESK_TEST_POSTGRES` names by a URL: `scripts/test` starts one and runs the tests of the inbox
-//! over both.
+//! That is SQLite, or the PostgreSQL server that `FRONTDESK_TEST_POSTGRES` names by a URL: `scripts/test`
+//! starts one and runs the tests of the inbox over both.
 
 use rusqlite::Connection;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::store::postgres::link::{Link, Session};
+use crate::store::postgres::connection::{ConnectionOptions, PgConnection};
 use crate::store::sql::Sql;
-use crate::store::{Place, Server};
+use crate::store::{DatabaseUrl, Server};
 
-/// A place for an inbox, in which nothing is yet. It goes with this.
+/// An empty database for an inbox, removed on drop.
 pub(crate) struct Fresh {
-    pub place: Place,
+    pub url: DatabaseUrl,
     pub folder: TempDir,
-    /// On which server, and the schema's name.
+    /// The server and the name of the schema.
     schema: Option<(Server, String)>,
 }
 
-const SESSION: Session = Session { writes: true, statement: std::time::Duration::from_secs(20) };
+const SESSION: ConnectionOptions =
+    ConnectionOptions { writes: true, statement: std::time::Duration::from_secs(20) };
 
 impl Fresh {
     /// In a file.
     pub fn file() -> Fresh {
         let folder = TempDir::new().unwrap();
-        Fresh { place: Place::Sqlite(folder.path().join("data/inbox.db")), folder, schema: None }
+        Fresh { url: DatabaseUrl::Sqlite(folder.path().join("data/inbox.db")), folder, schema: None }
     }
 
     /// In whichever database the tests are run over.
@@ -33,24 +34,24 @@ impl Fresh {
         let Ok(url) = std::env::var("FRONTDESK_TEST_POSTGRES") else { return Fresh::file() };
         let server = Server::parse(&url).unwrap();
         let schema = format!("test_{}", Uuid::now_v7().simple());
-        let link = Link::open(&server, SESSION).unwrap();
+        let link = PgConnection::open(&server, SESSION).unwrap();
         link.execute(&format!("CREATE SCHEMA {schema}"), &[]).unwrap();
         let joint = if url.contains('?') { '&' } else { '?' };
         let place =
             Server::parse(&format!("{url}{joint}options=-csearch_path%3D{schema}&application_name={schema}"))
                 .unwrap();
         Fresh {
-            place: Place::Postgres(place),
+            url: DatabaseUrl::Postgres(place),
             folder: TempDir::new().unwrap(),
             schema: Some((server, schema)),
         }
     }
 
-    /// A connection of somebody else's.
-    pub(in crate::store) fn sql(&self) -> Box<dyn Sql> {
-        match &self.place {
-            Place::Sqlite(path) => Box::new(Connection::open(path).unwrap()),
-            Place::Postgres(server) => Box::new(Link::open(server, SESSION).unwrap()),
+    /// A connection of another program.
+    pub(crate) fn sql(&self) -> Box<dyn Sql> {
+        match &self.url {
+            DatabaseUrl::Sqlite(path) => Box::new(Connection::open(path).unwrap()),
+            DatabaseUrl::Postgres(server) => Box::new(PgConnection::open(server, SESSION).unwrap()),
         }
     }
 }
@@ -58,7 +59,7 @@ impl Fresh {
 impl Drop for Fresh {
     fn drop(&mut self) {
         if let Some((server, schema)) = &self.schema
-            && let Ok(link) = Link::open(server, SESSION)
+            && let Ok(link) = PgConnection::open(server, SESSION)
         {
             let _ = link.execute(&format!("DROP SCHEMA {schema} CASCADE"), &[]);
         }

@@ -1,9 +1,9 @@
 //! Held submissions are sealed where no channel could deliver them.
 
 use super::*;
-use crate::screening::{Reason, Signal, Verdict};
-use crate::submission::delivery::State;
-use crate::submission::seal::Recipient;
+use crate::submission::delivery::DeliveryState;
+use crate::submission::encryption::Recipient;
+use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 
@@ -30,7 +30,7 @@ fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
     // After a release, a channel that was added or renamed meanwhile would deliver it.
     assert_eq!(sealable(&["other"]), [undeliverable]);
     assert_eq!(sealable(&[]), [deliverable, undeliverable, delivered]);
-    // What one has and the other is not configured for is not waited for.
+    // A delivery for a channel that is no longer configured does not count.
     set(deliverable, "state = 'delivered'", "crm");
     assert_eq!(sealable(&["crm"]), [deliverable, undeliverable, delivered]);
     // Another replica may have that channel still.
@@ -59,13 +59,18 @@ fn what_is_not_held_waits_for_a_channel_to_come_back() {
 fn why_a_sealed_submission_is_held_names_no_domain() {
     let desk = Desk::with_options(|options| options.channels = channels(&["crm"], &["contact"]));
     let mut arrival = waitlist("ada@sesame.example");
-    let reason = |signal, points, detail: &str| Reason { signal, points, detail: detail.to_owned() };
+    let reason = |signal, points, detail: &str| ScreeningReason { signal, points, detail: detail.to_owned() };
     let reasons = vec![
         reason(Signal::Disposable, 25, "throw-away address at sesame.example"),
         reason(Signal::Honeypot, 60, "hidden field filled in"),
     ];
-    arrival.evidence =
-        Evidence::Verdict(Verdict { score: 85, reasons, hold: true, suspicious: false, threshold: 50 });
+    arrival.evidence = Evidence::Verdict(ScreeningVerdict {
+        score: 85,
+        reasons,
+        hold: true,
+        suspicious: false,
+        threshold: 50,
+    });
     let id = desk.keep_new(&arrival);
     let by_hand = desk.keep_new(&waitlist("bob@example.com"));
     assert!(desk.editor().hold(by_hand, "odd; see ticket 7", Timestamp::UNIX_EPOCH).unwrap());
@@ -76,7 +81,7 @@ fn why_a_sealed_submission_is_held_names_no_domain() {
     }
     assert_eq!(because(id), "disposable (25), honeypot (60); 85 of 50 points");
     assert_eq!(because(by_hand), "odd; see ticket 7");
-    assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    assert!(desk.runtime.block_on(desk.store.truncate_wal()).unwrap());
     assert!(!desk.files_hold("sesame"));
 }
 
@@ -85,12 +90,12 @@ fn a_held_submission_can_be_delivered_after_its_release() {
     let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
     let desk = Desk::with_options(|options| {
         options.channels = channels(&["crm"], &[]);
-        options.recipient = Some(Recipient::parse(recipient).unwrap());
+        options.intake.recipient = Some(Recipient::parse(recipient).unwrap());
     });
     let id = desk.keep_new(&contact("Hello").held_for(&LINKS));
     assert!(!desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap());
     assert!(desk.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap());
     let submission = desk.reader().get(id).unwrap().unwrap();
     assert_eq!((submission.sealed, submission.fields.len()), (None, 3));
-    assert_eq!(desk.reader().deliveries(id).unwrap()[0].state, State::Waiting);
+    assert_eq!(desk.reader().deliveries(id).unwrap()[0].state, DeliveryState::Waiting);
 }

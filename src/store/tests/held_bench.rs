@@ -1,12 +1,13 @@
-//! Measures how long visitors wait in an inbox with many held submissions, and while many are changed: `scripts/bench held` runs this.
-//! `FRONTDESK_BENCH_HELD` and `FRONTDESK_BENCH_BYTES` say how many there are, and how large each is.
+//! Measures how long visitors wait in an inbox with many held submissions, and while many are changed:
+//! `scripts/bench held` runs this. `FRONTDESK_BENCH_HELD` and `FRONTDESK_BENCH_BYTES` say how many there are,
+//! and how large each is.
 
 use std::time::Instant;
 
 use super::plans::keyed;
 use super::*;
-use crate::screening::Signal;
 use crate::store::recorder::{self, Executions};
+use crate::submission::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 
@@ -35,7 +36,7 @@ fn how_long_visitors_wait_for_each_statement() {
     }
     desk.look_after_everything();
     let (mut worst, mut medians) = (Vec::new(), Vec::new());
-    for (sql, Executions { mut times, .. }) in recorder::stop(&desk.options.place) {
+    for (sql, Executions { mut times, .. }) in recorder::stop(&desk.options.url) {
         times.sort_unstable();
         let (median, count) = (times[times.len() / 2], times.len());
         let words: Vec<_> = sql.split_ascii_whitespace().collect();
@@ -64,13 +65,14 @@ fn how_long_visitors_wait_while_many_are_retried_and_erased() {
          SELECT unhex(printf('%032x', n)), form, received_at, randomblob(16), sender, randomblob(16), fields FROM number, submission"
     ));
     desk.sql("INSERT OR IGNORE INTO delivery (submission, channel, state) SELECT id, 'crm', 'parked' FROM submission");
-    let place = desk.options.place.clone();
-    let retry =
-        move |place: Place| Editor::open(place).unwrap().retry(&Retry::default(), Timestamp::now()).unwrap();
+    let place = desk.options.url.clone();
+    let retry = move |place: DatabaseUrl| {
+        Editor::open(place).unwrap().retry(&Retry::default(), Timestamp::now()).unwrap()
+    };
     let erase =
-        move |place: Place| Editor::open(place).unwrap().erase("ada@example.com").unwrap().submissions;
+        move |place: DatabaseUrl| Editor::open(place).unwrap().erase("ada@example.com").unwrap().submissions;
     let mut sent = 0;
-    for (what, operation) in [("retried", retry as fn(Place) -> usize), ("erased", erase)] {
+    for (what, operation) in [("retried", retry as fn(DatabaseUrl) -> usize), ("erased", erase)] {
         let began = Instant::now();
         let operator = std::thread::spawn({
             let place = place.clone();
@@ -100,7 +102,8 @@ fn number(name: &str, usual: u32) -> u32 {
 }
 
 impl Desk {
-    /// Adds so many held submissions of different content, each of this many bytes, that came in the year before.
+    /// Adds so many held submissions of different content, each of this many bytes, that came in the year
+    /// before.
     fn hold_many(&self, held: u32, bytes: u32) {
         let connection = self.connection();
         connection.execute_batch("PRAGMA synchronous = off").unwrap();
@@ -110,14 +113,17 @@ impl Desk {
             connection
                 .execute_batch(&format!(
                     "BEGIN;
-                     INSERT INTO submission (id, form, received_at, source, sender, content, idempotency_key, score, reasons, withheld,
-                                             held_at, held_because, fields)
-                     WITH RECURSIVE number (n) AS (SELECT {from} UNION ALL SELECT n + 1 FROM number WHERE n + 1 < {to})
-                     SELECT unhex(printf('%012x7%019x', {first} + n * 1000, n)), 'contact', {first} + n * 1000, randomblob(16),
-                            randomblob(16), randomblob(16), randomblob(16), 60,
+                     INSERT INTO submission (id, form, received_at, source, sender, content, \
+                     idempotency_key, score, reasons, withheld, held_at, held_because, fields)
+                     WITH RECURSIVE number (n) AS (SELECT {from} UNION ALL SELECT n + 1 FROM number \
+                     WHERE n + 1 < {to})
+                     SELECT unhex(printf('%012x7%019x', {first} + n * 1000, n)), \
+                            'contact', {first} + n * 1000, randomblob(16), randomblob(16), randomblob(16), \
+                            randomblob(16), 60,
                             '[{{\"signal\":\"links\",\"points\":60,\"detail\":\"4 links\"}}]', 1, {first} + n * 1000,
                             '4 links (60); 60 of 50 points',
-                            json_object('name', 'Ada', 'email', 'ada@example.com', 'message', printf('%.*c', {bytes}, 'x'))
+                            json_object('name', 'Ada', 'email', 'ada@example.com', 'message', \
+                            printf('%.*c', {bytes}, 'x'))
                      FROM number;
                      INSERT INTO delivery (submission, channel, state)
                      SELECT s.id, c.value, 'held' FROM submission s, json_each('[\"box\",\"crm\"]') c

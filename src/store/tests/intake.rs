@@ -1,15 +1,15 @@
-//! What is accepted and not processed yet, and what cannot be processed.
+//! Submissions that are accepted and not processed yet, or cannot be processed.
 
 use super::*;
 use crate::store::sql::values;
 
-/// As if a process had ended between the two stages: these are in the intake, and nobody processes them.
+/// Fills the intake as if a process had ended before processing these submissions.
 fn pending(desk: &Desk, arrivals: &[Arrival]) -> Vec<Uuid> {
     let secret: [u8; 32] =
         desk.fresh.sql().one("SELECT value FROM meta WHERE name = 'secret'", &[]).unwrap().get(0).unwrap();
-    let jobs: Vec<Job> = arrivals.iter().map(|arrival| Job::of(arrival.clone(), &desk.options)).collect();
+    let jobs: Vec<Accepting> = arrivals.iter().map(|arrival| row(arrival.clone(), &desk.options)).collect();
     let (secret, mut ids) = (fingerprint::Secret::from_bytes(secret), ids::Ids::default());
-    let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.arrival.received_at)).collect();
+    let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.received_at)).collect();
     sql::intake::append(&*desk.fresh.sql(), &secret, &jobs, &ids).unwrap();
     ids
 }
@@ -39,12 +39,12 @@ fn what_is_not_processed_is_part_of_the_inbox() {
     let Desk { store, options, runtime, fresh } = desk;
     store.close();
     let desk = Desk {
-        store: Store::open(&Options::at(TempDir::new().unwrap().path().join("x.db"))).unwrap(),
+        store: TestInbox::open(&Options::new(TempDir::new().unwrap().path().join("x.db"))).unwrap(),
         options,
         runtime,
         fresh,
     };
-    let held = contact("held").held_for(&[(screening::Signal::Links, "4 links")]);
+    let held = contact("held").held_for(&[(Signal::Links, "4 links")]);
     let ids = pending(
         &desk,
         &[contact("pending"), waitlist("ada@example.com"), held].map(|arrival| later(&arrival, MILLISECOND)),
@@ -60,9 +60,9 @@ fn what_is_not_processed_is_part_of_the_inbox() {
     assert_eq!(reader.get(ids[0]).unwrap().unwrap().get("message"), Some("pending"));
     assert_eq!(
         reader.find(&ids[1].to_string()).unwrap(),
-        Found::One(Box::new(reader.get(ids[1]).unwrap().unwrap()))
+        IdMatch::One(Box::new(reader.get(ids[1]).unwrap().unwrap()))
     );
-    assert_eq!(reader.tallies().unwrap().iter().map(|tally| tally.count).sum::<usize>(), 4);
+    assert_eq!(reader.daily_counts().unwrap().iter().map(|tally| tally.count).sum::<usize>(), 4);
     let queue = reader.queue().unwrap();
     assert_eq!((queue.pending, queue.set_aside), (3, 0));
     assert!(queue.pending_since.is_some());

@@ -1,6 +1,6 @@
-//! However acceptance, processing, crashes and changes of the configuration follow each other, the inbox is as if each submission had been
-//! processed at once, and hostile submissions keep no honest one from being delivered.
-//! `FRONTDESK_TEST_HISTORIES` says how many histories are tried.
+//! However acceptance, processing, crashes and changes of the configuration follow each other, the inbox is
+//! as if each submission had been processed at once, and hostile submissions keep no honest one from being
+//! delivered. `FRONTDESK_TEST_HISTORIES` says how many histories are tried.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::forms::parse::Extras;
-use crate::screening::{Facts, Origin};
-use crate::store::sql::{Cell, Sql, flood, intake, values};
+use crate::screening::{Origin, RequestFacts};
+use crate::store::sql::{Cell, Sql, intake, values};
 
 const WINDOW: Duration = Duration::from_secs(10);
 /// How many replicas process; over a file one at a time has a transaction.
@@ -51,7 +51,7 @@ fn some_arrival() -> impl Strategy<Value = Arrival> {
             Arrival {
                 source: Source::V4([10, high, low, 1]),
                 idempotency_key: key.map(|key| format!("key {key}")),
-                evidence: Evidence::Facts(Facts { origin, extras, ..Facts::default() }),
+                evidence: Evidence::Facts(RequestFacts { origin, extras, ..RequestFacts::default() }),
                 // Since the one before, until they are all in their order.
                 received_at: Timestamp::UNIX_EPOCH + Duration::from_secs(gap),
                 ..arrival
@@ -83,13 +83,15 @@ impl Inbox {
         desk.store.close();
         let Desk { options, fresh, .. } = desk;
         let form_quota = Some(Quota { per_minute: 5, per_hour: 20 });
-        let options = Options { duplicate_window: WINDOW, form_quota, ..options };
+        let mut options = options;
+        options.intake.duplicate_window = WINDOW;
+        options.intake.form_quota = form_quota;
         Inbox { options, fresh, secret: fingerprint::Secret::from_bytes([7; 32]) }
     }
 
     fn accept(&self, sql: &dyn Sql, arrivals: &[(Uuid, Arrival)]) {
-        let jobs: Vec<Job> =
-            arrivals.iter().map(|(_, arrival)| Job::of(arrival.clone(), &self.options)).collect();
+        let jobs: Vec<Accepting> =
+            arrivals.iter().map(|(_, arrival)| row(arrival.clone(), &self.options)).collect();
         let ids: Vec<Uuid> = arrivals.iter().map(|(id, _)| *id).collect();
         sql.transaction(|| intake::append(sql, &self.secret, &jobs, &ids)).unwrap();
     }
@@ -100,8 +102,8 @@ impl Inbox {
 
     /// In the caller's transaction. Whether it was this replica's turn.
     fn process(&self, sql: &dyn Sql, most: usize) -> bool {
-        let screener = intake::Screener::new(Repeats::new(Instant::now()).into());
-        intake::process(sql, &self.options, &screener, most, Uuid::nil()..=Uuid::max()).unwrap().is_some()
+        let screener = crate::intake::Screener::new(Repeats::new(Instant::now()).into());
+        inbox::process(sql, &self.options, &screener, most, Uuid::nil()..=Uuid::max()).unwrap().is_some()
     }
 
     /// All that can be told of it.
@@ -124,11 +126,11 @@ impl Inbox {
     }
 }
 
-/// Any submission may be honest, also one that screening holds because the visitor's browser has filled in the hidden field. It is in the
-/// inbox, itself or as the one that it repeats:
+/// Any submission may be honest, also one that screening holds because the visitor's browser has filled in
+/// the hidden field. It is in the inbox, itself or as the one that it repeats:
 ///
-/// - What screening does not hold is delivered by the `channel` that took messages when it was processed, once every flood has ended. It
-///   is not marked because of a suspicious one.
+/// - What screening does not hold is delivered by the `channel` that took messages when it was processed,
+///   once every flood has ended. It is not marked because of a suspicious one.
 /// - What is still held was held for the same source, and not before it was received.
 fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival, channel: Option<&str>) {
     let Evidence::Facts(facts) = &arrival.evidence else { panic!("{arrival:?}") };
@@ -153,13 +155,14 @@ fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival, channel: Option<&str>) {
     }
 }
 
-/// Runs a history, and compares what it leaves with what is left where each submission is processed before the next one comes.
+/// Runs a history, and compares what it leaves with what is left where each submission is processed before
+/// the next one comes.
 fn check(history: Vec<Event>) {
     let (mut inbox, mut reference) = (Inbox::new(), Inbox::new());
     let mut channel = Some("crm");
     let replicas: Vec<Box<dyn Sql>> = (0..REPLICAS).map(|_| inbox.fresh.sql()).collect();
     let (acceptance, plain) = (inbox.fresh.sql(), reference.fresh.sql());
-    let is_file = inbox.fresh.place.file().is_some();
+    let is_file = inbox.fresh.url.file().is_some();
     let mut is_open = [false; REPLICAS];
     let mut ids = ids::Ids::default();
     let mut now = Timestamp::UNIX_EPOCH;
@@ -217,9 +220,16 @@ fn check(history: Vec<Event>) {
     assert!(inbox.process(&*acceptance, usize::MAX));
     assert_eq!(inbox.state(), reference.state());
     let later = now + Duration::from_hours(1);
-    let quiet = inbox.options.flood_ends_after;
+    let quiet = inbox.options.intake.flood_ends_after;
     acceptance
-        .transaction(|| flood::release_ended(&*acceptance, later, quiet, usize::MAX, &inbox.options.channels))
+        .transaction(|| {
+            inbox::transaction(&*acceptance).release_ended_floods(
+                later,
+                quiet,
+                usize::MAX,
+                &inbox.options.channels,
+            )
+        })
         .unwrap();
     for (id, arrival, channel) in &all {
         survives(&inbox, *id, arrival, *channel);
@@ -234,10 +244,16 @@ fn histories() -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: histories(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: histories(),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn whatever_happens_when_the_inbox_is_the_same(history in prop::collection::vec(event(), EVENTS)) {
+    fn any_interleaving_of_replicas_leads_to_the_same_inbox(
+        history in prop::collection::vec(event(), EVENTS),
+    ) {
         check(history);
     }
 }

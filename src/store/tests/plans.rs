@@ -1,16 +1,17 @@
-//! Checks the statements that visitors wait for: each uses an index, and none does more work with more held submissions.
+//! Checks the statements that visitors wait for: each uses an index, and none does more work with more held
+//! submissions.
 
 use super::*;
-use crate::screening::Signal;
 use crate::store::recorder::{self, Recorded};
 use crate::store::sql::{Cell, bound, intake};
-use crate::submission::delivery::Room;
+use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
+use crate::submission::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 const LEASE: Duration = Duration::from_mins(3);
 
-/// What may be scanned: it has few rows, or only so many are read.
+/// Scans that are allowed, because the table has few rows or the scan is limited.
 const SCANNED: [&str; 8] = [
     // The parameters of a statement.
     "CONSTANT ROW",
@@ -61,7 +62,8 @@ fn no_statement_that_visitors_wait_for_grows_with_what_is_held() {
         let Some(many) = many.get(sql) else { continue };
         compared += 1;
         let (steps, grown) = (few.steps, many.steps);
-        // Ids and hashes are random: what is found first, and so how often something is compared, differs a little.
+        // Ids and hashes are random: what is found first, and so how often something is compared, differs a
+        // little.
         assert!(grown <= steps + steps / 10 + 50, "{steps} steps become {grown}: {sql}");
     }
     assert!(compared > 60, "{compared} of {}", few.len());
@@ -81,7 +83,7 @@ fn every_statement_of_the_writers_uses_an_index_of_a_server() {
     // A table is only scanned where there is no other way.
     sql.execute("SET enable_seqscan = off", &[]).unwrap();
     let (mut checked, mut faults) = (0, Vec::new());
-    for (statement, executions) in recorder::stop(&desk.options.place) {
+    for (statement, executions) in recorder::stop(&desk.options.url) {
         let first = statement.split_ascii_whitespace().next().unwrap();
         if !["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&first) || statement.contains("pg_") {
             continue;
@@ -128,8 +130,8 @@ fn record(held: u32) -> (Desk, Recorded) {
         "INSERT INTO submission (id, form, received_at, source, sender, content, idempotency_key, score, reasons, withheld,
                                  held_at, held_because, fields)
          WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number LIMIT {held})
-         SELECT unhex(printf('%032x', n)), form, received_at, source, sender, content, idempotency_key, score, reasons, withheld,
-                held_at, held_because, fields FROM number, submission"
+         SELECT unhex(printf('%032x', n)), form, received_at, source, sender, content, idempotency_key, \
+                score, reasons, withheld, held_at, held_because, fields FROM number, submission"
     ));
     desk.sql(
         "INSERT INTO delivery (submission, channel, state)
@@ -138,7 +140,7 @@ fn record(held: u32) -> (Desk, Recorded) {
     desk.accept_everything();
     desk.deliver_everything();
     desk.look_after_everything();
-    let recorded = recorder::stop(&desk.options.place);
+    let recorded = recorder::stop(&desk.options.url);
     (desk, recorded)
 }
 
@@ -147,7 +149,7 @@ impl Desk {
     pub fn recorded(fresh: impl FnOnce() -> Fresh) -> Desk {
         let fresh = || {
             let fresh = fresh();
-            recorder::start(&fresh.place);
+            recorder::start(&fresh.url);
             fresh
         };
         Desk::open(fresh, |options| options.channels = channels(&["box", "crm", "gone"], &[]))
@@ -166,7 +168,7 @@ impl Desk {
         assert!(self.keep_all(&arrivals).iter().all(Result::is_ok));
         assert!(self.keep_all(&arrivals).iter().all(|kept| matches!(kept, Ok(Accepted::Duplicate(_)))));
         self.check().unwrap();
-        // What a repeat repeated is forgotten after a day.
+        // The original of a repeat is forgotten after a day.
         self.keep_new(&later(&contact("a day later"), 2 * DAY));
         // Something that cannot be processed.
         self.sql(match self.fresh.sql().dialect() {
@@ -181,9 +183,9 @@ impl Desk {
         self.runtime.block_on(self.store.accept(contact("poison"))).unwrap();
         self.keep_new(&contact("after it"));
         // A commit that was reported as failed.
-        let (sql, doubtful) = (self.fresh.sql(), vec![Doubt { id: Uuid::max(), backend: None }]);
+        let (sql, unresolved) = (self.fresh.sql(), vec![UnresolvedCommit { id: Uuid::max(), backend: None }]);
         let taken_back = std::thread::Builder::new().name(recorder::WRITER.to_owned()).spawn(move || {
-            intake::take_back(&*sql, &doubtful).unwrap();
+            intake::remove_unresolved(&*sql, &unresolved).unwrap();
             intake::is_stored(&*sql, Uuid::max()).unwrap();
         });
         taken_back.unwrap().join().unwrap();
@@ -191,9 +193,10 @@ impl Desk {
 
     pub fn deliver_everything(&self) {
         let at = |seconds| Timestamp::UNIX_EPOCH + Duration::from_secs(seconds);
-        let target = |name: &str| Target { name: name.to_owned(), leads_to: "there".to_owned() };
+        let target = |name: &str| ChannelTarget { name: name.to_owned(), destination: "there".to_owned() };
         let claim = |name: &str, now| {
-            let want = Want { target: target(name), room: Room { any: 9, again: 4 }, turn: 0 };
+            let want =
+                ClaimRequest { target: target(name), capacity: Capacity { any: 9, retries: 4 }, turn: 0 };
             let claims = self.store.claim(vec![want], Vec::new(), at(now), LEASE);
             self.runtime.block_on(claims).unwrap().remove(0).claimed
         };
@@ -202,10 +205,10 @@ impl Desk {
             for (claimed, n) in claim(name, start).iter().zip(0..) {
                 let failed = Outcome::failed(Cause::Channel, "451");
                 let (outcome, verdict) = match n {
-                    0 => (failed, Verdict::Again(at(start + 5))),
-                    1 => (failed, Verdict::Parked),
+                    0 => (failed, NextStep::RetryAt(at(start + 5))),
+                    1 => (failed, NextStep::Parked),
                     2 => continue,
-                    _ => (Outcome::delivered("250"), Verdict::Delivered),
+                    _ => (Outcome::delivered("250"), NextStep::Delivered),
                 };
                 let recorded = self.store.record(claimed.lease.clone(), outcome, verdict, at(start + 1));
                 self.runtime.block_on(recorded).unwrap();
@@ -218,22 +221,22 @@ impl Desk {
             .block_on(async {
                 let store = &self.store;
                 store.pause("crm".to_owned(), "451".to_owned(), at(start)).await?;
-                store.retake(Vec::new(), at(start)).await?;
+                store.requeue_orphans(Vec::new(), at(start)).await?;
                 store.recover(at(start)).await?;
-                store.mend_waits(at(1)).await?;
+                store.clamp_due_times(at(1)).await?;
                 store.resume("crm".to_owned(), true, at(start)).await?;
                 store.switch_off(target("gone"), "410".to_owned(), at(start)).await
             })
             .unwrap();
         claim("gone", start);
-        let elsewhere = Target { leads_to: "elsewhere".to_owned(), ..target("gone") };
-        let want = Want { target: elsewhere, room: Room { any: 1, again: 1 }, turn: 0 };
+        let elsewhere = ChannelTarget { destination: "elsewhere".to_owned(), ..target("gone") };
+        let want = ClaimRequest { target: elsewhere, capacity: Capacity { any: 1, retries: 1 }, turn: 0 };
         self.runtime.block_on(self.store.claim(vec![want], Vec::new(), at(start), LEASE)).unwrap();
     }
 
     pub fn look_after_everything(&self) {
         let day = |day: u8| -> Timestamp { format!("2026-12-{day:02}T00:00:00Z").parse().unwrap() };
-        let refused = |n| Refused { source: Some(source(n)), form: "contact", count: 1 };
+        let refused = |n| RefusedRequests { source: Some(source(n)), form: "contact", count: 1 };
         self.sql(
             "UPDATE delivery SET state = 'delivered', due_at = NULL WHERE state <> 'held'
              AND submission NOT IN (SELECT submission FROM attempt)",
@@ -249,15 +252,15 @@ impl Desk {
                 for submission in &settled {
                     assert!(store.seal(submission.id, b"sealed".to_vec()).await?);
                 }
-                store.pressed((0..9).map(refused).collect(), day(1)).await?;
-                store.pressed(vec![Refused { source: None, ..refused(1) }], day(2)).await?;
-                assert_eq!(store.forget_pressure(day(2), 200).await?, 9);
+                store.record_refusals((0..9).map(refused).collect(), day(1)).await?;
+                store.record_refusals(vec![RefusedRequests { source: None, ..refused(1) }], day(2)).await?;
+                assert_eq!(store.forget_refusals(day(2), 200).await?, 9);
                 store.remember("digest", day(1)).await?;
                 store.remembered("digest").await?;
                 assert!(store.expire_held(day(1)).await? > 0);
                 let expired = store.expire(day(1), Uuid::nil()).await?;
                 assert!(expired.removed > 0, "{expired:?}");
-                store.empty_log().await
+                store.truncate_wal().await
             })
             .unwrap();
     }

@@ -2,18 +2,18 @@
 
 use super::*;
 use crate::limits::Quota;
-use crate::screening::Signal;
 use crate::submission::outcome::Cause;
-use crate::submission::schedule::Verdict;
+use crate::submission::schedule::NextStep;
+use crate::submission::verdict::Signal;
 
 const HONEYPOT: [(Signal, &str); 1] = [(Signal::Honeypot, "filled in")];
 
-/// What an attacker sends before the visitor does, in other case and held.
+/// An attacker's submission before the visitor's, in other case and held.
 fn hostile() -> Arrival {
     waitlist("CEO@bigcorp.example").held_for(&HONEYPOT)
 }
 
-/// What the visitor sends.
+/// The visitor's submission.
 fn honest() -> Arrival {
     Arrival { source: source(9), ..waitlist("ceo@bigcorp.example") }
 }
@@ -77,7 +77,12 @@ fn a_repeat_is_delivered_by_a_channel_that_was_renamed() {
 fn what_was_delivered_by_another_channel_can_be_repeated() {
     let desk = Desk::with_channels(&["mail"], &[]);
     let id = desk.keep_new(&contact("Hello"));
-    desk.record(&desk.claim("mail", evening())[0], &Outcome::delivered("250"), Verdict::Delivered, evening());
+    desk.record(
+        &desk.claim("mail", evening())[0],
+        &Outcome::delivered("250"),
+        NextStep::Delivered,
+        evening(),
+    );
     desk.configure(&["box"]);
     desk.keep_again(&contact("Hello"), id);
     desk.keep_again(&contact("Hello").held_for(&HONEYPOT), id);
@@ -89,7 +94,7 @@ fn a_repeat_of_what_is_parked_is_tried_by_itself() {
     let desk = Desk::with_channels(&["box"], &[]);
     let parked = desk.keep_new(&contact("Hello"));
     let refused = Outcome::failed(Cause::Refused, "550");
-    desk.record(&desk.claim("box", evening())[0], &refused, Verdict::Parked, evening());
+    desk.record(&desk.claim("box", evening())[0], &refused, NextStep::Parked, evening());
     let id = desk.keep_new(&contact("Hello"));
     desk.keep_again(&contact("Hello"), id);
     assert_eq!((desk.sent("box"), desk.status(parked)), (vec![id], Status::Parked));
@@ -119,9 +124,9 @@ fn a_release_delivers_by_the_channels_that_are_configured_then() {
     assert!(desk.editor().release(held, &today, evening()).unwrap());
     let deliveries = desk.deliveries(held);
     let found: Vec<_> = deliveries.iter().map(|it| (it.channel.as_str(), it.state)).collect();
-    assert_eq!(found, [("box", State::Waiting), ("mail", State::Waiting)]);
+    assert_eq!(found, [("box", DeliveryState::Waiting), ("mail", DeliveryState::Waiting)]);
     assert_eq!((desk.sent("box"), desk.sent("mail")), (vec![held], vec![held]));
-    // What is not held gets no further deliveries.
+    // A submission that is not held gets no further deliveries.
     assert!(!desk.editor().release(held, &channels(&["crm"], &[]), evening()).unwrap());
     assert_eq!(desk.count("delivery"), 2);
 }
@@ -129,9 +134,9 @@ fn a_release_delivers_by_the_channels_that_are_configured_then() {
 #[test]
 fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
     let desk = Desk::with_options(|options| {
-        options.form_quota = Some(Quota { per_minute: 1, per_hour: 1 });
+        options.intake.form_quota = Some(Quota { per_minute: 1, per_hour: 1 });
         // The flood ends only when the test says so.
-        options.flood_ends_after = Duration::from_hours(1);
+        options.intake.flood_ends_after = Duration::from_hours(1);
     });
     let now = Timestamp::now();
     let sent: Vec<Uuid> = (0..5)
@@ -139,7 +144,8 @@ fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
         .collect();
     assert_eq!(desk.status(sent[4]), Status::Held);
     let (sql, later) = (desk.fresh.sql(), now + Duration::from_hours(2));
-    let release = || sql::flood::release_ended(&*sql, later, DAY / 24, 9, &channels(&["box"], &[]));
+    let release =
+        || inbox::transaction(&*sql).release_ended_floods(later, DAY / 24, 9, &channels(&["box"], &[]));
     // On a server the processor may have its turn just then.
     while desk.status(sent[4]) == Status::Held {
         sql.transaction(release).unwrap();
@@ -147,7 +153,7 @@ fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
     let deliveries = desk.deliveries(sent[4]);
     assert_eq!(
         deliveries.iter().map(|it| (it.channel.as_str(), it.state)).collect::<Vec<_>>(),
-        [("box", State::Waiting)]
+        [("box", DeliveryState::Waiting)]
     );
 }
 

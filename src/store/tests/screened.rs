@@ -1,10 +1,11 @@
-//! What the store remembers of screening's verdict, and of those who pressed the door.
+//! Stored verdicts of screening, and counts of refused requests.
 
 use super::*;
 use crate::forms::parse::Extras;
-use crate::screening::{Facts, Origin, Reason, Signal, Verdict};
+use crate::screening::{Origin, RequestFacts};
 use crate::submission::Screening;
-use crate::submission::seal::Recipient;
+use crate::submission::encryption::Recipient;
+use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -12,10 +13,10 @@ const HOUR: Duration = Duration::from_hours(1);
 fn what_screening_said_is_kept_whether_or_not_it_was_held() {
     let desk = Desk::new();
     let mut passed = contact("passed");
-    passed.evidence = Evidence::Verdict(Verdict {
+    passed.evidence = Evidence::Verdict(ScreeningVerdict {
         score: 20,
         reasons: vec![reason(Signal::Offer, 20, "2 words of offers")],
-        ..Verdict::default()
+        ..ScreeningVerdict::default()
     });
     passed.agent = Some("agent.example.com".to_owned());
     let passed = desk.get(desk.keep_new(&passed));
@@ -41,10 +42,10 @@ fn what_screening_said_is_kept_whether_or_not_it_was_held() {
     assert_eq!(released.screening, screening(120, &reasons, true));
 }
 
-/// Sent by a program that has filled in the field that nobody sees.
+/// A submission by a program that has filled in the hidden field.
 fn by_a_robot(arrival: Arrival) -> Arrival {
     let extras = Extras { honeypot: true, time_to_fill: Some(Duration::from_secs(5)) };
-    let facts = Facts { origin: Origin::Foreign, extras, ..Facts::default() };
+    let facts = RequestFacts { origin: Origin::Foreign, extras, ..RequestFacts::default() };
     Arrival { evidence: Evidence::Facts(facts), ..arrival }
 }
 
@@ -58,9 +59,9 @@ fn what_is_accepted_is_screened_when_it_is_processed() {
     let signed = Arrival { agent: Some("agent.example.com".to_owned()), ..by_a_robot(contact("Signed")) };
     let submission = desk.get(desk.keep_new(&signed));
     assert_eq!(submission.screening.unwrap().signals(), "honeypot");
-    let plain = Arrival { evidence: Evidence::Facts(Facts::default()), ..contact("Plain") };
+    let plain = Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..contact("Plain") };
     assert_eq!(desk.get(desk.keep_new(&plain)).status, Status::Waiting);
-    assert_eq!(desk.store.held(), 2);
+    assert_eq!(desk.store.intake.held(), 2);
 }
 
 #[test]
@@ -70,7 +71,7 @@ fn what_is_held_and_goes_nowhere_is_sealed_before_it_is_written() {
     let submission = desk.get(desk.keep_new(&robot));
     assert_eq!((submission.status, submission.fields.len()), (Status::Held, 0));
     assert_eq!(submission.held.unwrap().because, "honeypot (100), origin (35); 135 of 100 points");
-    desk.keep_again(&Arrival { evidence: Evidence::Facts(Facts::default()), ..robot }, submission.id);
+    desk.keep_again(&Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..robot }, submission.id);
     let released = desk.get(submission.id);
     assert_eq!((released.status, released.sealed.is_some()), (Status::Kept, true));
     assert!(!desk.files_hold("sesame"));
@@ -88,7 +89,7 @@ fn what_screening_holds_is_released_by_a_repeat_that_it_does_not_hold() {
     assert_eq!((submission.status, submission.held, submission.repeats), (Status::Waiting, None, 2));
     assert_eq!(submission.released_at, Some(submission.received_at));
     assert_eq!(submission.screening, screening(60, &[(Signal::Links, 60, "4 links")], true));
-    assert_eq!(desk.reader().deliveries(id).unwrap()[0].state, State::Waiting);
+    assert_eq!(desk.reader().deliveries(id).unwrap()[0].state, DeliveryState::Waiting);
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn once_sealed_the_details_are_gone_and_signals_and_points_stay() {
     let desk = sealing(&[]);
     let mut arrival = contact("Hello");
     let reasons = vec![reason(Signal::Disposable, 25, "sesame.example")];
-    arrival.evidence = Evidence::Verdict(Verdict { reasons, ..Verdict::default() });
+    arrival.evidence = Evidence::Verdict(ScreeningVerdict { reasons, ..ScreeningVerdict::default() });
     let id = desk.keep_new(&arrival);
     let bare = screening(0, &[(Signal::Disposable, 25, "")], false);
     assert!(desk.get(id).sealed.is_some());
@@ -135,7 +136,7 @@ fn once_sealed_the_details_are_gone_and_signals_and_points_stay() {
     desk.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap();
     desk.sql("UPDATE delivery SET state = 'delivered', due_at = NULL");
     assert!(seal());
-    assert!(desk.runtime.block_on(desk.store.empty_log()).unwrap());
+    assert!(desk.runtime.block_on(desk.store.truncate_wal()).unwrap());
     assert_eq!(desk.get(id).screening, screening(60, &[(Signal::Disposable, 60, "")], true));
     assert!(!desk.files_hold("sesame"));
 }
@@ -145,7 +146,7 @@ fn what_is_erased_takes_its_reasons_and_its_source_along() {
     let desk = Desk::new();
     desk.keep_new(&contact("Hello").held_for(&[(Signal::Disposable, "sesame.example")]));
     desk.keep_new(&Arrival { source: source(2), ..waitlist("else@example.org") });
-    desk.press(&[(Some(1), "contact", 3), (Some(2), "contact", 4), (None, "contact", 5)], NOW);
+    desk.record_refusals(&[(Some(1), "contact", 3), (Some(2), "contact", 4), (None, "contact", 5)], NOW);
     assert!(desk.files_hold("sesame"), "the search would find it");
     assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 1);
     assert!(!desk.files_hold("sesame"));
@@ -169,12 +170,12 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     desk.keep_new(&day(contact("c").held_for(&both), 1, "2026-11-20T02:00:00Z"));
     let agent = Arrival { agent: Some("agent.example.com".to_owned()), ..contact("d") };
     let by_hand = desk.keep_new(&day(agent, 2, "2026-11-20T03:00:00Z"));
-    desk.press(
+    desk.record_refusals(
         &[(Some(2), "contact", 1), (Some(2), "waitlist", 1), (Some(4), "contact", 2), (None, "contact", 7)],
         NOW,
     );
-    desk.press(&[(Some(2), "contact", 40)], NOW);
-    desk.press(&[(Some(2), "contact", 999)], "2026-11-18T12:00:00Z");
+    desk.record_refusals(&[(Some(2), "contact", 40)], NOW);
+    desk.record_refusals(&[(Some(2), "contact", 999)], "2026-11-18T12:00:00Z");
     let mut editor = desk.editor();
     for id in [wrong, by_hand] {
         editor.hold(id, "odd", Timestamp::UNIX_EPOCH).unwrap();
@@ -186,9 +187,9 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     let sources: Vec<_> = abuse.sources.iter().map(|of| (of.submissions, of.held, of.refused)).collect();
     assert_eq!(sources, [(1, 0, 42), (3, 3, 0), (0, 0, 2)]);
     assert_eq!(abuse.sources[1].source, desk.get(wrong).source, "the same hash as its submissions have");
-    let held = |signal: &str, held, released| Held { signal: signal.to_owned(), held, released };
+    let held = |signal: &str, held, released| SignalCount { signal: signal.to_owned(), held, released };
     assert_eq!(abuse.signals, [held("links", 3, 1), held("honeypot", 2, 0)]);
-    let agent = Agent { agent: "agent.example.com".to_owned(), submissions: 1, held: 0 };
+    let agent = AgentCount { agent: "agent.example.com".to_owned(), submissions: 1, held: 0 };
     assert_eq!((abuse.agents, abuse.agent_count), (vec![agent], 1));
     let few = desk.reader().abuse("2026-11-19T00:00:00Z".parse().unwrap(), 1).unwrap();
     assert_eq!((few.sources.len(), few.source_count, few.signals.len()), (1, 3, 2));
@@ -198,18 +199,18 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
 fn a_day_has_no_more_rows_of_refusals_than_it_may_and_loses_none_of_them() {
     let desk = Desk::new();
     for part in 0..11u32 {
-        let refused = (0..1000).map(|n| Refused {
+        let refused = (0..1000).map(|n| RefusedRequests {
             source: Some(Source::V4((part * 1000 + n).to_be_bytes())),
             form: "contact",
             count: 1,
         });
-        desk.runtime.block_on(desk.store.pressed(refused.collect(), NOW.parse().unwrap())).unwrap();
+        desk.runtime.block_on(desk.store.record_refusals(refused.collect(), NOW.parse().unwrap())).unwrap();
     }
     assert_eq!(desk.count("pressure"), 10_001, "and one for the others");
     let abuse = desk.abuse("2026-11-20T00:00:00Z");
     assert_eq!((abuse.refused, abuse.refused_others), (11_000, 1000));
-    let again = Refused { source: Some(Source::V4(7u32.to_be_bytes())), form: "contact", count: 5 };
-    desk.runtime.block_on(desk.store.pressed(vec![again], NOW.parse().unwrap())).unwrap();
+    let again = RefusedRequests { source: Some(Source::V4(7u32.to_be_bytes())), form: "contact", count: 5 };
+    desk.runtime.block_on(desk.store.record_refusals(vec![again], NOW.parse().unwrap())).unwrap();
     assert_eq!(desk.abuse("2026-11-20T00:00:00Z").sources[0].refused, 6, "who has a row keeps it");
 }
 
@@ -249,8 +250,8 @@ fn a_listing_can_be_of_one_channel() {
 
 const NOW: &str = "2026-11-20T12:00:00Z";
 
-fn reason(signal: Signal, points: u32, detail: &str) -> Reason {
-    Reason { signal, points, detail: detail.to_owned() }
+fn reason(signal: Signal, points: u32, detail: &str) -> ScreeningReason {
+    ScreeningReason { signal, points, detail: detail.to_owned() }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it is what a submission has")]
@@ -263,8 +264,8 @@ fn screening(score: u32, reasons: &[(Signal, u32, &str)], withheld: bool) -> Opt
 fn sealing(channels: &[&str]) -> Desk {
     let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
     let Desk { mut options, fresh, .. } = Desk::with_channels(channels, &[]);
-    options.recipient = Some(Recipient::parse(recipient).unwrap());
-    Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh }
+    options.intake.recipient = Some(Recipient::parse(recipient).unwrap());
+    Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
 }
 
 impl Desk {
@@ -273,10 +274,13 @@ impl Desk {
     }
 
     /// The number of a source, or none for the others; the form; how many were refused.
-    fn press(&self, refused: &[(Option<u8>, &'static str, u64)], at: &str) {
-        let refused =
-            refused.iter().map(|(n, form, count)| Refused { source: n.map(source), form, count: *count });
-        self.runtime.block_on(self.store.pressed(refused.collect(), at.parse().unwrap())).unwrap();
+    fn record_refusals(&self, refused: &[(Option<u8>, &'static str, u64)], at: &str) {
+        let refused = refused.iter().map(|(n, form, count)| RefusedRequests {
+            source: n.map(source),
+            form,
+            count: *count,
+        });
+        self.runtime.block_on(self.store.record_refusals(refused.collect(), at.parse().unwrap())).unwrap();
     }
 
     fn get(&self, id: Uuid) -> Submission {

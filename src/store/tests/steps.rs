@@ -1,11 +1,11 @@
 //! Changes to many submissions run in bounded transactions, and new submissions are accepted between them.
 
 use super::*;
-use crate::screening::Signal;
 use crate::store::sql::edit::{Part, Retried, retry};
 use crate::store::sql::intake;
-use crate::submission::delivery::Room;
+use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
+use crate::submission::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 const LEASE: Duration = Duration::from_mins(3);
@@ -16,7 +16,7 @@ fn many_are_erased_in_transactions_of_a_bounded_size() {
     desk.keep_many(450);
     let other = desk.keep_new(&waitlist("else@example.com"));
     // The newest of them cannot be removed: the transactions before stay committed, and that one is undone.
-    let id = if desk.options.place.file().is_some() { "blob" } else { "uuid" };
+    let id = if desk.options.url.file().is_some() { "blob" } else { "uuid" };
     desk.sql(&format!("CREATE TABLE guard (submission {id} REFERENCES submission (id))"));
     desk.sql("INSERT INTO guard SELECT id FROM submission WHERE form = 'contact' ORDER BY id DESC LIMIT 1");
     desk.editor().erase("ada@example.com").unwrap_err();
@@ -31,7 +31,7 @@ fn many_are_erased_in_transactions_of_a_bounded_size() {
 fn submissions_are_accepted_while_others_are_erased() {
     let desk = Desk::with_channels(&["crm"], &[]);
     desk.keep_many(1500);
-    let place = desk.options.place.clone();
+    let place = desk.options.url.clone();
     let erase = std::thread::spawn(move || Editor::open(place).unwrap().erase("ada@example.com").unwrap());
     while desk.count("submission") == 1500 && !erase.is_finished() {
         std::thread::sleep(MILLISECOND);
@@ -70,7 +70,7 @@ fn an_erase_leaves_nothing_of_repeats() {
 #[test]
 fn a_submission_that_is_being_processed_is_erased_after_that() {
     let desk = Desk::new();
-    if desk.options.place.file().is_some() {
+    if desk.options.url.file().is_some() {
         return;
     }
     let locked = desk.keep_new(&contact("locked"));
@@ -78,7 +78,7 @@ fn a_submission_that_is_being_processed_is_erased_after_that() {
     let other = desk.fresh.sql();
     other.execute("BEGIN", &[]).unwrap();
     other.query("SELECT 1 FROM submission ORDER BY id LIMIT 1 FOR UPDATE", &[]).unwrap();
-    let place = desk.options.place.clone();
+    let place = desk.options.url.clone();
     let erase = std::thread::spawn(move || Editor::open(place).unwrap().erase("ada@example.com"));
     while desk.list().iter().map(|submission| submission.id).collect::<Vec<_>>() != [locked] {
         std::thread::sleep(Duration::from_millis(5));
@@ -110,7 +110,7 @@ fn submissions_are_accepted_while_deliveries_are_retried() {
     desk.keep_many(1000);
     desk.sql("UPDATE delivery SET state = 'parked', due_at = NULL");
     desk.sql("INSERT INTO channel (name, off_at, answer) VALUES ('crm', 1, '410')");
-    let place = desk.options.place.clone();
+    let place = desk.options.url.clone();
     let now = Timestamp::UNIX_EPOCH;
     let parked = Retry { parked_only: true, ..Retry::default() };
     let retry = std::thread::spawn(move || Editor::open(place).unwrap().retry(&parked, now).unwrap());
@@ -133,16 +133,16 @@ fn deliveries_attempted_during_a_retry_are_not_retried_again() {
     let sql = desk.fresh.sql();
     let found = Retried::find(&*sql, &Retry::default()).unwrap();
     // The server goes on meanwhile.
-    let want = Want {
+    let want = ClaimRequest {
         turn: 0,
-        target: Target { name: "crm".to_owned(), leads_to: String::new() },
-        room: Room { any: 3, again: 0 },
+        target: ChannelTarget { name: "crm".to_owned(), destination: String::new() },
+        capacity: Capacity { any: 3, retries: 0 },
     };
     let claims = desk.store.claim(vec![want], Vec::new(), now(0), LEASE);
     let claimed = desk.runtime.block_on(claims).unwrap().remove(0).claimed;
     for (claimed, outcome, verdict) in [
-        (&claimed[0], Outcome::delivered("250"), Verdict::Delivered),
-        (&claimed[1], Outcome::failed(Cause::Channel, "451"), Verdict::Again(now(300))),
+        (&claimed[0], Outcome::delivered("250"), NextStep::Delivered),
+        (&claimed[1], Outcome::failed(Cause::Channel, "451"), NextStep::RetryAt(now(300))),
     ] {
         desk.runtime.block_on(desk.store.record(claimed.lease.clone(), outcome, verdict, now(1))).unwrap();
     }
@@ -158,7 +158,13 @@ fn deliveries_attempted_during_a_retry_are_not_retried_again() {
     assert_eq!(due_at(ids[3]), Some(now(2)));
     assert_eq!(due_at(ids[1]), Some(now(300)), "its next attempt is not brought forward");
     let states = ids[..5].iter().map(|id| desk.reader().deliveries(*id).unwrap()[0].state);
-    let expected = [State::Delivered, State::Waiting, State::Sending, State::Waiting, State::Held];
+    let expected = [
+        DeliveryState::Delivered,
+        DeliveryState::Waiting,
+        DeliveryState::Sending,
+        DeliveryState::Waiting,
+        DeliveryState::Held,
+    ];
     assert!(states.eq(expected));
 }
 
@@ -192,7 +198,7 @@ fn expired_submissions_are_removed_in_bounded_steps() {
         after = expired.after;
     }
     let expected =
-        if desk.options.place.file().is_some() { vec![64, 64, 64, 64, 44, 0] } else { vec![200, 100, 0] };
+        if desk.options.url.file().is_some() { vec![64, 64, 64, 64, 44, 0] } else { vec![200, 100, 0] };
     assert_eq!(steps, expected);
     assert_eq!((desk.count("submission"), desk.count("delivery")), (0, 0));
 }
@@ -223,21 +229,20 @@ fn a_step_removes_fewer_submissions_where_they_are_large() {
 fn a_batch_has_fewer_submissions_where_they_are_large() {
     let fresh = Fresh::file();
     let large = |n: u32| contact(&format!("{n} {}", "\u{1f600}".repeat(15_000)));
-    let options = Options::in_place(fresh.place.clone());
-    let desk = Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh };
+    let options = Options::new(fresh.url.clone());
+    let desk = Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
     desk.keep_all(&(0..20).map(large).collect::<Vec<_>>());
     assert_eq!((desk.count("submission"), desk.count("intake")), (20, 0), "it goes on until nothing is left");
     let secret = fingerprint::Secret::from_bytes([7; 32]);
-    let jobs: Vec<Job> = (20..40).map(|n| Job::of(large(n), &desk.options)).collect();
+    let jobs: Vec<Accepting> = (20..40).map(|n| row(large(n), &desk.options)).collect();
     desk.store.close();
     let ids: Vec<Uuid> = (0..20).map(|n| Uuid::from_u128(u128::MAX - 20 + n)).collect();
     let sql = desk.fresh.sql();
     intake::append(&*sql, &secret, &jobs, &ids).unwrap();
-    let screener = intake::Screener::new(Repeats::new(Instant::now()).into());
+    let screener = crate::intake::Screener::new(Repeats::new(Instant::now()).into());
     let process = || {
-        let processed = intake::process(&*sql, &desk.options, &screener, 128, Uuid::nil()..=Uuid::max())
-            .unwrap()
-            .unwrap();
+        let processed =
+            inbox::process(&*sql, &desk.options, &screener, 128, Uuid::nil()..=Uuid::max()).unwrap().unwrap();
         (processed.rows, processed.has_more)
     };
     assert_eq!((process(), process(), process(), process()), ((8, true), (8, true), (4, false), (0, false)));

@@ -12,7 +12,7 @@ const PENDING: Uuid = Uuid::from_u128(0x019a_0000_0000_7000_8000_0000_0000_0004)
 
 /// Puts an inbox of an earlier layout in a place: the tables as they were, and these upgrades.
 fn old_inbox(fresh: &Fresh, tables: &str, upgrades: &[&str]) -> Box<dyn Sql> {
-    if let Some(file) = fresh.place.file() {
+    if let Some(file) = fresh.url.file() {
         fs::create_dir(file.parent().unwrap()).unwrap();
     }
     let sql = fresh.sql();
@@ -43,7 +43,7 @@ fn schema(sql: &dyn Sql) -> BTreeSet<String> {
 
 #[test]
 fn an_inbox_of_an_earlier_layout_keeps_all_it_has() {
-    let is_file = Fresh::place().place.file().is_some();
+    let is_file = Fresh::place().url.file().is_some();
     let (tables, first, upgrade) = if is_file {
         (include_str!("layout_3.sql"), 3, include_str!("../../../migrations/sqlite/upgrade_to_4.sql"))
     } else {
@@ -106,17 +106,17 @@ fn check(tables: &str, upgrades: &[&str], layout: i64) {
         sql.execute(statement, &[]).unwrap();
     }
 
-    assert!(matches!(Reader::open(&fresh.place), Err(StoreError::TooOld(_))));
-    assert!(matches!(Editor::open(&fresh.place), Err(StoreError::TooOld(_))));
-    let options = Options::in_place(fresh.place.clone());
-    let desk = Desk { store: Store::open(&options).unwrap(), options, runtime: runtime(), fresh };
+    assert!(matches!(InboxReader::open(&fresh.url), Err(StoreError::TooOld(_))));
+    assert!(matches!(Editor::open(&fresh.url), Err(StoreError::TooOld(_))));
+    let options = Options::new(fresh.url.clone());
+    let desk = Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
     assert_eq!(schema(&*desk.fresh.sql()), schema(&*Desk::new().fresh.sql()), "from layout {layout}");
     if has_intake {
         let settled = desk.runtime.block_on(desk.store.settle(PENDING)).unwrap();
         assert_eq!(settled, Accepted::New(PENDING));
         desk.keep_again(&later(&contact("pending"), MILLISECOND), PENDING);
     }
-    // What is sent again is recognised.
+    // Repeats are recognized.
     desk.keep_again(&later(&message, Duration::from_hours(23)), WAITING);
     desk.keep_again(&later(&address, 400 * DAY), LISTED);
     let find = |id| desk.reader().get(id).unwrap().unwrap();

@@ -1,15 +1,16 @@
-//! What a signature covers: components of a request, and the text that is signed (RFC 9421 §2).
+//! Signature components: derives the signature base, the text that is signed, from a request (RFC 9421 §2).
 
 use http::Version;
 use http::request::Parts;
 use sfv::{BareItem, Dictionary, FieldType as _, InnerList, Item, ListEntry, Parser};
 
-use super::Why;
+use super::status::SignatureError;
 
-/// The most components of one signature. Those that agents sign are three or four.
+/// The maximum number of components of one signature. Agents sign three or four.
 const MAX_COMPONENTS: usize = 32;
 
-/// Fields that are dictionaries, which `;sf` can write anew: it has to be known what a field is.
+/// The dictionary fields that `;sf` can serialize again (RFC 9421 §2.1.1), which requires the type of a
+/// field.
 const DICTIONARIES: [&str; 7] = [
     "content-digest",
     "priority",
@@ -20,59 +21,65 @@ const DICTIONARIES: [&str; 7] = [
     "want-content-digest",
 ];
 
-/// The scheme and authority under which the public reaches the site, as RFC 9421 §2.2.3 normalizes them: in lower case, and
-/// without the scheme's own port. What a request says of its host is not asked: a signature for another site must not count here.
+/// The scheme and authority under which the public reaches the site, as RFC 9421 §2.2.3 normalizes them: in
+/// lower case, and without the scheme's default port. The `Host` header is ignored: a signature for another
+/// site must not be valid here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct SiteOrigin {
     scheme: &'static str,
     authority: String,
 }
 
-impl Origin {
-    /// That of an absolute URL, whatever its path.
-    pub fn of(url: &str) -> Origin {
+impl SiteOrigin {
+    /// The origin of an absolute URL.
+    pub fn of(url: &str) -> SiteOrigin {
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let (scheme, port) =
             if scheme.eq_ignore_ascii_case("https") { ("https", ":443") } else { ("http", ":80") };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default().to_ascii_lowercase();
         let authority = authority.strip_suffix(port).unwrap_or(&authority).to_owned();
-        Origin { scheme, authority }
+        SiteOrigin { scheme, authority }
     }
 
-    /// Whether a `Host` header names it.
+    /// Whether a `Host` header names this origin.
     pub(super) fn is_named_by(&self, host: &str) -> bool {
-        Origin::of(&format!("{}://{host}", self.scheme)) == *self
+        SiteOrigin::of(&format!("{}://{host}", self.scheme)) == *self
     }
 }
 
-/// The text that is signed (RFC 9421 §2.5): a line for each component, and one for the signature's parameters.
+/// The signature base (RFC 9421 §2.5): one line per component, and one for the signature's parameters.
 ///
 /// # Errors
 ///
-/// [`Why::Components`] if it covers something twice, that is not there, or that is not known here.
-pub fn signature_base(head: &Parts, origin: &Origin, input: &InnerList) -> Result<Vec<u8>, Why> {
+/// [`SignatureError::Components`] if a component is covered twice, missing or unknown.
+pub fn signature_base(
+    head: &Parts,
+    origin: &SiteOrigin,
+    input: &InnerList,
+) -> Result<Vec<u8>, SignatureError> {
     if input.items.len() > MAX_COMPONENTS {
-        return Err(Why::Components);
+        return Err(SignatureError::Components);
     }
     let mut base = Vec::new();
     for (at, component) in input.items.iter().enumerate() {
-        // Parameters are compared as a set: another order makes no other component.
+        // Parameters are compared as a set: a component with reordered parameters is the same component.
         if input.items[..at].contains(component) {
-            return Err(Why::Components);
+            return Err(SignatureError::Components);
         }
         base.extend_from_slice(component.serialize().as_bytes());
         base.extend_from_slice(b": ");
-        base.extend(value(head, origin, component).ok_or(Why::Components)?);
+        base.extend(value(head, origin, component).ok_or(SignatureError::Components)?);
         base.push(b'\n');
     }
-    let parameters = vec![ListEntry::InnerList(input.clone())].serialize().ok_or(Why::Components)?;
+    let parameters =
+        vec![ListEntry::InnerList(input.clone())].serialize().ok_or(SignatureError::Components)?;
     base.extend_from_slice(b"\"@signature-params\": ");
     base.extend_from_slice(parameters.as_bytes());
     Ok(base)
 }
 
-/// The value of one component; nothing where there is none, or several.
-fn value(head: &Parts, origin: &Origin, component: &Item) -> Option<Vec<u8>> {
+/// The value of one component; none if there is no value, or more than one.
+fn value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Option<Vec<u8>> {
     let name = component.bare_item.as_string()?.as_str();
     if !name.starts_with('@') {
         return field(head, name, component);
@@ -81,7 +88,7 @@ fn value(head: &Parts, origin: &Origin, component: &Item) -> Option<Vec<u8>> {
         let named = component.params.get("name")?.as_string()?.as_str();
         return if component.params.len() == 1 { query_parameter(head, named) } else { None };
     }
-    // `req` and `tr` speak of a response's request and of trailers: there are none. Others are not known.
+    // `req` and `tr` are about responses and trailers. Other parameters are unknown.
     if !component.params.is_empty() {
         return None;
     }
@@ -106,16 +113,16 @@ fn value(head: &Parts, origin: &Origin, component: &Item) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// A header field, its lines joined (§2.1) or as its parameters want it (§2.1.1 to §2.1.3).
+/// The value of a header field: its combined lines (§2.1), or as its parameters request (§2.1.1 to §2.1.3).
 fn field(head: &Parts, name: &str, component: &Item) -> Option<Vec<u8>> {
-    // Fields are named in lower case; what is no name is in no request.
+    // Component names are in lower case (§2.1).
     if name.is_empty() || name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return None;
     }
     let parameters: Vec<(&str, &BareItem)> =
         component.params.iter().map(|(key, value)| (key.as_str(), value)).collect();
     match parameters[..] {
-        [] => joined(head, name),
+        [] => combined_value(head, name),
         [("sf", BareItem::Boolean(true))] if DICTIONARIES.contains(&name) => {
             Some(dictionary(head, name)?.serialize()?.into_bytes())
         }
@@ -133,31 +140,31 @@ fn field(head: &Parts, name: &str, component: &Item) -> Option<Vec<u8>> {
     }
 }
 
-/// The lines of a field without the white space around them, joined by commas; nothing where there is no line.
-pub(super) fn joined(head: &Parts, name: &str) -> Option<Vec<u8>> {
+/// The lines of a field, trimmed and joined with commas (§2.1); none if there is no line.
+pub(super) fn combined_value(head: &Parts, name: &str) -> Option<Vec<u8>> {
     let lines: Vec<&[u8]> =
         head.headers.get_all(name).iter().map(|line| line.as_bytes().trim_ascii()).collect();
     (!lines.is_empty()).then(|| lines.join(&b", "[..]))
 }
 
-/// A field as a dictionary.
+/// Parses a field as a dictionary (RFC 9651 §3.2).
 pub(super) fn dictionary(head: &Parts, name: &str) -> Option<Dictionary> {
-    Parser::new(&joined(head, name)?).parse().ok()
+    Parser::new(&combined_value(head, name)?).parse().ok()
 }
 
-/// The one parameter of the query with this name (§2.2.8), which is written as the value will be.
+/// The value of the only query parameter with this name (§2.2.8). `named` is percent-encoded in the same way.
 fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     let pairs = head.uri.query()?.split('&').filter(|pair| !pair.is_empty());
     let mut found = pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .filter(|(name, _)| reencoded(name) == named)
-        .map(|(_, value)| reencoded(value));
+        .filter(|(name, _)| normalize(name) == named)
+        .map(|(_, value)| normalize(value));
     let value = found.next()?;
     found.next().is_none().then(|| value.into_bytes())
 }
 
-/// Decoded as a form's field and encoded again, so that there is one way to write it.
-fn reencoded(text: &str) -> String {
+/// Decodes a form field and encodes it again, so that equal values have one spelling (§2.2.8).
+fn normalize(text: &str) -> String {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -174,7 +181,7 @@ fn reencoded(text: &str) -> String {
             _ => byte,
         });
     }
-    // A form's fields are text: what is no UTF-8 is replaced before it is encoded.
+    // Form fields are text: invalid UTF-8 is replaced before encoding.
     let encode = |byte: u8| match byte {
         b'*' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
         byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
@@ -190,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn derived_components_come_from_the_request_and_from_where_the_site_is() {
+    fn derived_components_use_the_request_and_the_sites_origin() {
         let uri = "/path?param=value&foo=bar&baz=batman&qux=&a%20b=c%2fd+e&twice=1&twice=2";
         for (component, expected) in [
             ("\"@method\"", Some("POST")),
@@ -226,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_trimmed_joined_and_written_as_their_parameters_want() {
+    fn field_values_follow_the_component_parameters() {
         // The examples of RFC 9421 §2.1 to §2.1.3, with fields that are known to be dictionaries.
         for (component, expected) in [
             ("\"x-ows-header\"", Some("Leading and trailing whitespace.")),
@@ -256,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_covered_twice_and_not_too_much() {
+    fn components_are_limited_and_unique() {
         let head = head("/");
         for (input, expected) in [
             ("(\"@method\" \"@path\")", true),
@@ -283,7 +290,7 @@ mod tests {
             ("http://127.0.0.1:8080", "http", "127.0.0.1:8080"),
             ("http://[2001:db8::80]", "http", "[2001:db8::80]"),
         ] {
-            assert_eq!(Origin::of(url), Origin { scheme, authority: authority.to_owned() }, "{url}");
+            assert_eq!(SiteOrigin::of(url), SiteOrigin { scheme, authority: authority.to_owned() }, "{url}");
         }
         assert!(origin().is_named_by("WWW.example.com:443"));
         assert!(!origin().is_named_by("example.com"));
@@ -301,8 +308,8 @@ mod tests {
         inner.clone()
     }
 
-    fn origin() -> Origin {
-        Origin::of("https://www.example.com")
+    fn origin() -> SiteOrigin {
+        SiteOrigin::of("https://www.example.com")
     }
 
     fn head(uri: &str) -> Parts {

@@ -1,9 +1,10 @@
-//! The keys that an agent publishes (draft-meunier-http-message-signatures-directory), fetched when they are needed and kept for
-//! as long as the answer says, within bounds.
+//! Key directories of agents (draft-meunier-http-message-signatures-directory): fetched on demand, and cached
+//! for as long as the response permits, within bounds.
 //!
-//! Who sends requests decides neither what is fetched nor how often: only directories that the operator names are, each by one
-//! fetch at a time, at most once a minute after a success, and ever less often while it fails. A directory may sign its answer,
-//! with the keys that are in it; that is not looked at, because TLS says already whose answer it is.
+//! Clients control neither what is fetched nor how often. Only directories that the operator configured are
+//! fetched, one fetch per directory at a time, at most once a minute after a success, and with backoff after
+//! failures. A directory may sign its response; the signature is ignored, because TLS already authenticates
+//! the directory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,79 +15,79 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Why;
-use super::key::Key;
+use super::key::AgentKey;
 use super::replays::Replays;
 use super::signature::Claim;
-use crate::fetch::{Answer, Client, Url};
+use super::status::SignatureError;
+use crate::fetch::{FetchClient, FetchResponse, Url};
 
-/// Where a directory is, on every host (RFC 8615).
+/// The path of the directory on every host (RFC 8615).
 pub const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 
-/// What it is: a JWK set.
+/// The media type of a directory, a JWK set.
 pub const MEDIA_TYPE: &str = "application/http-message-signatures-directory+json";
 
-/// How long keys are fresh where the answer does not say, and the bounds of what it may say.
+/// How long keys are fresh by default, and the bounds of `max-age`, in seconds.
 const USUAL_LIFETIME: i64 = 60 * 60;
 const SHORTEST_LIFETIME: i64 = 5 * 60;
 const LONGEST_LIFETIME: i64 = 24 * 60 * 60;
 
-/// For how long keys that are no longer fresh still count while no new ones can be had.
+/// How long stale keys are still used while a directory cannot be fetched, in seconds.
 const LONGEST_STALE: i64 = 24 * 60 * 60;
 
-/// After a success, how long a key that is not there is not looked for again; after a failure, the shortest and longest pause.
+/// The minimum wait between two fetches, and the maximum backoff after failures, in seconds.
 const PAUSE: i64 = 60;
 const LONGEST_PAUSE: i64 = 60 * 60;
 
-/// No fetch takes longer, all phases taken together.
+/// The time limit of a fetch, all phases together.
 const LONGEST_FETCH: Duration = Duration::from_secs(15);
 
-/// A directory that the operator trusts to say who its agents are.
+/// A directory that the operator allows.
 #[derive(Debug)]
 pub(super) struct Directory {
     url: Url,
-    state: Mutex<State>,
-    /// Told after each fetch.
+    state: Mutex<DirectoryState>,
+    /// Notified after each fetch.
     fetched: watch::Sender<()>,
     replays: Mutex<Replays>,
 }
 
-/// What is known of a directory. Times are seconds since 1970.
+/// The cached keys of a directory, and its fetch schedule. Times are seconds since 1970.
 #[derive(Debug, Default)]
-struct State {
-    keys: Arc<[Key]>,
+struct DirectoryState {
+    keys: Arc<[AgentKey]>,
     fresh_until: i64,
     next_fetch: i64,
     failures: u32,
-    is_under_way: bool,
+    is_fetching: bool,
 }
 
-/// What to do about one key.
+/// The result of looking up one key in the cache.
 #[derive(Debug)]
-enum Step {
-    /// It is known.
-    Use(Arc<[Key]>),
-    /// It may be there once the fetch that is under way is done.
+enum KeyLookup {
+    /// The key is cached.
+    Use(Arc<[AgentKey]>),
+    /// A fetch is in progress; look again when it is done.
     Wait,
-    /// It is not to be had, and the next fetch is not due.
-    Refuse(Why),
+    /// The key is unknown, and the next fetch is not due.
+    Refuse(SignatureError),
 }
 
 impl Directory {
-    /// The directory at a URL, which has no path of its own.
+    /// The directory on the host of `url`, which has no path.
     pub(super) fn new(url: &Url) -> Directory {
         let url = url.with_target(WELL_KNOWN);
         let (state, replays) = (Mutex::default(), Mutex::default());
         Directory { url, state, fetched: watch::Sender::new(()), replays }
     }
 
-    /// Its host, with the port where that is not the scheme's own.
+    /// The host of the directory, with the port unless it is the scheme's default.
     pub(super) fn name(&self) -> String {
         self.url.authority()
     }
 
-    /// Whether an agent that writes its directory so means this one: by its origin, or by the very URL.
-    pub(super) fn is_meant_by(&self, text: &str) -> bool {
+    /// Whether a `Signature-Agent` value refers to this directory: its origin or its full URL.
+    pub(super) fn matches_url(&self, text: &str) -> bool {
         Url::parse(text).is_ok_and(|url| {
             let is_same = (url.scheme(), url.host(), url.port())
                 == (self.url.scheme(), self.url.host(), self.url.port());
@@ -94,77 +95,77 @@ impl Directory {
         })
     }
 
-    /// Keys among which is the one of this thumbprint. A key that is not known is waited for until the deadline, where a fetch is
-    /// due or under way.
+    /// The directory's keys, if the key with this thumbprint is one of them. For an unknown key, waits until
+    /// the deadline for a fetch that is due or in progress.
     pub(super) async fn keys_with(
         self: &Arc<Self>,
-        client: &Arc<Client>,
+        client: &Arc<FetchClient>,
         key_id: &str,
         now: Timestamp,
         deadline: Instant,
-    ) -> Result<Arc<[Key]>, Why> {
+    ) -> Result<Arc<[AgentKey]>, SignatureError> {
         let (step, mut fetched) = {
             let mut state = self.state();
-            let (step, begins) = state.decide(key_id, now);
+            let (step, starts_fetch) = state.decide(key_id, now);
             let fetched = self.fetched.subscribe();
-            if begins {
-                let attempt = Attempt { directory: Arc::clone(self), began: now, result: None };
+            if starts_fetch {
+                let attempt = DirectoryFetch { directory: Arc::clone(self), began: now, result: None };
                 tokio::spawn(attempt.run(Arc::clone(client)));
             }
             (step, fetched)
         };
         match step {
-            Step::Use(keys) => Ok(keys),
-            Step::Refuse(why) => Err(why),
-            Step::Wait => {
+            KeyLookup::Use(keys) => Ok(keys),
+            KeyLookup::Refuse(why) => Err(why),
+            KeyLookup::Wait => {
                 let _ = timeout_at(deadline, fetched.changed()).await;
                 self.state().known(key_id, now)
             }
         }
     }
 
-    /// Records that a signature counts; an error where it has counted before. See [`Replays::record`].
-    pub(super) fn record(&self, claim: &Claim, now: Timestamp) -> Result<(), Why> {
+    /// Records a valid signature; an error if it was used before. See [`Replays::record`].
+    pub(super) fn record(&self, claim: &Claim, now: Timestamp) -> Result<(), SignatureError> {
         let mut replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
         replays.record(&claim.key_id, claim.identity(), claim.expires, now)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DirectoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// What to do about a key, and whether a fetch begins with that.
-    fn decide(&mut self, key_id: &str, now: Timestamp) -> (Step, bool) {
+impl DirectoryState {
+    /// Looks up a key. Returns whether the caller must start a fetch.
+    fn decide(&mut self, key_id: &str, now: Timestamp) -> (KeyLookup, bool) {
         let known = self.known(key_id, now);
         let is_enough = known.is_ok() && now.as_second() < self.fresh_until;
-        let begins = !is_enough && !self.is_under_way && now.as_second() >= self.next_fetch;
-        self.is_under_way |= begins;
+        let starts_fetch = !is_enough && !self.is_fetching && now.as_second() >= self.next_fetch;
+        self.is_fetching |= starts_fetch;
         let step = match known {
-            Ok(keys) => Step::Use(keys),
-            Err(_) if self.is_under_way => Step::Wait,
-            Err(why) => Step::Refuse(why),
+            Ok(keys) => KeyLookup::Use(keys),
+            Err(_) if self.is_fetching => KeyLookup::Wait,
+            Err(why) => KeyLookup::Refuse(why),
         };
-        (step, begins)
+        (step, starts_fetch)
     }
 
-    /// The keys, if this one is among them and they still count.
-    fn known(&self, key_id: &str, now: Timestamp) -> Result<Arc<[Key]>, Why> {
+    /// The cached keys, if this one is among them and they are not too old.
+    fn known(&self, key_id: &str, now: Timestamp) -> Result<Arc<[AgentKey]>, SignatureError> {
         if self.keys.is_empty() || now.as_second() >= self.fresh_until.saturating_add(LONGEST_STALE) {
-            return Err(Why::Unavailable);
+            return Err(SignatureError::Unavailable);
         }
         if self.keys.iter().any(|key| key.id() == key_id) {
             Ok(Arc::clone(&self.keys))
         } else {
-            Err(Why::Key)
+            Err(SignatureError::Key)
         }
     }
 
-    /// Takes the keys over, or the failure; what was known before stays until it is too old.
-    fn record(&mut self, result: Option<(Vec<Key>, i64)>, now: Timestamp) {
+    /// Stores fetched keys and their lifetime, or a failure. After a failure the previous keys stay in use.
+    fn record(&mut self, result: Option<(Vec<AgentKey>, i64)>, now: Timestamp) {
         let now = now.as_second();
-        self.is_under_way = false;
+        self.is_fetching = false;
         if let Some((keys, lifetime)) = result {
             self.keys = keys.into();
             self.fresh_until = now.saturating_add(lifetime);
@@ -178,36 +179,36 @@ impl State {
     }
 }
 
-/// One fetch. However it ends, also by the end of the thread that it runs on, the directory hears of it.
-struct Attempt {
+/// One fetch. Dropping it records its result in the directory, even if its task is cancelled.
+struct DirectoryFetch {
     directory: Arc<Directory>,
     began: Timestamp,
-    result: Option<(Vec<Key>, i64)>,
+    result: Option<(Vec<AgentKey>, i64)>,
 }
 
-impl Attempt {
-    async fn run(mut self, client: Arc<Client>) {
+impl DirectoryFetch {
+    async fn run(mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
         let fetch = async { read(&client.get(&self.directory.url, MEDIA_TYPE).await?) };
         let result = timeout(LONGEST_FETCH, fetch).await;
         match result.unwrap_or_else(|_| Err(format!("not done within {} s", LONGEST_FETCH.as_secs()))) {
             Ok(found) => self.result = Some(found),
             Err(error) => {
-                tracing::warn!(directory, %error, "an agents' directory could not be read");
+                tracing::warn!(directory, %error, "key directory of agents not loaded; will retry when a request needs it");
             }
         }
     }
 }
 
-impl Drop for Attempt {
+impl Drop for DirectoryFetch {
     fn drop(&mut self) {
         self.directory.state().record(self.result.take(), self.began);
         self.directory.fetched.send_replace(());
     }
 }
 
-/// The keys in an answer and for how many seconds they are fresh, or what is wrong with it.
-fn read(answer: &Answer) -> Result<(Vec<Key>, i64), String> {
+/// The keys in a response and their lifetime in seconds, or the fault of the response.
+fn read(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String> {
     if answer.status != StatusCode::OK {
         return Err(format!("the answer's status is {}", answer.status.as_u16()));
     }
@@ -219,14 +220,14 @@ fn read(answer: &Answer) -> Result<(Vec<Key>, i64), String> {
     if !answer.is_whole {
         return Err("the answer is too long, too slow or cut off".to_owned());
     }
-    let keys = Key::read_set(&answer.body).ok_or("the answer is no JWK set")?;
+    let keys = AgentKey::read_set(&answer.body).ok_or("the answer is not a JWK set")?;
     if keys.is_empty() {
-        return Err("there is no key that signatures can be verified with".to_owned());
+        return Err("it has no key of a supported type".to_owned());
     }
     Ok((keys, lifetime(&answer.headers)))
 }
 
-/// `max-age` (RFC 9111 §5.2.2.1), within the bounds. Who forbids to keep it is asked as often as the shortest lifetime allows.
+/// `max-age` (RFC 9111 §5.2.2.1), within the bounds. `no-store` and `no-cache` mean the shortest lifetime.
 fn lifetime(headers: &HeaderMap) -> i64 {
     let lines = headers.get_all(CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
     let mut lifetime = None;
@@ -251,8 +252,8 @@ mod tests {
         r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}]}"#;
 
     #[test]
-    fn a_first_request_begins_the_only_fetch_and_the_others_wait_for_it() {
-        let mut state = State::default();
+    fn the_first_request_starts_the_only_fetch_and_others_wait() {
+        let mut state = DirectoryState::default();
         decides(&mut state, KNOWN, 0, "Wait", true);
         decides(&mut state, KNOWN, 1, "Wait", false);
         decides(&mut state, "other", 1, "Wait", false);
@@ -261,8 +262,8 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_not_there_is_looked_for_once_a_minute() {
-        let mut state = State::default();
+    fn an_unknown_key_causes_one_fetch_a_minute() {
+        let mut state = DirectoryState::default();
         state.record(Some(fetched(3600)), at(0));
         decides(&mut state, "other", 59, "Refuse(Key)", false);
         decides(&mut state, "other", 60, "Wait", true);
@@ -272,8 +273,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stale_is_used_while_new_keys_are_fetched_and_not_for_ever() {
-        let mut state = State::default();
+    fn stale_keys_are_used_for_a_limited_time() {
+        let mut state = DirectoryState::default();
         state.record(Some(fetched(300)), at(0));
         decides(&mut state, KNOWN, 299, "Use", false);
         decides(&mut state, KNOWN, 300, "Use", true);
@@ -288,8 +289,8 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_fails_is_asked_ever_less_often() {
-        let mut state = State::default();
+    fn fetches_of_a_failing_directory_back_off() {
+        let mut state = DirectoryState::default();
         let mut now = 0;
         for pause in [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600] {
             decides(&mut state, KNOWN, now, "Wait", true);
@@ -300,8 +301,8 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_a_whole_directory_or_a_failure() {
-        let good = || Answer {
+    fn an_incomplete_or_invalid_directory_is_an_error() {
+        let good = || FetchResponse {
             status: StatusCode::OK,
             headers: [(CONTENT_TYPE, MEDIA_TYPE.parse().unwrap())].into_iter().collect(),
             body: JSON.into(),
@@ -314,10 +315,10 @@ mod tests {
         let mut html = good();
         html.headers.insert(CONTENT_TYPE, "text/html".parse().unwrap());
         fails(&html, "is not application/http-message");
-        fails(&Answer { status: StatusCode::FOUND, ..good() }, "status is 302");
-        fails(&Answer { is_whole: false, ..good() }, "cut off");
-        fails(&Answer { body: b"{}".to_vec(), ..good() }, "no JWK set");
-        fails(&Answer { body: br#"{"keys":[]}"#.to_vec(), ..good() }, "no key");
+        fails(&FetchResponse { status: StatusCode::FOUND, ..good() }, "status is 302");
+        fails(&FetchResponse { is_whole: false, ..good() }, "cut off");
+        fails(&FetchResponse { body: b"{}".to_vec(), ..good() }, "not a JWK set");
+        fails(&FetchResponse { body: br#"{"keys":[]}"#.to_vec(), ..good() }, "no key of");
     }
 
     #[test]
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_means_a_directory_by_its_origin() {
+    fn a_directory_is_identified_by_its_origin() {
         let directory = Directory::new(&Url::parse("https://agent.example.com").unwrap());
         for (text, expected) in [
             ("https://agent.example.com", true),
@@ -360,29 +361,29 @@ mod tests {
             ("data:application/json,{}", false),
             ("", false),
         ] {
-            assert_eq!(directory.is_meant_by(text), expected, "{text}");
+            assert_eq!(directory.matches_url(text), expected, "{text}");
         }
         assert_eq!(directory.name(), "agent.example.com");
     }
 
-    fn fetched(lifetime: i64) -> (Vec<Key>, i64) {
-        (Key::read_set(JSON.as_bytes()).unwrap(), lifetime)
+    fn fetched(lifetime: i64) -> (Vec<AgentKey>, i64) {
+        (AgentKey::read_set(JSON.as_bytes()).unwrap(), lifetime)
     }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn decides(state: &mut State, key_id: &str, now: i64, expected: &str, begins: bool) {
+    fn decides(state: &mut DirectoryState, key_id: &str, now: i64, expected: &str, starts_fetch: bool) {
         let (step, found) = state.decide(key_id, at(now));
         let shown = match step {
-            Step::Use(_) => "Use".to_owned(),
+            KeyLookup::Use(_) => "Use".to_owned(),
             other => format!("{other:?}"),
         };
-        assert_eq!((&*shown, found), (expected, begins), "{key_id} at {now}");
+        assert_eq!((&*shown, found), (expected, starts_fetch), "{key_id} at {now}");
     }
 
-    fn fails(answer: &Answer, part: &str) {
+    fn fails(answer: &FetchResponse, part: &str) {
         let fault = read(answer).unwrap_err();
         assert!(fault.contains(part), "{fault}");
     }

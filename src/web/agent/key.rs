@@ -1,4 +1,5 @@
-//! An agent's public keys: read from its directory (a JWK set, RFC 7517), each known by its thumbprint, and what they verify.
+//! Public keys of agents: parses a directory (a JWK set, RFC 7517), identifies keys by their thumbprints, and
+//! verifies signatures.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{
@@ -10,12 +11,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::Why;
+use super::status::SignatureError;
 
-/// The most keys of a directory that are looked at.
+/// The maximum number of keys that are read from a directory.
 pub const MAX_KEYS: usize = 32;
 
-/// How a request is signed, of what RFC 9421 §6.2 registers: those with public keys that agents use.
+/// A signature algorithm: the ones with public keys that RFC 9421 §6.2 registers and agents use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// `ed25519`
@@ -29,7 +30,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// By the name that a signature's `alg` has.
+    /// Parses the `alg` parameter of a signature.
     pub fn from_name(name: &str) -> Option<Algorithm> {
         match name {
             "ed25519" => Some(Algorithm::Ed25519),
@@ -40,7 +41,7 @@ impl Algorithm {
         }
     }
 
-    /// By the name that a JWK's `alg` has (RFC 7518, RFC 8037, RFC 9864).
+    /// Parses the `alg` member of a JWK (RFC 7518, RFC 8037, RFC 9864).
     fn from_jose(name: &str) -> Option<Algorithm> {
         match name {
             "EdDSA" | "Ed25519" => Some(Algorithm::Ed25519),
@@ -52,30 +53,31 @@ impl Algorithm {
     }
 }
 
-/// A public key. Which algorithms it may be used with is part of it: a signature has no say in that.
+/// A public key. The key determines its algorithms; a signature cannot choose another one.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct AgentKey {
     id: String,
-    public: Public,
+    public: KeyMaterial,
     not_before: Option<i64>,
     expires: Option<i64>,
 }
 
 #[derive(Clone, Debug)]
-enum Public {
+enum KeyMaterial {
     Ed25519(Vec<u8>),
     /// The point, uncompressed (SEC 1 §2.3.3).
     P256(Vec<u8>),
-    /// Modulus and exponent, and the algorithm where the directory names one.
+    /// Modulus and exponent, and the algorithm if the directory names one.
     Rsa(RsaPublicKeyComponents<Vec<u8>>, Option<Algorithm>),
 }
 
 #[derive(Deserialize)]
-struct Set {
+struct JwkSet {
     keys: Vec<serde_json::Value>,
 }
 
-/// What is read of a JWK. Its `kid` is not: a key is called by its thumbprint, which nobody can choose.
+/// The members of a JWK that are used. `kid` is not: keys are identified by their thumbprints, which cannot
+/// be chosen freely.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -91,102 +93,112 @@ struct Jwk {
     exp: Option<i64>,
 }
 
-impl Key {
-    /// Reads a directory. Keys of kinds that are not known here are left out; nothing where it is no JWK set.
-    pub fn read_set(json: &[u8]) -> Option<Vec<Key>> {
-        let set: Set = serde_json::from_slice(json).ok()?;
-        Some(set.keys.into_iter().take(MAX_KEYS).filter_map(Key::read).collect())
+impl AgentKey {
+    /// Parses a directory and skips unsupported keys; none if it is not a JWK set.
+    pub fn read_set(json: &[u8]) -> Option<Vec<AgentKey>> {
+        let set: JwkSet = serde_json::from_slice(json).ok()?;
+        Some(set.keys.into_iter().take(MAX_KEYS).filter_map(AgentKey::read).collect())
     }
 
-    fn read(value: serde_json::Value) -> Option<Key> {
+    fn read(value: serde_json::Value) -> Option<AgentKey> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
         if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {
             return None;
         }
         let text = |member: &Option<String>| member.clone().filter(|text| is_canonical(text));
         let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
-        let (public, thumbed) = match (&*jwk.kty, jwk.crv.as_deref()) {
+        let (public, thumbprint_input) = match (&*jwk.kty, jwk.crv.as_deref()) {
             ("OKP", Some("Ed25519")) => {
                 let x = text(&jwk.x)?;
                 let point = bytes(&x).filter(|point| point.len() == 32)?;
-                (Public::Ed25519(point), format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#))
+                (KeyMaterial::Ed25519(point), format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#))
             }
             ("EC", Some("P-256")) => {
                 let (x, y) = (text(&jwk.x)?, text(&jwk.y)?);
                 let point = [vec![4], bytes(&x)?, bytes(&y)?].concat();
-                let thumbed = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
-                (Public::P256(Some(point).filter(|point| point.len() == 65)?), thumbed)
+                let thumbprint_input = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
+                (KeyMaterial::P256(Some(point).filter(|point| point.len() == 65)?), thumbprint_input)
             }
             ("RSA", _) => {
                 let (n, e) = (text(&jwk.n)?, text(&jwk.e)?);
                 let components = RsaPublicKeyComponents { n: bytes(&n)?, e: bytes(&e)? };
-                // Larger exponents have no use, except to make each verification slow.
+                // 2048 to 8192 bits. Larger exponents are only useful to slow down verification.
                 if components.e.len() > 4 || !(256..=1024).contains(&components.n.len()) {
                     return None;
                 }
                 let algorithm = jwk.alg.as_deref().and_then(Algorithm::from_jose);
-                (Public::Rsa(components, algorithm), format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#))
+                (KeyMaterial::Rsa(components, algorithm), format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#))
             }
             _ => return None,
         };
-        let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, thumbed.as_bytes()));
-        let key = Key { id, public, not_before: jwk.nbf.map(seconds), expires: jwk.exp.map(seconds) };
-        // A key that is meant for another algorithm is not for us.
+        let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, thumbprint_input.as_bytes()));
+        let key = AgentKey { id, public, not_before: jwk.nbf.map(seconds), expires: jwk.exp.map(seconds) };
+        // Skip a key that is for an unsupported algorithm.
         let named = jwk.alg.as_deref().map(Algorithm::from_jose);
         named.is_none_or(|named| named.is_some_and(|named| key.algorithm(Some(named)).is_ok())).then_some(key)
     }
 
-    /// Its thumbprint (RFC 7638, SHA-256, Base64 for URLs): the `keyid` of its signatures.
+    /// The thumbprint (RFC 7638, SHA-256, base64url), which is the `keyid` of signatures.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whether its directory says that it is in use (`nbf`, `exp`).
+    /// Whether `now` is within `nbf` and `exp`.
     pub fn is_valid_at(&self, now: Timestamp) -> bool {
         let now = now.as_second();
         self.not_before.is_none_or(|from| from <= now) && self.expires.is_none_or(|until| now < until)
     }
 
-    /// The algorithm of a signature that claims one, or none. All who name one must agree (RFC 9421 §3.2).
-    fn algorithm(&self, claimed: Option<Algorithm>) -> Result<Algorithm, Why> {
+    /// The algorithm for a signature with this `alg`. All algorithms that are named must agree (RFC 9421
+    /// §3.2).
+    fn algorithm(&self, claimed: Option<Algorithm>) -> Result<Algorithm, SignatureError> {
         let own = match &self.public {
-            Public::Ed25519(_) => Algorithm::Ed25519,
-            Public::P256(_) => Algorithm::EcdsaP256Sha256,
-            Public::Rsa(_, Some(named)) => *named,
-            Public::Rsa(_, None) if claimed == Some(Algorithm::RsaV15Sha256) => Algorithm::RsaV15Sha256,
-            Public::Rsa(_, None) => Algorithm::RsaPssSha512,
+            KeyMaterial::Ed25519(_) => Algorithm::Ed25519,
+            KeyMaterial::P256(_) => Algorithm::EcdsaP256Sha256,
+            KeyMaterial::Rsa(_, Some(named)) => *named,
+            KeyMaterial::Rsa(_, None) if claimed == Some(Algorithm::RsaV15Sha256) => Algorithm::RsaV15Sha256,
+            KeyMaterial::Rsa(_, None) => Algorithm::RsaPssSha512,
         };
-        if claimed.is_none_or(|claimed| claimed == own) { Ok(own) } else { Err(Why::Algorithm) }
+        if claimed.is_none_or(|claimed| claimed == own) { Ok(own) } else { Err(SignatureError::Algorithm) }
     }
 
-    /// Whether the signature over `message` is this key's, by the algorithm that it claims, if any.
+    /// Verifies a signature over `message`. `claimed` is the signature's `alg`, if it has one.
     ///
     /// # Errors
     ///
-    /// [`Why::Algorithm`] if the key is not for that algorithm, [`Why::Signature`] if it is and the signature is wrong.
-    pub fn verify(&self, claimed: Option<Algorithm>, message: &[u8], signature: &[u8]) -> Result<(), Why> {
+    /// [`SignatureError::Algorithm`] if the key is not for that algorithm, [`SignatureError::Signature`] if
+    /// the signature does not verify.
+    pub fn verify(
+        &self,
+        claimed: Option<Algorithm>,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<(), SignatureError> {
         let algorithm = self.algorithm(claimed)?;
         let verified = match &self.public {
-            Public::Ed25519(point) => UnparsedPublicKey::new(&ED25519, point).verify(message, signature),
-            Public::P256(point) => {
+            KeyMaterial::Ed25519(point) => UnparsedPublicKey::new(&ED25519, point).verify(message, signature),
+            KeyMaterial::P256(point) => {
                 UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature)
             }
-            Public::Rsa(components, _) if algorithm == Algorithm::RsaV15Sha256 => {
+            KeyMaterial::Rsa(components, _) if algorithm == Algorithm::RsaV15Sha256 => {
                 components.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
             }
-            // The salt is as long as the hash, as RFC 9421 §3.3.1 has it.
-            Public::Rsa(components, _) => components.verify(&RSA_PSS_2048_8192_SHA512, message, signature),
+            // The salt is as long as the hash (RFC 9421 §3.3.1).
+            KeyMaterial::Rsa(components, _) => {
+                components.verify(&RSA_PSS_2048_8192_SHA512, message, signature)
+            }
         };
-        verified.map_err(|_| Why::Signature)
+        verified.map_err(|_| SignatureError::Signature)
     }
 }
 
-/// Base64 as it is encoded: a thumbprint is taken of the text, and there must be one text for one key.
+/// Whether this is canonical base64url: thumbprints are hashes of the text, so a key must have one spelling.
 fn is_canonical(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| URL_SAFE_NO_PAD.encode(bytes) == text)
 }
 
-/// Seconds since 1970. Some directories give milliseconds, and no key of theirs would be valid in this millennium otherwise.
+/// Converts a time to seconds since 1970. Some directories have milliseconds, which would be dates in the far
+/// future.
 fn seconds(time: i64) -> i64 {
     const YEAR_5138: i64 = 100_000_000_000;
     if time > YEAR_5138 { time / 1000 } else { time }
@@ -199,7 +211,7 @@ mod tests {
     const ED25519_X: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
 
     #[test]
-    fn a_key_is_called_by_its_thumbprint_whatever_its_kid_says() {
+    fn a_key_is_identified_by_its_thumbprint() {
         // The keys of RFC 9421 appendix B.1, and their thumbprints.
         check(
             &format!(r#"{{"kty":"OKP","crv":"Ed25519","kid":"mine","x":"{ED25519_X}"}}"#),
@@ -210,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_not_for_this_are_left_out() {
+    fn unsupported_keys_are_skipped() {
         check(&format!(r#"{{"kty":"OKP","crv":"Ed25519","use":"enc","x":"{ED25519_X}"}}"#), None);
         check(&format!(r#"{{"kty":"OKP","crv":"Ed25519","alg":"ES256","x":"{ED25519_X}"}}"#), None);
         check(&format!(r#"{{"kty":"OKP","crv":"Ed25519","alg":"none","x":"{ED25519_X}"}}"#), None);
@@ -229,19 +241,19 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_key_spoils_no_other() {
+    fn an_invalid_key_does_not_affect_others() {
         let good = format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{ED25519_X}"}}"#);
         let set = format!(r#"{{"keys":[null,{{"kty":7}},{good}],"more":1}}"#);
-        assert_eq!(Key::read_set(set.as_bytes()).unwrap().len(), 1);
+        assert_eq!(AgentKey::read_set(set.as_bytes()).unwrap().len(), 1);
         let many = format!(r#"{{"keys":[{}]}}"#, vec![&*good; MAX_KEYS + 1].join(","));
-        assert_eq!(Key::read_set(many.as_bytes()).unwrap().len(), MAX_KEYS);
+        assert_eq!(AgentKey::read_set(many.as_bytes()).unwrap().len(), MAX_KEYS);
         for text in ["", "[]", "{}", r#"{"keys":{}}"#, "<html>"] {
-            assert!(Key::read_set(text.as_bytes()).is_none(), "{text}");
+            assert!(AgentKey::read_set(text.as_bytes()).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn a_key_is_valid_while_its_directory_says_so() {
+    fn a_key_is_valid_between_nbf_and_exp() {
         for (times, expected) in [
             ("", true),
             (r#","nbf":1000,"exp":1001"#, true),
@@ -251,43 +263,46 @@ mod tests {
             (r#","nbf":1900000000000"#, false),
         ] {
             let key = format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{ED25519_X}"{times}}}"#);
-            let key = Key::read(serde_json::from_str(&key).unwrap()).unwrap();
+            let key = AgentKey::read(serde_json::from_str(&key).unwrap()).unwrap();
             assert_eq!(key.is_valid_at(Timestamp::from_second(1000).unwrap()), expected, "{times}");
         }
     }
 
     #[test]
-    fn a_signature_cannot_choose_an_algorithm_that_the_key_is_not_for() {
+    fn a_signature_cannot_choose_the_keys_algorithm() {
         use Algorithm::{EcdsaP256Sha256, Ed25519, RsaPssSha512, RsaV15Sha256};
         let ed25519 = format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{ED25519_X}"}}"#);
         for (key, claimed, expected) in [
             (&ed25519, None, Ok(Ed25519)),
             (&ed25519, Some(Ed25519), Ok(Ed25519)),
-            (&ed25519, Some(EcdsaP256Sha256), Err(Why::Algorithm)),
+            (&ed25519, Some(EcdsaP256Sha256), Err(SignatureError::Algorithm)),
             (&rsa(""), None, Ok(RsaPssSha512)),
             (&rsa(""), Some(RsaV15Sha256), Ok(RsaV15Sha256)),
-            (&rsa(""), Some(Ed25519), Err(Why::Algorithm)),
+            (&rsa(""), Some(Ed25519), Err(SignatureError::Algorithm)),
             (&rsa(r#","alg":"PS512""#), None, Ok(RsaPssSha512)),
-            (&rsa(r#","alg":"PS512""#), Some(RsaV15Sha256), Err(Why::Algorithm)),
+            (&rsa(r#","alg":"PS512""#), Some(RsaV15Sha256), Err(SignatureError::Algorithm)),
             (&rsa(r#","alg":"RS256""#), None, Ok(RsaV15Sha256)),
-            (&rsa(r#","alg":"RS256""#), Some(RsaPssSha512), Err(Why::Algorithm)),
+            (&rsa(r#","alg":"RS256""#), Some(RsaPssSha512), Err(SignatureError::Algorithm)),
         ] {
-            let key = Key::read(serde_json::from_str(key).unwrap()).unwrap();
+            let key = AgentKey::read(serde_json::from_str(key).unwrap()).unwrap();
             assert_eq!(key.algorithm(claimed), expected, "{key:?} {claimed:?}");
         }
         assert_eq!(Algorithm::from_name("hmac-sha256"), None);
     }
 
     fn rsa(more: &str) -> String {
-        let n = "r4tmm3r20Wd_PbqvP1s2-QEtvpuRaV8Yq40gjUR8y2Rjxa6dpG2GXHbPfvMs8ct-Lh1GH45x28Rw3Ry53mm-oAXjyQ86OnDkZ5N8\
-                 lYbggD4O3w6M6pAvLkhk95AndTrifbIFPNU8PPMO7OyrFAHqgDsznjPFmTOtCEcN2Z1FpWgchwuYLPL-Wokqltd11nqqzi-bJ9cv\
-                 SKADYdUAAN5WUtzdpiy6LbTgSxP7ociU4Tn0g5I6aDZJ7A8Lzo0KSyZYoA485mqcO0GVAdVw9lq4aOT9v6d-nb4bnNkQVklLQ3fV\
+        let n = "r4tmm3r20Wd_PbqvP1s2-QEtvpuRaV8Yq40gjUR8y2Rjxa6dpG2GXHbPfvMs8ct-Lh1GH45x28Rw3Ry53mm\
+        -oAXjyQ86OnDkZ5N8\
+                 lYbggD4O3w6M6pAvLkhk95AndTrifbIFPNU8PPMO7OyrFAHqgDsznjPFmTOtCEcN2Z1FpWgchwuYLPL-Wok\
+                 qltd11nqqzi-bJ9cv\
+                 SKADYdUAAN5WUtzdpiy6LbTgSxP7ociU4Tn0g5I6aDZJ7A8Lzo0KSyZYoA485mqcO0GVAdVw9lq4aOT9v6d\
+                 -nb4bnNkQVklLQ3fV\
                  AvJm-xdDOp9LCNCN48V2pnDOkFV6-U9nV5oyc6XI2w";
         format!(r#"{{"kty":"RSA","n":"{n}","e":"AQAB"{more}}}"#)
     }
 
     fn check(jwk: &str, expected: Option<&str>) {
-        let key = Key::read(serde_json::from_str(jwk).unwrap());
-        assert_eq!(key.as_ref().map(Key::id), expected, "{jwk}");
+        let key = AgentKey::read(serde_json::from_str(jwk).unwrap());
+        assert_eq!(key.as_ref().map(AgentKey::id), expected, "{jwk}");
     }
 }

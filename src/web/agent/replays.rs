@@ -1,28 +1,28 @@
-//! Which signatures have counted already: an intercepted request cannot be sent again as the agent's own.
+//! Replay protection: remembers used signatures, so that an intercepted request cannot be sent again.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use jiff::Timestamp;
 
-use super::Why;
+use super::status::SignatureError;
 
-/// The most signatures of one directory's agents that are remembered, at about 50 bytes each.
+/// The maximum number of remembered signatures per directory, at about 50 bytes each (1 MB).
 const MAX_SIGNATURES: usize = 20_000;
 
-/// What tells a signature from the others of its key.
+/// Identifies a signature among those of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Identity<'a> {
-    /// The nonce that it covers.
+pub enum SignatureId<'a> {
+    /// The signature's `nonce` parameter.
     Nonce(&'a str),
-    /// The part of a signature without a nonce that cannot be changed.
+    /// The part of the signature that cannot be changed; for signatures without a nonce.
     Signature(&'a [u8]),
 }
 
-/// The signatures that have counted and have not expired.
+/// Used signatures that have not expired.
 #[derive(Default)]
 pub(super) struct Replays {
-    /// When a signature expires, by a hash of its key and its identity.
+    /// Expiry times by a hash of key and signature.
     seen: HashMap<[u8; 16], i64>,
 }
 
@@ -31,19 +31,19 @@ impl Replays {
     ///
     /// # Errors
     ///
-    /// [`Why::Replayed`] if it was recorded before. A full memory refuses every new signature in the same way, until some have expired:
-    /// if it forgot one instead, that one could be sent again.
+    /// [`SignatureError::Replayed`] if it was recorded before. While the table is full, every new signature
+    /// is refused in the same way: dropping an entry instead would permit its replay.
     pub(super) fn record(
         &mut self,
         key_id: &str,
-        identity: Identity<'_>,
+        identity: SignatureId<'_>,
         expires: i64,
         now: Timestamp,
-    ) -> Result<(), Why> {
-        // A thumbprint has neither a line feed nor a zero byte.
+    ) -> Result<(), SignatureError> {
+        // Thumbprints contain neither separator, so hashes of different kinds cannot collide.
         let (separator, identity) = match identity {
-            Identity::Nonce(nonce) => (b"\n", nonce.as_bytes()),
-            Identity::Signature(bytes) => (b"\0", bytes),
+            SignatureId::Nonce(nonce) => (b"\n", nonce.as_bytes()),
+            SignatureId::Signature(bytes) => (b"\0", bytes),
         };
         let mut hasher = blake3::Hasher::new();
         hasher.update(key_id.as_bytes()).update(separator).update(identity);
@@ -54,14 +54,13 @@ impl Replays {
         }
         let is_known = self.seen.get(&hash).is_some_and(|expires| *expires > now.as_second());
         if is_known || self.seen.len() >= MAX_SIGNATURES {
-            return Err(Why::Replayed);
+            return Err(SignatureError::Replayed);
         }
         self.seen.insert(hash, expires);
         Ok(())
     }
 }
 
-/// How many there are.
 impl fmt::Debug for Replays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Replays({})", self.seen.len())
@@ -70,31 +69,31 @@ impl fmt::Debug for Replays {
 
 #[cfg(test)]
 mod tests {
-    use super::Identity::{Nonce, Signature};
+    use super::SignatureId::{Nonce, Signature};
     use super::*;
 
     #[test]
-    fn a_signature_counts_once_while_it_is_valid() {
+    fn a_signature_is_accepted_once() {
         let mut replays = Replays::default();
         for (key, identity, expires, now, expected) in [
             ("a", Nonce("1"), 100, 50, Ok(())),
-            ("a", Nonce("1"), 100, 99, Err(Why::Replayed)),
+            ("a", Nonce("1"), 100, 99, Err(SignatureError::Replayed)),
             ("b", Nonce("1"), 100, 99, Ok(())),
             ("a", Nonce("2"), 100, 99, Ok(())),
             ("a", Signature(b"1"), 100, 50, Ok(())),
-            ("a", Signature(b"1"), 100, 99, Err(Why::Replayed)),
+            ("a", Signature(b"1"), 100, 99, Err(SignatureError::Replayed)),
             ("b", Signature(b"1"), 100, 99, Ok(())),
             ("a", Signature(b"2"), 100, 99, Ok(())),
             // The signature that had this nonce before has expired: this is another one.
             ("a", Nonce("1"), 200, 100, Ok(())),
-            ("a", Nonce("1"), 200, 101, Err(Why::Replayed)),
+            ("a", Nonce("1"), 200, 101, Err(SignatureError::Replayed)),
         ] {
             assert_eq!(replays.record(key, identity, expires, at(now)), expected, "{key} {identity:?} {now}");
         }
     }
 
     #[test]
-    fn a_full_memory_forgets_only_what_has_expired() {
+    fn a_full_table_drops_only_expired_signatures() {
         let mut replays = Replays::default();
         for number in 0..MAX_SIGNATURES {
             let expires = if number == 0 { 60 } else { 100 };
@@ -103,10 +102,10 @@ mod tests {
             assert_eq!(replays.record("a", identity, expires, at(50)), Ok(()));
         }
         for new in [Nonce("new"), Signature(b"new")] {
-            assert_eq!(replays.record("a", new, 100, at(59)), Err(Why::Replayed));
+            assert_eq!(replays.record("a", new, 100, at(59)), Err(SignatureError::Replayed));
         }
         assert_eq!(replays.record("a", Signature(b"new"), 100, at(60)), Ok(()));
-        assert_eq!(replays.record("a", Signature(b"1"), 100, at(60)), Err(Why::Replayed));
+        assert_eq!(replays.record("a", Signature(b"1"), 100, at(60)), Err(SignatureError::Replayed));
         assert_eq!(replays.seen.len(), MAX_SIGNATURES);
     }
 

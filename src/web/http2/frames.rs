@@ -1,16 +1,16 @@
-//! The frames of an HTTP/2 connection as they come in (RFC 9113 §4.1): their headers only, payloads are passed over.
+//! Parses the frame headers of incoming HTTP/2 data (RFC 9113 §4.1), and skips the payloads.
 
 use crate::web::protocol::PREFACE;
 
-/// How long a frame's header is.
+/// The length of a frame header in bytes (RFC 9113 §4.1).
 const HEADER: usize = 9;
 
-/// What a frame's header says.
+/// A parsed frame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Of the payload, in bytes; at most 2^24 - 1.
+    /// The length of the payload in bytes; at most 2^24 - 1.
     pub(super) length: u32,
-    /// What it is; types that are not known are ignored by whoever reads the payload (RFC 9113 §5.5).
+    /// The frame type. Unknown types are permitted, and hyper ignores them (RFC 9113 §5.5).
     pub(super) kind: u8,
     pub(super) flags: u8,
 }
@@ -28,22 +28,22 @@ impl Frame {
     pub(super) const PADDED: u8 = 0x8;
 }
 
-/// Where in its frames a connection stands.
+/// The parser's position in the stream of frames.
 #[derive(Debug)]
 pub(super) struct Frames {
     preface_left: usize,
     header: [u8; HEADER],
     known: usize,
     payload_left: u32,
-    /// How many header blocks have begun.
+    /// The number of header blocks that have begun.
     blocks: u64,
     in_block: bool,
-    /// Whether the block ends with the frame that is being received.
+    /// Whether the current frame is the last of its header block.
     ends_block: bool,
 }
 
 impl Frames {
-    /// Of a connection whose preface is still to come.
+    /// Expects the connection preface first.
     pub(super) fn new() -> Self {
         Self {
             preface_left: PREFACE.len(),
@@ -56,7 +56,7 @@ impl Frames {
         }
     }
 
-    /// Goes over what has arrived next, and shows each frame whose header is complete with it.
+    /// Parses the next bytes, and calls `show` for each frame header that they complete.
     pub(super) fn read(&mut self, mut bytes: &[u8], mut show: impl FnMut(Frame)) {
         let skip = |bytes: &mut &[u8], count: usize| {
             let count = count.min(bytes.len());
@@ -84,7 +84,7 @@ impl Frames {
         }
     }
 
-    /// The header block (RFC 9113 §4.3) that has begun and not ended, by its number on this connection.
+    /// The number of the incomplete header block (RFC 9113 §4.3), if there is one.
     pub(super) fn open_block(&self) -> Option<u64> {
         self.in_block.then_some(self.blocks)
     }
@@ -116,7 +116,7 @@ mod tests {
         [&length[1..], &[kind, flags, 0, 0, 0, 1], payload].concat()
     }
 
-    /// What is seen of `sent` behind a preface, in one piece and byte by byte.
+    /// Parses the preface and `sent` in one piece and in small pieces.
     fn check(sent: &[Vec<u8>], expected: &[(u8, u8, u32)], open_block: Option<u64>) {
         let sent = [PREFACE.to_vec(), sent.concat()].concat();
         for size in [sent.len(), 1, 7] {
@@ -130,17 +130,17 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_seen_however_they_are_cut_and_payloads_passed_over() {
+    fn frames_are_parsed_in_pieces_of_any_size() {
         check(&[], &[], None);
         check(&[frame(4, 0, &[])], &[(4, 0, 0)], None);
-        // A payload that looks like frames is none.
+        // A payload that looks like frames is skipped.
         let nested = [frame(6, 0, &[0; 8]), frame(6, 0, &[0; 8])].concat();
         check(&[frame(0, 0, &nested), frame(8, 0, &[0; 4])], &[(0, 0, 34), (8, 0, 4)], None);
         check(&[frame(0, 0, &vec![7; 70_000]), frame(6, 1, &[0; 8])], &[(0, 0, 70_000), (6, 1, 8)], None);
     }
 
     #[test]
-    fn a_header_block_lasts_from_headers_to_the_end_of_its_last_fragment() {
+    fn a_header_block_ends_with_its_last_fragment() {
         check(&[frame(1, 4, b"abc")], &[(1, 4, 3)], None);
         check(&[frame(1, 0, b"abc")], &[(1, 0, 3)], Some(1));
         check(&[frame(1, 0, b"abc"), frame(9, 0, b"d")], &[(1, 0, 3), (9, 0, 1)], Some(1));

@@ -1,10 +1,10 @@
-//! Keeps account of frames that cost the server more than the client, and says when there are too many of them.
+//! Closes HTTP/2 connections that send too many frames that cost the server more than the client.
 //!
-//! A client pays nothing for a PING, a SETTINGS or a RST_STREAM frame, for one that carries nothing or for a header that never ends,
-//! and each makes the server work, answer or remember: CVE-2019-9511 to 9518 (data dribble, ping flood, resource loop, reset flood,
-//! settings flood, header leak, internal buffering, empty frames), CVE-2023-44487 (rapid reset) and CVE-2024-27316 (CONTINUATION
-//! flood) are of this kind. None of these frames is wrong by itself, so what is counted is their number beyond what answers explain,
-//! in a leaky bucket that browsers, however restless, do not fill.
+//! PING, SETTINGS and RST_STREAM frames, empty frames and headers that never end cost the client nothing, but
+//! the server works, responds or allocates memory: CVE-2019-9511 to 9518 (data dribble, ping flood, resource
+//! loop, reset flood, settings flood, header leak, internal buffering, empty frames), CVE-2023-44487 (rapid
+//! reset) and CVE-2024-27316 (CONTINUATION flood). Each of these frames is valid, so the guard counts them in
+//! a leaky bucket, and completed responses refund some of the cost. Browsers do not fill the bucket.
 
 use std::time::Duration;
 
@@ -12,77 +12,79 @@ use tokio::time::Instant;
 
 use super::frames::{Frame, Frames};
 
-/// A connection ends when it has been charged this much more than has leaked and was paid back.
+/// The size of the bucket: the connection is closed when its level exceeds this.
 const BUDGET: u32 = 1000;
 
-/// One leaks away in this time.
+/// The bucket leaks one unit in this time.
 const LEAK: Duration = Duration::from_millis(20);
 
-/// What a request pays back that was answered, and whose answer was taken to its end.
-const ANSWERED: u32 = 4;
+/// The refund for a request whose response was sent completely.
+const REQUEST_REFUND: u32 = 4;
 
-/// So many bytes that were sent explain one WINDOW_UPDATE.
+/// One WINDOW_UPDATE is free per so many bytes that the server sent.
 const BYTES_PER_UPDATE: u64 = 512;
 
-/// And so many at most are explained in advance, to a client that reads tens of megabytes before it says so.
-const MOST_EXPLAINED: u64 = 65_536;
+/// The maximum number of free WINDOW_UPDATE frames that a connection collects. A client may read 32 MiB
+/// before it sends one.
+const MAX_FREE_UPDATES: u64 = 65_536;
 
-/// DATA that carries less than this and is not the last is not how a body is sent.
+/// The cost applies to DATA frames shorter than this, in bytes, unless they end the stream: no client splits
+/// a body into such small frames.
 const SMALL_DATA: u32 = 64;
 
-/// The client has sent too many frames that mean nothing.
+/// The client has exceeded the budget.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("more frames without a meaning than any request explains")]
-pub(super) struct TooMany;
+#[error("too many frames that no request explains")]
+pub(super) struct TooManyGlitches;
 
-/// One connection's account.
+/// The leaky bucket of one connection.
 #[derive(Debug)]
 pub(super) struct Guard {
     frames: Frames,
     charged: u32,
     leaked_at: Instant,
-    /// Bytes that were sent and have explained nothing yet.
-    unexplaining: u64,
+    /// Sent bytes that have not paid for a WINDOW_UPDATE yet.
+    unused_sent: u64,
 }
 
 impl Guard {
     pub(super) fn new(now: Instant) -> Self {
-        Self { frames: Frames::new(), charged: 0, leaked_at: now, unexplaining: 0 }
+        Self { frames: Frames::new(), charged: 0, leaked_at: now, unused_sent: 0 }
     }
 
-    /// Takes what has arrived into account.
-    pub(super) fn arrived(&mut self, bytes: &[u8], now: Instant) -> Result<(), TooMany> {
+    /// Charges received frames; an error if the budget is exceeded.
+    pub(super) fn charge_frames(&mut self, bytes: &[u8], now: Instant) -> Result<(), TooManyGlitches> {
         let (mut cost, mut updates) = (0_u32, 0);
         self.frames.read(bytes, |frame| {
-            cost = cost.saturating_add(price(frame));
+            cost = cost.saturating_add(cost_of(frame));
             updates += u64::from(frame.kind == Frame::WINDOW_UPDATE);
         });
-        let explained = updates.min(self.unexplaining / BYTES_PER_UPDATE);
-        self.unexplaining -= explained * BYTES_PER_UPDATE;
-        cost = cost.saturating_sub(u32::try_from(explained).unwrap_or(u32::MAX));
+        let free_updates = updates.min(self.unused_sent / BYTES_PER_UPDATE);
+        self.unused_sent -= free_updates * BYTES_PER_UPDATE;
+        cost = cost.saturating_sub(u32::try_from(free_updates).unwrap_or(u32::MAX));
         if cost > 0 {
             self.leak(now);
             self.charged = self.charged.saturating_add(cost);
         }
-        if self.is_exceeded() { Err(TooMany) } else { Ok(()) }
+        if self.is_exceeded() { Err(TooManyGlitches) } else { Ok(()) }
     }
 
-    /// Whether there have been too many.
+    /// Whether the budget is exceeded.
     pub(super) fn is_exceeded(&self) -> bool {
         self.charged > BUDGET
     }
 
-    /// So many bytes were sent.
+    /// Records sent bytes.
     pub(super) fn sent(&mut self, count: usize) {
-        self.unexplaining = (self.unexplaining + count as u64).min(MOST_EXPLAINED * BYTES_PER_UPDATE);
+        self.unused_sent = (self.unused_sent + count as u64).min(MAX_FREE_UPDATES * BYTES_PER_UPDATE);
     }
 
-    /// A request has been answered, and the answer taken.
-    pub(super) fn answered(&mut self) {
-        self.charged = self.charged.saturating_sub(ANSWERED);
+    /// Refunds a request whose response was sent completely.
+    pub(super) fn refund_request(&mut self) {
+        self.charged = self.charged.saturating_sub(REQUEST_REFUND);
     }
 
-    /// The header block that is being received.
+    /// The number of the incomplete header block, if there is one.
     pub(super) fn open_block(&self) -> Option<u64> {
         self.frames.open_block()
     }
@@ -95,25 +97,26 @@ impl Guard {
     }
 }
 
-/// What a frame is charged.
-fn price(frame: Frame) -> u32 {
+/// The cost of a frame.
+fn cost_of(frame: Frame) -> u32 {
     let has = |flag| frame.flags & flag != 0;
     match frame.kind {
         Frame::DATA if has(Frame::END_STREAM) => 0,
         Frame::DATA if frame.length == 0 => 10,
-        // Padding is not told from data without looking into the payload; it is 256 bytes at most.
+        // The header does not contain the length of the padding, which is at most 256 bytes.
         Frame::DATA if frame.length < SMALL_DATA + if has(Frame::PADDED) { 256 } else { 0 } => 1,
         Frame::DATA => 0,
-        // Fields that refer to the table cost more to expand than to send. A request that is answered gets this back.
+        // References to the header table are cheap to send and expensive to expand. A completed request gets
+        // a refund.
         Frame::HEADERS if frame.length > 0 => 1 + frame.length / 2048,
-        // Whoever has nothing to say in a fragment of a header does not send it; a long header needs one or two more.
+        // Clients do not send empty fragments, and a long header needs one or two CONTINUATION frames.
         Frame::HEADERS => 20,
         Frame::CONTINUATION => 10 + frame.length / 2048,
-        // Each makes us walk over all streams and answer.
+        // The server updates all streams and acknowledges each.
         Frame::SETTINGS => 5,
-        // Leaving a page cancels all that it waits for at once: hundreds of these may come together, but not again and again.
+        // A browser that leaves a page cancels hundreds of requests at once, but rarely.
         Frame::RST_STREAM => 2,
-        // PING, PRIORITY, WINDOW_UPDATE, what is not known, and what a client must not send.
+        // PING, PRIORITY, WINDOW_UPDATE, unknown types, and types that a client must not send.
         _ => 1,
     }
 }
@@ -130,15 +133,15 @@ mod tests {
 
     fn guard(now: Instant) -> Guard {
         let mut guard = Guard::new(now);
-        guard.arrived(PREFACE, now).expect("it has sent nothing yet");
+        guard.charge_frames(PREFACE, now).expect("it has sent nothing yet");
         guard
     }
 
-    /// After how many repetitions of `sent` at once the connection ends; none after 5,000.
+    /// Checks after how many repetitions of `sent` the connection is closed; none for more than 5,000.
     fn check(sent: &[Vec<u8>], expected: Option<usize>) {
         let now = Instant::now();
         let (mut guard, sent) = (guard(now), sent.concat());
-        let ended = (1..=5000).find(|_| guard.arrived(&sent, now).is_err());
+        let ended = (1..=5000).find(|_| guard.charge_frames(&sent, now).is_err());
         assert_eq!(ended, expected);
     }
 
@@ -150,62 +153,62 @@ mod tests {
         check(&[frame(4, 1, 0)], Some(201)); // SETTINGS with ACK
         check(&[frame(2, 0, 5)], Some(1001)); // PRIORITY
         check(&[frame(8, 0, 4)], Some(1001)); // WINDOW_UPDATE
-        check(&[frame(0x42, 0, 0)], Some(1001)); // not known
-        check(&[frame(0, 0, 0)], Some(101)); // DATA with nothing
-        check(&[frame(0, 8, 200)], Some(1001)); // DATA with nothing but padding
+        check(&[frame(0x42, 0, 0)], Some(1001)); // unknown type
+        check(&[frame(0, 0, 0)], Some(101)); // empty DATA
+        check(&[frame(0, 8, 200)], Some(1001)); // DATA with padding only
         check(&[frame(0, 0, 1)], Some(1001)); // DATA, dribbling
         check(&[frame(9, 0, 0)], Some(101)); // CONTINUATION
         check(&[frame(9, 0, 16_384)], Some(56));
-        check(&[frame(1, 0, 0)], Some(51)); // HEADERS with nothing
+        check(&[frame(1, 0, 0)], Some(51)); // empty HEADERS
         check(&[frame(1, 5, 30), frame(3, 0, 4)], Some(334)); // rapid reset
-        check(&[frame(1, 5, 16_384)], Some(112)); // long headers that are never answered
+        check(&[frame(1, 5, 16_384)], Some(112)); // long headers without responses
     }
 
     #[test]
-    fn a_body_is_never_too_much() {
+    fn request_bodies_are_free() {
         check(&[frame(0, 0, 16_384)], None);
         check(&[frame(0, 0, 64)], None);
         check(&[frame(0, 1, 0)], None);
     }
 
     #[test]
-    fn requests_that_are_answered_pay_for_what_comes_with_them() {
+    fn completed_requests_pay_for_their_other_frames() {
         let now = Instant::now();
         let mut guard = guard(now);
         let request = [frame(1, 5, 200), frame(2, 0, 5), frame(8, 0, 4), frame(6, 0, 8)].concat();
         for _ in 0..10_000 {
-            guard.arrived(&request, now).expect("all of it is explained");
-            guard.answered();
+            guard.charge_frames(&request, now).expect("the request pays for it");
+            guard.refund_request();
         }
     }
 
     #[test]
-    fn a_download_explains_the_updates_of_whoever_reads_it() {
+    fn a_download_pays_for_its_window_updates() {
         let now = Instant::now();
         let mut guard = guard(now);
-        // As a whole first, and then a word for every 4 KiB of it, for the stream and for the connection.
+        // One update per 4 KiB, for the stream and for the connection.
         guard.sent(16 << 20);
         for _ in 0..2 * (16 << 20) / 4096 {
-            guard.arrived(&frame(8, 0, 4), now).expect("it is explained");
+            guard.charge_frames(&frame(8, 0, 4), now).expect("the download pays for it");
         }
-        // A window that is opened a byte at a time explains one in many.
+        // Updates per few bytes are charged.
         let ended = (1..=50_000).find(|_| {
             guard.sent(10);
-            guard.arrived(&frame(8, 0, 4), now).is_err()
+            guard.charge_frames(&frame(8, 0, 4), now).is_err()
         });
         assert!(ended.is_some());
     }
 
     #[test]
-    fn what_leaks_away_makes_room_again() {
+    fn the_bucket_leaks() {
         let mut now = Instant::now();
         let mut guard = guard(now);
         for _ in 0..10_000 {
-            guard.arrived(&frame(6, 0, 8), now).expect("50 a second are nothing");
+            guard.charge_frames(&frame(6, 0, 8), now).expect("50 a second are nothing");
             now += LEAK;
         }
-        let ended = (1..=5000).find(|_| guard.arrived(&frame(6, 0, 8), now).is_err());
-        assert!(ended > Some(900), "and no credit is gathered: {ended:?}");
-        assert!(ended <= Some(1002), "and no credit is gathered: {ended:?}");
+        let ended = (1..=5000).find(|_| guard.charge_frames(&frame(6, 0, 8), now).is_err());
+        assert!(ended > Some(900), "no credit accumulates: {ended:?}");
+        assert!(ended <= Some(1002), "no credit accumulates: {ended:?}");
     }
 }

@@ -1,11 +1,11 @@
-//! Prometheus' text format, version 0.0.4: families with HELP and TYPE, each with its samples.
+//! Writes the text format of Prometheus, version 0.0.4: metric families with HELP, TYPE and samples.
 
 use std::fmt::{self, Display, Write as _};
 
 /// The value of `Content-Type`.
 pub(in crate::web) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What kind of figure a family is.
+/// The type of a metric family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It only grows.
@@ -26,20 +26,20 @@ impl Kind {
     }
 }
 
-/// The text as far as it is written.
+/// The text of an exposition.
 #[derive(Debug, Default)]
 pub(super) struct Exposition {
     text: String,
 }
 
 impl Exposition {
-    /// Begins a family; its samples follow.
+    /// Starts a family; its samples follow.
     pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
         self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.name()));
         Family { text: &mut self.text, name }
     }
 
-    /// A family of one sample without labels.
+    /// Writes a family with one sample without labels.
     pub(super) fn single(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
         self.family(name, kind, help).sample(&[], value);
     }
@@ -49,7 +49,7 @@ impl Exposition {
     }
 }
 
-/// A family that samples are added to.
+/// A family that receives samples.
 #[derive(Debug)]
 pub(super) struct Family<'a> {
     text: &'a mut String,
@@ -57,12 +57,11 @@ pub(super) struct Family<'a> {
 }
 
 impl Family<'_> {
-    /// One sample.
     pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
         self.suffixed("", labels, value);
     }
 
-    /// One sample of a histogram: `_bucket`, `_sum` or `_count`.
+    /// Writes a sample of a histogram: `_bucket`, `_sum` or `_count`.
     pub(super) fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
         self.text.push_str(&format!("{}{suffix}", self.name));
         for (number, (name, value)) in labels.iter().enumerate() {
@@ -74,7 +73,7 @@ impl Family<'_> {
     }
 }
 
-/// A label's value: whatever it holds, it stays between its quotes.
+/// A label value with backslashes, quotes and line feeds escaped.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_stays_between_its_quotes() {
+    fn label_values_are_escaped() {
         let mut out = Exposition::default();
         out.single("up_seconds", Kind::Gauge, "For how long.", 1.5);
         let mut family = out.family("sent_total", Kind::Counter, "How many.");

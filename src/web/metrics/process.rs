@@ -1,4 +1,4 @@
-//! What the kernel says of this process. Where there is no `/proc`, or it says something else, a figure is left out.
+//! Metrics of this process from `/proc`. A metric that cannot be read is omitted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -6,13 +6,13 @@ use std::sync::OnceLock;
 
 use super::exposition::{Exposition, Kind};
 
-/// The unit of times in `/proc/PID/stat` is a hundredth of a second wherever Linux runs a program of ours (`USER_HZ`).
+/// The unit of times in `/proc/PID/stat` (`USER_HZ`), which is 100 on every supported architecture.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// Adds the families that every program for Prometheus has, under their usual names.
+/// Writes the standard process metrics of Prometheus client libraries.
 pub(super) fn report(out: &mut Exposition) {
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
-        // The one by which they are counted is gone again.
+        // Exclude the descriptor of this directory.
         let open = descriptors.count().saturating_sub(1);
         out.single("process_open_fds", Kind::Gauge, "Open file descriptors.", open);
     }
@@ -41,7 +41,7 @@ pub(super) fn report(out: &mut Exposition) {
     }
 }
 
-/// Seconds: of processor time, and from the machine's start to that of the process.
+/// The CPU time of the process, and its start time after boot, in seconds.
 #[derive(Debug, PartialEq)]
 struct Times {
     cpu: f64,
@@ -49,18 +49,18 @@ struct Times {
 }
 
 impl Times {
-    /// Of `/proc/self/stat` (`proc_pid_stat(5)`).
+    /// Parses `/proc/self/stat` (`proc_pid_stat(5)`).
     fn parse(stat: &str) -> Option<Self> {
-        // The command's name, in parentheses, may hold spaces and parentheses itself; what follows does not.
+        // The command name, in parentheses, may contain spaces and parentheses; the following fields do not.
         let rest = stat.rsplit_once(") ")?.1;
-        // The first of them is the third field.
+        // `rest` begins with the third field.
         let field = |number: usize| rest.split(' ').nth(number - 3)?.parse::<f64>().ok();
         Some(Self { cpu: (field(14)? + field(15)?) / TICKS_A_SECOND, began: field(22)? / TICKS_A_SECOND })
     }
 }
 
-/// This process's resident memory in bytes. The file stays open: it is read many times a second, and a descriptor that is opened for a
-/// moment may be the last one that there is.
+/// The resident memory of this process in bytes. The file stays open, because it is read many times a second
+/// and must be readable when no file descriptor is free.
 pub(in crate::web) fn resident_memory() -> Option<u64> {
     static STATUS: OnceLock<Option<File>> = OnceLock::new();
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;
@@ -69,14 +69,14 @@ pub(in crate::web) fn resident_memory() -> Option<u64> {
     std::str::from_utf8(&text[..length]).ok().and_then(resident)
 }
 
-/// `VmRSS` of `/proc/self/status`, in bytes.
+/// Parses `VmRSS` of `/proc/self/status`; in bytes.
 fn resident(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
 
-/// When the machine was started, of `/proc/stat`, in seconds since 1970.
+/// Parses the boot time of the machine in `/proc/stat`, in seconds since 1970.
 fn booted(stat: &str) -> Option<f64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_texts_are_read() {
+    fn proc_files_are_parsed() {
         let stat = "4711 (a) b (c)) S 1 1 1 0 -1 4194560 9 8 7 6 150 50 0 0 20 0 3 0 1234 99 88";
         assert_eq!(Times::parse(stat), Some(Times { cpu: 2.0, began: 12.34 }));
         assert_eq!(Times::parse("4711 (a) S 1 1"), None);

@@ -1,4 +1,4 @@
-//! Everything that `/metrics` tells, in one list.
+//! Writes all metrics of `/metrics`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,46 +7,47 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::exposition::{Exposition, Kind};
-use super::figures::{Count, Figures};
-use super::{BOUNDS, Class, Metrics, Representation, STATUSES, Shed, Verdict, process};
+use super::process;
+use super::queue_cache::{QueueCache, QueueCount};
+use super::{BOUNDS, Class, CloseReason, Metrics, Representation, STATUSES, SubmissionResult};
 use crate::forms::FORMS;
-use crate::limits::gate;
-use crate::web::source::Connections;
-use crate::web::{Desk, Live};
+use crate::limits::rate_limiter;
+use crate::web::conn_limits::Connections;
+use crate::web::state::{AppState, Snapshot};
 
 use Kind::{Counter, Gauge, Histogram};
 
-/// The text for whoever scrapes, and its media type. It never waits for the inbox for long, whatever state that is in.
+/// The response body for a scrape, and its media type. Waits at most half a second for the inbox.
 pub(in crate::web) async fn report(
-    desk: &Desk,
+    app: &AppState,
     open: &Connections,
-    figures: &Arc<Figures>,
+    queue: &Arc<QueueCache>,
     now: Timestamp,
 ) -> (String, &'static str) {
-    let live = desk.live.load_full();
-    let count = figures.get(live.options.inbox.clone(), Instant::now()).await;
+    let snapshot = app.snapshot.load_full();
+    let count = queue.get(snapshot.options.inbox.clone(), Instant::now()).await;
     let mut out = Exposition::default();
-    requests(&mut out, &desk.metrics);
-    submissions(&mut out, &desk.metrics);
-    connections(&mut out, &desk.metrics);
-    memory(&mut out, open, &live);
-    limits(&mut out, desk, &live);
+    requests(&mut out, &app.metrics);
+    submissions(&mut out, &app.metrics);
+    connections(&mut out, &app.metrics);
+    memory(&mut out, open, &snapshot);
+    limits(&mut out, app, &snapshot);
     out.single(
         "frontdesk_repeats_total",
         Counter,
         "Accepted forms that repeated an earlier submission, as this server has found when it processed them.",
-        desk.store.repeats(),
+        app.intake.repeats(),
     );
     out.single(
         "frontdesk_held_total",
         Counter,
         "Accepted forms that became a submission which is held, as this server has found when it processed them.",
-        desk.store.held(),
+        app.intake.held(),
     );
-    inbox(&mut out, desk, &live, count.as_ref(), now);
-    disk(&mut out, desk);
-    site(&mut out, desk, &live);
-    let lost = desk.metrics.shared.lost_lines.load(Relaxed);
+    inbox(&mut out, app, &snapshot, count.as_ref(), now);
+    disk(&mut out, app);
+    site(&mut out, app, &snapshot);
+    let lost = app.metrics.shared.lost_lines.load(Relaxed);
     out.single(
         "frontdesk_log_lines_lost_total",
         Counter,
@@ -93,7 +94,7 @@ fn requests(out: &mut Exposition, metrics: &Metrics) {
     }
 }
 
-/// Nanoseconds as seconds, with all digits.
+/// Formats nanoseconds as seconds.
 fn seconds(nanoseconds: u64) -> String {
     format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
 }
@@ -103,14 +104,14 @@ fn submissions(out: &mut Exposition, metrics: &Metrics) {
         out.family("frontdesk_submissions_total", Counter, "Forms that were sent, by what became of them.");
     for (place, form) in FORMS.iter().enumerate() {
         let counts = metrics.sums(|shard| &shard.submissions[place]);
-        for (verdict, count) in Verdict::ALL.iter().zip(counts) {
-            family.sample(&[("form", form.name), ("verdict", verdict.name())], count);
+        for (result, count) in SubmissionResult::ALL.iter().zip(counts) {
+            family.sample(&[("form", form.name), ("verdict", result.name())], count);
         }
     }
 }
 
 fn connections(out: &mut Exposition, metrics: &Metrics) {
-    // Read first: what is opened in between must not make it negative.
+    // Read `closed` first: otherwise, connections that open in between could make the difference negative.
     let closed = metrics.sum(|shard| &shard.closed);
     let opened = metrics.sum(|shard| &shard.opened);
     let open = opened.saturating_sub(closed);
@@ -126,19 +127,19 @@ fn connections(out: &mut Exposition, metrics: &Metrics) {
         Counter,
         "Connections that were closed by the server, by the bound that they met.",
     );
-    for (reason, count) in Shed::ALL.iter().zip(metrics.sums(|shard| &shard.shed)) {
+    for (reason, count) in CloseReason::ALL.iter().zip(metrics.sums(|shard| &shard.close_reasons)) {
         family.sample(&[("reason", reason.name())], count);
     }
 }
 
-fn memory(out: &mut Exposition, open: &Connections, live: &Live) {
+fn memory(out: &mut Exposition, open: &Connections, snapshot: &Snapshot) {
     out.single(
         "frontdesk_connections_memory_bytes",
         Gauge,
         "About how much memory connections to the public address hold, those of trusted proxies excepted.",
         open.held(),
     );
-    if let Some(limit) = live.options.max_memory {
+    if let Some(limit) = snapshot.options.max_memory {
         out.single(
             "frontdesk_max_memory_bytes",
             Gauge,
@@ -148,15 +149,15 @@ fn memory(out: &mut Exposition, open: &Connections, live: &Live) {
     }
 }
 
-fn limits(out: &mut Exposition, desk: &Desk, live: &Live) {
-    let sources = live.limiter.sources();
+fn limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
+    let sources = snapshot.limiter.sources();
     out.single(
         "frontdesk_limiter_sources",
         Gauge,
         "About how many sources have used something of their limits.",
         sources,
     );
-    let tally = live.limiter.tally();
+    let tally = snapshot.limiter.counts();
     let mut family = out.family(
         "frontdesk_limited_total",
         Counter,
@@ -164,8 +165,8 @@ fn limits(out: &mut Exposition, desk: &Desk, live: &Live) {
     );
     family.sample(&[("layer", "source")], tally.refused_by_source);
     family.sample(&[("layer", "network")], tally.refused_by_network);
-    family.sample(&[("layer", "form")], desk.store.held_in_floods());
-    let tally = live.byte_limiter.tally();
+    family.sample(&[("layer", "form")], app.intake.held_in_floods());
+    let tally = snapshot.byte_limiter.refusals();
     let mut family = out.family(
         "frontdesk_byte_limited_total",
         Counter,
@@ -173,12 +174,12 @@ fn limits(out: &mut Exposition, desk: &Desk, live: &Live) {
     );
     family.sample(&[("layer", "source")], tally.refused_by_source);
     family.sample(&[("layer", "network")], tally.refused_by_network);
-    if let Some(figures) = live.limiter.figures() {
+    if let Some(figures) = snapshot.limiter.metrics() {
         shared_limits(out, &figures);
     }
 }
 
-fn shared_limits(out: &mut Exposition, figures: &gate::Figures) {
+fn shared_limits(out: &mut Exposition, figures: &rate_limiter::RedisMetrics) {
     out.single(
         "frontdesk_limits_shared",
         Gauge,
@@ -190,7 +191,7 @@ fn shared_limits(out: &mut Exposition, figures: &gate::Figures) {
         Counter,
         "Requests that this server's own limits decided instead of the shared ones, by the reason.",
     );
-    for (reason, count) in gate::Fallback::ALL.iter().zip(figures.fallbacks) {
+    for (reason, count) in rate_limiter::Fallback::ALL.iter().zip(figures.fallbacks) {
         family.sample(&[("reason", reason.name())], count);
     }
     let mut family = out.family(
@@ -199,7 +200,7 @@ fn shared_limits(out: &mut Exposition, figures: &gate::Figures) {
         "How long shared limits took to answer, where they did in time.",
     );
     let mut sum = 0;
-    let bounds = gate::BOUNDS.iter().map(|(_, text)| *text).chain(["+Inf"]);
+    let bounds = rate_limiter::BOUNDS.iter().map(|(_, text)| *text).chain(["+Inf"]);
     for (bound, count) in bounds.zip(figures.durations) {
         sum += count;
         family.suffixed("_bucket", &[("le", bound)], sum);
@@ -208,8 +209,14 @@ fn shared_limits(out: &mut Exposition, figures: &gate::Figures) {
     family.suffixed("_count", &[], sum);
 }
 
-fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, now: Timestamp) {
-    let is_writable = u8::from(desk.store.health().is_ok());
+fn inbox(
+    out: &mut Exposition,
+    app: &AppState,
+    snapshot: &Snapshot,
+    count: Option<&QueueCount>,
+    now: Timestamp,
+) {
+    let is_writable = u8::from(app.store.health().is_ok());
     out.single(
         "frontdesk_inbox_writable",
         Gauge,
@@ -257,9 +264,9 @@ fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, 
         queue.held,
     );
 
-    // A channel without anything to do has figures too, so that an alert sees zero and not nothing.
+    // Idle channels are reported as well, so that alerts see zeros and not missing series.
     let known = queue.channels.iter().map(|channel| channel.name.as_str());
-    let configured = live.options.channels.iter().map(String::as_str);
+    let configured = snapshot.options.channels.iter().map(String::as_str);
     let mut names: Vec<&str> = known.chain(configured).collect();
     names.sort_unstable();
     names.dedup();
@@ -293,14 +300,14 @@ fn inbox(out: &mut Exposition, desk: &Desk, live: &Live, count: Option<&Count>, 
     }
 }
 
-fn disk(out: &mut Exposition, desk: &Desk) {
+fn disk(out: &mut Exposition, app: &AppState) {
     out.single(
         "frontdesk_disk_low",
         Gauge,
         "Whether large submissions are refused because less than the reserve is free (1).",
-        u8::from(desk.disk.is_low()),
+        u8::from(app.disk.is_low()),
     );
-    let Some((space, reserve)) = desk.disk.last() else { return };
+    let Some((space, reserve)) = app.disk.last() else { return };
     out.single(
         "frontdesk_disk_free_bytes",
         Gauge,
@@ -316,25 +323,25 @@ fn disk(out: &mut Exposition, desk: &Desk) {
     );
 }
 
-fn site(out: &mut Exposition, desk: &Desk, live: &Live) {
+fn site(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     let version = env!("CARGO_PKG_VERSION");
     out.family("frontdesk_build_info", Gauge, "Which frontdesk this is.").sample(&[("version", version)], 1);
-    let pages = live.site.page_count().to_string();
-    let labels = [("hash", live.site.hash()), ("pages", &*pages)];
+    let pages = snapshot.site.page_count().to_string();
+    let labels = [("hash", snapshot.site.hash()), ("pages", &*pages)];
     out.family("frontdesk_site_info", Gauge, "Which site is served; the hash is over all paths and bodies.")
         .sample(&labels, 1);
-    let [done, failed] = [0, 1].map(|place| desk.metrics.shared.reloads[place].load(Relaxed));
+    let [done, failed] = [0, 1].map(|place| app.metrics.shared.reloads[place].load(Relaxed));
     out.single(
         "frontdesk_site_generation",
         Gauge,
         "1 at the start, and one more after each reload.",
-        live.generation,
+        snapshot.generation,
     );
     let mut family =
         out.family("frontdesk_reloads_total", Counter, "Attempts to replace site and configuration.");
     family.sample(&[("result", "done")], done);
     family.sample(&[("result", "failed")], failed);
-    let at = desk.metrics.shared.reloaded_at.load(Relaxed);
+    let at = app.metrics.shared.reloaded_at.load(Relaxed);
     if at != 0 {
         out.single(
             "frontdesk_last_reload_timestamp_seconds",
@@ -343,7 +350,7 @@ fn site(out: &mut Exposition, desk: &Desk, live: &Live) {
             at,
         );
     }
-    if let Some(not_after) = desk.tls.as_ref().and_then(|tls| tls.not_after()) {
+    if let Some(not_after) = app.tls.as_ref().and_then(|tls| tls.not_after()) {
         out.single(
             "frontdesk_certificate_expiry_timestamp_seconds",
             Gauge,

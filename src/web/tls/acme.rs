@@ -1,4 +1,7 @@
-//! The ACME client (RFC 8555): orders a certificate, renews it, and answers TLS-ALPN-01 challenges (RFC 8737) on the TLS socket.
+//! The ACME client (RFC 8555): orders a certificate, renews it, and answers TLS-ALPN-01 challenges (RFC 8737)
+//! on the TLS socket.
+
+#![expect(clippy::disallowed_methods, reason = "a certificate is renewed by time")]
 
 mod cache;
 mod challenge;
@@ -17,24 +20,27 @@ use jiff::Timestamp;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
 
-use super::{Current, Identity, StartError};
-use crate::fetch::Roots;
-use cache::Cache;
+use super::certificate::{CurrentCertificate, ServerCertificate, TlsStartError};
+use crate::fetch::ExtraRoots;
+use cache::AcmeCache;
 use challenge::Challenges;
 use http::Http;
 
 pub(super) use challenge::is_challenge;
 
-/// The number of consecutive failures that are retried within seconds. A cause that outlasts them needs more time or an operator.
+/// The number of consecutive failures that are retried within seconds. A cause that outlasts them needs more
+/// time or an operator.
 const QUICK_RETRIES: u32 = 3;
 
-/// The minimum wait after more failures. Let's Encrypt permits five failed validations of a name per hour and then rejects orders.
+/// The minimum wait after more failures. Let's Encrypt permits five failed validations of a name per hour and
+/// then rejects orders.
 const SLOW_RETRY: Duration = Duration::from_mins(30);
 
 /// The wait starts at one second and doubles this many times, to 18 hours.
 const MAX_DOUBLINGS: u32 = 16;
 
-/// How often the client compares the clock with the renewal time. The wait is short because the clock may be set after the start.
+/// How often the client compares the clock with the renewal time. The wait is short because the clock may be
+/// set after the start.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The time limit of an order, from the request for the directory to the certificate.
@@ -44,7 +50,8 @@ const ORDER_TIMEOUT: Duration = Duration::from_mins(10);
 const POLLING: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(500)).backoff(1.5).timeout(Duration::from_mins(4));
 
-/// The maximum length of an error message in the log, in characters. The message may quote the authority's answer.
+/// The maximum length of an error message in the log, in characters. The message may quote the authority's
+/// answer.
 const MAX_ERROR_CHARS: usize = 600;
 
 /// The authority rejected the nonce of a request (RFC 8555 §6.5).
@@ -62,7 +69,8 @@ pub struct Acme {
     pub email: String,
     /// The URL of the authority's directory.
     pub directory: String,
-    /// A PEM file of root certificates that are trusted for connections to the authority, in addition to the public ones.
+    /// A PEM file of root certificates that are trusted for connections to the authority, in addition to the
+    /// public ones.
     pub ca_file: Option<PathBuf>,
     /// The folder for the account, the key and the certificate.
     pub cache: PathBuf,
@@ -70,10 +78,10 @@ pub struct Acme {
 
 impl Acme {
     /// The additional root certificates for connections to the authority.
-    pub(super) fn roots(&self) -> Result<Option<Roots>, String> {
+    pub(super) fn roots(&self) -> Result<Option<ExtraRoots>, String> {
         let Some(path) = &self.ca_file else { return Ok(None) };
         let pem = std::fs::read(path).map_err(|error| error.to_string())?;
-        Roots::parse(&pem).map(Some)
+        ExtraRoots::parse(&pem).map(Some)
     }
 
     /// The contact URL of the account.
@@ -85,8 +93,11 @@ impl Acme {
 /// Puts the cached certificate into `current` and starts the thread that orders and renews the certificate.
 ///
 /// Returns the configuration for connections on which the authority validates a name.
-pub(super) fn start(acme: &Acme, current: Arc<Current>) -> Result<Arc<ServerConfig>, StartError> {
-    let roots = acme.roots().map_err(StartError::Roots)?;
+pub(super) fn start(
+    acme: &Acme,
+    current: Arc<CurrentCertificate>,
+) -> Result<Arc<ServerConfig>, TlsStartError> {
+    let roots = acme.roots().map_err(TlsStartError::Roots)?;
     let client = Arc::new(Client::open(acme.clone(), roots.as_ref(), current)?);
     let challenge = challenge::server_config(client.challenges.clone())?;
     client.use_cached_certificate();
@@ -130,7 +141,8 @@ async fn run(client: Arc<Client>) {
 struct Failures {
     /// Failures that the authority may count against its limits.
     counted: u32,
-    /// Orders that failed because of a rejected nonce. They are not about the names, and the authority expects a retry.
+    /// Orders that failed because of a rejected nonce. They are not about the names, and the authority
+    /// expects a retry.
     bad_nonces: u32,
 }
 
@@ -141,7 +153,8 @@ impl Failures {
     }
 }
 
-/// The wait before the next order: until a third of the certificate's lifetime is left, or the backoff after failures.
+/// The wait before the next order: until a third of the certificate's lifetime is left, or the backoff after
+/// failures.
 fn delay(now: Timestamp, validity: Option<(Timestamp, Timestamp)>, failures: Failures) -> Duration {
     if let Some(doublings) = failures.counted.saturating_add(failures.bad_nonces).checked_sub(1) {
         let backoff = Duration::from_secs(1 << doublings.min(MAX_DOUBLINGS));
@@ -180,16 +193,16 @@ fn at(step: &'static str) -> impl Fn(Error) -> OrderError {
 struct Client {
     acme: Acme,
     http: Http,
-    cache: Cache,
+    cache: AcmeCache,
     /// The credentials of the account in JSON. Kept in memory because the file may not be writable.
     account: Mutex<Option<String>>,
     challenges: Arc<Challenges>,
-    current: Arc<Current>,
+    current: Arc<CurrentCertificate>,
 }
 
 impl Client {
-    fn open(acme: Acme, roots: Option<&Roots>, current: Arc<Current>) -> io::Result<Self> {
-        let cache = Cache::open(&acme)?;
+    fn open(acme: Acme, roots: Option<&ExtraRoots>, current: Arc<CurrentCertificate>) -> io::Result<Self> {
+        let cache = AcmeCache::open(&acme.cache, &acme.domains, acme.contact().as_slice(), &acme.directory)?;
         let account = Mutex::new(cache.load_account(&acme.directory));
         Ok(Self { http: Http::new(roots), acme, cache, account, challenges: Arc::default(), current })
     }
@@ -203,9 +216,9 @@ impl Client {
                 return;
             }
         };
-        match Identity::parse(&pem, &pem) {
-            Ok(identity) => {
-                self.current.0.store(Some(Arc::new(identity)));
+        match ServerCertificate::parse(&pem, &pem) {
+            Ok(certificate) => {
+                self.current.replace(certificate);
                 tracing::info!("using the cached certificate");
             }
             Err(defect) => {
@@ -216,7 +229,7 @@ impl Client {
 
     /// The validity of the certificate that is served; none without a certificate.
     fn validity(&self) -> Option<(Timestamp, Timestamp)> {
-        self.current.0.load().as_ref().map(|identity| (identity.not_before(), identity.not_after()))
+        self.current.get().map(|certificate| (certificate.not_before(), certificate.not_after()))
     }
 
     /// Orders a certificate, serves it and stores it.
@@ -241,10 +254,10 @@ impl Client {
 
     /// Serves a new certificate, then stores it: a full disk must not prevent its use.
     fn install(&self, pem: &str) -> Result<(), OrderError> {
-        let identity = Identity::parse(pem.as_bytes(), pem.as_bytes())
+        let certificate = ServerCertificate::parse(pem.as_bytes(), pem.as_bytes())
             .map_err(|defect| OrderError::new("new certificate", defect.to_string()))?;
-        let not_after = identity.not_after();
-        self.current.0.store(Some(Arc::new(identity)));
+        let not_after = certificate.not_after();
+        self.current.replace(certificate);
         tracing::info!(%not_after, "the authority issued a certificate");
         match self.cache.store_certificate(pem) {
             Ok(()) => tracing::info!("certificate stored"),
@@ -319,7 +332,8 @@ impl Client {
             if !self.acme.domains.contains(name) {
                 return Err(OrderError::new("authorization", "it is for a name that was not ordered"));
             }
-            self.challenges.insert(name, challenge.key_authorization().digest().as_ref())?;
+            let inserted = self.challenges.insert(name, challenge.key_authorization().digest().as_ref());
+            inserted.map_err(|error| OrderError::new("challenge certificate", error.to_string()))?;
             challenge.set_ready().await.map_err(at("challenge"))?;
         }
         Ok(())
@@ -442,7 +456,8 @@ mod tests {
             (failures(12, 0), 2048),
             (failures(17, 0), 65_536),
             (failures(u32::MAX, u32::MAX), 65_536),
-            // A rejected nonce is retried soon, but an authority that rejects each of them is not asked in a loop.
+            // A rejected nonce is retried soon, but an authority that rejects each of them is not asked in a
+            // loop.
             (failures(0, 1), 1),
             (failures(2, 3), 16),
             (failures(0, 40), 65_536),

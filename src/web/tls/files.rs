@@ -1,4 +1,7 @@
-//! A certificate in two files that somebody else renews: read again when they change, and looked at for its end.
+//! A certificate in two files that another program renews: reloads them when they change, and warns before
+//! the certificate expires.
+
+#![expect(clippy::disallowed_methods, reason = "a thread watches the certificate")]
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,83 +12,99 @@ use std::time::Duration;
 use jiff::{Timestamp, ToSpan as _};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
-use super::identity::Validity;
-use super::{Defect, Identity, Part, Renewal, Tls};
+use super::certificate::{
+    CertificateDefect, CertificatePart, CurrentCertificate, ServerCertificate, Validity,
+};
 
-/// How often the files are read in any case: the kernel does not tell of everything, on network file systems for example.
-const EVERY: Duration = Duration::from_mins(1);
+/// How often the files are read without a notification: the kernel does not report every change, for example
+/// on network file systems.
+const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Whoever writes the one file is about to write the other.
-const SETTLE: Duration = Duration::from_millis(200);
+/// The wait after a change, because a program that replaces one file is about to replace the other.
+const SETTLE_TIME: Duration = Duration::from_millis(200);
 
 /// The files of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
+pub struct CertificateFiles {
     /// The chain in PEM, the server's own certificate first.
     pub certificate: PathBuf,
     /// The private key in PEM.
     pub key: PathBuf,
 }
 
-/// What the files held.
+/// The content of both files.
 #[derive(Debug, PartialEq, Eq)]
-struct Content {
+struct PemContent {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
 
-impl Files {
-    fn content(&self) -> Result<Content, Defect> {
+impl CertificateFiles {
+    fn content(&self) -> Result<PemContent, CertificateDefect> {
         let read = |path: &Path, part| {
             std::fs::read(path).map_err(|error| {
                 let what = format!("cannot be read from {}: {error}", path.display());
-                Defect::new(part, what, "the user that the server runs as must be able to read it")
+                CertificateDefect::new(part, what, "the user that the server runs as must be able to read it")
             })
         };
-        Ok(Content {
-            certificate: read(&self.certificate, Part::Certificate)?,
-            key: read(&self.key, Part::Key)?,
+        Ok(PemContent {
+            certificate: read(&self.certificate, CertificatePart::Certificate)?,
+            key: read(&self.key, CertificatePart::Key)?,
         })
     }
 
     /// Reads both files.
-    pub fn read(&self) -> Result<Identity, Defect> {
+    pub fn read(&self) -> Result<ServerCertificate, CertificateDefect> {
         let content = self.content()?;
-        Identity::parse(&content.certificate, &content.key)
+        ServerCertificate::parse(&content.certificate, &content.key)
     }
 }
 
-/// Files of which it is known how they last were.
+/// Certificate files, and their state when they were last read.
 #[derive(Debug)]
-pub(super) struct Watched {
-    files: Files,
-    /// A digest of what they held, or what was wrong with reading them.
-    seen: Mutex<Option<Result<blake3::Hash, Defect>>>,
+pub(super) struct WatchedFiles {
+    files: CertificateFiles,
+    /// A digest of their content, or the error.
+    seen: Mutex<Option<Result<blake3::Hash, CertificateDefect>>>,
 }
 
-impl Watched {
-    pub(super) fn new(files: Files) -> Self {
+impl WatchedFiles {
+    pub(super) fn new(files: CertificateFiles) -> Self {
         Self { files, seen: Mutex::default() }
     }
 
-    /// What they hold at the start.
-    pub(super) fn first(&self) -> Result<Identity, Defect> {
-        self.refresh().unwrap_or_else(|| self.files.read())
+    /// Reads the files at the start.
+    pub(super) fn read_first(&self) -> Result<ServerCertificate, CertificateDefect> {
+        self.read_if_changed().unwrap_or_else(|| self.files.read())
     }
 
-    /// What they hold, or why that cannot be used; none if nothing has changed since the last call.
-    pub(super) fn refresh(&self) -> Option<Result<Identity, Defect>> {
+    /// Reads the files. None if they have not changed since the last call.
+    fn read_if_changed(&self) -> Option<Result<ServerCertificate, CertificateDefect>> {
         let content = self.files.content();
-        let state = content.as_ref().map(Content::digest).map_err(Clone::clone);
+        let state = content.as_ref().map(PemContent::digest).map_err(Clone::clone);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.as_ref() == Some(&state) {
             return None;
         }
         *seen = Some(state);
-        Some(content.and_then(|content| Identity::parse(&content.certificate, &content.key)))
+        Some(content.and_then(|content| ServerCertificate::parse(&content.certificate, &content.key)))
     }
 
-    /// The folders in which something happens when the files are replaced.
+    /// Reads the files, and replaces `current` if they have changed and can be used.
+    pub(super) fn reload(&self, current: &CurrentCertificate) {
+        match self.read_if_changed() {
+            None => {}
+            Some(Ok(certificate)) => {
+                tracing::info!(not_after = %certificate.not_after(), "certificate reloaded");
+                current.replace(certificate);
+            }
+            Some(Err(defect)) => {
+                tracing::error!(%defect, "the new certificate cannot be used; still serving the previous one");
+            }
+        }
+    }
+
+    /// The folders to watch for changes of the files.
     fn folders(&self) -> Vec<PathBuf> {
         let folder = |path: &Path| match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -97,7 +116,7 @@ impl Watched {
     }
 }
 
-impl Content {
+impl PemContent {
     fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&(self.certificate.len() as u64).to_le_bytes());
@@ -106,48 +125,51 @@ impl Content {
     }
 }
 
-/// Reloads the files when they change, and warns of the end, for as long as the server has the certificate.
-pub(super) fn look_after(tls: &Arc<Tls>) -> io::Result<()> {
-    let folders = match &tls.renewal {
-        Renewal::Files(watched) => watched.folders(),
-        Renewal::Acme { .. } => Vec::new(),
-    };
-    let tls = Arc::downgrade(tls);
-    std::thread::Builder::new().name("certificate".into()).spawn(move || run(&tls, &folders))?;
+/// Starts the thread that reloads the files when they change, and warns before the certificate expires. The
+/// thread ends when `current` is dropped.
+pub(super) fn spawn_watcher(
+    files: Option<Arc<WatchedFiles>>,
+    current: &Arc<CurrentCertificate>,
+) -> io::Result<()> {
+    let current = Arc::downgrade(current);
+    std::thread::Builder::new().name("certificate".into()).spawn(move || run(files.as_deref(), &current))?;
     Ok(())
 }
 
-fn run(tls: &Weak<Tls>, folders: &[PathBuf]) {
+fn run(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
     let (sender, changes) = mpsc::sync_channel(1);
-    // This one is kept, so that without a watcher the wait still lasts.
-    let tell = sender.clone();
+    // `sender` stays here: without a watcher, the channel must not be disconnected.
+    let notify_change = sender.clone();
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Reading the files is an event as well.
+        // Ignore the events that reading the files causes.
         if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
-            let _ = tell.try_send(());
+            let _ = notify_change.try_send(());
         }
     });
+    let folders = files.map(WatchedFiles::folders).unwrap_or_default();
     let watching = watcher.and_then(|mut watcher| {
         folders.iter().try_for_each(|folder| watcher.watch(folder, RecursiveMode::NonRecursive))?;
         Ok(watcher)
     });
     if let Err(error) = &watching {
-        tracing::info!(%error, "the certificate's folder cannot be watched, it is read once a minute");
+        tracing::info!(%error, "the certificate's folder cannot be watched; will read the files once a minute");
     }
     let mut warned = None;
     loop {
-        let Some(tls) = tls.upgrade() else { return };
-        tls.reload();
-        if let Some(identity) = tls.current.0.load_full() {
+        let Some(current) = current.upgrade() else { return };
+        if let Some(files) = files {
+            files.reload(&current);
+        }
+        if let Some(certificate) = current.get() {
             let now = Timestamp::now();
-            if is_due(now, warned) && warn(&identity, now) {
+            if is_due(now, warned) && log_validity(&certificate, now) {
                 warned = Some(now);
             }
         }
-        drop(tls);
-        match changes.recv_timeout(EVERY) {
+        drop(current);
+        match changes.recv_timeout(POLL_INTERVAL) {
             Ok(()) => {
-                std::thread::sleep(SETTLE);
+                std::thread::sleep(SETTLE_TIME);
                 while changes.try_recv().is_ok() {}
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -156,19 +178,19 @@ fn run(tls: &Weak<Tls>, folders: &[PathBuf]) {
     }
 }
 
-/// Once a day is enough.
+/// Whether the next warning is due: once a day, and after the clock was set back.
 fn is_due(now: Timestamp, warned: Option<Timestamp>) -> bool {
     warned.is_none_or(|warned| now >= warned + 24.hours() || now < warned)
 }
 
-/// Says what is to be said of a certificate's dates; whether there was anything.
-fn warn(identity: &Identity, now: Timestamp) -> bool {
-    let not_after = identity.not_after();
-    match identity.validity(now) {
+/// Logs a warning unless the certificate is valid. Returns whether it did.
+fn log_validity(certificate: &ServerCertificate, now: Timestamp) -> bool {
+    let not_after = certificate.not_after();
+    match certificate.validity(now) {
         Validity::Valid => return false,
-        Validity::NotYet => tracing::warn!("the certificate is not valid yet: is the clock right?"),
+        Validity::NotYet => tracing::warn!("the certificate is not valid yet: check the system clock"),
         Validity::ExpiresSoon => {
-            tracing::warn!(%not_after, "the certificate expires soon and is not renewed");
+            tracing::warn!(%not_after, "the certificate expires soon and has not been renewed");
         }
         Validity::Expired => tracing::error!(%not_after, "the certificate has expired"),
     }
@@ -179,7 +201,7 @@ fn warn(identity: &Identity, now: Timestamp) -> bool {
 mod tests {
     use super::*;
 
-    fn write(files: &Files, chain: &str, key: &str) {
+    fn write(files: &CertificateFiles, chain: &str, key: &str) {
         std::fs::write(&files.certificate, chain).expect("it can be written");
         std::fs::write(&files.key, key).expect("it can be written");
     }
@@ -190,30 +212,36 @@ mod tests {
     }
 
     #[test]
-    fn only_a_change_is_news_and_a_broken_pair_is_told_once() {
+    fn only_changed_files_are_read_and_a_fault_is_reported_once() {
         let folder = tempfile::tempdir().expect("a folder");
-        let files =
-            Files { certificate: folder.path().join("chain.pem"), key: folder.path().join("key.pem") };
-        let watched = Watched::new(files.clone());
-        assert!(watched.first().is_err_and(|defect| defect.part == Part::Certificate));
-        assert!(watched.refresh().is_none(), "still not there");
+        let files = CertificateFiles {
+            certificate: folder.path().join("chain.pem"),
+            key: folder.path().join("key.pem"),
+        };
+        let watched = WatchedFiles::new(files.clone());
+        assert!(watched.read_first().is_err_and(|defect| defect.part == CertificatePart::Certificate));
+        assert!(watched.read_if_changed().is_none(), "still not there");
         let (one, other) = (pair(), pair());
         write(&files, &one.0, &one.1);
-        assert!(watched.refresh().is_some_and(|read| read.is_ok()));
-        assert!(watched.refresh().is_none());
-        // The other's certificate is there, its key not yet.
+        assert!(watched.read_if_changed().is_some_and(|read| read.is_ok()));
+        assert!(watched.read_if_changed().is_none());
+        // The new certificate is there, its key is not.
         write(&files, &other.0, &one.1);
-        assert!(watched.refresh().is_some_and(|read| read.is_err_and(|defect| defect.part == Part::Key)));
-        assert!(watched.refresh().is_none(), "it is told once");
+        assert!(
+            watched
+                .read_if_changed()
+                .is_some_and(|read| read.is_err_and(|defect| defect.part == CertificatePart::Key))
+        );
+        assert!(watched.read_if_changed().is_none(), "a fault is reported once");
         write(&files, &other.0, &other.1);
-        assert!(watched.refresh().is_some_and(|read| read.is_ok()));
-        // Back to what it was before, which is a change as well.
+        assert!(watched.read_if_changed().is_some_and(|read| read.is_ok()));
+        // Going back to the previous pair is a change as well.
         write(&files, &one.0, &one.1);
-        assert!(watched.refresh().is_some_and(|read| read.is_ok()));
+        assert!(watched.read_if_changed().is_some_and(|read| read.is_ok()));
     }
 
     #[test]
-    fn the_end_is_warned_of_once_a_day() {
+    fn expiry_is_logged_once_a_day() {
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
         let warned = Some(at("2026-03-01T12:00:00Z"));
         assert!(is_due(at("2026-03-01T12:00:00Z"), None));

@@ -1,30 +1,30 @@
-//! From plain HTTP to HTTPS: which requests are sent elsewhere, and where.
+//! Redirects plain HTTP requests to HTTPS.
 
 use http::header::{HeaderMap, HeaderValue, LOCATION, VARY};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{StatusCode, Uri};
 
-use crate::web::Options;
-use crate::web::answer::{Answer, text};
-use crate::web::proxy_headers::X_FORWARDED_PROTO;
+use crate::web::response::{HttpResponse, text};
 use crate::web::socket::{Peer, Scheme};
-use crate::web::source::is_trusted;
+use crate::web::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
 
-/// Where an authority that asks over plain HTTP (RFC 8555 §8.3) looks; it may follow no redirect to a host without certificate.
+/// The path of ACME HTTP-01 challenges (RFC 8555 §8.3). They are not redirected, because an authority may not
+/// follow a redirect to a host that has no certificate yet.
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
-/// Where requests in the clear are sent.
+/// The target of redirects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Redirect {
+pub struct HttpsRedirect {
     /// The site's own host, with a port unless that is 443.
     pub authority: String,
-    /// Names that this server goes by; who asks for one of them stays with it.
+    /// The host names of this server. A request for one of them is redirected to the same name.
     pub names: Vec<String>,
 }
 
-impl Redirect {
-    /// The same resource over TLS. The host is one of ours, whatever the request says.
+impl HttpsRedirect {
+    /// The same resource over TLS. The host is always one of ours, so a forged `Host` cannot redirect
+    /// elsewhere.
     fn location(&self, host: Option<&str>, target: &Uri) -> String {
         let asked: Option<Authority> = host.and_then(|host| host.parse().ok());
         let name = asked.and_then(|asked| {
@@ -41,32 +41,33 @@ impl Redirect {
     }
 }
 
-/// The answer to a request that came in the clear and should not have; none if it is to be answered as it is.
+/// The redirect for a plain HTTP request; none if the request is to be served.
 ///
-/// Proxies that are trusted, and so whoever comes by a Unix socket, have perhaps taken the TLS off: their requests are sent
-/// elsewhere only if they say that the visitor's came in the clear. To send away what they say nothing about could lead in a circle.
-pub(in crate::web) fn elsewhere(
-    options: &Options,
+/// A trusted proxy, or any peer on a Unix socket, may have terminated TLS. Its requests are redirected only
+/// if `X-Forwarded-Proto` says that the client used plain HTTP; without the header, a redirect could loop.
+pub(in crate::web) fn redirect_to_https(
+    redirect: Option<&HttpsRedirect>,
+    proxies: &[Network],
     scheme: Scheme,
     peer: Peer,
     head: &Parts,
-) -> Option<Answer> {
-    let redirect = options.tls.redirect.as_ref()?;
-    let is_plain = scheme == Scheme::Http && (!is_trusted(options, peer) || was_plain(&head.headers));
+) -> Option<HttpResponse> {
+    let redirect = redirect?;
+    let is_plain = scheme == Scheme::Http && (!is_trusted(proxies, peer) || was_plain(&head.headers));
     if !is_plain || head.uri.path().starts_with(CHALLENGES) {
         return None;
     }
     let host = head.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| head.uri.authority().map(Authority::as_str));
     let location = HeaderValue::from_str(&redirect.location(host, &head.uri)).ok()?;
-    // 308 keeps the method (RFC 9110 §15.4.9): a form that was sent in the clear is sent again, over TLS.
+    // 308 keeps the method (RFC 9110 §15.4.9), so browsers send a form again over TLS.
     let mut answer = text(StatusCode::PERMANENT_REDIRECT, "This site is served over HTTPS.\n");
     answer.headers_mut().insert(LOCATION, location);
     answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
     Some(answer)
 }
 
-/// Whether every proxy on the way says that it was asked in the clear.
+/// Whether every proxy on the way reports a plain HTTP request.
 fn was_plain(headers: &HeaderMap) -> bool {
     let mut said = headers
         .get_all(X_FORWARDED_PROTO)
@@ -80,18 +81,13 @@ fn was_plain(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
     use crate::web::socket::Trust;
-    use crate::web::tls;
 
-    fn options() -> Options {
-        let redirect = Redirect {
+    fn redirected(scheme: Scheme, peer: Peer, head: &Parts) -> Option<HttpResponse> {
+        let redirect = HttpsRedirect {
             authority: "www.example.com:8443".into(),
             names: vec!["example.com".into(), "www.example.com".into()],
         };
-        Options {
-            trusted_proxies: vec!["10.0.0.0/8".parse().expect("a block")],
-            tls: tls::Options { redirect: Some(redirect), ..tls::Options::default() },
-            ..Options::default()
-        }
+        redirect_to_https(Some(&redirect), &["10.0.0.0/8".parse().expect("a block")], scheme, peer, head)
     }
 
     fn head(target: &str, headers: &[(&'static str, &str)]) -> Parts {
@@ -103,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn path_and_query_stay_and_the_host_is_one_of_ours() {
+    fn redirects_keep_path_and_query_and_use_our_host() {
         let own = "https://www.example.com:8443";
         for (host, target, expected) in [
             ("www.example.com", "/a/?b=c&d", format!("{own}/a/?b=c&d")),
@@ -118,14 +114,14 @@ mod tests {
             ("example.com", "*", "https://example.com:8443/".to_owned()),
         ] {
             let (peer, head) = (peer("192.0.2.7"), head(target, &[("host", host)]));
-            let answer = elsewhere(&options(), Scheme::Http, peer, &head).expect("it is sent elsewhere");
+            let answer = redirected(Scheme::Http, peer, &head).expect("a redirect");
             assert_eq!(answer.status(), StatusCode::PERMANENT_REDIRECT);
             assert_eq!(answer.headers()[LOCATION], expected, "{host} {target}");
         }
     }
 
     #[test]
-    fn only_what_came_in_the_clear_is_sent_elsewhere() {
+    fn only_plain_http_requests_are_redirected() {
         let local = Peer::LOCAL;
         let stranger = peer("192.0.2.7");
         let proxy = peer("10.0.0.1");
@@ -134,7 +130,8 @@ mod tests {
         check(Scheme::Http, stranger, "/api/contact", &[], true);
         check(Scheme::Http, stranger, "/.well-known/acme-challenge/x", &[], false);
         check(Scheme::Http, stranger, "/.well-known/security.txt", &[], true);
-        // Headers of clients that are not trusted count for nothing, nor do those of a connection that a proxy passes on unnamed.
+        // Headers of clients that are not trusted count for nothing, nor do those of a connection that a
+        // proxy passes on unnamed.
         check(Scheme::Http, stranger, "/", &["https"], true);
         let unnamed = Peer { trust: Trust::Never, ..proxy };
         for said in [&[][..], &["https"], &["http"]] {
@@ -152,8 +149,7 @@ mod tests {
             check(Scheme::Http, trusted, "/", &[""], false);
             check(Scheme::Https, trusted, "/", &["http"], false);
         }
-        let off = Options { tls: tls::Options::default(), ..options() };
-        assert!(elsewhere(&off, Scheme::Http, stranger, &head("/", &[])).is_none());
+        assert!(redirect_to_https(None, &[], Scheme::Http, stranger, &head("/", &[])).is_none());
     }
 
     fn peer(address: &str) -> Peer {
@@ -162,7 +158,7 @@ mod tests {
 
     fn check(scheme: Scheme, peer: Peer, path: &str, forwarded: &[&str], expected: bool) {
         let headers: Vec<_> = forwarded.iter().map(|scheme| ("x-forwarded-proto", *scheme)).collect();
-        let answer = elsewhere(&options(), scheme, peer, &head(path, &headers));
+        let answer = redirected(scheme, peer, &head(path, &headers));
         assert_eq!(answer.is_some(), expected, "{scheme:?} {peer:?} {path} {forwarded:?}");
     }
 }

@@ -18,10 +18,10 @@ pub enum Kind {
     Haproxy,
 }
 
-/// Where it listens: an address that nobody connects from.
+/// The listening address. No client uses it as a source address.
 const HERE: [u8; 4] = [127, 0, 2, 1];
 
-/// What is around nginx's file on every system.
+/// The surrounding configuration of nginx, as on every Debian system.
 const NGINX: &str = "
 daemon off;
 worker_processes 2;
@@ -39,7 +39,7 @@ http {
 }
 ";
 
-/// What needs root, or somebody who writes a log.
+/// Directives that need root or a log daemon.
 const NOT_HERE: [&str; 4] = ["user ", "group ", "chroot ", "log /dev/log "];
 
 pub struct Balancer {
@@ -141,7 +141,7 @@ impl Balancer {
         self.client.connect(self.address).expect("it shakes hands")
     }
 
-    /// As somebody with this address of the machine.
+    /// Connects from this address of the machine.
     pub fn connect_from(&self, client: &str) -> Secure {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         let client: IpAddr = client.parse().expect("an address");
@@ -150,7 +150,7 @@ impl Balancer {
         self.client.greet(TcpStream::from(socket)).expect("it shakes hands")
     }
 
-    /// What it has complained of.
+    /// The errors that it has logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! Visitors who read pages and send forms without pause, over TLS and connections that they keep, and remember what came of it.
+//! Visitors who read pages and send forms without pause, over TLS and connections that they keep, and
+//! remember what came of it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use super::balancer::Balancer;
 use crate::support::tls::{Client, Secure};
 use crate::support::{Answer, compose};
 
-/// What they read.
+/// The pages that they read.
 const PAGES: [&str; 4] = ["/", "/developers/", "/llms.txt", "/sitemap.xml"];
 
 /// Each so many requests one is a form.
@@ -28,14 +29,14 @@ pub struct Crowd {
     threads: Vec<JoinHandle<Outcome>>,
 }
 
-/// What became of all that they did.
+/// The results of all requests.
 #[derive(Default)]
 pub struct Outcome {
     /// How many pages came.
     pub pages: usize,
     /// The addresses whose forms were acknowledged.
     pub kept: Vec<String>,
-    /// What came of the other pages.
+    /// The results for the other pages.
     pub lost_pages: Vec<String>,
     /// And of the other forms.
     pub lost_forms: Vec<String>,

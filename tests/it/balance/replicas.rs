@@ -1,5 +1,5 @@
-//! Three replicas, each on an address of its own, with a site in a folder that can be replaced, and one inbox in a database that
-//! can be taken away.
+//! Three replicas, each on an address of its own, with a site in a folder that can be replaced, and one inbox
+//! in a database that can be taken away.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub const COUNT: usize = 3;
 /// As the packaged configurations want it.
 pub const DRAIN: Duration = Duration::from_secs(5);
 
-/// What only the next version of the site has.
+/// A page that only the next version of the site has.
 pub const NEXT_ASSET: &str = "/assets/next.txt";
 
 pub struct Replicas {
@@ -52,7 +52,7 @@ impl Replicas {
             .map(|number: u8| {
                 let site = folder.path().join(format!("site-{number}"));
                 symlink("v1", &site).expect("a link");
-                // Nobody connects from these addresses, so that their ports are free again at a restart.
+                // No client connects from these addresses, so their ports are free again after a restart.
                 let ports = [(); 2].map(|()| Port::reserve_at([127, 0, 1, 11 + number].into()));
                 let [public, private] = ports.each_ref().map(|port| port.address().to_string());
                 let mut all = vec![
@@ -95,7 +95,7 @@ impl Replicas {
         hashes
     }
 
-    /// What is in the inbox, as each address that was sent, in order.
+    /// The addresses in the inbox, sorted.
     pub fn addresses_in_inbox(&self) -> Vec<String> {
         let output = frontdesk()
             .args(["inbox", "list", "--json", "--site"])
@@ -116,7 +116,7 @@ impl Replicas {
         addresses
     }
 
-    /// From now on nobody gets into the database, and whoever was there is thrown out.
+    /// Refuses new connections to the database and ends existing ones.
     pub fn stop_database(&self) {
         let Self { server, database, .. } = self;
         psql(server, &format!("ALTER DATABASE {database} ALLOW_CONNECTIONS false"));

@@ -1,8 +1,8 @@
-//! What each answer means, row by row: a channel each, all of them fed by the same submission.
+//! The meaning of each reply: one channel per row, all fed by the same submission.
 
 use std::time::Duration;
 
-use frontdesk::submission::delivery::{Delivery, State};
+use frontdesk::submission::delivery::{Delivery, DeliveryState};
 use uuid::Uuid;
 
 use crate::support::http_peer::{HttpPeer, Reply};
@@ -12,14 +12,14 @@ use crate::support::smtp_peer::At::{Auth, Data, Ehlo, End, Greeting, Mail, Quit,
 use crate::support::smtp_peer::Do::{Close, EndlessLine, EndlessLines, Nothing, Raw, Say};
 use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
 
-/// What becomes of a delivery after its first attempt.
+/// The state of a delivery after its first attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Becomes {
     Delivered,
     /// It is tried again: the channel failed.
     Channel,
     /// It is tried again: the channel works, and did not want this one.
-    Notice,
+    Notification,
     /// It is tried again, but not before so many seconds: the other side said so.
     Asked(i64),
     /// Parked, with this one to blame.
@@ -28,7 +28,7 @@ enum Becomes {
     Gone,
 }
 
-use Becomes::{Asked, Channel, Delivered, Gone, Notice, Refused};
+use Becomes::{Asked, Channel, Delivered, Gone, Notification, Refused};
 
 #[test]
 fn each_answer_of_a_mail_server_has_its_meaning() {
@@ -114,7 +114,7 @@ fn each_answer_of_a_mail_server_has_its_meaning() {
         let has_message = !peer.record().received.is_empty();
         assert_eq!(
             has_message,
-            name.starts_with("end-") || office.delivery(id, name).state == State::Delivered
+            name.starts_with("end-") || office.delivery(id, name).state == DeliveryState::Delivered
         );
     }
 }
@@ -137,21 +137,21 @@ fn each_answer_of_a_webhook_has_its_meaning() {
         ("w304", Reply::status(304), "", Channel),
         ("w307", redirect(307), "", Channel),
         ("w308", redirect(308), "", Channel),
-        ("w400", Reply::saying(400, "no, Grace Hopper <grace@example.org>!"), "", Notice),
+        ("w400", Reply::saying(400, "no, Grace Hopper <grace@example.org>!"), "", Notification),
         ("w401", Reply::status(401), "", Channel),
         ("w403", Reply::status(403), "", Channel),
         ("w404", Reply::status(404), "", Channel),
         ("w407", Reply::status(407), "", Channel),
         ("w410", Reply::status(410), "", Gone),
-        ("w413", Reply::status(413), "", Notice),
+        ("w413", Reply::status(413), "", Notification),
         ("w421", Reply::status(421), "", Channel),
-        ("w422", Reply::status(422), "", Notice),
+        ("w422", Reply::status(422), "", Notification),
         ("w426", Reply::status(426), "", Channel),
         ("w429", Reply::status(429), "", Channel),
         ("w429-hour", Reply::with(429, "Retry-After", "3600"), "", Asked(3600)),
         ("w429-second", Reply::with(429, "Retry-After", "1"), "", Asked(4)),
         ("w429-year", Reply::with(429, "Retry-After", "31536000"), "", Asked(24 * 3600)),
-        ("w499", Reply::status(499), "", Notice),
+        ("w499", Reply::status(499), "", Notification),
         ("w500", Reply::saying(500, "Grace Hopper"), "", Channel),
         ("w500-huge", huge(500), "", Channel),
         ("w503-minute", Reply::with(503, "Retry-After", "60"), "", Asked(60)),
@@ -167,7 +167,7 @@ fn each_answer_of_a_webhook_has_its_meaning() {
         ("close-after", Reply::CloseAfterRequest, "", Channel),
         ("half-header", Reply::HalfHeader, "", Channel),
         ("endless-header", Reply::EndlessHeaders, "", Channel),
-        ("template", Reply::status(200), FAILS_ON_HOPPER, Notice),
+        ("template", Reply::status(200), FAILS_ON_HOPPER, Notification),
     ];
     if is_patient() {
         rows.extend([
@@ -218,7 +218,7 @@ fn check(channels: &[(&str, String, Becomes)]) -> (Office, Uuid) {
     for (name, _, becomes) in channels {
         // State and attempts are read one after the other: the state may be the one before the attempt ended.
         let has_ended = |delivery: &Delivery| {
-            let is_recorded = delivery.state != State::Sending || delivery.attempts.len() > 1;
+            let is_recorded = delivery.state != DeliveryState::Sending || delivery.attempts.len() > 1;
             is_recorded && delivery.attempts.first().is_some_and(|first| first.end.is_some())
         };
         let delivery = office.wait_for(id, name, has_ended);
@@ -231,19 +231,27 @@ fn check(channels: &[(&str, String, Becomes)]) -> (Office, Uuid) {
         assert_eq!(first.delivered, *becomes == Delivered, "{what}");
         let blame = office.blame(id, name);
         match becomes {
-            Delivered => assert_eq!((delivery.state, blame), (State::Delivered, None), "{what}"),
+            Delivered => assert_eq!((delivery.state, blame), (DeliveryState::Delivered, None), "{what}"),
             Refused => {
-                assert_eq!((delivery.state, blame.as_deref()), (State::Parked, Some("notice")), "{what}");
+                assert_eq!(
+                    (delivery.state, blame.as_deref()),
+                    (DeliveryState::Parked, Some("notice")),
+                    "{what}"
+                );
             }
             Gone => {
-                assert_eq!((delivery.state, blame.as_deref()), (State::Parked, Some("channel")), "{what}");
+                assert_eq!(
+                    (delivery.state, blame.as_deref()),
+                    (DeliveryState::Parked, Some("channel")),
+                    "{what}"
+                );
                 let off = office.wait_for(id, name, |delivery| delivery.obstacle.is_some());
                 assert!(off.obstacle.is_some_and(|obstacle| obstacle.off), "{what}");
             }
-            Channel | Notice | Asked(_) => {
+            Channel | Notification | Asked(_) => {
                 let (expected, seconds): (&[&str], i64) = match becomes {
                     Asked(seconds) => (&["asked"], *seconds),
-                    Notice => (&["notice"], 4),
+                    Notification => (&["notice"], 4),
                     _ => (&["channel", "unclear"], 4),
                 };
                 assert!(blame.is_some_and(|blame| expected.contains(&&*blame)), "{what}");
@@ -257,7 +265,7 @@ fn check(channels: &[(&str, String, Becomes)]) -> (Office, Uuid) {
                 if delivery.attempts.len() == 1 {
                     assert!(wait <= seconds + 2, "{wait} s, {what}");
                 }
-                assert!(matches!(delivery.state, State::Waiting | State::Sending), "{what}");
+                assert!(matches!(delivery.state, DeliveryState::Waiting | DeliveryState::Sending), "{what}");
             }
         }
     }

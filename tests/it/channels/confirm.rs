@@ -1,8 +1,9 @@
-//! `accept = "delivered"`: a 200 once a channel has it, a 500 in bounded time otherwise, and one submission however often it is sent.
+//! `accept = "delivered"`: a 200 once a channel has it, a 500 in bounded time otherwise, and one submission
+//! however often it is sent.
 
 use std::time::Instant;
 
-use frontdesk::submission::delivery::State;
+use frontdesk::submission::delivery::DeliveryState;
 use jiff::Timestamp;
 
 use crate::support::http_peer::{HttpPeer, Reply};
@@ -23,12 +24,12 @@ fn a_200_means_that_a_channel_has_it() {
     for number in 0..5 {
         assert_eq!(office.post(number).status, 200, "one of two is enough");
         let id = office.id(number);
-        assert_eq!(office.delivery(id, "box").state, State::Delivered, "by the time of its answer");
+        assert_eq!(office.delivery(id, "box").state, DeliveryState::Delivered, "by the time of its answer");
     }
 }
 
 #[test]
-fn without_a_channel_that_has_it_there_is_a_500_and_one_submission_until_there_is() {
+fn accept_delivered_answers_500_until_a_channel_has_the_submission() {
     let failing = HttpPeer::start([Reply::status(500), Reply::status(200)]);
     let office = Office::open(&webhook("failing", &failing.url("/"), ""), &DELIVERED);
     let began = Instant::now();
@@ -61,7 +62,7 @@ fn a_peer_that_hangs_holds_up_the_answer_no_longer_than_it_may() {
     assert_eq!(office.post(1).status, 500);
     // The answer did not wait for the attempt to be given up.
     let delivery = office.delivery(office.id(1), "silent");
-    assert_eq!((delivery.state, delivery.attempts.len()), (State::Sending, 1), "{delivery:#?}");
+    assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Sending, 1), "{delivery:#?}");
     assert_eq!(office.desk.get("/", &[]).status, 200);
 }
 
@@ -90,14 +91,14 @@ fn one_that_is_held_by_hand_stays_held_and_its_repeat_is_delivered() {
     assert_eq!(office.post(1).status, 500);
     let id = office.id(1);
     assert!(office.editor().hold(id, "to be looked at", Timestamp::now()).expect("it can be written"));
-    office.wait_for(id, "failing", |delivery| delivery.state == State::Held);
+    office.wait_for(id, "failing", |delivery| delivery.state == DeliveryState::Held);
     let before = failing.requests().len();
     failing.follow([Reply::status(200)]);
     assert_eq!(office.post(1).status, 200, "a repeat of what is held by hand is delivered by itself");
-    assert_eq!(office.delivery(id, "failing").state, State::Held);
+    assert_eq!(office.delivery(id, "failing").state, DeliveryState::Held);
     assert_eq!(failing.requests().len(), before + 1);
     assert!(office.editor().release(id, &[], Timestamp::now()).expect("it can be written"));
-    office.wait_for(id, "failing", |delivery| delivery.state == State::Delivered);
+    office.wait_for(id, "failing", |delivery| delivery.state == DeliveryState::Delivered);
     assert_eq!(failing.requests().len(), before + 2);
     assert_eq!(office.post(1).status, 200);
     assert_eq!(failing.requests().len(), before + 2);

@@ -1,8 +1,9 @@
-//! A channel that fails: it delays no other, is tried again in time, left alone while it is ill, and not for longer.
+//! A channel that fails: it delays no other, is tried again in time, left alone while it is ill, and not for
+//! longer.
 
 use std::time::Duration;
 
-use frontdesk::submission::delivery::State;
+use frontdesk::submission::delivery::DeliveryState;
 
 use crate::support::PATIENCE;
 use crate::support::http_peer::{HttpPeer, Reply};
@@ -23,7 +24,7 @@ fn channels_that_hang_delay_no_other() {
     let (mut slowest, mut first_arrived) = (0, None);
     for number in 0..10 {
         let id = office.submit(number);
-        let arrived = office.wait_for(id, "box", |delivery| delivery.state == State::Delivered);
+        let arrived = office.wait_for(id, "box", |delivery| delivery.state == DeliveryState::Delivered);
         let received = office.reader().get(id).expect("it can be read").expect("it is there").received_at;
         let at = arrived.attempts[0].end.as_ref().expect("it has ended").at;
         first_arrived.get_or_insert(at);
@@ -41,7 +42,7 @@ fn channels_that_hang_delay_no_other() {
 }
 
 #[test]
-fn the_second_attempt_follows_about_five_seconds_after_the_first_and_brings_the_same() {
+fn the_second_attempt_follows_after_five_seconds_with_the_same_content() {
     let failing = HttpPeer::start([Reply::status(500), Reply::status(200)]);
     let greylisting = SmtpPeer::start(vec![Script::usual().greylisting()]);
     let vague = SmtpPeer::start(vec![Script::usual().leaving_unanswered(1), Script::usual()]);
@@ -53,7 +54,7 @@ fn the_second_attempt_follows_about_five_seconds_after_the_first_and_brings_the_
     let office = Office::open(&channels.concat(), &[]);
     let id = office.submit(1);
     for channel in ["failing", "greylisting", "vague"] {
-        let delivery = office.wait_for(id, channel, |delivery| delivery.state == State::Delivered);
+        let delivery = office.wait_for(id, channel, |delivery| delivery.state == DeliveryState::Delivered);
         let [first, second] = &delivery.attempts[..] else { panic!("{channel}: {delivery:#?}") };
         let gap = second.began_at.duration_since(first.end.as_ref().expect("it has ended").at).as_millis();
         eprintln!("{channel}: the second attempt followed after {gap} ms");
@@ -65,7 +66,7 @@ fn the_second_attempt_follows_about_five_seconds_after_the_first_and_brings_the_
     assert_eq!(requests[0].header("webhook-id"), Some(&*id.to_string()));
     assert_eq!(requests[1].header("webhook-id"), Some(&*id.to_string()));
     assert_eq!(greylisting.record().received.len(), 1);
-    // Nobody knows whether the first one was taken, so both are the same message to whoever reads it.
+    // The first one may have been accepted, so both must be recognisable as the same message.
     let record = vague.record();
     let [first, second] = &record.received[..] else { panic!("{record:?}") };
     assert_eq!((&first.from, &first.to, &first.raw), (&second.from, &second.to, &second.raw));
@@ -79,7 +80,7 @@ fn a_channel_that_is_gone_stays_switched_off_until_the_operator_retries() {
     let gone = HttpPeer::start([Reply::status(410)]);
     let mut office = Office::open(&webhook("gone", &gone.url("/"), ""), &[]);
     office.submit(0);
-    office.wait_for_count("gone", State::Parked, 1);
+    office.wait_for_count("gone", DeliveryState::Parked, 1);
     let off = |office: &Office| {
         let channels = office.reader().channels().expect("it can be read");
         channels[0].obstacle.as_ref().is_some_and(|obstacle| obstacle.off)
@@ -89,22 +90,22 @@ fn a_channel_that_is_gone_stays_switched_off_until_the_operator_retries() {
     for number in 1..4 {
         office.submit(number);
     }
-    office.wait_for_count("gone", State::Parked, 4);
+    office.wait_for_count("gone", DeliveryState::Parked, 4);
     assert!(office.desk.inbox().iter().all(|submission| submission["status"] == "parked"));
     office.desk.kill();
     office.desk.restart();
     office.submit(4);
-    office.wait_for_count("gone", State::Parked, 5);
+    office.wait_for_count("gone", DeliveryState::Parked, 5);
     assert!(off(&office));
     assert_eq!(gone.requests().len(), 1, "nothing is sent to where nobody is");
 
     let said = office.inbox(&["retry", "--channel", "gone"]);
     assert!(said.starts_with("5 deliveries are tried now"), "{said}");
-    office.wait_for_count("gone", State::Delivered, 5);
+    office.wait_for_count("gone", DeliveryState::Delivered, 5);
     assert!(!off(&office));
     assert_eq!(gone.requests().len(), 6);
     office.submit(5);
-    office.wait_for_count("gone", State::Delivered, 6);
+    office.wait_for_count("gone", DeliveryState::Delivered, 6);
     office.assert_discreet();
 }
 
@@ -128,7 +129,7 @@ fn a_channel_that_fails_again_and_again_is_probed_and_catches_up() {
     // One of the probes may have been a retry, which is not due for five minutes.
     let has_caught_up = || {
         let channels = office.reader().channels().expect("it can be read");
-        (channels[0].count(State::Delivered) >= FIRST).then_some(())
+        (channels[0].count(DeliveryState::Delivered) >= FIRST).then_some(())
     };
     until(has_caught_up).expect("it catches up");
     let requests = ill.requests();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use frontdesk::submission::delivery::State;
+use frontdesk::submission::delivery::DeliveryState;
 use mail_parser::MessageParser;
 
 use crate::support::office::{EMAIL, Office, smtp};
@@ -19,7 +19,7 @@ fn a_hundred_submissions_are_a_hundred_mails() {
     for number in 0..SUBMISSIONS {
         assert_eq!(office.post(number).status, 200);
     }
-    office.wait_for_count("mail", State::Delivered, SUBMISSIONS);
+    office.wait_for_count("mail", DeliveryState::Delivered, SUBMISSIONS);
     let messages = server.messages(SUBMISSIONS);
     assert_eq!(messages.len(), SUBMISSIONS);
     let mut seen: HashMap<String, usize> = HashMap::new();

@@ -33,7 +33,7 @@ http {
 }
 ";
 
-/// What clients send as `Accept`; the first ones are those that are known.
+/// `Accept` headers of clients; real clients come first.
 const ACCEPT: [&str; 34] = [
     "",
     "*/*",
@@ -91,7 +91,8 @@ const ACCEPT_ENCODING: [&str; 16] = [
     "deflate, sdch",
 ];
 
-/// Where plain nginx answers otherwise: the request, what frontdesk answers, what nginx does, and how `docs/export.md` has it.
+/// Where plain nginx answers otherwise: the request, what frontdesk answers, what nginx does, and how
+/// `docs/export.md` has it.
 struct Difference {
     method: &'static str,
     target: &'static str,
@@ -99,7 +100,7 @@ struct Difference {
     /// Status and media type.
     frontdesk: (u16, &'static str),
     nginx: (u16, &'static str),
-    /// What the line in the document says.
+    /// The figures from the line in the document.
     told: &'static str,
     /// nginx from this version on does as frontdesk does.
     until: Option<&'static str>,
@@ -353,7 +354,8 @@ fn a_desk_that_reads_the_other_header_is_told_by_that() {
     check_forms("forwarded", "for=");
 }
 
-/// Sends forms through nginx to a desk that learns from `header` who is asking, where `parameter` stands before each address.
+/// Sends forms through nginx to a desk that learns from `header` who is asking, where `parameter` stands
+/// before each address.
 fn check_forms(header: &str, parameter: &str) {
     let tells = ("FRONTDESK_SERVER__FORWARDED_HEADER", header);
     let export = |replicas: &str| Export::with(&example_site(), &["--replica", replicas], &[tells]);
@@ -365,7 +367,7 @@ fn check_forms(header: &str, parameter: &str) {
         ("FRONTDESK_LOG__REQUESTS", "true"),
     ];
     let desk = Desk::with(&example_site(), &limits);
-    // Nobody listens at the first one.
+    // No server listens on the first address.
     let nobody = Port::reserve();
     let there = export(&format!("{},{}", nobody.address(), desk.address));
     let nginx = Nginx::start(&there.path());
@@ -559,7 +561,7 @@ impl Nginx {
             .replace("HERE", &address.to_string());
         let file = folder.path().join("configuration");
         std::fs::write(&file, text).expect("it can be written");
-        // The worker of an nginx that root starts is somebody else, who must get at the pages.
+        // The worker of an nginx that root starts runs as another user and must be able to read the pages.
         for path in export
             .ancestors()
             .take_while(|path| path.starts_with(std::env::temp_dir()) && *path != std::env::temp_dir())
@@ -584,7 +586,7 @@ impl Nginx {
         nginx
     }
 
-    /// What it has complained of.
+    /// The errors that it has logged.
     fn trouble(&self) -> String {
         let log = std::fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default();
         let is_bad = |line: &&str| {

@@ -1,4 +1,5 @@
-//! The database's disk fails or is full at the n-th write or sync: a 200 stays true, a 500 too, and it passes by itself.
+//! The database's disk fails or is full at the n-th write or sync: a 200 stays true, a 500 too, and it passes
+//! by itself.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use crate::support::{Connection, PATIENCE};
 
 const CLIENTS: usize = 3;
 
-/// By which of the two SQLite syncs depends on how it was built.
+/// The two system calls with which SQLite syncs, depending on its build.
 const SYNC: &str = "fsync,fdatasync";
 
 /// How long a fault that comes again and again lasts.
@@ -24,7 +25,7 @@ fn a_disk_that_fails_makes_no_answer_untrue() {
     let mut stand = Stand::start(4);
     stand.has_failed = true;
     let (mut slowest, mut recovery, mut pages) = (Duration::ZERO, Duration::ZERO, 0);
-    // Faults that hit acceptance, so that somebody was refused, and those that hit processing.
+    // Faults during acceptance, which cause refusals, and faults during processing.
     let (mut refusing, mut processing) = (0, 0);
     for case in &cases {
         let (refused, failed) = (stand.ledger.count(Told::NotKept), failures_of_processing(&stand));
@@ -53,8 +54,8 @@ fn a_disk_that_fails_makes_no_answer_untrue() {
     stand.desk.expect(figures.kept);
 }
 
-/// Where the process is ended before it could write again, nobody is left who knows what a failed sync has left on the disk:
-/// what got a 500 then may be kept. It is so at most once, and like anything else.
+/// If the process ends before its next write, the result of a failed sync is unknown: a submission that got a
+/// 500 may be stored. It is then stored at most once, like any other.
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_kill_while_the_disk_fails_leaves_only_what_was_just_refused_in_doubt() {
@@ -128,7 +129,8 @@ struct Load {
     pages: usize,
 }
 
-/// Clients that submit while others read pages: until the fault was noticed, where it comes once; for a while, where it lasts.
+/// Clients that submit while others read pages: until the fault was noticed, where it comes once; for a
+/// while, where it lasts.
 fn load(stand: &Stand, case: &Case) -> Load {
     let (stop, pages) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (ledger, address) = (&stand.ledger, stand.desk.address);

@@ -1,4 +1,5 @@
-//! A Maildir on a full disk: what does not fit waits, and arrives whole once there is room. And an inbox on a disk that fills up.
+//! A Maildir on a full disk: what does not fit waits, and arrives whole once there is room. And an inbox on a
+//! disk that fills up.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -109,7 +110,8 @@ fn the_reserve_is_left_to_small_submissions_until_the_disk_is_full() {
         assert_eq!(send(3_000), (200, false));
     }
     assert!(small.free() > 16 * MIB, "the reserve is hardly touched");
-    // The server may write meanwhile, so that this fails at the end. Pages that the database has freed take some more submissions.
+    // The server may write meanwhile, so that this fails at the end. Pages that the database has freed take
+    // some more submissions.
     let rest = vec![b'x'; usize::try_from(small.free()).expect("it is a small disk")];
     let _ = std::fs::write(small.path.join("rest"), rest);
     let mut last = (200, false);

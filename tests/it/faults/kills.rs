@@ -36,7 +36,8 @@ const EACH: usize = 3;
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_kill_at_any_system_call_loses_nothing() {
     let extent = Extent::get();
-    // The n-th call of a kind is where the server is killed, for n up to where none is left; in the short runs not for each n.
+    // The n-th call of a kind is where the server is killed, for n up to where none is left; in the short
+    // runs not for each n.
     let (step, most) = extent.of((5, 1), (7, 4), (1, usize::MAX));
     let calls = extent.of(&CALLS[..4], &CALLS[..], &CALLS[..]);
     let mut stand = Stand::start(1);
@@ -47,8 +48,8 @@ fn a_kill_at_any_system_call_loses_nothing() {
             *struck_at.entry(place).or_default() += 1;
         }
     }
-    // The writer syncs so often that the Maildir's own syncs never come first; so these by themselves: between a message's
-    // new name and the moment at which that lasts.
+    // The writer syncs so often that the Maildir's own syncs never come first; so these by themselves:
+    // between a message's new name and the moment at which that lasts.
     for n in 1..=extent.of(1, 2, 10) {
         let plan = Plan { files: vec![stand.maildir().join("new")], ..Plan::kill(CALLS[0], n) };
         let Some(place) = round(&mut stand, &plan) else { break };
@@ -77,8 +78,8 @@ fn a_kill_at_any_system_call_loses_nothing() {
     stand.desk.expect(figures.kept);
 }
 
-/// Submits a little to a server that is killed as planned, and starts it again. Where it was, or nothing if it never came so
-/// far.
+/// Submits a little to a server that is killed as planned, and starts it again. Where it was, or nothing if
+/// it never came so far.
 fn round(stand: &mut Stand, plan: &Plan) -> Option<String> {
     let log = stand.log();
     let tracer = Tracer::attach(&mut stand.desk, plan, &log);
@@ -213,7 +214,7 @@ fn kills_between_acceptance_and_processing_lose_nothing() {
     stand.desk.expect(figures.kept);
 }
 
-/// What a receiver does next: mostly what it should.
+/// The receiver's next reply: mostly success.
 fn hook_mood(dice: &mut Dice) -> Reply {
     match dice.below(10) {
         0 => Reply::status(500),

@@ -1,4 +1,5 @@
-//! A server with three channels that lead to peers of the test's own, clients that keep account, and the final reckoning.
+//! A server with three channels that lead to peers of the test's own, clients that keep account, and the
+//! final reckoning.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -21,7 +22,7 @@ pub const CHANNELS: [&str; 3] = ["box", "hook", "mail"];
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What a client was told of a submission.
+/// The response that a client got for a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// 200.
@@ -32,7 +33,7 @@ pub enum Told {
     Nothing,
 }
 
-/// What clients were told, by the address that each submission alone has.
+/// The responses that clients got, by the submission's unique address.
 #[derive(Debug, Default)]
 pub struct Ledger {
     told: Mutex<BTreeMap<String, Told>>,
@@ -89,8 +90,8 @@ pub struct Stand {
     /// How many deliveries may be under way at a time in each channel.
     concurrency: usize,
     pub kills: usize,
-    /// Whether commits have failed. One that claimed something may have reached the disk all the same; then nobody sends
-    /// that, and it is claimed again once its lease is over, or by the next start.
+    /// Whether commits have failed. A failed commit of a claim may still be on disk; then the delivery is not
+    /// sent but claimed again, once its lease has expired or at the next start.
     pub has_failed: bool,
     /// For the site, the Maildir and the logs of strace.
     folder: tempfile::TempDir,
@@ -193,7 +194,8 @@ concurrency = {concurrency}
         self.desk.restart();
     }
 
-    /// A first column of the inbox. It is opened for reading only, so that whatever a kill has left is the server's to mend.
+    /// The first column of a query. Opens the inbox read-only, so that recovery after a kill is left to the
+    /// server.
     pub fn query<T: rusqlite::types::FromSql>(&self, sql: &str) -> Vec<T> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = rusqlite::Connection::open_with_flags(self.database(), flags).expect("it opens");
@@ -219,8 +221,8 @@ concurrency = {concurrency}
         self.count("SELECT count(*) + (SELECT count(*) FROM intake) FROM delivery WHERE state <> 'delivered'")
     }
 
-    /// A quiet time: peers that take everything, a fresh start, and all that waits or is parked tried at once. Returns once
-    /// everything has been delivered.
+    /// A quiet time: peers that take everything, a fresh start, and all that waits or is parked tried at
+    /// once. Returns once everything has been delivered.
     pub fn settle(&mut self) {
         self.hook.follow([Reply::status(204)]);
         self.mail.follow(vec![Script::usual()]);
@@ -230,7 +232,7 @@ concurrency = {concurrency}
         }
         self.desk.restart();
         let retry = || {
-            let mut editor = Editor::open(&self.database()).expect("it is there");
+            let mut editor = Editor::open(self.database()).expect("it is there");
             editor.retry(&Retry::default(), Timestamp::now()).expect("it can be written");
         };
         let deadline = Instant::now() + PATIENCE;
@@ -243,7 +245,8 @@ concurrency = {concurrency}
         }
     }
 
-    /// Compares what clients were told with what is in the inbox and what has arrived, once everything is settled.
+    /// Compares what clients were told with what is in the inbox and what has arrived, once everything is
+    /// settled.
     pub fn reckon(&self) -> Reckoning {
         self.reckon_with(&self.maildir())
     }
@@ -297,8 +300,8 @@ concurrency = {concurrency}
         figures
     }
 
-    /// What a peer was sent is what the inbox says of it: never more often than it was tried, and never again after it was
-    /// known to have arrived. What was interrupted was interrupted by a kill.
+    /// A receiver's deliveries match the inbox: never more than the attempts, and none after the delivery was
+    /// confirmed. Only kills interrupt attempts.
     fn check_attempts(&self, channel: &str, arrivals: &HashMap<String, Arrival>) {
         let rows = self.query::<String>(&format!(
             "SELECT lower(hex(submission)) || ' ' || count(*) || ' ' || total(delivered = 1) || ' ' || total(delivered IS NULL)
@@ -361,7 +364,7 @@ impl Arrival {
     }
 }
 
-/// What stands in a Maildir. Each message there is the very one that the mail server was sent: whole.
+/// The messages in a Maildir. Each is complete and equals the one that the mail server received.
 fn arrived_in(maildir: &Path, mail: &SmtpPeer) -> HashMap<String, Arrival> {
     let sent: HashMap<String, Vec<u8>> = {
         let record = mail.record();
@@ -390,7 +393,6 @@ fn message_id(message: &[u8]) -> String {
     line.split('.').next().expect("it begins with the id").replace('-', "")
 }
 
-/// What came out.
 #[derive(Debug)]
 pub struct Reckoning {
     pub kills: usize,

@@ -1,7 +1,7 @@
 //! strace as a saboteur: it kills the server at a system call, or lets the call fail.
 //!
-//! Its counters are each thread's own: the n-th call is that of the first thread that gets so far. Its faster mode
-//! (`--seccomp-bpf`) does not deliver signals at a call, so this is the slow one.
+//! Its counters are each thread's own: the n-th call is that of the first thread that gets so far. Its faster
+//! mode (`--seccomp-bpf`) does not deliver signals at a call, so this is the slow one.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Desk, PATIENCE};
 
-/// What is done to the server. Where files are named, only calls that concern one of them count.
+/// The fault that is injected into the server. If files are named, only calls on them count.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Names of system calls as strace knows them, with commas between.
@@ -95,15 +95,15 @@ impl Tracer {
         Tracer { strace, server: pid, threads: names(pid), log: log.to_owned() }
     }
 
-    /// Lets go of the server, and returns the thread whose call was the last that strace saw, and that call: the one at which
-    /// the server was killed, if it was.
+    /// Lets go of the server, and returns the thread whose call was the last that strace saw, and that call:
+    /// the one at which the server was killed, if it was.
     pub fn let_go(mut self) -> Option<String> {
         self.end();
         self.struck()
     }
 
-    /// Told to end, strace lets go of the server, which goes on. Where the server has ended, so does strace; but told to end
-    /// at that very moment, it may wait for ever for a thread that is gone.
+    /// Told to end, strace lets go of the server, which goes on. Where the server has ended, so does strace;
+    /// but told to end at that very moment, it may wait for ever for a thread that is gone.
     fn end(&mut self) {
         if is_traced(self.server) {
             let _ = kill_process(Pid::from_child(&self.strace), Signal::TERM);
@@ -125,7 +125,7 @@ impl Tracer {
             call.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_').then_some((thread, call))
         });
         let (thread, call) = calls.next_back()?;
-        // What came later is a thread that waits for the disk.
+        // A later thread waits for the disk.
         let name = self.threads.get(thread).map_or("tokio-rt-worker", String::as_str);
         Some(format!("{}: {call}", name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-')))
     }

@@ -1,4 +1,5 @@
-//! HTTP/2 as RFC 9113 has it: the cases of `httpwg`, each with the outcome that it must have. docs/conformance.md has the reasons.
+//! HTTP/2 as RFC 9113 has it: the cases of `httpwg`, each with the outcome that it must have.
+//! docs/conformance.md has the reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -16,14 +17,15 @@ const ATTEMPTS: usize = 10;
 /// The same for a case of [`RACY`].
 const RACY_ATTEMPTS: usize = 40;
 
-/// What the tool says of a connection error with the code PROTOCOL_ERROR.
+/// The tool's message about a connection error with the code PROTOCOL_ERROR.
 const PROTOCOL_ERROR: &str = "but got ProtocolError";
 
-/// What the tool says where it expects a reset stream and gets a complete response.
+/// The tool's message if it expects a reset stream and gets a complete response.
 const RESPONSE: &str = "Timed out while waiting for stream error";
 
-/// Cases that the server does not pass, with what the tool then says: it expects another error code (the h2 crate reports each of
-/// these as PROTOCOL_ERROR), a reset in the place of a 400, or more of a server than this one does.
+/// Cases that the server does not pass, with what the tool then says: it expects another error code (the h2
+/// crate reports each of these as PROTOCOL_ERROR), a reset in the place of a 400, or more of a server than
+/// this one does.
 const STEADY: [(&str, &str); 20] = [
     ("closed sends headers frame", PROTOCOL_ERROR),
     ("closed sends headers frame after rst stream", PROTOCOL_ERROR),
@@ -42,33 +44,38 @@ const STEADY: [(&str, &str); 20] = [
     ("sends headers frame with mismatched host authority", RESPONSE),
     ("sends headers frame with pseudo header in trailer", RESPONSE),
     ("sends headers frame with trailing tab in field value", RESPONSE),
-    // The header block is incomplete: the server waits for its end, for as long as its deadline allows, and then closes.
+    // The header block is incomplete: the server waits for its end, for as long as its deadline allows, and
+    // then closes.
     ("client sends push promise frame", "Timed out while waiting for connection error"),
-    // The connection ends behind GOAWAY with nothing under way. If the PING that follows is there already, it is answered.
+    // The connection ends behind GOAWAY with nothing under way. If the PING that follows is there already, it
+    // is answered.
     ("sends goaway frame with unknown error code", "peer hung up"),
     // The case posts to `/`, which is answered with 405, and expects 200.
     ("sends headers frame with te trailers", "left: 405"),
 ];
 
-/// Cases that the server passes if it reads the second frame before it has answered the first. Otherwise the stream is closed, not
-/// half-closed, and the answer is a connection error.
+/// Cases that the server passes if it reads the second frame before it has answered the first. Otherwise the
+/// stream is closed, not half-closed, and the answer is a connection error.
 const RACY: [(&str, &str); 2] = [
     ("half closed remote sends data frame", PROTOCOL_ERROR),
     ("sends data frame on invalid stream state", PROTOCOL_ERROR),
 ];
 
-/// Runs all cases at once, and those that did not end as they must again, alone and with a minute of patience.
+/// Runs all cases at once, and those that did not end as they must again, alone and with a minute of
+/// patience.
 ///
-/// The chance that this fails for a correct server is below 1e-6. A case that must pass fails by chance only if it is missed in
-/// [`ATTEMPTS`] = 10 runs: in 75 runs of the tool, 60 of them on two cores with three busy loops, none of the 85 was missed, so that
-/// a miss is rarer than 1 in 2,000 (at 95 % confidence), and 85 × (1/2,000)^10 < 1e-30. A machine that stands still for two seconds
-/// misses many cases at once, but only in the first run: later ones wait for a minute. A racy case was missed in a quarter of the
-/// runs; even if it were in two thirds, 2 × (2/3)^40 < 2e-7. A steady difference may pass, and is missed by another message only if it
-/// is so in ten runs.
+/// The chance that this fails for a correct server is below 1e-6. A case that must pass fails by chance only
+/// if it is missed in [`ATTEMPTS`] = 10 runs: in 75 runs of the tool, 60 of them on two cores with three busy
+/// loops, none of the 85 was missed, so that a miss is rarer than 1 in 2,000 (at 95 % confidence), and 85 ×
+/// (1/2,000)^10 < 1e-30. A machine that stands still for two seconds misses many cases at once, but only in
+/// the first run: later ones wait for a minute. A racy case was missed in a quarter of the runs; even if it
+/// were in two thirds, 2 × (2/3)^40 < 2e-7. A steady difference may pass, and is missed by another message
+/// only if it is so in ten runs.
 #[test]
 #[ignore = "needs httpwg: scripts/test door"]
 fn http2_conformance_cases_end_as_listed() {
-    // With its usual deadlines the server would end a connection that is idle before the tool's patience is over.
+    // With its usual deadlines the server would end a connection that is idle before the tool's patience is
+    // over.
     let desk = Desk::with(&small_site(), &NO_DEADLINES);
     let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md"))
         .expect("it is there");
@@ -112,11 +119,11 @@ fn is_allowed(outcome: &Outcome, difference: Option<&str>) -> bool {
     }
 }
 
-/// What became of a case.
+/// The result of a case.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
-    /// With what the tool says of it.
+    /// Failed, with the tool's message.
     Missed(String),
 }
 
@@ -125,7 +132,8 @@ fn short(case: &str) -> &str {
     case.rsplit(" :: ").next().unwrap_or(case)
 }
 
-/// Runs the cases whose name contains `filter`, all at once. `timeout` is how long one waits for a frame, in milliseconds.
+/// Runs the cases whose name contains `filter`, all at once. `timeout` is how long one waits for a frame, in
+/// milliseconds.
 fn run(address: SocketAddr, filter: &str, timeout: &str) -> BTreeMap<String, Outcome> {
     let tools = std::env::var("TEST_TOOLS").expect("scripts/test says where its tools are");
     let output = Command::new(Path::new(&tools).join("cargo/bin/httpwg"))

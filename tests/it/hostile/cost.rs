@@ -1,15 +1,18 @@
-//! What attacks cost: requests, addresses and bytes for what an attacker may want, from one IPv6 /48 and from 100 IPv4 addresses.
+//! The cost of attacks: the requests, addresses and bytes that an attacker needs, from one IPv6 /48 and from
+//! 100 IPv4 addresses.
 //!
-//! Each test prints a row for the table in docs/security.md, which `scripts/attack-cost` collects, and fails if the attack succeeds.
+//! Each test prints a row for the table in docs/security.md, which `scripts/attack-cost` collects, and fails
+//! if the attack succeeds.
 
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
 use frontdesk::forms::{CONTACT, MAX_BODY_BYTES, parse};
-use frontdesk::limits::{Admission, ByteLimiter, ByteOptions, Limiter, Options, Source};
-use frontdesk::screening::{Evidence, Facts};
-use frontdesk::store::{self, Arrival, Store};
-use frontdesk::submission::delivery::{Room, Route, Target, Want};
+use frontdesk::intake::{Arrival, Intake, IntakeOptions};
+use frontdesk::limits::{Admission, ByteLimiter, ByteOptions, LimitOptions, LocalLimiter, Source};
+use frontdesk::screening::{Evidence, RequestFacts};
+use frontdesk::store::{Store, StoreOptions};
+use frontdesk::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, Route};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -41,14 +44,14 @@ pub(super) fn row(attack: &str, attacker: &str, result: &str) {
 }
 
 /// As many requests as the limits allow a source of each number within an hour.
-fn allowed_within_an_hour(limiter: &Limiter, source: impl Fn(u32) -> Source) -> Vec<Source> {
+fn allowed_within_an_hour(limiter: &LocalLimiter, source: impl Fn(u32) -> Source) -> Vec<Source> {
     let start = Instant::now();
     let mut allowed = Vec::new();
     for minute in 0..60 {
         let now = start + Duration::from_mins(minute);
         for n in 0..100 {
             let source = source(n);
-            while matches!(limiter.take(source, now).admission, Admission::Allowed) {
+            while matches!(limiter.check(source, now).admission, Admission::Allowed) {
                 allowed.push(source);
             }
         }
@@ -60,17 +63,19 @@ fn allowed_within_an_hour(limiter: &Limiter, source: impl Fn(u32) -> Source) -> 
 fn twenty_gigabytes_cannot_be_written_within_a_day() {
     /// In megabytes.
     const BAR: u64 = 20_000;
-    /// A body takes about its size in the database, and up to 2.8 times that in a Maildir: in percent of its size.
+    /// A body takes about its size in the database, and up to 2.8 times that in a Maildir: in percent of its
+    /// size.
     const WRITTEN: u64 = 380;
     for (attacker, source) in ATTACKERS {
-        let (limiter, bytes) = (Limiter::new(&Options::default()), ByteLimiter::new(&ByteOptions::default()));
+        let (limiter, bytes) =
+            (LocalLimiter::new(&LimitOptions::default()), ByteLimiter::new(&ByteOptions::default()));
         let start = Instant::now();
         let (mut accepted, mut requests) = (0, 0_u64);
         for minute in (0..24 * 60).step_by(10) {
             let now = start + Duration::from_mins(minute);
             for n in 0..100 {
                 let source = source(n);
-                while matches!(limiter.take(source, now).admission, Admission::Allowed) {
+                while matches!(limiter.check(source, now).admission, Admission::Allowed) {
                     requests += 1;
                     if bytes.charge(source, MAX_BODY_BYTES, now).is_err() {
                         break;
@@ -147,10 +152,12 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
     const PER_MINUTE: usize = 20;
     for (attacker, source) in ATTACKERS {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut options = store::Options::at(folder.path().join("inbox.db"));
-        options.form_quota = Options::default().form_quota();
+        let mut options = StoreOptions::new(folder.path().join("inbox.db"));
         options.channels = vec![Route::new("box")];
         let store = Store::open(&options).expect("it can be made");
+        let form_quota = LimitOptions::default().form_quota();
+        let intake = Intake::start(store.clone(), IntakeOptions { form_quota, ..IntakeOptions::default() })
+            .expect("a thread");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let now = Timestamp::now();
         let accept = |source: Source, message: String| {
@@ -160,13 +167,14 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
                 idempotency_key: None,
                 source,
                 received_at: now,
-                evidence: Evidence::Facts(Facts::default()),
+                evidence: Evidence::Facts(RequestFacts::default()),
                 agent: None,
             };
-            store.accept(arrival)
+            intake.accept(arrival)
         };
-        // Of an hour's worth of requests, what comes before the form's quota is exceeded is enough to fill every queue.
-        let mut flood = allowed_within_an_hour(&Limiter::new(&Options::default()), source);
+        // Of an hour's worth of requests, what comes before the form's quota is exceeded is enough to fill
+        // every queue.
+        let mut flood = allowed_within_an_hour(&LocalLimiter::new(&LimitOptions::default()), source);
         flood.truncate(3_000);
         let visitor = runtime.block_on(async {
             let mut last = None;
@@ -181,8 +189,8 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
         });
         let mut before = 0;
         loop {
-            let target = Target { name: "box".to_owned(), leads_to: String::new() };
-            let want = Want { target, room: Room { any: 1, again: 1 }, turn: before };
+            let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
+            let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn: before };
             let claims =
                 store.claim(vec![want], Vec::new(), now + Duration::from_mins(1), Duration::from_mins(3));
             let claims = runtime.block_on(claims).expect("it can be read");

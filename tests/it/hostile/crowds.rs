@@ -1,5 +1,5 @@
-//! Two thousand connections at once that say nothing, too little or too slowly, or do not listen: all are shed by the deadlines that
-//! everybody gets, and nobody else notices.
+//! Two thousand connections that send nothing, too little or too slowly, or do not read: the usual deadlines
+//! close them all, and other clients are not affected.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -18,8 +18,8 @@ use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, small_site};
 /// How many there are of each kind.
 const CROWD: usize = 2_000;
 
-/// How much longer the slowest hundredth of other clients' requests may take than those to a server without the crowd, or as long
-/// again where that is more: then the machine itself is slow.
+/// How much longer the slowest hundredth of other clients' requests may take than those to a server without
+/// the crowd, or as long again where that is more: then the machine itself is slow.
 const TOLERATED: Duration = Duration::from_millis(50);
 
 /// How often a crowd may come again because the machine was busy with something else.
@@ -81,8 +81,9 @@ fn a_crowd_with_slow_bodies_is_shed() {
     slow("slow bodies", &mode, "/api/waitlist");
 }
 
-/// Readers have longer than writers: what the kernel has taken of an answer is on its way, and who reads at the slowest speed that is
-/// allowed, 16 KiB a second, empties the kernel's buffer for many seconds before the server sees him read.
+/// Readers get more time than writers: the kernel buffers part of a response, and a client that reads at the
+/// slowest allowed speed, 16 KiB a second, empties that buffer for many seconds before the server sees any
+/// progress.
 #[test]
 #[ignore = "needs slowhttptest: scripts/test door"]
 fn a_crowd_that_reads_slowly_is_shed() {
@@ -112,7 +113,7 @@ fn one_source_cannot_take_more_than_its_share() {
     let refused = || metric(&desk, r#"frontdesk_connections_shed_total{reason="source"}"#);
     until(|| (refused() == 400 - 256).then_some(())).expect("whoever is too many is closed at once");
     assert_eq!(metric(&desk, "frontdesk_connections_open"), 256);
-    // Somebody else is not concerned.
+    // Other clients are not affected.
     let other = connect_from([127, 0, 0, 2], desk.address);
     let answer = Connection::over(other).request("GET", "/", &[], b"").expect("an answer");
     assert_eq!(answer.status, 200);
@@ -144,8 +145,9 @@ fn a_nearly_full_server_closes_idle_connections_of_the_largest_source() {
     drop(crowd);
 }
 
-/// Lets a crowd come, waits until the deadlines have shed it, and compares how long others wait meanwhile with how long they wait for a
-/// server that has no crowd, at the same time on the same machine. Left alone, the crowd would stay for ten minutes.
+/// Lets a crowd come, waits until the deadlines have shed it, and compares how long others wait meanwhile
+/// with how long they wait for a server that has no crowd, at the same time on the same machine. Left alone,
+/// the crowd would stay for ten minutes.
 fn check<C>(desk: &Desk, name: &str, come: impl Fn() -> C) {
     more_descriptors();
     let quiet = Desk::start();

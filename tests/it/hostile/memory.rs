@@ -1,4 +1,5 @@
-//! Clients that make the server hold memory: the connections that hold the most are closed, and other visitors are served.
+//! Clients that make the server hold memory: the connections that hold the most are closed, and other
+//! visitors are served.
 
 use serde_json::json;
 
@@ -25,7 +26,8 @@ fn http2_from(desk: &Desk, source: [u8; 4]) -> Frames {
     Frames::over(connect_from(source, desk.address), &[])
 }
 
-/// A hundred forms with many fields, of which no body comes to its end; none if the server has closed the connection.
+/// A hundred forms with many fields, of which no body comes to its end; none if the server has closed the
+/// connection.
 fn attack(desk: &Desk) -> Option<Frames> {
     let mut frames = http2_from(desk, [127, 0, 1, 1]);
     let fields: Vec<Vec<u8>> = (0..400).map(|number| field(&format!("x{number}"), "")).collect();
@@ -103,7 +105,8 @@ fn memory_of_connections_is_charged_and_returned() {
         until(|| is_it().then_some(())).unwrap_or_else(|| panic!("{} bytes are held", metric(&desk, HELD)));
     };
     holds(0, 0);
-    // A connection that waits, the beginning of a form of 60,000 bytes over HTTP/1.1, and a hundred forms over HTTP/2.
+    // A connection that waits, the beginning of a form of 60,000 bytes over HTTP/1.1, and a hundred forms
+    // over HTTP/2.
     let idle = desk.connect();
     holds(1, 64 * 1024);
     let mut form = connect_from([127, 0, 0, 1], desk.address);

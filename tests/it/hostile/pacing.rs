@@ -8,7 +8,7 @@ const BODY_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s");
 
 const FORM: &str = r#"{"email":"ada@example.com"}"#;
 
-/// What a client does, step by step.
+/// A client's actions, step by step.
 enum Step<'a> {
     /// It sends this.
     Send(&'a str),
@@ -22,7 +22,7 @@ enum Step<'a> {
 
 use Step::{CloseWriting, Hear, Send, Trickle};
 
-/// What becomes of it.
+/// The expected result.
 #[derive(Clone, Copy)]
 enum End {
     /// An answer of this status, after which the connection goes on.
@@ -84,7 +84,7 @@ fn a_body_that_comes_before_it_is_asked_for_is_kept() {
 }
 
 #[test]
-fn a_body_that_never_comes_although_it_was_asked_for_is_answered_and_cut_off() {
+fn a_missing_body_after_100_continue_is_answered_and_closed() {
     let head = head(FORM.len(), "Expect: 100-continue\r\n");
     check_within(&[BODY_TIMEOUT], &[Send(&head), Hear(100)], Last(408), 0);
 }
@@ -99,7 +99,7 @@ fn a_client_that_has_sent_everything_and_says_so_hears_that_it_is_kept() {
 fn a_form_that_ends_early_is_not_kept() {
     let cut = head(FORM.len() + 1, "") + FORM;
     check(&[Send(&cut), CloseWriting], Last(400), 0);
-    // What has come is a whole form, but for the last chunk.
+    // The body is a whole form except for the last chunk.
     let cut = format!("{}{:x}\r\n{FORM}\r\n", chunked_head(), FORM.len());
     check(&[Send(&cut), CloseWriting], Last(400), 0);
 }
@@ -117,7 +117,7 @@ fn what_comes_after_a_forms_length_is_no_part_of_it() {
 }
 
 #[test]
-fn whoever_goes_away_in_the_middle_leaves_nothing() {
+fn a_client_that_disconnects_midway_leaves_nothing_behind() {
     let desk = Desk::with(&small_site(), &deadlines(&[]));
     for length in [0, 1, FORM.len() / 2, FORM.len() - 1] {
         let mut connection = desk.connect();
@@ -129,7 +129,8 @@ fn whoever_goes_away_in_the_middle_leaves_nothing() {
     desk.expect(0);
 }
 
-/// Runs the client against a server without deadlines, then checks the outcome and the number of stored submissions.
+/// Runs the client against a server without deadlines, then checks the outcome and the number of stored
+/// submissions.
 fn check(steps: &[Step<'_>], expected: End, kept: usize) {
     check_within(&[], steps, expected, kept);
 }

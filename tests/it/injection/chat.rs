@@ -1,4 +1,5 @@
-//! Webhooks as they arrive: one JSON value of a known shape, whose texts do nothing in the chat that shows them.
+//! Webhooks as they arrive: one JSON value of a known shape, whose texts do nothing in the chat that shows
+//! them.
 
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ pub(super) fn check_mattermost(request: &Request, sent: &Sent) {
     assert_shown(&inner.replace('＠', "@").replace('＜', "<"), sent);
 }
 
-/// Discord reads Markdown: whatever formats stands behind a backslash, and nobody is mentioned.
+/// Discord renders Markdown: formatting characters are escaped with a backslash, and mentions are disabled.
 pub(super) fn check_discord(request: &Request, sent: &Sent) {
     let body = body(request);
     let content = body["content"].as_str().expect("a text");
@@ -83,7 +84,7 @@ pub(super) fn check_discord(request: &Request, sent: &Sent) {
     assert_shown(&shown, sent);
 }
 
-/// What needs no care is shown as it was written, unless it was cut off.
+/// Harmless text is shown unchanged, unless it was truncated.
 fn assert_shown(shown: &str, sent: &Sent) {
     for value in sent.plain_values().filter(|_| !shown.ends_with('…')) {
         assert!(shown.contains(value), "{value:?} is not there: {shown}");
@@ -108,7 +109,8 @@ fn body(request: &Request) -> Value {
     let raw = std::str::from_utf8(&request.body).expect("it is UTF-8");
     assert!(!raw.contains(steers), "{raw:?}");
     let value: Value = serde_json::from_str(raw).unwrap_or_else(|error| panic!("{error}: {raw}"));
-    // Written again it has the same length, escapes aside: nothing is there twice, and nothing between values.
+    // Written again it has the same length, escapes aside: nothing is there twice, and nothing between
+    // values.
     let unescaped = |text: &str| {
         let mut units = 0;
         let mut characters = text.chars();

@@ -28,7 +28,7 @@ pub(super) fn read_maildir(mailbox: &Path) -> HashMap<String, Vec<u8>> {
     messages.map(|message| (id(&message), message)).collect()
 }
 
-/// What the header says that it is about.
+/// The subject in the header.
 pub(super) fn id(message: &[u8]) -> String {
     let (head, _) = split(&String::from_utf8_lossy(message));
     let ids: Vec<_> = head.into_iter().filter(|(name, _)| name == "X-Frontdesk-Id").collect();

@@ -1,4 +1,4 @@
-//! What the operator sees: tables and exports.
+//! Injection into operators' output: tables and exports.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,8 @@ fn check_list(text: &str, sent: &[Sent]) {
     }
 }
 
-/// Whatever is not indented is ours: a label or a channel's line, each once. What the channels said stands two columns further.
+/// Lines without indentation are ours: a label or a channel's line, each once. Receivers' replies are
+/// indented by two more columns.
 fn check_shown(text: &str, sent: &Sent) {
     assert_inert(text);
     let fields = sent.fields.iter().map(|(name, _)| *name);
@@ -85,7 +86,7 @@ fn check_csv(text: &str, sent: &[Sent]) {
     }
 }
 
-/// RFC 4180 to the letter: CRLF between records, quotes around whatever holds one, a comma or a line break.
+/// RFC 4180: CRLF between records, and quotes around fields with quotes, commas or line breaks.
 fn parse_csv(text: &str) -> Vec<Vec<String>> {
     let (mut records, mut record, mut cell) = (Vec::new(), Vec::new(), String::new());
     let mut is_quoted = false;

@@ -21,7 +21,7 @@ const SENDERS: usize = 2;
 /// How long each waits before the next submission, or the next page.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// What a visitor was told of a submission.
+/// The response that a visitor got for a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// 200.
@@ -35,14 +35,14 @@ pub enum Told {
 /// A submission that was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// To which replica.
+    /// The replica that received it.
     pub replica: usize,
     pub told: Told,
     /// When the answer came.
     pub at: Instant,
 }
 
-/// What visitors were told, by the number that each submission alone has.
+/// The responses that visitors got, by the submission's unique number.
 #[derive(Debug, Default)]
 pub struct Ledger {
     sent: Mutex<BTreeMap<usize, Sent>>,
@@ -53,7 +53,8 @@ impl Ledger {
         self.sent.lock().expect("nobody panicked")
     }
 
-    /// Sends a submission that was never sent before, on a connection of its own; its number, and what was said.
+    /// Sends a submission that was never sent before, on a connection of its own; its number, and what was
+    /// said.
     pub fn submit(&self, replica: usize, address: SocketAddr) -> (usize, Told) {
         let number = {
             let mut sent = self.lock();
@@ -95,13 +96,13 @@ pub fn get(address: SocketAddr, path: &str, patience: Duration) -> io::Result<u1
     Ok(answer.status)
 }
 
-/// Whether a replica should serve pages at present: even numbers mean that it should, and another number that something was
-/// done to it meanwhile.
+/// Whether a replica should serve pages at present: even numbers mean that it should, and another number that
+/// something was done to it meanwhile.
 #[derive(Debug, Default)]
 pub struct Presence(AtomicU64);
 
 impl Presence {
-    /// It is killed, stands still, or nobody reaches it.
+    /// It is killed, stopped or unreachable.
     pub fn ends(&self) {
         self.0.fetch_or(1, Ordering::SeqCst);
     }
@@ -117,7 +118,7 @@ impl Presence {
     }
 }
 
-/// What was seen of pages.
+/// The results of page requests.
 #[derive(Debug, Default)]
 pub struct Pages {
     pub served: AtomicUsize,
@@ -125,7 +126,7 @@ pub struct Pages {
     pub missed: Mutex<Vec<String>>,
 }
 
-/// Visitors of all replicas. They go on until they are told to end.
+/// Visitors of all replicas. They continue until they are stopped.
 pub struct Clients {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,

@@ -1,4 +1,4 @@
-//! One replica: the real binary on a host of its own, with whatever clock it is given.
+//! A replica: the real binary on its own network host, with a chosen clock.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -31,12 +31,12 @@ impl Replica {
         Replica { host, ahead: 0, folder, process: None }
     }
 
-    /// What visitors ask.
+    /// The port for visitors.
     pub fn address(&self) -> SocketAddr {
         (self.host.address(), 8080).into()
     }
 
-    /// What a balancer asks.
+    /// The port for health checks.
     fn ops(&self) -> SocketAddr {
         (self.host.address(), 8081).into()
     }
@@ -93,7 +93,7 @@ impl Replica {
         clients::get(self.ops(), "/readyz", Duration::from_secs(30)).ok() == Some(200)
     }
 
-    /// What it has said over all its lives.
+    /// Its log over all restarts.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap_or_default()
     }

@@ -13,7 +13,7 @@ use crate::support::dice::Dice;
 /// How long a fault of the long run may last beyond its least.
 const LONGEST: u64 = 9_000;
 
-/// What is done to the replicas and what they depend on.
+/// The faults of replicas and their dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     KillReplica,
@@ -79,7 +79,7 @@ impl Fault {
             kind,
             Kind::KillReplica | Kind::PauseReplica | Kind::CutReplicaFromServers | Kind::SlowReplica
         );
-        // What is started must be reached to be seen.
+        // A restarted server must be reachable before its state is visible.
         let may_be_beside = match extent {
             Extent::Short => is_about_replica,
             Extent::Long => !matches!(kind, Kind::CutEverything | Kind::EndConnections),
@@ -122,7 +122,7 @@ fn below(dice: &mut Dice, end: usize) -> usize {
 
 #[test]
 #[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
-fn nothing_that_was_acknowledged_is_lost_whatever_fails() {
+fn no_fault_loses_an_acknowledged_submission() {
     let extent = Extent::get();
     let seed = std::env::var("FRONTDESK_REPLICAS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()));
@@ -286,7 +286,7 @@ impl Stand {
         std::thread::sleep(fault.lasts / 2);
     }
 
-    /// Ends all sessions of all replicas, whatever they are at.
+    /// Ends all sessions of all replicas, in any state.
     pub fn end_connections(&self) {
         self.servers.ask(
             "postgres",
@@ -325,7 +325,8 @@ impl Crowd {
                 }
             });
         });
-        // That it has come together shows in what it does: `Stand::end_connections` ends it as well, and then it takes its places back.
+        // That it has come together shows in what it does: `Stand::end_connections` ends it as well, and then
+        // it takes its places back.
         Crowd { stop, thread: Some(thread) }
     }
 }

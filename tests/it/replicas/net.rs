@@ -1,4 +1,5 @@
-//! A network of the test's own: hosts in namespaces, joined by a router in another, where any way can be cut or made slow.
+//! A network of the test's own: hosts in namespaces, joined by a router in another, where any way can be cut
+//! or made slow.
 
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
@@ -7,7 +8,8 @@ use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Namespaces with links between them. They are removed with it, and the processes in them should have ended by then.
+/// Namespaces with links between them. They are removed with it, and the processes in them should have ended
+/// by then.
 pub struct Net {
     prefix: String,
     hosts: u8,
@@ -26,7 +28,7 @@ impl Host {
 const ROUTER: &str = "router";
 
 impl Net {
-    /// A router without hosts. What tests have left behind that were killed is removed first.
+    /// A router without hosts. Removes leftovers of killed tests first.
     pub fn new() -> Net {
         remove_left_behind();
         let net = Net { prefix: format!("frontdesk-{}", std::process::id()), hosts: 0 };
@@ -69,14 +71,14 @@ impl Net {
         run("ip", &[&["netns", "exec", &router, program][..], arguments].concat());
     }
 
-    /// Has the calling thread, and whatever it starts from now on, work on this host.
+    /// Moves the calling thread and the processes that it starts to this host.
     pub fn enter(&self, host: Host) {
         let file = std::fs::File::open(Path::new("/run/netns").join(self.namespace(host)));
         let file = file.expect("the namespace is there");
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("it can be entered");
     }
 
-    /// Does something on this host, and whatever it starts stays there.
+    /// Runs a function on this host; processes that it starts stay there.
     pub fn on<T: Send>(&self, host: Host, act: impl FnOnce() -> T + Send) -> T {
         let thread = || {
             self.enter(host);
@@ -118,8 +120,8 @@ impl Net {
         self.on_router("ip", &["link", "set", &link(host), if is_up { "up" } else { "down" }]);
     }
 
-    /// What goes to this host is slow: 256 kbit/s. Where the kernel has `netem`, it also comes 100 ms later and one packet in fifty is lost;
-    /// the result says whether it has.
+    /// Slows traffic to this host to 256 kbit/s. If the kernel has `netem`, also delays it by 100 ms and
+    /// drops one packet in fifty; returns whether it does.
     pub fn slow_down(&self, host: Host) -> bool {
         let (router, link) = (self.name(ROUTER), link(host));
         let with = |discipline: &[&str]| {

@@ -1,4 +1,4 @@
-//! What chance would seldom bring about, each by itself.
+//! Faults that random runs would seldom hit, one test each.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use super::servers::End;
 use super::stand::{PATIENCE, REPLICAS, Stand};
 use crate::support::http_peer::Reply;
 
-/// A commit that waits for the standby is visible as soon as somebody has it wait no longer, its session is ended or its server starts anew. Whoever is asked for it then
-/// must not be told that it is kept: the standby may take over, and has never heard of it.
+/// A commit that waits for the standby becomes visible if an operator cancels the wait, its session is ended,
+/// or its server restarts. A replica that finds it must not confirm it: the standby may take over without it.
 #[test]
 #[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
-fn nobody_is_told_of_a_commit_that_the_standby_does_not_have() {
+fn no_commit_is_confirmed_that_the_standby_lacks() {
     let mut stand = Stand::start();
     let visitors = stand.visitors();
     std::thread::sleep(Duration::from_millis(500));
@@ -42,7 +42,8 @@ fn nobody_is_told_of_a_commit_that_the_standby_does_not_have() {
     stand.reckon();
 }
 
-/// Commits hang for so long that visitors are told that nothing is kept. What they had written is there all the same once the standby is back, and has to go.
+/// Commits hang until visitors get a 500. Their rows still appear once the standby is back, and must be
+/// removed.
 #[test]
 #[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
 fn what_was_refused_while_commits_hung_stays_out_of_the_inbox() {
@@ -126,10 +127,10 @@ fn what_a_replica_with_a_wrong_clock_takes_is_delivered_at_once() {
     stand.reckon();
 }
 
-/// Three minutes pass in the long run; in the short one the database is told that most of them have.
+/// Waits three minutes in the long run; the short run moves the database's times back by most of that.
 #[test]
 #[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
-fn what_a_killed_replica_had_begun_to_send_is_sent_by_another_once_its_lease_is_over() {
+fn a_killed_replicas_delivery_is_taken_over_after_its_lease_expires() {
     let passed = match Extent::get() {
         Extent::Short => Duration::from_secs(170),
         Extent::Long => Duration::ZERO,

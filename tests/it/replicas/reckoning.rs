@@ -13,7 +13,6 @@ const LEASE: u64 = 180_000;
 /// By how much a replica's clock and the server's may differ without anything being made of it.
 const NOTICED: u64 = 1_000;
 
-/// What came out.
 #[derive(Debug)]
 pub struct Reckoning {
     sent: usize,
@@ -35,12 +34,13 @@ pub struct Reckoning {
     held_twice: Vec<String>,
     pages: usize,
     missed: Vec<String>,
-    /// Attempts whose end nobody noted.
+    /// Attempts whose end was not recorded.
     interrupted: u64,
 }
 
 impl Stand {
-    /// Waits until everything is delivered. In a short run nobody waits for leases: all replicas are killed, and what they had begun is free at once.
+    /// Waits until everything is delivered. The short run does not wait for leases: it kills all replicas,
+    /// which frees their deliveries at once.
     pub fn settle(&mut self, extent: Extent) {
         self.recover("the last fault");
         let mut freed = BTreeSet::new();
@@ -94,7 +94,7 @@ impl Stand {
         });
         let ids: BTreeSet<&str> = inbox.values().map(String::as_str).collect();
         let arrived = self.arrived();
-        // What was refused may have been seen by those who deliver before it was taken out.
+        // Refused submissions may have been claimed before they were removed.
         let strays: Vec<usize> = arrived
             .iter()
             .filter(|(id, _)| !ids.contains(id.as_str()))
@@ -149,7 +149,7 @@ impl Stand {
             .filter_map(|row| row.split_once(' '))
             .map(|(id, count)| (id.to_owned(), count.parse().expect("a number")))
             .collect();
-        // What was taken out of the inbox has no attempts any more.
+        // Removed submissions have no attempts.
         for (id, Arrival { times, .. }) in &arrived {
             let tried = attempts.get(id).copied().unwrap_or(usize::MAX);
             assert!(*times <= tried, "{id} was sent {times} times in {tried} attempts");
@@ -157,7 +157,7 @@ impl Stand {
         arrived
     }
 
-    /// Each submission is one file, whoever has delivered it how often.
+    /// Each submission is one file, regardless of the number of attempts.
     fn check_maildir(&self, ids: &BTreeSet<&str>) {
         let mut found = BTreeSet::new();
         for entry in std::fs::read_dir(self.maildir().join("new")).expect("it is there") {
@@ -175,7 +175,8 @@ impl Stand {
         assert_eq!(found.len(), ids.len(), "everything is in the Maildir");
     }
 
-    /// Attempts that began while the one before them had neither ended nor lost its lease, by the server's clock.
+    /// Attempts that began while the one before them had neither ended nor lost its lease, by the server's
+    /// clock.
     fn held_twice(&self) -> Vec<String> {
         let overlapping = format!(
             "SELECT b.submission || ' ' || b.channel || ' ' || b.number FROM attempt a
@@ -190,7 +191,7 @@ impl Stand {
     }
 }
 
-/// What the webhook was sent of one submission.
+/// The webhook's requests for one submission.
 struct Arrival {
     number: usize,
     times: usize,

@@ -1,4 +1,5 @@
-//! Two PostgreSQL servers, one of which follows the other synchronously, each on a host and a disk of its own.
+//! Two PostgreSQL servers, one of which follows the other synchronously, each on a host and a disk of its
+//! own.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::net::{Host, Net};
 
-/// How long a server may take to do what it was told.
+/// The time limit for a command of a server.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A commit returns once the other server has it on its disk and shows it; silence is noticed within seconds.
@@ -34,7 +35,7 @@ shared_buffers = 16MB
 log_min_messages = warning
 ";
 
-/// Everybody on the test's network may do everything.
+/// All clients in the test's network have all privileges.
 const ACCESS: &str = "
 host all all 10.99.0.0/16 trust
 host replication all 10.99.0.0/16 trust
@@ -121,7 +122,7 @@ impl Servers {
             server.arg("-D").arg(self.data(node));
             server.stdout(log.try_clone().expect("it can be shared")).stderr(log);
             let mut process = server.spawn().expect("it runs");
-            // What a killed one has left behind may have to end first.
+            // Processes of a killed server may have to end first.
             loop {
                 if process.try_wait().expect("it can be asked").is_some() {
                     break;
@@ -199,7 +200,7 @@ impl Servers {
         process.is_some_and(|process| process.try_wait().expect("it can be asked").is_none())
     }
 
-    /// Makes the standby the primary. The old one must have ended: nobody else keeps it from going on alone.
+    /// Promotes the standby. The old primary must have ended, or both would accept writes.
     pub fn promote(&mut self, net: &Net) {
         let node = 1 - self.leader;
         assert!(self.nodes[self.leader].process.is_none(), "the old primary has ended");
@@ -236,7 +237,7 @@ impl Servers {
         self.nodes[self.leader].disk.join("filler")
     }
 
-    /// What the primary says to a statement, line by line, its columns separated by `|`.
+    /// The primary's reply to a statement, line by line, with columns separated by `|`.
     pub fn ask(&self, database: &str, statement: &str) -> Vec<String> {
         let said = self
             .psql(self.leader, database, statement)
@@ -246,7 +247,7 @@ impl Servers {
 
     /// Changes a setting of the primary's, for sessions to come.
     pub fn set(&self, setting: &str) {
-        // What is read-only can still be told this.
+        // A read-only server still accepts this.
         self.ask("postgres", &format!("ALTER SYSTEM SET {setting}"));
         self.ask("postgres", "SELECT pg_reload_conf()");
     }

@@ -23,13 +23,13 @@ const HOOK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8
 /// The largest quota. Networks and forms have no less.
 const MOST: &str = "1000000";
 
-/// How long after a fault's end every replica takes submissions again, at most. On a quiet machine it is ten seconds, on a busy one
-/// several times as long.
+/// How long after a fault's end every replica takes submissions again, at most. On a quiet machine it is ten
+/// seconds, on a busy one several times as long.
 pub const RECOVERY: Duration = Duration::from_mins(1);
 /// How long anything else may take that is waited for: longer than a lease.
 pub const PATIENCE: Duration = Duration::from_mins(5);
 
-/// Everything. What is first here ends first.
+/// All parts of the setup. Fields are dropped in this order.
 pub struct Stand {
     pub replicas: [Replica; REPLICAS],
     pub presence: [Arc<Presence>; REPLICAS],
@@ -127,11 +127,12 @@ allow_private = true
         self.folder.path().join("box")
     }
 
-    /// What every replica is told beside its site: where the inbox is, and where they count. Nobody here sends too much.
+    /// The settings of every replica besides its site: the inbox and the shared limits. No client here
+    /// exceeds a limit.
     fn environment(&self) -> Vec<(String, String)> {
         let mut hosts =
             [self.servers.primary(), self.servers.standby()].map(|host| host.address().to_string());
-        // In the same order, whoever leads.
+        // The same order for every primary.
         hosts.sort();
         let url = format!("postgres://frontdesk@{},{}/frontdesk?sslmode=disable", hosts[0], hosts[1]);
         let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -167,7 +168,8 @@ allow_private = true
         self.ledger.submit(replica, self.replicas[replica].address())
     }
 
-    /// Waits until every replica has taken a submission, and says that it can. Notes how long that took if it was longer than ever.
+    /// Waits until every replica has taken a submission, and says that it can. Notes how long that took if it
+    /// was longer than ever.
     pub fn recover(&mut self, what: &str) -> Duration {
         let began = Instant::now();
         let stand = &*self;
@@ -234,7 +236,7 @@ allow_private = true
         }
     }
 
-    /// What the receivers do from now on.
+    /// Sets the receivers' replies from now on.
     pub fn receive(&self, reply: &Reply) {
         for hook in self.hooks.iter().flatten() {
             hook.follow([reply.clone()]);
@@ -247,7 +249,7 @@ allow_private = true
         requests.iter().any(|request| request.header("webhook-id") == Some(id))
     }
 
-    /// What all receivers have been sent.
+    /// All messages that the receivers got.
     pub fn received(&self) -> Vec<Request> {
         self.hooks.iter().flatten().flat_map(HttpPeer::requests).collect()
     }

@@ -10,7 +10,7 @@ pub struct Attack {
     pub expected: &'static str,
 }
 
-/// What hides in bodies and headers. Nobody asks for this resource openly.
+/// The request that attacks hide in bodies and headers. No test requests this resource openly.
 pub const SMUGGLED: &str = "GET /robots.txt HTTP/1.1\r\nHost: www.example.com\r\n\r\n";
 
 /// How an answer to it is recognised.
@@ -321,7 +321,8 @@ fn lines(list: &mut List) {
     }
     list.get("a value that is not ASCII", "X: é\r\n", "200, open");
     list.get("no value", "X:\r\n", "200, open");
-    // A line feed ends a line (RFC 9112 §2.2 leaves it to the recipient): the body is what follows the second one.
+    // A line feed ends a line (RFC 9112 §2.2 leaves it to the recipient): the body is what follows the second
+    // one.
     list.post(
         "a header that ends in line feeds",
         &format!("Content-Length: 27\nX: a\n\n{FORM}"),

@@ -1,4 +1,5 @@
-//! The same attacks through real proxies, which keep their connections to frontdesk and put the requests of all clients on them.
+//! The same attacks through real proxies, which keep their connections to frontdesk and put the requests of
+//! all clients on them.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -17,11 +18,12 @@ use crate::support::{Connection, Desk, PATIENCE, small_site};
 /// How often all attacks are sent.
 const ROUNDS: usize = 4;
 
-/// What others ask for meanwhile.
+/// The pages that other clients request meanwhile.
 const PAGES: [&str; 4] = ["/", "/llms.txt", "/openapi.json", "/sitemap.xml"];
 
-// Attackers and others come to addresses of their own, so that only attackers have little time, on a busy machine too. Behind them
-// are one worker and few connections to frontdesk, so that everybody's requests go over the same ones.
+// Attackers and other clients use different addresses, so that only attackers get short timeouts, even on a
+// busy machine. Behind these are one worker and few connections to frontdesk, so that all clients' requests
+// share them.
 const NGINX: &str = r#"
 daemon off;
 worker_processes 1;
@@ -82,7 +84,7 @@ backend frontdesk
 
 #[test]
 #[ignore = "needs nginx: scripts/test door"]
-fn through_nginx_everybody_gets_the_answer_to_his_own_request() {
+fn through_nginx_each_client_gets_the_response_to_its_own_request() {
     check("nginx", NGINX, |file| {
         let mut command = Command::new("nginx");
         command.arg("-p").arg(file.parent().expect("a folder")).arg("-e").arg("stderr").arg("-c").arg(file);
@@ -92,7 +94,7 @@ fn through_nginx_everybody_gets_the_answer_to_his_own_request() {
 
 #[test]
 #[ignore = "needs HAProxy: scripts/test door"]
-fn through_haproxy_everybody_gets_the_answer_to_his_own_request() {
+fn through_haproxy_each_client_gets_the_response_to_its_own_request() {
     check("HAProxy", HAPROXY, |file| {
         let mut command = Command::new("haproxy");
         command.arg("-db").arg("-f").arg(file);
@@ -160,7 +162,7 @@ fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
     desk.expect_anything();
 }
 
-/// Asks for each page on one connection, as somebody else, and compares what comes.
+/// Requests each page on one connection, as another client, and compares the responses.
 fn ask_for_pages(proxy: SocketAddr, expected: &[Vec<u8>], count: &AtomicUsize) {
     let mut connection = Connection::open(proxy);
     for (page, expected) in PAGES.iter().zip(expected) {
@@ -188,7 +190,7 @@ fn send(proxy: SocketAddr, attack: &Attack) -> Vec<u8> {
     said
 }
 
-/// What the server has said of requests, at least so many.
+/// The server's log lines about requests, at least this many.
 fn answered(desk: &Desk, count: usize) -> Vec<Value> {
     let began = Instant::now();
     loop {

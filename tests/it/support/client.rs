@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpStream};
 
 use super::PATIENCE;
 
-/// What came back.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
@@ -64,7 +63,6 @@ impl<S: Read + Write> Connection<S> {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// What it goes over.
     pub fn stream(&self) -> &S {
         self.stream.get_ref()
     }
@@ -87,7 +85,7 @@ impl<S: Read + Write> Connection<S> {
         self.answer(method == "HEAD")
     }
 
-    /// Reads one answer; `head` if it has no body whatever its length says.
+    /// Reads one response; `head` if it has no body regardless of its length.
     pub fn answer(&mut self, head: bool) -> io::Result<Answer> {
         let status_line = self.line()?;
         let status = status_line
@@ -114,7 +112,7 @@ impl<S: Read + Write> Connection<S> {
         Ok(Answer { status, headers, body })
     }
 
-    /// What else comes until the server closes.
+    /// Further bytes until the server closes.
     pub fn rest(&mut self) -> io::Result<Vec<u8>> {
         let mut rest = Vec::new();
         self.stream.read_to_end(&mut rest)?;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use frontdesk::store::{Place, Reader, Server};
+use frontdesk::store::{DatabaseUrl, InboxReader, Server};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -42,8 +42,8 @@ pub fn libfaketime() -> PathBuf {
     files.into_iter().find(|file| file.exists()).expect("this test needs the `faketime` package")
 }
 
-/// What names the inbox of a data folder where the tests are run over PostgreSQL: a schema of its own, on the server that
-/// `FRONTDESK_TEST_POSTGRES` names by a URL.
+/// The inbox of a data folder if the tests run over PostgreSQL: its own schema on the server whose URL
+/// `FRONTDESK_TEST_POSTGRES` has.
 pub fn store_of(data: &Path) -> Option<(String, String)> {
     let url = std::env::var("FRONTDESK_TEST_POSTGRES").ok()?;
     let name = data.as_os_str().as_encoded_bytes();
@@ -73,7 +73,7 @@ pub struct Desk {
     child: Child,
     site: PathBuf,
     data: PathBuf,
-    /// What goes away with the desk.
+    /// Resources that are removed with the server.
     folder: Option<tempfile::TempDir>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
@@ -177,14 +177,14 @@ impl Desk {
             return;
         }
         let place = match store_of(&self.data) {
-            Some((_, url)) => Place::Postgres(Server::parse(&url).expect("a URL")),
-            None => Place::Sqlite(self.data.join("inbox.sqlite")),
+            Some((_, url)) => DatabaseUrl::Postgres(Server::parse(&url).expect("a URL")),
+            None => DatabaseUrl::Sqlite(self.data.join("inbox.sqlite")),
         };
         // Where there is no inbox that can be read, the test is about that.
-        let _ = Reader::open(place).and_then(|reader| reader.catch_up(Duration::from_secs(20)));
+        let _ = InboxReader::open(place).and_then(|reader| reader.catch_up(Duration::from_secs(20)));
     }
 
-    /// What `frontdesk inbox list --json` says, while the server runs.
+    /// The output of `frontdesk inbox list --json`, while the server runs.
     pub fn inbox(&self) -> Vec<Value> {
         self.catch_up();
         let output = frontdesk()
@@ -210,14 +210,14 @@ impl Desk {
         *self.expected.borrow_mut() = None;
     }
 
-    /// What it has written to standard error, over all its lives: JSON, one object a line, unless the test wants it otherwise.
+    /// Its standard error over all restarts: one JSON object per line, unless the test changes that.
     pub fn log(&self) -> String {
         let mut said = self.said.borrow_mut();
         said.extend(self.stderr.iter().flat_map(mpsc::Receiver::try_iter));
         said.join("\n")
     }
 
-    /// What it has written to standard output since it said there where it listens.
+    /// Its standard output after the line with its address.
     pub fn told(&self) -> String {
         self.stdout.try_iter().collect::<Vec<_>>().join("\n")
     }
@@ -242,8 +242,8 @@ impl Desk {
         self.try_restart(&[]).unwrap_or_else(|said| not_started(&said));
     }
 
-    /// The same, run by another program, which comes first in `runner` with its arguments and must become the server. What the
-    /// server said, if it ended before it listened.
+    /// Likewise, started by another program: `runner` and its arguments, which must become the server. The
+    /// server's output if it ended before it listened.
     pub fn try_restart(&mut self, runner: &[&str]) -> Result<(), Vec<String>> {
         self.log();
         let Started { child, address, ops, tls, stderr, stdout } =
@@ -262,12 +262,12 @@ impl Desk {
         }
     }
 
-    /// Whether the server has ended by itself or by whatever hand.
+    /// Whether the server has ended for any reason.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("it can be asked").is_some()
     }
 
-    /// As if whoever reads the server's standard error had gone away: it ends with the next line.
+    /// Closes the server's standard error; this thread ends with the next line.
     pub fn close_stderr(&mut self) {
         self.stderr = None;
     }
@@ -368,7 +368,7 @@ fn unless_told(arguments: &[String], flag: [&'static str; 2]) -> Vec<&'static st
     if arguments.iter().any(|argument| argument == flag[0]) { Vec::new() } else { flag.to_vec() }
 }
 
-/// The lines that come out of a pipe, read until nobody wants them any more: the server would find it full otherwise.
+/// The lines of a pipe, read until the receiver is dropped, so that the pipe does not fill up.
 fn lines(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel();
     let pipe = BufReader::new(pipe);

@@ -1,4 +1,4 @@
-//! HTTP/2 with prior knowledge: a client that behaves, and one that sends whatever frames a test writes.
+//! HTTP/2 with prior knowledge: a well-behaved client, and one that sends arbitrary frames.
 
 use std::convert::Infallible;
 use std::io::{self, Read as _, Write as _};
@@ -112,7 +112,7 @@ impl hyper::body::Body for Sent {
     }
 }
 
-/// What begins every connection.
+/// The connection preface.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub const DATA: u8 = 0;
@@ -137,7 +137,8 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A request's header as HPACK (RFC 7541), from the static table and without Huffman's code; `path` is shorter than 127 bytes.
+/// A request's header as HPACK (RFC 7541), from the static table and without Huffman's code; `path` is
+/// shorter than 127 bytes.
 pub fn header(method: &str, path: &str) -> Vec<u8> {
     let method = match method {
         "GET" => 0x82,
@@ -222,14 +223,15 @@ impl Frames {
         Some(Received { kind, flags, stream: u32::from_be_bytes(stream), payload })
     }
 
-    /// Reads until there are no more frames. Whether the server has closed the connection then, and not just said nothing for long.
+    /// Reads until there are no more frames. Whether the server has closed the connection then, and not just
+    /// said nothing for long.
     pub fn is_closed(&mut self) -> bool {
         while self.next().is_some() {}
         let rest = self.stream.read(&mut [0]);
         rest.map_or_else(|error| error.kind() != io::ErrorKind::WouldBlock, |length| length == 0)
     }
 
-    /// The next frame of this kind; whatever else comes before is passed over.
+    /// The next frame of this kind; skips others.
     pub fn next_of(&mut self, kind: u8) -> Option<Received> {
         std::iter::from_fn(|| self.next()).find(|frame| frame.kind == kind)
     }

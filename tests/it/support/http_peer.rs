@@ -1,6 +1,6 @@
-//! An HTTP peer that behaves as badly as it is told to: a script says what it does with each request, and it keeps what it was sent.
+//! A misbehaving HTTP peer: a script defines its reaction to each request, and it records the requests.
 //!
-//! It knows nothing but the standard library. Each connection has a thread of its own; dropping the peer ends them all.
+//! Uses the standard library only. Each connection has its own thread; dropping the peer ends all of them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How often a thread that waits looks whether the peer is still wanted.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What the peer does with one request (with one connection, where no request is read).
+/// The reaction to one request (or to one connection, if no request is read).
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Answers as HTTP asks for, after a delay.
@@ -34,7 +34,7 @@ pub enum Reply {
     LongBody { status: u16, bytes: u64 },
     /// Announces a body and never sends it.
     StalledBody { status: u16 },
-    /// Sends this, whatever it is, and closes.
+    /// Sends these bytes and closes.
     Raw(Vec<u8>),
 }
 
@@ -77,7 +77,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The value of the first header of this name, in whatever case.
+    /// The value of the first header with this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let named = self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
         named.map(|(_, value)| value.as_str())
@@ -140,7 +140,7 @@ impl Shared {
         reply
     }
 
-    /// What the next step will be.
+    /// The next step of the script.
     fn upcoming(&self) -> Reply {
         let state = self.lock();
         state.script[state.step.min(state.script.len() - 1)].clone()
@@ -174,7 +174,7 @@ impl HttpPeer {
                 }
                 accepting.change(|state| state.connections += 1);
                 let shared = Arc::clone(&accepting);
-                // What goes wrong on a connection is the other side's doing, and it will have noticed.
+                // Errors on a connection are the client's doing, and the client notices them.
                 thread::spawn(move || serve(stream, &shared).ok());
             }
         });
@@ -201,7 +201,7 @@ impl HttpPeer {
         });
     }
 
-    /// What it was sent until now.
+    /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.lock().requests.clone()
     }

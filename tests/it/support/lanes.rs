@@ -1,4 +1,5 @@
-//! The same bytes for both lanes of HTTP/1.1, in memory, and what comes back. The fuzz target `lanes` uses it as well.
+//! The same bytes for both lanes of HTTP/1.1, in memory, and what comes back. The fuzz target `lanes` uses it
+//! as well.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -8,18 +9,19 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use frontdesk::intake::{Intake, IntakeOptions};
 use frontdesk::pages;
-use frontdesk::store::{self, Store};
-use frontdesk::web::{Desk, Options, Stage, Worker};
+use frontdesk::store::{Store, StoreOptions};
+use frontdesk::web::{AppState, ShutdownPhase, WebOptions, WorkerState};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
 /// Two workers that answer from the same site, one in the fast lane and one in hyper's.
 pub struct Lanes {
-    fast: Worker,
-    full: Worker,
+    fast: WorkerState,
+    full: WorkerState,
     runtime: tokio::runtime::Runtime,
-    stage: (watch::Sender<Stage>, watch::Receiver<Stage>),
+    phase: (watch::Sender<ShutdownPhase>, watch::Receiver<ShutdownPhase>),
     _folder: tempfile::TempDir,
 }
 
@@ -41,33 +43,34 @@ impl Lanes {
         put("pages/größe.md", "---\ntitle: Größe\ndescription: A name that is escaped.\n---\nText.\n");
         put("static/data.bin", "0123456789");
         put("static/plain.txt", &prose);
-        let options = pages::Options {
+        let options = pages::PagesOptions {
             title: "Lanes".into(),
             language: "en".into(),
             base_url: "https://www.example.com".into(),
             home_links: vec!["</llms.txt>; rel=\"describedby\"".into()],
-            ..pages::Options::default()
+            ..pages::PagesOptions::default()
         };
-        let desk = |fast_lane| {
+        let app = |fast_path| {
             let loaded = pages::load(folder.path(), &options, &[]);
             let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
             site.compress(usize::MAX);
-            let inbox = folder.path().join(format!("inbox-{fast_lane}.sqlite"));
-            let store = Store::open(&store::Options::at(inbox)).expect("a store");
-            Desk::new(site, store, Options { fast_lane, ..Options::default() })
+            let inbox = folder.path().join(format!("inbox-{fast_path}.sqlite"));
+            let store = Store::open(&StoreOptions::new(inbox)).expect("a store");
+            let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
+            AppState::new(site, intake, WebOptions { fast_path, ..WebOptions::default() })
         };
-        let (fast, full) = (Worker::new(&desk(true)), Worker::new(&desk(false)));
+        let (fast, full) = (WorkerState::new(&app(true)), WorkerState::new(&app(false)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Self { fast, full, runtime, stage: watch::channel(Stage::Serving), _folder: folder }
+        Self { fast, full, runtime, phase: watch::channel(ShutdownPhase::Serving), _folder: folder }
     }
 
-    /// What both lanes answer to these pieces; panics if that is not the same.
+    /// The common response of both paths to these pieces; panics if they differ.
     pub fn answers_to(&self, pieces: &[&[u8]]) -> String {
         self.answers(pieces, false)
     }
 
-    /// The same to a client that makes room for an answer bit by bit. What hyper says to a broken request then depends on how
-    /// far it has come with the answer before, so that only whole ones can be compared.
+    /// Likewise for a client that reads slowly. hyper's response to an invalid request then depends on its
+    /// progress with the previous response, so only complete responses are compared.
     pub fn answers_slowly(&self, pieces: &[&[u8]]) -> String {
         self.answers(pieces, true)
     }
@@ -75,10 +78,10 @@ impl Lanes {
     /// How many bytes of state a connection has.
     pub fn size_of_a_connection(&self) -> usize {
         let stream = Shared(Rc::default());
-        std::mem::size_of_val(&self.fast.attend(
+        std::mem::size_of_val(&self.fast.serve_stream(
             stream,
             IpAddr::V4(Ipv4Addr::LOCALHOST),
-            self.stage.1.clone(),
+            self.phase.1.clone(),
         ))
     }
 
@@ -90,14 +93,14 @@ impl Lanes {
         fast
     }
 
-    /// What comes back, the fields of each header in the order of their names and without `date`, and how it ends.
-    fn transcript(&self, worker: &Worker, pieces: &[&[u8]], is_slow: bool) -> String {
+    /// The response with its header fields sorted by name and without `date`, and how the connection ends.
+    fn transcript(&self, worker: &WorkerState, pieces: &[&[u8]], is_slow: bool) -> String {
         let wire = Rc::new(RefCell::new(Wire { is_slow, ..Wire::default() }));
         wire.borrow_mut().pieces =
             pieces.iter().rev().filter(|piece| !piece.is_empty()).map(|piece| piece.to_vec()).collect();
         let stream = Shared(wire.clone());
         let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-        self.runtime.block_on(worker.attend(stream, peer, self.stage.1.clone()));
+        self.runtime.block_on(worker.serve_stream(stream, peer, self.phase.1.clone()));
         let wire = wire.borrow();
         let mut told = String::new();
         let mut rest = &wire.written[..];
@@ -135,7 +138,7 @@ fn tell_answer<'a>(bytes: &'a [u8], told: &mut String) -> &'a [u8] {
     if body.is_empty() || body.starts_with(b"HTTP/1.") {
         length = 0;
     }
-    // Who breaks off a body is not sent all of the answer.
+    // A client that aborts its body does not get the whole response.
     let (body, rest) = body.split_at(length.min(body.len()));
     let _ = writeln!(told, "{:?} {:?} {:?}", answer.version, answer.code, answer.reason);
     let _ = writeln!(told, "{}\n", lines.join("\n"));
@@ -216,8 +219,8 @@ impl AsyncWrite for Shared {
     }
 }
 
-/// Requests of a small grammar: each byte of `script` adds a piece of one, so that most are nearly right. A byte of 255 is followed by
-/// one that is sent as it is, and 254 ends what comes at once.
+/// Requests of a small grammar: each byte of `script` adds a piece of one, so that most are nearly right. A
+/// byte of 255 is followed by one that is sent as it is, and 254 ends what comes at once.
 pub fn compose(script: &[u8]) -> Vec<Vec<u8>> {
     let mut pieces = vec![Vec::new()];
     let mut script = script.iter();

@@ -1,4 +1,5 @@
-//! A bounded load on one address: keep-alive connections that ask without pause, and count every answer that is not as it should be.
+//! A bounded load on one address: keep-alive connections that ask without pause, and count every answer that
+//! is not as it should be.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,12 +16,12 @@ pub struct Load {
     threads: Vec<JoinHandle<Vec<String>>>,
 }
 
-/// What a client asks for the `n`-th time: method, path and body.
+/// A client's `n`-th request: method, path and body.
 pub type Ask = fn(client: usize, n: usize) -> (&'static str, &'static str, String);
 
 impl Load {
-    /// Begins with so many clients. What `is_right` does not like is a failure, as is a connection that breaks, or ends without
-    /// having said that it would.
+    /// Starts this many clients. A response that `is_right` rejects is a failure, and so is a connection that
+    /// breaks or ends without notice.
     pub fn begin(address: SocketAddr, clients: usize, ask: Ask, is_right: fn(&Answer) -> bool) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let threads = (0..clients)

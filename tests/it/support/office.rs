@@ -1,10 +1,11 @@
-//! A desk whose submissions go somewhere: a small site with channels, and a look at what became of each delivery.
+//! A desk whose submissions go somewhere: a small site with channels, and a look at what became of each
+//! delivery.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use frontdesk::store::{Editor, Reader};
-use frontdesk::submission::delivery::{Delivery, State};
+use frontdesk::store::{Editor, InboxReader};
+use frontdesk::submission::delivery::{Delivery, DeliveryState};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -62,7 +63,7 @@ pub struct Office {
 }
 
 impl Office {
-    /// Serves with these channels, and whatever else is set in the environment.
+    /// Serves with these channels and further environment variables.
     pub fn open(channels: &str, environment: &[(&str, &str)]) -> Office {
         let folder = tempfile::tempdir().expect("a folder");
         let site = write_site(folder.path(), channels);
@@ -100,9 +101,9 @@ impl Office {
         self.desk.data_dir().join("inbox.sqlite")
     }
 
-    pub fn reader(&self) -> Reader {
+    pub fn reader(&self) -> InboxReader {
         self.desk.catch_up();
-        Reader::open(&self.database()).expect("there is an inbox")
+        InboxReader::open(self.database()).expect("there is an inbox")
     }
 
     /// How a submission's way down a channel stands.
@@ -121,7 +122,7 @@ impl Office {
     }
 
     /// Waits until so many of a channel's deliveries are in that state.
-    pub fn wait_for_count(&self, channel: &str, state: State, count: usize) {
+    pub fn wait_for_count(&self, channel: &str, state: DeliveryState, count: usize) {
         let current = || {
             let channels = self.reader().channels().expect("it can be read");
             channels.iter().find(|other| other.name == channel).map_or(0, |channel| channel.count(state))
@@ -131,14 +132,14 @@ impl Office {
         });
     }
 
-    /// Who was to blame for the last failure, in the words of the table `delivery`.
+    /// The cause of the last failure, as in the table `delivery`.
     pub fn blame(&self, id: Uuid, channel: &str) -> Option<String> {
         let connection = rusqlite::Connection::open(self.database()).expect("it is there");
         let sql = "SELECT blame FROM delivery WHERE submission = ?1 AND channel = ?2";
         connection.query_row(sql, (id.as_bytes(), channel), |row| row.get(0)).expect("there is such a row")
     }
 
-    /// What `frontdesk inbox` prints, asked for this.
+    /// The output of `frontdesk inbox` with these arguments.
     pub fn inbox(&self, arguments: &[&str]) -> String {
         let output = frontdesk()
             .arg("inbox")
@@ -155,7 +156,7 @@ impl Office {
     }
 
     pub fn editor(&self) -> Editor {
-        Editor::open(&self.database()).expect("there is an inbox")
+        Editor::open(self.database()).expect("there is an inbox")
     }
 
     /// The server has written nothing of what the visitor sent to its log.

@@ -21,8 +21,8 @@ pub struct Pebble {
 }
 
 impl Pebble {
-    /// Issues certificates to whoever answers on port `tls` of this machine; this share of all requests, in percent, is told
-    /// that their nonce is bad.
+    /// Issues certificates to the server on port `tls` of this machine; rejects the nonce of this percentage
+    /// of all requests.
     pub fn start(tls: u16, bad_nonces: u8) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let authority = Authority::new();
@@ -82,18 +82,18 @@ impl Pebble {
         format!("https://localhost:{}/dir", self.port.number())
     }
 
-    /// Who vouches for the server itself.
+    /// The authority of the server's own certificate.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// Who vouches for the certificates that it issues, in PEM.
+    /// The authority of the certificates that it issues, in PEM.
     pub fn root(&self) -> Vec<u8> {
         let mut connection = self.authority.client().connect(self.management.address()).expect("it listens");
         connection.request("GET", "/roots/0", &[], b"").expect("it answers").body
     }
 
-    /// What it has said since it was last asked.
+    /// Its output since the last call.
     pub fn log(&self) -> Vec<String> {
         self.said.try_iter().collect()
     }
@@ -108,8 +108,8 @@ impl Drop for Pebble {
     }
 }
 
-/// Starts a name server for which every name is this machine; it and its address. A UDP port cannot be reserved for another program, so
-/// that it is started again, elsewhere, where its port was taken meanwhile.
+/// Starts a name server for which every name is this machine; it and its address. A UDP port cannot be
+/// reserved for another program, so that it is started again, elsewhere, where its port was taken meanwhile.
 fn name_server() -> (Child, SocketAddr) {
     let began = Instant::now();
     loop {

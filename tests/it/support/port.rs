@@ -4,8 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 
-/// A port reserved until this is dropped: the kernel assigns it to no other program and to no outgoing connection. A program that
-/// sets `SO_REUSEADDR` can listen on it when it is given the number. Until one does, connections are refused.
+/// A port reserved until this is dropped: the kernel assigns it to no other program and to no outgoing
+/// connection. A program that sets `SO_REUSEADDR` can listen on it when it is given the number. Until one
+/// does, connections are refused.
 #[derive(Debug)]
 pub struct Port {
     address: SocketAddr,

@@ -11,7 +11,7 @@ use super::PATIENCE;
 use super::port::Port;
 use super::tls::Authority;
 
-/// What a server that wants one wants to hear.
+/// The password that the server requires.
 pub const PASSWORD: &str = "open sesame";
 
 /// A running server.
@@ -81,7 +81,7 @@ impl Redis {
         self.port.number()
     }
 
-    /// What it answers to one command.
+    /// Its reply to one command.
     pub fn ask<T: redis::FromRedisValue>(&self, command: &[&str]) -> T {
         let client = redis::Client::open(self.url()).expect("an address");
         let mut connection = client.get_connection().expect("it listens");

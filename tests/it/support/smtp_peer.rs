@@ -1,6 +1,6 @@
-//! A mail server that does what it is told, good manners or not, and remembers everything that it was sent.
+//! A scripted mail server that can misbehave and records everything that it receives.
 //!
-//! Nothing but the standard library, so that unit tests can include the file.
+//! Uses the standard library only, so that unit tests can include the file.
 
 use std::collections::{HashSet, VecDeque};
 use std::io::{self, BufRead as _, BufReader, Read, Write};
@@ -24,10 +24,10 @@ pub enum At {
     Quit,
 }
 
-/// What happens instead of the usual answer.
+/// An action instead of the usual reply.
 #[derive(Clone, Debug)]
 pub enum Do {
-    /// This line, or these; the line end is added. Whoever says 421 hangs up.
+    /// Replies with these lines; the line end is added. A reply of 421 also closes the connection.
     Say(&'static str),
     /// Exactly these octets.
     Raw(&'static [u8]),
@@ -43,7 +43,7 @@ pub enum Do {
     EndlessLines,
 }
 
-/// What a connection does otherwise than usual.
+/// The deviations of a connection from usual behaviour.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     unusual: Option<(At, Do)>,
@@ -102,10 +102,10 @@ impl Script {
     }
 }
 
-/// A message that came as far as its final dot, whatever was answered to that.
+/// A message whose final dot arrived, regardless of the reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// What stood between the angle brackets.
+    /// The text between the angle brackets.
     pub from: String,
     pub to: Vec<String>,
     /// As it was sent, with leading dots still doubled, up to the line end before the final dot.
@@ -125,7 +125,7 @@ impl Received {
     }
 }
 
-/// What has happened so far.
+/// The events so far.
 #[derive(Debug, Default)]
 pub struct Record {
     pub connections: usize,
@@ -170,7 +170,7 @@ impl SmtpPeer {
         *self.scripts.lock().unwrap_or_else(PoisonError::into_inner) = scripts.into();
     }
 
-    /// What has happened so far.
+    /// The events so far.
     pub fn record(&self) -> MutexGuard<'_, Record> {
         lock(&self.record)
     }
@@ -339,7 +339,7 @@ impl<S: Read + Write> Talk<'_, S> {
         self.stream.get_mut().flush()
     }
 
-    /// A line that ends in CRLF, without it. Whoever sends a bare line feed gets no answer.
+    /// A line that ends in CRLF, without it. A bare line feed gets no reply.
     fn line(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line)?;

@@ -59,7 +59,7 @@ impl Authority {
     }
 }
 
-/// What a client says of itself.
+/// A client's TLS parameters.
 #[derive(Clone)]
 pub struct Client {
     config: ClientConfig,

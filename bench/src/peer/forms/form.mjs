@@ -1,4 +1,5 @@
-// A form handler as one writes it with Node: http and node:sqlite, one INSERT a request. Arguments: the port and the database.
+// A simple form handler in Node: http and node:sqlite, one INSERT for each request.
+// Arguments: the port and the database.
 import { createServer } from "node:http";
 import { DatabaseSync } from "node:sqlite";
 

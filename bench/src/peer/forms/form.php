@@ -1,5 +1,5 @@
 <?php
-// A form handler as one writes it with PHP: PDO and SQLite, one INSERT a request, the connection kept between requests.
+// A simple form handler in PHP: PDO and SQLite, one INSERT for each request, with a persistent connection.
 header("Content-Type: application/json");
 
 function answer(int $status, array $value): never

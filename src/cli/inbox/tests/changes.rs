@@ -1,13 +1,13 @@
-//! What the operator changes, and what is said of it.
+//! Tests of `retry`, `hold`, `release`, `erase` and `digest`.
 
 use std::time::Duration;
 
 use super::*;
 use crate::store::Filter;
 use crate::submission::Submission;
-use crate::submission::delivery::{Room, Route, State, Target, Want};
+use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, DeliveryState, Route};
 use crate::submission::outcome::{Cause, Outcome};
-use crate::submission::schedule::Verdict;
+use crate::submission::schedule::NextStep;
 
 #[test]
 fn a_submission_is_shown_with_its_deliveries() {
@@ -32,7 +32,7 @@ fn a_submission_is_shown_with_its_deliveries() {
 }
 
 #[test]
-fn what_is_parked_is_tried_again() {
+fn parked_deliveries_can_be_retried() {
     let inbox = parked(2);
     assert_eq!(
         inbox.run("retry --parked"),
@@ -42,7 +42,7 @@ fn what_is_parked_is_tried_again() {
             String::new()
         )
     );
-    assert_eq!(states(&inbox), [State::Waiting, State::Waiting]);
+    assert_eq!(states(&inbox), [DeliveryState::Waiting, DeliveryState::Waiting]);
     assert_eq!(inbox.run("retry --parked").1, "Nothing to try again: no such delivery is parked.\n");
     let id = &ids(&inbox)[0];
     let (code, out, _) = inbox.run(&format!("retry {id}"));
@@ -58,7 +58,7 @@ fn what_is_parked_is_tried_again() {
 }
 
 #[test]
-fn why_nothing_is_tried_again_is_said() {
+fn a_retry_without_deliveries_says_why() {
     let inbox = parked(1);
     let (code, out, err) = inbox.run("retry --channel bax");
     assert_eq!(code, ExitCode::SUCCESS);
@@ -75,7 +75,7 @@ fn why_nothing_is_tried_again_is_said() {
 }
 
 #[test]
-fn nothing_is_retried_held_or_erased_by_an_empty_command() {
+fn commands_without_a_selection_change_nothing() {
     for arguments in ["retry", "hold", "release", "release --all 01", "erase", "erase --yes"] {
         let typed = Typed::try_parse_from(format!("inbox {arguments}").split(' '));
         let error = typed.err().unwrap_or_else(|| panic!("`{arguments}` was taken"));
@@ -88,7 +88,7 @@ fn nothing_is_retried_held_or_erased_by_an_empty_command() {
 }
 
 #[test]
-fn what_is_held_waits_for_its_release() {
+fn held_submissions_wait_for_their_release() {
     let inbox = parked(2);
     let ids = ids(&inbox);
     let (code, out, err) = inbox.run(&format!("hold {} ffff --because looks-odd\u{1b}", ids[0]));
@@ -119,19 +119,22 @@ fn what_is_held_waits_for_its_release() {
             ids[0], ids[1]
         )
     );
-    assert_eq!(states(&inbox), [State::Waiting, State::Parked]);
+    assert_eq!(states(&inbox), [DeliveryState::Waiting, DeliveryState::Parked]);
     assert_eq!(inbox.run("release --all").1, "No submission is held.\n");
     inbox.run(&format!("hold {} {}", ids[0], ids[1]));
     assert_eq!(inbox.run("release --all").1.lines().count(), 2);
-    assert_eq!(states(&inbox), [State::Waiting, State::Waiting]);
+    assert_eq!(states(&inbox), [DeliveryState::Waiting, DeliveryState::Waiting]);
 }
 
 #[test]
-fn what_is_erased_is_counted_and_gone() {
+fn erased_submissions_are_counted_and_gone() {
     let inbox = parked(2);
     let (code, out, err) = inbox.run("erase --email 1@example.com");
     assert_eq!((code, out.as_str()), (ExitCode::from(2), ""));
-    assert_eq!(err, "error: nobody can be asked whether to go on; `--yes` goes on without asking\n");
+    assert_eq!(
+        err,
+        "error: standard input is not a terminal, so nothing was confirmed; `--yes` skips the question\n"
+    );
     let (code, out, err) = inbox.run_as("erase --email 1@Example.com", true, Some("\n"));
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
     assert_eq!(err, "Remove 1 submission from 1@Example.com for good? [y/N] Nothing was removed.\n");
@@ -139,7 +142,7 @@ fn what_is_erased_is_counted_and_gone() {
     let (code, out, err) = inbox.run_as("erase --email 1@EXAMPLE.com", true, Some("Yes\n"));
     assert_eq!(code, ExitCode::SUCCESS, "{err}");
     assert_eq!(out, "1 submission removed\n1 delivery removed\n1 attempt removed\n");
-    assert!(err.contains("warning: backups") && !err.contains("had arrived"), "{err}");
+    assert!(err.contains("warning: earlier backups") && !err.contains("had arrived"), "{err}");
     assert!(
         err.ends_with("The database's log was wiped: nothing of it is left in the inbox's files.\n"),
         "{err}"
@@ -152,7 +155,7 @@ fn what_is_erased_is_counted_and_gone() {
 }
 
 #[test]
-fn what_needs_attention_is_said_before_the_digest_says_it() {
+fn digest_prints_what_needs_attention() {
     let inbox = parked(2);
     inbox.work(channel, |store, runtime| {
         let now = "2026-11-20T15:30:00Z".parse().unwrap();
@@ -170,7 +173,7 @@ fn what_needs_attention_is_said_before_the_digest_says_it() {
 }
 
 #[test]
-fn where_there_is_no_inbox_there_is_nothing_to_change() {
+fn a_missing_inbox_has_nothing_to_change() {
     let inbox = Inbox::empty();
     for (arguments, code) in [
         ("retry --parked", ExitCode::SUCCESS),
@@ -193,18 +196,18 @@ fn parked(count: usize) -> Inbox {
         for n in 0..count {
             keep(store, runtime, &[(&WAITLIST, &format!(r#"{{"email":"{n}@example.com"}}"#))]);
         }
-        let target = Target { name: "box".to_owned(), leads_to: "there".to_owned() };
-        let want = Want { target, room: Room { any: count, again: count }, turn: 0 };
+        let target = ChannelTarget { name: "box".to_owned(), destination: "there".to_owned() };
+        let want = ClaimRequest { target, capacity: Capacity { any: count, retries: count }, turn: 0 };
         let began = "2026-11-20T15:00:00Z".parse().unwrap();
         let claims = store.claim(vec![want], Vec::new(), began, Duration::from_mins(3));
         for claimed in runtime.block_on(claims).unwrap().remove(0).claimed {
             let email = claimed.submission.get("email").unwrap();
             let outcome = Outcome::failed(Cause::Refused, format!("550 <{email}> never"));
             let ended = "2026-11-20T15:00:02.5Z".parse().unwrap();
-            runtime.block_on(store.record(claimed.lease, outcome, Verdict::Parked, ended)).unwrap();
+            runtime.block_on(store.record(claimed.lease, outcome, NextStep::Parked, ended)).unwrap();
         }
     });
-    assert_eq!(states(&inbox), vec![State::Parked; count]);
+    assert_eq!(states(&inbox), vec![DeliveryState::Parked; count]);
     inbox
 }
 
@@ -213,7 +216,7 @@ pub(super) fn channel(options: &mut Options) {
 }
 
 fn listed(inbox: &Inbox) -> Vec<Submission> {
-    let reader = Reader::open(&inbox.database).unwrap();
+    let reader = InboxReader::open(&inbox.database).unwrap();
     reader.list(&Filter::default()).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
@@ -222,8 +225,8 @@ fn ids(inbox: &Inbox) -> Vec<String> {
     listed(inbox).iter().map(|submission| submission.id.to_string()).collect()
 }
 
-fn states(inbox: &Inbox) -> Vec<State> {
-    let reader = Reader::open(&inbox.database).unwrap();
+fn states(inbox: &Inbox) -> Vec<DeliveryState> {
+    let reader = InboxReader::open(&inbox.database).unwrap();
     let deliveries = |submission: &Submission| reader.deliveries(submission.id).unwrap();
     listed(inbox).iter().flat_map(deliveries).map(|delivery| delivery.state).collect()
 }

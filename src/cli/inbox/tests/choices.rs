@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_listing_is_chosen_by_time_and_words() {
+fn a_listing_is_selected_by_time_and_text() {
     let inbox = three_days();
     let names = |arguments: &str| names(&inbox, arguments);
     assert_eq!(names("list --json"), ["Cäsar", "Bob", "Ada"]);
@@ -21,7 +21,7 @@ fn a_listing_is_chosen_by_time_and_words() {
 }
 
 #[test]
-fn a_listing_goes_on_where_another_ended() {
+fn a_listing_continues_where_another_ended() {
     let inbox = three_days();
     let (_, out, _) = inbox.run("list --json");
     let id = |line: usize| {
@@ -39,7 +39,7 @@ fn a_listing_goes_on_where_another_ended() {
 }
 
 #[test]
-fn a_terminal_shows_a_screenful_and_says_how_to_go_on() {
+fn a_terminal_shows_a_limited_table_and_how_to_continue() {
     let inbox = Inbox::empty();
     inbox.work(
         |_| {},
@@ -56,7 +56,7 @@ fn a_terminal_shows_a_screenful_and_says_how_to_go_on() {
     let last = last["id"].as_str().unwrap();
     assert_eq!(
         err,
-        format!("There are more: `--before {last}` goes on here, `--limit N` shows more at once.\n")
+        format!("There are more: `--before {last}` continues here, `--limit N` shows more at once.\n")
     );
     let (_, out, err) = inbox.run_as(&format!("list --before {last}"), true, None);
     assert_eq!((out.lines().count(), err.as_str()), (2, ""));
@@ -68,7 +68,7 @@ fn a_terminal_shows_a_screenful_and_says_how_to_go_on() {
 }
 
 #[test]
-fn csv_that_a_terminal_shows_cannot_steer_it() {
+fn csv_on_a_terminal_has_no_control_characters() {
     let inbox =
         Inbox::with(&[(&CONTACT, r#"{"name":"Ada\u202e","email":"a@example.com","message":"\u001b[2J"}"#)]);
     let (_, shown, _) = inbox.run_as("export --csv", true, None);
@@ -110,11 +110,11 @@ fn submissions_are_counted_by_day_form_and_status() {
 }
 
 #[test]
-fn whoever_watches_sees_what_is_new_even_in_another_file() {
+fn watch_shows_new_submissions_even_in_a_replaced_inbox() {
     let inbox = Inbox::empty();
-    let mut watch = watch::Watch::default();
+    let mut watch = watch::InboxWatch::default();
     let mut look = || {
-        let new = watch.look(&inbox.place()).unwrap();
+        let new = watch.query(&inbox.place()).unwrap();
         new.map(|new| new.iter().map(|s| s.get("email").unwrap().to_owned()).collect::<Vec<_>>())
     };
     let arrive = |day: u8, email: &str| {
@@ -136,11 +136,11 @@ fn whoever_watches_sees_what_is_new_even_in_another_file() {
 }
 
 #[test]
-fn what_is_there_already_is_not_new() {
+fn watch_skips_existing_submissions() {
     let inbox = three_days();
-    let mut watch = watch::Watch::default();
+    let mut watch = watch::InboxWatch::default();
     watch.skip(&inbox.place()).unwrap();
-    assert_eq!(watch.look(&inbox.place()).unwrap(), Some(Vec::new()));
+    assert_eq!(watch.query(&inbox.place()).unwrap(), Some(Vec::new()));
 }
 
 /// One submission each on the 18th, the 19th and the 20th.

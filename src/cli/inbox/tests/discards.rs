@@ -1,22 +1,25 @@
-//! What is removed of what is held, and what is said of it.
+//! Tests of `discard`.
 
 use super::*;
-use crate::screening::Signal;
 use crate::store::Filter;
 use crate::submission::Submission;
+use crate::submission::verdict::Signal;
 
 #[test]
 fn held_submissions_are_removed_after_a_question() {
     let inbox = held();
     let (code, out, err) = inbox.run("discard --held");
     assert_eq!((code, out.as_str()), (ExitCode::from(2), ""));
-    assert_eq!(err, "error: nobody can be asked whether to go on; `--yes` goes on without asking\n");
+    assert_eq!(
+        err,
+        "error: standard input is not a terminal, so nothing was confirmed; `--yes` skips the question\n"
+    );
     let (code, out, err) = inbox.run_as("discard --held", true, Some("n\n"));
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
     assert_eq!(
         err,
-        "Remove 3 held submissions, received from 2026-11-18T00:00:00.000Z to 2026-11-20T00:00:00.000Z, for good? [y/N] \
-         Nothing was removed.\n"
+        "Remove 3 held submissions, received from 2026-11-18T00:00:00.000Z to 2026-11-20T00:00:00.000Z, for \
+         good? [y/N] Nothing was removed.\n"
     );
     assert_eq!(listed(&inbox).len(), 4);
     let (code, out, err) = inbox.run_as("discard --held", true, Some("y\n"));
@@ -24,14 +27,17 @@ fn held_submissions_are_removed_after_a_question() {
         (code, out.as_str()),
         (ExitCode::SUCCESS, "3 submissions removed\n0 deliveries removed\n0 attempts removed\n")
     );
-    assert!(err.contains("warning: backups") && err.contains("The database's log was wiped"), "{err}");
+    assert!(
+        err.contains("warning: earlier backups") && err.contains("The database's log was wiped"),
+        "{err}"
+    );
     assert_eq!(texts(&inbox), ["not held"]);
     let again = inbox.run("discard --held --yes");
     assert_eq!(again, (ExitCode::SUCCESS, "nothing\n".to_owned(), String::new()));
 }
 
 #[test]
-fn what_comes_while_the_operator_is_asked_stays() {
+fn submissions_that_arrive_during_the_question_stay() {
     struct Answer<'a>(&'a Inbox, &'a [u8]);
     impl io::Read for Answer<'_> {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -57,7 +63,7 @@ fn what_comes_while_the_operator_is_asked_stays() {
 }
 
 #[test]
-fn the_options_of_a_discard_select_together() {
+fn the_options_of_discard_are_combined() {
     let inbox = held();
     assert_eq!(inbox.run("discard --held --reason honeypot --before 2026-11-19 --yes").1, "nothing\n");
     assert_eq!(inbox.run("discard --held --before 2026-11-18 --yes").1, "nothing\n");
@@ -73,7 +79,7 @@ fn the_options_of_a_discard_select_together() {
 }
 
 #[test]
-fn what_only_a_flood_holds_stays_unless_its_reason_is_given() {
+fn submissions_held_by_a_flood_stay_unless_selected() {
     let inbox = held();
     let connection = rusqlite::Connection::open(&inbox.database).unwrap();
     connection.execute("UPDATE submission SET flood = 1 WHERE fields LIKE '%honeypot%'", []).unwrap();
@@ -99,7 +105,7 @@ fn what_only_a_flood_holds_stays_unless_its_reason_is_given() {
 }
 
 #[test]
-fn a_hash_that_two_sources_share_selects_neither() {
+fn an_ambiguous_hash_selects_no_source() {
     let inbox = Inbox::empty();
     inbox.work(
         |_| {},
@@ -122,7 +128,7 @@ fn a_hash_that_two_sources_share_selects_neither() {
 }
 
 #[test]
-fn a_submission_that_is_not_held_is_refused_and_the_others_go() {
+fn discard_refuses_only_submissions_that_are_not_held() {
     let inbox = held();
     let ids: Vec<String> = listed(&inbox).iter().map(|submission| submission.id.to_string()).collect();
     let (not_held, honeypot) = (&ids[0], &ids[2]);
@@ -147,7 +153,7 @@ fn a_submission_that_is_not_held_is_refused_and_the_others_go() {
 }
 
 #[test]
-fn what_is_delivered_can_only_be_erased() {
+fn delivered_submissions_can_only_be_erased() {
     let inbox = Inbox::empty();
     inbox.work(changes::channel, |store, runtime| {
         keep(store, runtime, &[(&WAITLIST, r#"{"email":"ada@example.com"}"#)]);
@@ -168,7 +174,7 @@ fn what_is_delivered_can_only_be_erased() {
 }
 
 #[test]
-fn what_a_discard_cannot_mean_is_refused() {
+fn contradictory_options_of_discard_are_refused() {
     for arguments in [
         "",
         "--yes",
@@ -212,14 +218,14 @@ fn held() -> Inbox {
     inbox
 }
 
-fn hold(store: &Store, runtime: &Runtime, message: &str, source: u8, day: u8, signals: &[Signal]) {
+fn hold(store: &TestInbox, runtime: &Runtime, message: &str, source: u8, day: u8, signals: &[Signal]) {
     let body = format!(r#"{{"name":"Ada","email":"ada@example.com","message":"{message}"}}"#);
     let arrival = Arrival {
         entry: parse(&CONTACT, body.as_bytes()).unwrap(),
         idempotency_key: None,
         source: Source::V4([192, 0, 2, source]),
         received_at: format!("2026-11-{day}T00:00:00Z").parse().unwrap(),
-        evidence: Evidence::Verdict(Verdict::default()),
+        evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
     };
     let reasons: Vec<_> = signals.iter().map(|signal| (*signal, "of course")).collect();
@@ -228,7 +234,7 @@ fn hold(store: &Store, runtime: &Runtime, message: &str, source: u8, day: u8, si
 
 /// The newest first.
 fn listed(inbox: &Inbox) -> Vec<Submission> {
-    let reader = Reader::open(&inbox.database).unwrap();
+    let reader = InboxReader::open(&inbox.database).unwrap();
     reader.list(&Filter::default()).unwrap().collect::<Result<_, _>>().unwrap()
 }
 

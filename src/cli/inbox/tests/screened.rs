@@ -1,11 +1,11 @@
-//! What is told of screening and of those who pressed the door.
+//! Tests of the results of screening.
 
 use super::*;
-use crate::limits::pressure::Refused;
-use crate::screening::Signal;
+use crate::store::RefusedRequests;
+use crate::submission::verdict::Signal;
 
 #[test]
-fn a_listing_carries_what_screening_said() {
+fn a_listing_has_the_results_of_screening() {
     let inbox = held();
     let (_, out, _) = inbox.run("list --json");
     let object: Value = serde_json::from_str(&out).unwrap();
@@ -23,14 +23,15 @@ fn a_listing_carries_what_screening_said() {
 }
 
 #[test]
-fn who_pressed_the_door_is_told() {
+fn stats_show_rate_limited_sources() {
     let inbox = held();
     inbox.work(
         |_| {},
         |store, runtime| {
-            let refused = Refused { source: Some(Source::V4([192, 0, 2, 1])), form: "contact", count: 7 };
+            let refused =
+                RefusedRequests { source: Some(Source::V4([192, 0, 2, 1])), form: "contact", count: 7 };
             let now = "2026-11-20T15:00:00Z".parse().unwrap();
-            runtime.block_on(store.pressed(vec![refused], now)).unwrap();
+            runtime.block_on(store.record_refusals(vec![refused], now)).unwrap();
         },
     );
     inbox.run("release --all");
@@ -57,7 +58,7 @@ fn held() -> Inbox {
                 idempotency_key: None,
                 source: Source::V4([192, 0, 2, 1]),
                 received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
-                evidence: Evidence::Verdict(Verdict::default()),
+                evidence: Evidence::Verdict(ScreeningVerdict::default()),
                 agent: Some("agent.example.com".to_owned()),
             };
             runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();

@@ -1,10 +1,10 @@
 //! Submissions that only their recipient can read.
 
 use super::*;
-use crate::submission::seal::{Recipient, generate_key_texts};
+use crate::submission::encryption::{Recipient, generate_key_texts};
 
 #[test]
-fn what_is_sealed_shows_what_is_known_of_it_and_how_it_is_opened() {
+fn a_sealed_submission_says_how_to_open_it() {
     let (inbox, _) = sealed(&["ada"]);
     let (code, out, err) = inbox.run("list --json");
     let object: Value = serde_json::from_str(&out).unwrap();
@@ -26,7 +26,7 @@ fn what_is_sealed_shows_what_is_known_of_it_and_how_it_is_opened() {
 }
 
 #[test]
-fn an_identity_opens_what_is_sealed() {
+fn an_identity_opens_sealed_submissions() {
     let (inbox, identity) = sealed(&["ada", "bob"]);
     let (_, out, err) = inbox.run(&format!("list --json --identity {identity}"));
     let objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -45,7 +45,7 @@ fn an_identity_opens_what_is_sealed() {
 }
 
 #[test]
-fn another_identity_is_said_for_each_and_the_others_go_on() {
+fn a_wrong_identity_is_reported_for_each_submission() {
     let (inbox, identity) = sealed(&["ada"]);
     keep_sealed(&inbox, &["bob"], 21);
     let (code, out, err) = inbox.run(&format!("list --json --identity {identity}"));
@@ -77,7 +77,7 @@ fn keep_sealed(inbox: &Inbox, names: &[&str], day: u8) -> String {
     let (secret, public) = generate_key_texts();
     let recipient = Recipient::parse(&public).unwrap();
     inbox.work(
-        |options| options.recipient = Some(recipient),
+        |options| options.intake.recipient = Some(recipient),
         |store, runtime| {
             for name in names {
                 let body = format!(r#"{{"email":"{name}@example.com"}}"#);

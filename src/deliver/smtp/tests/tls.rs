@@ -1,4 +1,4 @@
-//! Tests of TLS, from the start and by STARTTLS, with a certificate of the tests' own.
+//! Tests of implicit TLS and STARTTLS with a self-signed certificate.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -16,9 +16,9 @@ struct TlsPeer {
 }
 
 #[tokio::test]
-async fn a_message_goes_out_under_tls_from_the_start() {
-    let peer = start(Tls::Implicit, "localhost", Script::usual().offering("AUTH PLAIN"));
-    let smtp = Smtp::new(with_login(peer.options(Tls::Implicit)));
+async fn implicit_tls_encrypts_the_whole_session() {
+    let peer = start(SmtpTls::Implicit, "localhost", Script::usual().offering("AUTH PLAIN"));
+    let smtp = Smtp::new(with_login(peer.options(SmtpTls::Implicit)));
     for _ in 0..2 {
         assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
     }
@@ -27,9 +27,9 @@ async fn a_message_goes_out_under_tls_from_the_start() {
 }
 
 #[tokio::test]
-async fn a_message_goes_out_after_starttls_and_not_a_word_before() {
-    let peer = start(Tls::StartTls, "localhost", Script::usual().offering("AUTH PLAIN"));
-    let smtp = Smtp::new(with_login(peer.options(Tls::StartTls)));
+async fn starttls_precedes_login_and_message() {
+    let peer = start(SmtpTls::StartTls, "localhost", Script::usual().offering("AUTH PLAIN"));
+    let smtp = Smtp::new(with_login(peer.options(SmtpTls::StartTls)));
     for _ in 0..2 {
         let outcome = smtp.send(&notice("x")).await;
         assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
@@ -41,10 +41,10 @@ async fn a_message_goes_out_after_starttls_and_not_a_word_before() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_refused() {
-    for tls in [Tls::Implicit, Tls::StartTls] {
+async fn an_untrusted_certificate_is_refused() {
+    for tls in [SmtpTls::Implicit, SmtpTls::StartTls] {
         let peer = start(tls, "localhost", Script::usual());
-        let smtp = Smtp::new(Options { extra_roots: None, ..peer.options(tls) });
+        let smtp = Smtp::new(SmtpOptions { extra_roots: None, ..peer.options(tls) });
         check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "invalid peer certificate");
         assert!(lock(&peer.record).received.is_empty());
     }
@@ -52,7 +52,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
 
 #[tokio::test]
 async fn a_certificate_for_another_name_is_refused() {
-    for tls in [Tls::Implicit, Tls::StartTls] {
+    for tls in [SmtpTls::Implicit, SmtpTls::StartTls] {
         let peer = start(tls, "mail.example.com", Script::usual());
         let smtp = Smtp::new(peer.options(tls));
         check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "invalid peer certificate");
@@ -63,23 +63,23 @@ async fn a_certificate_for_another_name_is_refused() {
 #[tokio::test]
 async fn a_server_without_starttls_gets_neither_message_nor_login() {
     let peer = SmtpPeer::start(vec![Script::usual().offering("AUTH PLAIN")]);
-    let smtp = Smtp::new(with_login(Options { tls: Tls::StartTls, ..options(&peer) }));
+    let smtp = Smtp::new(with_login(SmtpOptions { tls: SmtpTls::StartTls, ..options(&peer) }));
     check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "STARTTLS: the server does not offer it");
     assert_eq!(peer.record().commands, ["EHLO example.com"]);
 }
 
 #[tokio::test]
-async fn a_server_that_offers_starttls_and_refuses_it_gets_nothing_either() {
+async fn a_server_that_refuses_starttls_gets_neither_message_nor_login() {
     let script = Script::with(At::StartTls, Do::Say("454 4.7.0 not now")).offering("STARTTLS");
     let peer = SmtpPeer::start(vec![script]);
-    let smtp = Smtp::new(Options { tls: Tls::StartTls, ..options(&peer) });
+    let smtp = Smtp::new(SmtpOptions { tls: SmtpTls::StartTls, ..options(&peer) });
     check_outcome(&smtp.send(&notice("x")).await, Cause::Deferred, "454 4.7.0 not now (STARTTLS, ");
     assert!(!peer.record().commands.iter().any(|line| line.starts_with("MAIL")));
 }
 
 #[tokio::test]
-async fn what_is_said_ahead_of_the_handshake_is_not_believed_after_it() {
-    // Somebody in between appends to the answer to STARTTLS what would be the answer to the EHLO that follows.
+async fn replies_injected_before_the_handshake_are_ignored() {
+    // An attacker on the path appends a forged EHLO reply to the reply to STARTTLS.
     let (pem, config) = certificate("localhost");
     let record = Shared::default();
     let shared = Arc::clone(&record);
@@ -98,27 +98,31 @@ async fn what_is_said_ahead_of_the_handshake_is_not_believed_after_it() {
                 converse(StreamOwned::new(connection, stream.into_inner()), &Script::usual(), &shared, false);
         }
     });
-    let options =
-        Options { port: address.port(), extra_roots: Some(pem), tls: Tls::StartTls, ..bare_options() };
-    let smtp = Smtp::new(Options { host: "localhost".to_owned(), ..options });
+    let options = SmtpOptions {
+        port: address.port(),
+        extra_roots: Some(pem),
+        tls: SmtpTls::StartTls,
+        ..bare_options()
+    };
+    let smtp = Smtp::new(SmtpOptions { host: "localhost".to_owned(), ..options });
     check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "STARTTLS");
     assert!(lock(&record).received.is_empty());
 }
 
 #[tokio::test]
-async fn a_handshake_that_does_not_get_on_has_an_end() {
+async fn a_stalled_handshake_times_out() {
     let address = serve(|stream, _| {
         let _ = BufReader::new(stream).lines().count();
     });
-    let mut smtp = Smtp::new(Options { port: address.port(), tls: Tls::Implicit, ..bare_options() });
+    let mut smtp = Smtp::new(SmtpOptions { port: address.port(), tls: SmtpTls::Implicit, ..bare_options() });
     smtp.options.deadlines.tls = IMPATIENT;
     check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "to the TLS handshake within 5s");
 }
 
 impl TlsPeer {
-    fn options(&self, tls: Tls) -> Options {
+    fn options(&self, tls: SmtpTls) -> SmtpOptions {
         let host = "localhost".to_owned();
-        Options { host, port: self.port, tls, extra_roots: Some(self.pem.clone()), ..bare_options() }
+        SmtpOptions { host, port: self.port, tls, extra_roots: Some(self.pem.clone()), ..bare_options() }
     }
 }
 
@@ -135,13 +139,13 @@ fn certificate(name: &str) -> (Vec<u8>, Arc<ServerConfig>) {
     (own.cert.pem().into_bytes(), Arc::new(config))
 }
 
-fn start(tls: Tls, name: &str, script: Script) -> TlsPeer {
+fn start(tls: SmtpTls, name: &str, script: Script) -> TlsPeer {
     let (pem, config) = certificate(name);
     let record = Shared::default();
     let shared = Arc::clone(&record);
     let address = serve(move |stream, _| {
         lock(&shared).connections += 1;
-        let stream = if tls == Tls::StartTls {
+        let stream = if tls == SmtpTls::StartTls {
             let plain = Script::usual().offering("STARTTLS");
             let Ok(Some(stream)) = converse(stream, &plain, &shared, true) else { return };
             stream
@@ -149,7 +153,7 @@ fn start(tls: Tls, name: &str, script: Script) -> TlsPeer {
             stream
         };
         let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
-        let _ = converse(StreamOwned::new(connection, stream), &script, &shared, tls == Tls::Implicit);
+        let _ = converse(StreamOwned::new(connection, stream), &script, &shared, tls == SmtpTls::Implicit);
     });
     TlsPeer { port: address.port(), pem, record }
 }

@@ -1,8 +1,8 @@
-//! What bodies hold, and what nobody can make of them.
+//! Tests of webhook bodies: their content, and hostile text in them.
 
 use super::*;
 
-/// What visitors send who mean harm.
+/// Hostile text that visitors may send.
 const HOSTILE: [&str; 12] = [
     r#""}, {"x":""#,
     r"\",
@@ -20,11 +20,11 @@ const HOSTILE: [&str; 12] = [
 
 #[test]
 fn the_standard_body_holds_what_the_inbox_lists() {
-    let mut notice = sample(About::Submission);
+    let mut notice = sample(Topic::Submission);
     notice.id = Uuid::from_u128(7);
     notice.created_at = "2026-11-20T14:03:05.12Z".parse().unwrap();
     assert_eq!(
-        Body::parse("standard").unwrap().render(&notice).unwrap(),
+        WebhookBody::parse("standard").unwrap().render(&notice).unwrap(),
         concat!(
             r#"{"type":"submission.created","version":1,"timestamp":"2026-11-20T14:03:05.120Z","#,
             r#""data":{"id":"00000000-0000-0000-0000-000000000007","form":"contact","#,
@@ -36,12 +36,11 @@ fn the_standard_body_holds_what_the_inbox_lists() {
 
 #[test]
 fn other_notices_hold_a_title_and_lines() {
-    for (about, event) in [
-        (About::Digest, "digest.created"),
-        (About::Flood, "flood.created"),
-        (About::Canary, "canary.created"),
-    ] {
-        let body: Value = serde_json::from_str(&Body::Standard.render(&sample(about)).unwrap()).unwrap();
+    for (about, event) in
+        [(Topic::Digest, "digest.created"), (Topic::Flood, "flood.created"), (Topic::Test, "canary.created")]
+    {
+        let body: Value =
+            serde_json::from_str(&WebhookBody::Standard.render(&sample(about)).unwrap()).unwrap();
         assert_eq!(body["type"], event);
         let data = json!({
             "id": Uuid::nil().to_string(),
@@ -53,9 +52,9 @@ fn other_notices_hold_a_title_and_lines() {
 }
 
 #[test]
-fn the_standard_body_holds_hostile_text_exactly_and_shows_nothing_of_what_it_hides() {
+fn the_standard_body_holds_hostile_text_exactly() {
     for text in HOSTILE {
-        let body = Body::Standard.render(&hostile(text)).unwrap();
+        let body = WebhookBody::Standard.render(&hostile(text)).unwrap();
         assert!(!body.chars().any(is_unsafe), "{body}");
         let value: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(value["data"]["message"], text);
@@ -72,7 +71,7 @@ fn a_presets_text_is_the_notices_text() {
         ("mattermost", "/text", "email: ada@example.com\nmessage:\nOne\n{two}\\"),
         ("discord", "/content", "email: ada@example.com\nmessage:\nOne\n{two}\\\\"),
     ] {
-        let body = rendered(preset, &sample(About::Submission));
+        let body = rendered(preset, &sample(Topic::Submission));
         let text = body.pointer(member).and_then(Value::as_str).unwrap();
         assert!(text.contains(expected), "{preset}: {text}");
     }
@@ -81,9 +80,9 @@ fn a_presets_text_is_the_notices_text() {
 #[test]
 fn whatever_a_visitor_sends_is_text_in_a_preset_and_nothing_else() {
     for preset in ["slack", "mattermost", "discord"] {
-        let shape = shape(&rendered(preset, &sample(About::Submission)));
+        let shape = shape(&rendered(preset, &sample(Topic::Submission)));
         for text in HOSTILE {
-            let body = Body::parse(preset).unwrap().render(&hostile(text)).unwrap();
+            let body = WebhookBody::parse(preset).unwrap().render(&hostile(text)).unwrap();
             assert!(!body.chars().any(is_unsafe), "{preset}: {body}");
             let value: Value = serde_json::from_str(&body).unwrap();
             assert_eq!(self::shape(&value), shape, "{preset}: {body}");
@@ -145,7 +144,7 @@ fn a_template_writes_whole_values_whatever_it_calls_them() {
         ("{% if form == \"contact\" %}{{ type }}{% else %}0{% endif %}", json!("submission.created")),
         ("{{ fields.message | tojson }}", json!(r#""\"}, {\"x\":\"""#)),
     ] {
-        let body = Body::parse(source).unwrap_or_else(|fault| panic!("{source}: {fault}"));
+        let body = WebhookBody::parse(source).unwrap_or_else(|fault| panic!("{source}: {fault}"));
         let found = body.render(&hostile("\"}, {\"x\":\"")).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&found).unwrap(), expected, "{source}");
     }
@@ -174,7 +173,7 @@ fn a_template_that_makes_no_json_is_refused_with_its_line() {
         // It works for a submission, and not for a digest.
         ("{% if form %}{}{% endif %}", "is not JSON"),
     ] {
-        let fault = Body::parse(source).unwrap_err();
+        let fault = WebhookBody::parse(source).unwrap_err();
         assert!(fault.contains(part), "{source}: {fault}");
     }
 }
@@ -182,7 +181,8 @@ fn a_template_that_makes_no_json_is_refused_with_its_line() {
 #[test]
 fn what_fails_on_a_notice_is_told_without_what_the_notice_holds() {
     let body =
-        Body::parse("{% if fields.name == \"secret\" %}{{ fields.name + 1 }}{% else %}1{% endif %}").unwrap();
+        WebhookBody::parse("{% if fields.name == \"secret\" %}{{ fields.name + 1 }}{% else %}1{% endif %}")
+            .unwrap();
     let mut notice = hostile("x");
     notice.fields[0].1 = "secret".to_owned();
     let fault = body.render(&notice).unwrap_err();
@@ -194,7 +194,7 @@ fn the_documents_template_works_and_names_what_there_is() {
     let document = include_str!("../../../../docs/webhooks.md");
     let source = document.split("body = '''").nth(1).and_then(|rest| rest.split("'''").next()).unwrap();
     let body: Value =
-        serde_json::from_str(&Body::parse(source).unwrap().render(&hostile("x")).unwrap()).unwrap();
+        serde_json::from_str(&WebhookBody::parse(source).unwrap().render(&hostile("x")).unwrap()).unwrap();
     let expected = json!({ "summary": "New: Contact: x", "email": null, "form": "contact", "labels": [] });
     assert_eq!(body, expected);
     for (name, _) in context(&hostile("x")) {
@@ -203,17 +203,17 @@ fn the_documents_template_works_and_names_what_there_is() {
 }
 
 /// A submission whose title and message are this text.
-fn hostile(text: &str) -> Notice {
-    Notice {
+fn hostile(text: &str) -> Notification {
+    Notification {
         may_be_there: true,
         title: format!("Contact: {text}"),
         fields: vec![("name".to_owned(), "Ada".to_owned()), ("message".to_owned(), text.to_owned())],
-        ..sample(About::Submission)
+        ..sample(Topic::Submission)
     }
 }
 
-fn rendered(preset: &str, notice: &Notice) -> Value {
-    serde_json::from_str(&Body::parse(preset).unwrap().render(notice).unwrap()).unwrap()
+fn rendered(preset: &str, notice: &Notification) -> Value {
+    serde_json::from_str(&WebhookBody::parse(preset).unwrap().render(notice).unwrap()).unwrap()
 }
 
 /// The same value with all texts taken out: what a receiver takes for structure.

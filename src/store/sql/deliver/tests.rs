@@ -1,20 +1,24 @@
-//! Processing, worker, schedule and database under a clock of our own: thousands of lives, each from a seed, each the same every time.
+//! Processing, worker, schedule and database under a clock of our own: thousands of lives, each from a seed,
+//! each the same every time.
 //!
-//! What is real here: the statements of [`super`] on a database in memory, the [`Roster`] and the schedule. What is played: time,
-//! what the other sides do, when processes end, and clocks that are set. `FRONTDESK_TEST_SEEDS` says how many lives there are.
+//! Real are the statements of [`super`] on a database in memory, the [`Dispatcher`] and the schedule.
+//! Simulated are time, receivers, crashes, and clocks that are set. `FRONTDESK_TEST_SEEDS` is the number of
+//! simulations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 use rusqlite::{Connection, params};
 
 use super::*;
-use crate::deliver::dispatch::{Roster, Turn};
-use crate::screening::{Evidence, Repeats, Verdict as Screened};
-use crate::store::Options;
-use crate::store::sql::intake;
-use crate::store::sqlite::{STATEMENTS, TABLES};
-use crate::submission::outcome::{Failure, LONGEST_ATTEMPT};
+use crate::deliver::dispatch::{Dispatcher, HealthChange};
+use crate::intake::Screener;
+use crate::screening::{Evidence, Repeats};
+use crate::store::sqlite::{STATEMENTS, TABLES, keep_plans};
+use crate::store::tests::inbox::{Options, process};
+use crate::submission::outcome::{AttemptFailure, LONGEST_ATTEMPT};
+use crate::submission::verdict::ScreeningVerdict;
 
 const LEASE: Duration = Duration::from_mins(3);
 const DAY: u64 = 86_400_000;
@@ -27,9 +31,16 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
         .map(|thread| {
             std::thread::spawn(move || {
                 let mut total = Totals::default();
+                // One database for all lives of a thread: its statements are compiled once.
+                let mut database = Some(open_database());
                 for seed in (thread..seeds).step_by(usize::try_from(threads).unwrap()) {
-                    let life = std::panic::catch_unwind(|| World::new(seed).run());
-                    total.add(&life.unwrap_or_else(|_| panic!("the life from seed {seed} went wrong")));
+                    let empty = database.take().unwrap();
+                    let life = AssertUnwindSafe(move || World::new(seed, empty).run());
+                    let (totals, used) = std::panic::catch_unwind(life)
+                        .unwrap_or_else(|_| panic!("the life from seed {seed} went wrong"));
+                    total.add(&totals);
+                    used.execute_batch(EMPTY_TABLES).unwrap();
+                    database = Some(used);
                 }
                 total
             })
@@ -56,6 +67,20 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
     ] {
         assert!(count > 0, "nothing was {what}");
     }
+}
+
+/// Rows that refer to others go first.
+const EMPTY_TABLES: &str = "
+    DELETE FROM attempt; DELETE FROM delivery; DELETE FROM repeat; DELETE FROM submission; DELETE FROM intake;
+    DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM meta;";
+
+fn open_database() -> Connection {
+    let database = Connection::open_in_memory().unwrap();
+    database.pragma_update(None, "foreign_keys", "on").unwrap();
+    database.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_plans(&database).unwrap();
+    database.execute_batch(TABLES).unwrap();
+    database
 }
 
 #[derive(Debug, Default)]
@@ -164,7 +189,7 @@ struct Attempt {
 
 struct Worker {
     /// None while no process runs. A number for each process that has run.
-    roster: Option<Roster>,
+    dispatcher: Option<Dispatcher>,
     life: u32,
     started: u64,
     /// When it looks next for something to do.
@@ -178,24 +203,24 @@ struct World {
     dice: Dice,
     database: Connection,
     options: Options,
-    screener: intake::Screener,
+    screener: Screener,
     secret: Secret,
     /// Milliseconds since the beginning, which no clock shows.
     now: u64,
-    /// What the wall clock shows beyond that.
+    /// The wall clock minus `now`.
     offset: i64,
     events: BTreeMap<(u64, u64), Event>,
     next_event: u64,
-    targets: Vec<Target>,
+    targets: Vec<ChannelTarget>,
     peers: Vec<Peer>,
     places: Vec<usize>,
     workers: Vec<Worker>,
     /// Two workers without a lock between them: leases alone keep them apart.
     two: bool,
     arrived: Vec<Uuid>,
-    /// What each peer has taken, and how often.
+    /// How often each peer has accepted each submission.
     taken: HashMap<(Uuid, usize), u32>,
-    /// What is being sent in truth, whoever knows of it.
+    /// The deliveries that are really being sent.
     sending: BTreeSet<(Uuid, usize)>,
     /// Since when each delivery has been tried.
     begun: HashMap<(Uuid, usize), u64>,
@@ -204,12 +229,8 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> World {
+    fn new(seed: u64, database: Connection) -> World {
         let mut dice = Dice(seed);
-        let database = Connection::open_in_memory().unwrap();
-        database.pragma_update(None, "foreign_keys", "on").unwrap();
-        database.set_prepared_statement_cache_capacity(STATEMENTS);
-        database.execute_batch(TABLES).unwrap();
         let peers: Vec<Peer> = (0..=dice.roll(3))
             .map(|_| match dice.roll(9) {
                 0 => Peer::Flaky,
@@ -228,16 +249,19 @@ impl World {
             database,
             options: Options {
                 channels: (0..peers.len()).map(|n| Route::new(&format!("c{n}"))).collect(),
-                ..Options::at("unused".into())
+                ..Options::new(std::path::Path::new("unused"))
             },
-            screener: intake::Screener::new(Repeats::new(Instant::now()).into()),
+            screener: Screener::new(Repeats::new(Instant::now()).into()),
             secret: Secret::from_bytes([7; 32]),
             now: 0,
             offset: 1_700_000_000_000,
             events: BTreeMap::new(),
             next_event: 0,
             targets: (0..peers.len())
-                .map(|n| Target { name: format!("c{n}"), leads_to: format!("https://{n}.example.com/") })
+                .map(|n| ChannelTarget {
+                    name: format!("c{n}"),
+                    destination: format!("https://{n}.example.com/"),
+                })
                 .collect(),
             places: peers.iter().map(|_| 1 + usize::try_from(dice.roll(4)).unwrap()).collect(),
             peers,
@@ -266,7 +290,7 @@ impl World {
         }
         for worker in 0..if self.two { 2 } else { 1 } {
             self.workers.push(Worker {
-                roster: None,
+                dispatcher: None,
                 life: 0,
                 started: 0,
                 wakes_at: None,
@@ -284,7 +308,8 @@ impl World {
             let at = self.dice.roll(span);
             self.at(at, Event::Stall(worker));
         }
-        // A clock that is set makes leases of others run out early: only one that holds the lock may live with that.
+        // A clock that is set makes leases of others run out early: only one that holds the lock may live
+        // with that.
         if !self.two && self.dice.one_in(3) {
             for _ in 0..=self.dice.roll(2) {
                 let by =
@@ -313,7 +338,8 @@ impl World {
         Timestamp::from_millisecond(shown).unwrap()
     }
 
-    fn run(mut self) -> Totals {
+    /// Returns the database too, with all that happened in it.
+    fn run(mut self) -> (Totals, Connection) {
         while let Some(((moment, _), event)) = self.events.pop_first() {
             self.now = moment;
             assert!(self.now < 60 * DAY, "it never comes to an end");
@@ -337,14 +363,14 @@ impl World {
             }
         }
         self.check_the_end();
-        self.totals
+        (self.totals, self.database)
     }
 
     /// Now and then it says the same as an earlier one, or screening holds it.
     fn arrive(&mut self) {
         let id = Uuid::from_u64_pair(self.now << 16 | 0x7000, self.dice.roll(u64::MAX) | 1 << 63);
         let content = [u8::try_from(self.dice.roll(30)).unwrap(); 16];
-        let verdict = Screened { hold: self.dice.one_in(10), ..Screened::default() };
+        let verdict = ScreeningVerdict { hold: self.dice.one_in(10), ..ScreeningVerdict::default() };
         let evidence = serde_json::to_string(&Evidence::Verdict(verdict)).unwrap();
         self.database
             .execute(
@@ -369,7 +395,7 @@ impl World {
 
     /// Sometimes the process is killed before it commits.
     fn process(&mut self, worker: usize) {
-        if self.workers[worker].roster.is_none() {
+        if self.workers[worker].dispatcher.is_none() {
             return;
         }
         if self.workers[worker].stalled_until > self.now {
@@ -380,7 +406,7 @@ impl World {
         let sql: &dyn Sql = &self.database;
         sql.execute("BEGIN", &[]).unwrap();
         let all = Uuid::nil()..=Uuid::max();
-        let processed = intake::process(sql, &self.options, &self.screener, most, all).unwrap();
+        let processed = process(sql, &self.options, &self.screener, most, all).unwrap();
         let rows = processed.unwrap().rows;
         if rows > 0 && self.dice.one_in(10) {
             sql.execute("ROLLBACK", &[]).unwrap();
@@ -398,11 +424,11 @@ impl World {
     }
 
     fn start(&mut self, worker: usize) {
-        if self.workers[worker].roster.is_some() {
+        if self.workers[worker].dispatcher.is_some() {
             return;
         }
         let posts = self.targets.iter().cloned().zip(self.places.iter().copied());
-        self.workers[worker].roster = Some(Roster::new(posts));
+        self.workers[worker].dispatcher = Some(Dispatcher::new(posts));
         self.workers[worker].life += 1;
         self.workers[worker].started = self.now;
         if !self.two {
@@ -413,11 +439,11 @@ impl World {
     }
 
     fn kill(&mut self, worker: usize) {
-        if self.workers[worker].roster.take().is_none() {
+        if self.workers[worker].dispatcher.take().is_none() {
             return;
         }
         self.totals.ends += 1;
-        // What had been sent by then may have been taken.
+        // Peers may have accepted attempts that were under way.
         let mut attempts: Vec<_> = self.workers[worker].attempts.drain().collect();
         attempts.sort_by_key(|(number, _)| *number);
         for (_, attempt) in attempts {
@@ -470,16 +496,16 @@ impl World {
             return;
         }
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
-        let Some(roster) = &mut self.workers[worker].roster else { return };
-        let (wants, under_way) = (roster.wants(elapsed), roster.under_way().to_vec());
+        let Some(dispatcher) = &mut self.workers[worker].dispatcher else { return };
+        let (wants, under_way) = (dispatcher.claim_requests(elapsed), dispatcher.under_way().to_vec());
         let claims =
             claim(&self.database, &self.secret, &wants, &["c0".to_owned()], &under_way, clock, LEASE)
                 .unwrap();
         let mut sleep: Option<Duration> = None;
         let mut begun = Vec::new();
         for (post, claims) in claims.into_iter().enumerate() {
-            assert!(claims.claimed.len() <= wants[post].room.any, "more than there is room for");
-            let more = roster.begin(post, claims, clock, elapsed);
+            assert!(claims.claimed.len() <= wants[post].capacity.any, "more than there is room for");
+            let more = dispatcher.begin(post, claims, clock, elapsed);
             begun.extend(more.claimed.into_iter().map(|claimed| (post, claimed)));
             sleep = [sleep, more.sleep].into_iter().flatten().min();
         }
@@ -503,7 +529,7 @@ impl World {
             let sleep = u64::try_from(sleep.as_millis()).unwrap().max(1);
             self.wake_at(worker, self.now + sleep);
         } else if two && !self.sending.is_empty() {
-            // What another one has begun is looked after again once its lease is over.
+            // Attempts of the other worker are taken over once their lease is over.
             self.wake_at(worker, self.now + 60_000);
         }
     }
@@ -515,14 +541,14 @@ impl World {
         let fine = || Outcome::delivered("250 taken");
         let away = || Outcome::failed(Cause::Channel, "nobody answers");
         match self.peers[post] {
-            Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Notice, "400")),
+            Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Notification, "400")),
             Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Deferred, "451")),
             Peer::Away(from, length) if (from..from + length).contains(&self.now) => (soon, away()),
             Peer::Silent => (LONGEST_ATTEMPT, away()),
             Peer::Busy if claimed.lease.number < 4 => {
                 let retry_after = Some(Duration::from_secs(self.dice.roll(20_000)));
                 let answer = "429".to_owned();
-                (soon, Outcome::Failed(Failure { cause: Cause::Channel, answer, retry_after }))
+                (soon, Outcome::Failed(AttemptFailure { cause: Cause::Channel, answer, retry_after }))
             }
             Peer::Picky if claimed.lease.submission.as_u128() & 2 == 0 => {
                 (soon, Outcome::failed(Cause::Refused, "554"))
@@ -558,25 +584,25 @@ impl World {
         {
             *self.taken.entry((id, post)).or_default() += 1;
         }
-        let verdict = schedule::judge(&outcome, id, claimed.failures, clock);
+        let verdict = schedule::next_step(&outcome, id, claimed.failures, clock);
         record(&self.database, &claimed.lease, &outcome, verdict, clock).unwrap();
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
-        let roster = self.workers[worker].roster.as_mut().unwrap();
-        let target = roster.target(post).clone();
-        match roster.end(post, &claimed.lease, claimed.again, &outcome, elapsed) {
-            Turn::None => {}
-            Turn::Paused => {
+        let dispatcher = self.workers[worker].dispatcher.as_mut().unwrap();
+        let target = dispatcher.target(post).clone();
+        match dispatcher.end(post, &claimed.lease, claimed.is_retry, &outcome, elapsed) {
+            HealthChange::None => {}
+            HealthChange::Paused => {
                 self.totals.pauses += 1;
                 pause(&self.database, &target.name, "away", clock).unwrap();
             }
-            Turn::Resumed { after_outage } => {
+            HealthChange::Resumed { after_outage } => {
                 resume(&self.database, &target.name).unwrap();
                 let mut from = after_outage.then_some(clock);
                 while let Some(later) = from {
                     from = bring_forward(&self.database, &target.name, later, clock).unwrap().from;
                 }
             }
-            Turn::Off => switch_off(&self.database, &self.secret, &target, "410", clock).unwrap(),
+            HealthChange::Off => switch_off(&self.database, &self.secret, &target, "410", clock).unwrap(),
         }
         self.wake_at(worker, self.now);
     }
@@ -628,7 +654,7 @@ impl World {
                             justified,
                             "parked by {peer:?} after {failures} failures, {interrupted} interruptions"
                         );
-                        // What is brought forward again and again comes to its end earlier.
+                        // A delivery that is brought forward repeatedly is parked earlier.
                         let is_brought_forward = matches!(peer, Peer::Poisoned);
                         if failures >= 10 && self.totals.clocks_set == 0 && !is_brought_forward {
                             let tried = self.now - self.begun[&(*id, post)];

@@ -1,4 +1,4 @@
-//! What a backup promises, and what is refused as one.
+//! Backups, restores, and files that are refused as backups.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -6,11 +6,13 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::forms::{CONTACT, parse};
+use crate::intake::Arrival;
 use crate::limits::Source;
-use crate::screening;
+use crate::screening::Evidence;
 use crate::store::ids::Ids;
-use crate::store::sqlite::Database;
-use crate::store::{Arrival, Filter, Job, Options, Reader};
+use crate::store::sqlite::SqliteWriter;
+use crate::store::{Filter, InboxReader};
+use crate::submission::verdict::ScreeningVerdict;
 
 const NOW: &str = "2026-11-20T14:03:05Z";
 
@@ -92,7 +94,7 @@ fn a_backup_that_fails_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_a_killed_backup_left_behind_is_written_over_and_what_another_writes_is_not() {
+fn leftovers_of_a_killed_backup_are_overwritten_unless_locked() {
     let desk = Desk::new();
     let _writer = desk.keep(["one"]);
     let left = with_suffix(&desk.copy, ".partial");
@@ -204,7 +206,7 @@ fn an_inbox_is_replaced_only_if_one_says_so_and_kept_with_all_of_its_log() {
     );
     assert_eq!(messages(&database), ["one"]);
     assert_eq!(verify(&kept).unwrap().submissions, 3);
-    // What is kept is never written over either.
+    // A replaced inbox that was kept is never overwritten.
     let error = restore(&desk.copy, &database, true, NOW.parse().unwrap()).unwrap_err();
     assert!(matches!(error, BackupError::Exists(_)), "{error}");
     assert_eq!(messages(&database), ["one"]);
@@ -245,7 +247,7 @@ fn an_inbox_that_is_in_use_is_not_replaced() {
     let desk = Desk::new();
     let writer = desk.keep(["one"]);
     desk.backup().unwrap();
-    // Who has it open is noticed even if he holds no lock.
+    // A process that has it open is noticed even without a lock.
     let error = desk.restore(true).unwrap_err();
     assert!(matches!(error, BackupError::InUse(_)), "{error}");
     drop(writer);
@@ -308,9 +310,9 @@ impl Desk {
     }
 
     /// Keeps these messages and returns the database, still open.
-    fn keep<const N: usize>(&self, messages: [&str; N]) -> Database {
+    fn keep<const N: usize>(&self, messages: [&str; N]) -> SqliteWriter {
         files::create_folder(&self.database).unwrap();
-        let mut database = Database::open(&self.database).unwrap();
+        let mut database = SqliteWriter::open(&self.database).unwrap();
         for message in messages {
             keep(&mut database, message);
         }
@@ -334,17 +336,17 @@ impl Desk {
     }
 }
 
-fn keep(database: &mut Database, message: &str) {
+fn keep(database: &mut SqliteWriter, message: &str) {
     let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
     let arrival = Arrival {
         entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
         idempotency_key: None,
         source: Source::V4([192, 0, 2, 1]),
         received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
-        evidence: screening::Evidence::Verdict(screening::Verdict::default()),
+        evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
     };
-    let job = Job::of(arrival, &Options::at("unused".into()));
+    let job = arrival.into_row(&crate::intake::IntakeOptions::default(), &[]);
     database.commit(&[job], &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
     database.process();
 }
@@ -360,9 +362,9 @@ fn refused(desk: &Desk, words: &str) {
     assert_eq!(names(folder.path()), [""; 0]);
 }
 
-/// What is in the inbox, sorted.
+/// The messages in the inbox, sorted.
 fn messages(file: &Path) -> Vec<String> {
-    let reader = Reader::open(file).unwrap();
+    let reader = InboxReader::open(file).unwrap();
     let listing = reader.list(&Filter::default()).unwrap();
     let mut messages: Vec<_> =
         listing.map(|submission| submission.unwrap().get("message").unwrap().to_owned()).collect();

@@ -5,27 +5,23 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::Acme;
-
 /// The paths of the two files. Other names, another contact or another authority have other paths.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(super) struct AcmeCache {
     /// The private key and the certificate chain in PEM.
     certificate: PathBuf,
     /// The credentials of the account in JSON.
     account: PathBuf,
 }
 
-impl Cache {
-    /// Creates the folder if it does not exist.
-    pub fn open(acme: &Acme) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&acme.cache)?;
-        std::fs::set_permissions(&acme.cache, Permissions::from_mode(0o700))?;
-        let contact: Vec<String> = acme.contact().into_iter().collect();
-        let name = |owners: &[String]| digest(owners, &acme.directory);
+impl AcmeCache {
+    /// Creates the folder if it does not exist. `directory` is the URL of the authority's directory.
+    pub fn open(folder: &Path, domains: &[String], contact: &[String], directory: &str) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
         Ok(Self {
-            certificate: acme.cache.join(format!("certificate-{}.pem", name(&acme.domains))),
-            account: acme.cache.join(format!("account-{}.json", name(&contact))),
+            certificate: folder.join(format!("certificate-{}.pem", digest(domains, directory))),
+            account: folder.join(format!("account-{}.json", digest(contact, directory))),
         })
     }
 
@@ -42,7 +38,8 @@ impl Cache {
         store(&self.certificate, pem)
     }
 
-    /// The credentials of the account at this directory; none if there is no file or if its content cannot be used.
+    /// The credentials of the account at this directory; none if there is no file or if its content cannot be
+    /// used.
     pub fn load_account(&self, directory: &str) -> Option<String> {
         let json = std::fs::read_to_string(&self.account).ok()?;
         let value: serde_json::Value = serde_json::from_str(&json).ok()?;
@@ -75,6 +72,7 @@ fn store(file: &Path, content: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::tls::Acme;
 
     const DIRECTORY: &str = "https://acme.example.net/dir";
 
@@ -88,11 +86,15 @@ mod tests {
         }
     }
 
+    fn open(acme: &Acme) -> AcmeCache {
+        AcmeCache::open(&acme.cache, &acme.domains, acme.contact().as_slice(), &acme.directory)
+            .expect("the folder can be created")
+    }
+
     #[test]
     fn stored_files_are_private_and_found_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let acme = acme(folder.path());
-        let open = |acme: &Acme| Cache::open(acme).expect("the folder can be created");
         let credentials = format!(r#"{{"id":"1","directory":"{DIRECTORY}"}}"#);
         let cache = open(&acme);
         assert_eq!(cache.load_certificate().expect("readable"), None);
@@ -132,7 +134,7 @@ mod tests {
     #[test]
     fn an_account_file_that_cannot_be_used_is_ignored() {
         let folder = tempfile::tempdir().expect("a folder");
-        let cache = Cache::open(&acme(folder.path())).expect("the folder can be created");
+        let cache = open(&acme(folder.path()));
         for content in ["", "{", "{}", r#"{"directory":7}"#, r#"{"directory":"no URL"}"#] {
             cache.store_account(content).expect("it can be written");
             assert_eq!(cache.load_account(DIRECTORY), None, "{content}");

@@ -1,4 +1,5 @@
-//! TLS-ALPN-01 (RFC 8737): the authority validates a name by a handshake, in which the server shows a special certificate.
+//! TLS-ALPN-01 (RFC 8737): the authority validates a name by a handshake, in which the server shows a special
+//! certificate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +10,6 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
-
-use super::OrderError;
 
 /// The name in ALPN of a validation handshake.
 const ACME_TLS: &[u8] = b"acme-tls/1";
@@ -36,9 +35,8 @@ pub(super) struct Challenges(Mutex<HashMap<String, Arc<CertifiedKey>>>);
 
 impl Challenges {
     /// Adds the response for a name: a certificate with the digest of the key authorization.
-    pub fn insert(&self, name: &str, digest: &[u8]) -> Result<(), OrderError> {
-        let certificate = certificate(name, digest)
-            .map_err(|error| OrderError::new("challenge certificate", error.to_string()))?;
+    pub fn insert(&self, name: &str, digest: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+        let certificate = certificate(name, digest)?;
         let mut responses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         responses.insert(name.to_owned(), Arc::new(certificate));
         Ok(())
@@ -65,7 +63,8 @@ fn certificate(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::e
     let certificate = parameters.self_signed(&key)?;
     let key = PrivatePkcs8KeyDer::from(key.serialize_der());
     let key = aws_lc_rs::default_provider().key_provider.load_private_key(key.into())?;
-    // `from_der` would check the certificate, and fail on a critical extension that the TLS library does not know.
+    // `from_der` would check the certificate, and fail on a critical extension that the TLS library does not
+    // know.
     Ok(CertifiedKey::new(vec![certificate.der().clone()], key))
 }
 
@@ -164,7 +163,8 @@ mod tests {
             let shown = shown(&config, name);
             assert_eq!(shown.is_some(), digest.is_some(), "{name}");
             let Some((shown, digest)) = shown.zip(digest) else { continue };
-            // OID 1.3.6.1.5.5.7.1.31, critical, an OCTET STRING in the extension's OCTET STRING (RFC 8737 §3).
+            // OID 1.3.6.1.5.5.7.1.31, critical, an OCTET STRING in the extension's OCTET STRING (RFC 8737
+            // §3).
             let mut extension =
                 b"\x06\x08\x2b\x06\x01\x05\x05\x07\x01\x1f\x01\x01\xff\x04\x22\x04\x20".to_vec();
             extension.extend_from_slice(&digest);

@@ -1,4 +1,5 @@
-//! The HTTP requests of the ACME library: each over one HTTPS connection, with time limits and a limit on the answer's size.
+//! The HTTP requests of the ACME library: each over one HTTPS connection, with time limits and a limit on the
+//! answer's size.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,11 +12,11 @@ use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 
-use crate::fetch::url::Scheme;
-use crate::fetch::{Client, Deadlines, Resolver, Roots, Url};
+use crate::fetch::url::UrlScheme;
+use crate::fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url};
 
 /// The time limit of each phase of a request.
-const DEADLINES: Deadlines = Deadlines {
+const DEADLINES: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(10),
     connect: Duration::from_secs(10),
     tls: Duration::from_secs(10),
@@ -23,17 +24,19 @@ const DEADLINES: Deadlines = Deadlines {
     body: Duration::from_secs(30),
 };
 
-/// The maximum wait that an authority may ask for, in seconds. The library panics on a number that overflows its clock.
+/// The maximum wait that an authority may ask for, in seconds. The library panics on a number that overflows
+/// its clock.
 const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
 
 /// Sends requests with the HTTP client of this server.
 #[derive(Clone)]
-pub(super) struct Http(Arc<Client>);
+pub(super) struct Http(Arc<FetchClient>);
 
 impl Http {
-    /// Trusts the public root certificates and `roots`. The operator chose the authority, so private addresses are permitted.
-    pub fn new(roots: Option<&Roots>) -> Self {
-        Self(Arc::new(Client::new(Resolver::System, true, roots, DEADLINES)))
+    /// Trusts the public root certificates and `roots`. The operator chose the authority, so private
+    /// addresses are permitted.
+    pub fn new(roots: Option<&ExtraRoots>) -> Self {
+        Self(Arc::new(FetchClient::new(NameResolver::System, true, roots, DEADLINES)))
     }
 }
 
@@ -58,7 +61,7 @@ impl HttpClient for Http {
 /// The URL of a request, which the configuration or the authority chose. RFC 8555 §6.1 requires HTTPS.
 fn https_url(uri: &Uri) -> Result<Url, String> {
     let url = Url::parse(&uri.to_string()).map_err(|error| format!("a URL of the authority: {error}"))?;
-    if url.scheme() == Scheme::Https {
+    if url.scheme() == UrlScheme::Https {
         Ok(url)
     } else {
         Err("a URL of the authority is not HTTPS".to_owned())
@@ -66,7 +69,7 @@ fn https_url(uri: &Uri) -> Result<Url, String> {
 }
 
 async fn exchange(
-    client: &Client,
+    client: &FetchClient,
     head: &Parts,
     url: &Url,
     body: Bytes,
@@ -77,7 +80,8 @@ async fn exchange(
     if !answer.is_whole {
         return Err(format!("{}: the answer is too long or incomplete", url.place()));
     }
-    // The library reads an error only from a problem document (RFC 8555 §6.7), and does not check the directory's status.
+    // The library reads an error only from a problem document (RFC 8555 §6.7), and does not check the
+    // directory's status.
     let is_problem = head.method == Method::POST && answer.body.trim_ascii_start().starts_with(b"{");
     if !answer.status.is_success() && !is_problem {
         return Err(format!("{}: the answer is {}", url.place(), answer.status));

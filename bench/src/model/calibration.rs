@@ -1,0 +1,112 @@
+//! The measured input of the model, and its comparison with the machine: `docs/scale/figures.json`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use super::submissions::Costs;
+use crate::figures::{Unit, flatten};
+use crate::rounds::Spread;
+
+/// Everything that the model was measured with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Date, such as 2026-11-20.
+    pub measured: String,
+    /// Properties of the machine: name and value.
+    pub machine: Vec<(String, String)>,
+    pub rounds: usize,
+    /// Length of a round.
+    pub seconds: f64,
+    /// Submissions a second that one replica stored with all connections busy.
+    pub max_rate: Spread,
+    /// Costs of storing a submission.
+    pub costs: Costs,
+    /// Costs of storing and delivering a submission.
+    pub delivery: DeliveryCosts,
+    pub bytes: SubmissionBytes,
+    pub comparisons: Vec<Comparison>,
+}
+
+/// CPU time, in microseconds, to store a submission and deliver it to one Maildir.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryCosts {
+    /// PostgreSQL, at a low rate.
+    pub postgres_low_rate: f64,
+    /// PostgreSQL, at the highest rate.
+    pub postgres: f64,
+    /// The replica, at the highest rate.
+    pub replica: f64,
+    /// Deliveries a second at the highest rate.
+    pub rate: Spread,
+}
+
+/// Bytes for each submission, in the write-ahead log (WAL) and in the tables with their indexes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SubmissionBytes {
+    /// WAL, while all pages were recently written.
+    pub wal_fresh: f64,
+    /// WAL, with a delivery.
+    pub wal_delivered: f64,
+    /// WAL, in a large inbox just after a checkpoint.
+    pub wal_cold: f64,
+    /// The same with `wal_compression = lz4`.
+    pub wal_compressed: f64,
+    /// Table of submissions.
+    pub submission: f64,
+    /// Table of deliveries.
+    pub delivery: f64,
+    /// Table of delivery attempts.
+    pub attempt: f64,
+}
+
+/// One load at which the model was compared with the machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    pub load: String,
+    /// Requests a second.
+    pub rate: f64,
+    pub figures: Vec<ComparedFigure>,
+}
+
+/// A predicted and a measured figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComparedFigure {
+    pub name: String,
+    pub unit: Unit,
+    pub predicted: f64,
+    pub measured: Spread,
+}
+
+impl ComparedFigure {
+    pub fn new(name: &str, unit: Unit, predicted: f64, measured: Spread) -> Self {
+        Self { name: name.to_owned(), unit, predicted, measured }
+    }
+
+    /// Relative error of the model: positive if it predicts too much.
+    pub fn error(&self) -> f64 {
+        self.predicted / self.measured.median - 1.0
+    }
+}
+
+impl Calibration {
+    fn path(repository: &Path) -> PathBuf {
+        repository.join("docs/scale/figures.json")
+    }
+
+    pub fn read(repository: &Path) -> Result<Self> {
+        let path = Self::path(repository);
+        let text = std::fs::read_to_string(&path).with_context(|| {
+            format!("{} cannot be read: scripts/bench model --measure writes it", path.display())
+        })?;
+        serde_json::from_str(&text).with_context(|| format!("{} is invalid", path.display()))
+    }
+
+    pub fn write(&self, repository: &Path) -> Result<()> {
+        let path = Self::path(repository);
+        std::fs::create_dir_all(path.parent().context("the path has a folder")?)?;
+        std::fs::write(&path, flatten(&serde_json::to_string_pretty(self)?) + "\n")?;
+        Ok(())
+    }
+}

@@ -1,0 +1,444 @@
+//! The tables of `docs/scale.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+
+use super::SIMULATED;
+use super::calibration::Calibration;
+use super::queue::{self, Stage};
+use super::submissions::{self, Costs, System};
+use crate::figures::{Figures, Table, Unit};
+
+/// Planned utilisation of cores and network cards.
+const TARGET: f64 = 0.6;
+/// Cores and network (Gbit/s) of a machine that serves pages.
+const CORES: f64 = 16.0;
+const NETWORK: f64 = 25.0;
+
+/// All tables by their names in the document.
+pub fn all(figures: &Figures, calibration: &Calibration) -> Result<BTreeMap<&'static str, String>> {
+    let pages = PageCosts::read(figures)?;
+    Ok(BTreeMap::from([
+        ("page-costs", pages.costs()),
+        ("core", pages.core()),
+        ("pages", pages.plan()),
+        ("submission-costs", submission_costs(calibration)),
+        ("bytes", bytes(calibration)),
+        ("submissions", submissions(&calibration.costs)),
+        ("saturation", saturation(calibration)),
+        ("check", check(calibration)),
+        ("machine", machine(calibration)),
+    ]))
+}
+
+/// The measured cost of a response.
+#[derive(Debug)]
+struct ResponseCost {
+    name: &'static str,
+    /// CPU time in microseconds.
+    cpu: f64,
+    /// Length of header and body.
+    bytes: Option<f64>,
+}
+
+/// The costs of pages, from `docs/performance/figures.json`.
+#[derive(Debug)]
+struct PageCosts {
+    responses: Vec<ResponseCost>,
+    /// Additional CPU time, in microseconds, of a response on an idle core.
+    wake_up: f64,
+}
+
+impl PageCosts {
+    fn read(figures: &Figures) -> Result<Self> {
+        let cpu =
+            |name| figures.table(name).and_then(cpu_time).with_context(|| format!("no CPU time: {name}"));
+        let plain = |name, table| -> Result<ResponseCost> {
+            let bytes = figures.table(table).and_then(|table| length(&table.note));
+            Ok(ResponseCost { name, cpu: cpu(table)?, bytes: Some(bytes.context("no response length")?) })
+        };
+        let tls = |name, table| -> Result<_> { Ok(ResponseCost { name, cpu: cpu(table)?, bytes: None }) };
+        Ok(Self {
+            responses: vec![
+                plain("12 KB page", "pages-html-12k")?,
+                plain("12 KB page, compressed", "pages-compressed-12k")?,
+                plain("304 Not Modified", "pages-304-12k")?,
+                tls("12 KB page, HTTP/2 over TLS", "tls-http2-12kb")?,
+                tls("new TLS connection and 1 KB page", "tls-handshakes")?,
+            ],
+            wake_up: (cpu("connections-1")? - cpu("connections-64")?).max(0.0),
+        })
+    }
+
+    fn costs(&self) -> String {
+        let mut text = header(&["response", "CPU time", "maximum of a core, per second", "bytes"]);
+        for response in &self.responses {
+            let bytes = response.bytes.map_or_else(String::new, count);
+            row(&mut text, &[response.name, &micros(response.cpu), &rounded(1e6 / response.cpu), &bytes]);
+        }
+        row(&mut text, &["additional, if the core was idle", &micros(self.wake_up), "", ""]);
+        text
+    }
+
+    /// Response times as a core fills up.
+    fn core(&self) -> String {
+        let mut text = header(&["requests/s", "load without wake-ups", "core utilisation", "p50", "p99"]);
+        let service = self.responses[0].cpu;
+        let stages = [Stage { service, wake_up: self.wake_up }];
+        for load in [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98] {
+            let predicted = queue::simulate(&stages, load / service, SIMULATED, 1);
+            let [utilisation, p50, p99] =
+                [predicted.utilisation[0], predicted.percentile(0.5), predicted.percentile(0.99)];
+            row(
+                &mut text,
+                &[
+                    &rounded(load * 1e6 / service),
+                    &share(load),
+                    &share(utilisation),
+                    &micros(p50),
+                    &micros(p99),
+                ],
+            );
+        }
+        text
+    }
+
+    fn plan(&self) -> String {
+        let mut text = header(&[
+            "requests/s",
+            "response",
+            "cores",
+            "Gbit/s",
+            "machines (CPU)",
+            "machines (network)",
+            "machines with a spare",
+        ]);
+        for rate in [1e4, 1e6] {
+            for response in &self.responses {
+                let Some(bytes) = response.bytes else { continue };
+                let [by_cpu, by_network] = machines(rate, response.cpu, bytes);
+                row(
+                    &mut text,
+                    &[
+                        &rounded(rate),
+                        response.name,
+                        &format!("{:.1}", rate * response.cpu / 1e6 / TARGET),
+                        &format!("{:.1}", gigabits(rate, bytes)),
+                        &count(by_cpu),
+                        &count(by_network),
+                        &count(by_cpu.max(by_network) + 1.0),
+                    ],
+                );
+            }
+        }
+        text
+    }
+}
+
+/// The number of machines that CPU and network require.
+fn machines(rate: f64, cpu: f64, bytes: f64) -> [f64; 2] {
+    [rate * cpu / 1e6 / (CORES * TARGET), gigabits(rate, bytes) / (NETWORK * TARGET)].map(f64::ceil)
+}
+
+/// Network traffic without the overhead of TCP and IP.
+fn gigabits(rate: f64, bytes: f64) -> f64 {
+    rate * bytes * 8.0 / 1e9
+}
+
+/// Microseconds of CPU time for a response of frontdesk.
+fn cpu_time(table: &Table) -> Option<f64> {
+    Some(table.cell("frontdesk", "CPU time per request")?.median)
+}
+
+/// The sum of both lengths in "Response of frontdesk: 775 header bytes, 12258 body bytes."
+fn length(note: &str) -> Option<f64> {
+    let words: Vec<&str> = note.split(' ').collect();
+    let number = |unit| {
+        let place = words.iter().position(|word| *word == unit)?;
+        words.get(place.checked_sub(1)?)?.parse::<f64>().ok()
+    };
+    Some(number("header")? + number("body")?)
+}
+
+fn submission_costs(calibration: &Calibration) -> String {
+    let Calibration { costs, delivery, .. } = calibration;
+    let mut text = header(&["", "per submission", "per batch"]);
+    for (name, each, batch) in [
+        ("replica CPU", Some(costs.replica), Some(costs.replica_batch)),
+        ("Redis CPU", Some(costs.redis), None),
+        ("PostgreSQL CPU", Some(costs.postgres), Some(costs.postgres_batch)),
+        ("one sync of the WAL", None, Some(costs.sync)),
+        ("other waiting time", None, Some(costs.wait)),
+        ("PostgreSQL CPU with delivery, low rate", Some(delivery.postgres_low_rate), None),
+        ("PostgreSQL CPU with delivery, highest rate", Some(delivery.postgres), None),
+        ("replica CPU with delivery, highest rate", Some(delivery.replica), None),
+    ] {
+        let [each, batch] = [each, batch].map(|cost| cost.map_or_else(String::new, micros));
+        row(&mut text, &[name, &each, &batch]);
+    }
+    for (name, rate) in [
+        ("**stored per second, 64 concurrent visitors**", &calibration.max_rate),
+        ("**delivered to a Maildir per second**", &delivery.rate),
+    ] {
+        row(&mut text, &[name, &Unit::Count.format_spread(rate), ""]);
+    }
+    text
+}
+
+fn bytes(calibration: &Calibration) -> String {
+    let bytes = &calibration.bytes;
+    let mut text = header(&["", "per submission", "per million", "per day at 100/s", "per day at 10,000/s"]);
+    for (name, each) in [
+        ("WAL, recently written pages", bytes.wal_fresh),
+        ("WAL, with a delivery", bytes.wal_delivered),
+        ("WAL, inbox of a million just after a checkpoint", bytes.wal_cold),
+        ("the same with `wal_compression = lz4`", bytes.wal_compressed),
+        ("table of submissions", bytes.submission),
+        ("table of deliveries", bytes.delivery),
+        ("table of attempts", bytes.attempt),
+        ("all tables", bytes.submission + bytes.delivery + bytes.attempt),
+    ] {
+        let day = |rate: f64| large(each * rate * 86_400.0);
+        row(&mut text, &[name, &format!("{} B", count(each)), &large(each * 1e6), &day(1e2), &day(1e4)]);
+    }
+    text
+}
+
+/// A setup in the table of submissions. Times are in microseconds.
+struct Scenario {
+    /// Submissions a second.
+    rate: f64,
+    name: &'static str,
+    replicas: usize,
+    replica_cores: usize,
+    postgres_cores: usize,
+    round_trip: f64,
+    /// Duration of a sync, if it differs from the measured one.
+    sync: Option<f64>,
+    standby: f64,
+}
+
+const TWO_REPLICAS: Scenario = Scenario {
+    rate: 1e2,
+    name: "2 replicas, PostgreSQL in the same data centre, 1 ms sync",
+    replicas: 2,
+    replica_cores: 2,
+    postgres_cores: 2,
+    round_trip: 500.0,
+    sync: Some(1_000.0),
+    standby: 0.0,
+};
+
+const FOUR_REPLICAS: Scenario = Scenario {
+    rate: 1e4,
+    name: "4 replicas, PostgreSQL in the same data centre, 1 ms sync",
+    replicas: 4,
+    replica_cores: 4,
+    postgres_cores: 8,
+    ..TWO_REPLICAS
+};
+
+/// A round trip of 2 ms and a sync of 1 ms.
+const OTHER_ZONE: f64 = 3_000.0;
+/// A round trip of 30 ms and a sync of 1 ms.
+const OTHER_REGION: f64 = 31_000.0;
+const WITH_STANDBY: &str = "the same, standby in another zone (2 ms) with `remote_apply`";
+
+const SCENARIOS: [Scenario; 7] = [
+    Scenario {
+        name: "1 replica and PostgreSQL on one machine",
+        replicas: 1,
+        round_trip: 50.0,
+        sync: None,
+        ..TWO_REPLICAS
+    },
+    TWO_REPLICAS,
+    Scenario { name: WITH_STANDBY, standby: OTHER_ZONE, ..TWO_REPLICAS },
+    FOUR_REPLICAS,
+    Scenario { name: WITH_STANDBY, standby: OTHER_ZONE, ..FOUR_REPLICAS },
+    Scenario { name: "the same, standby 30 ms away", standby: OTHER_REGION, ..FOUR_REPLICAS },
+    Scenario {
+        name: "the same, 16 replicas",
+        replicas: 16,
+        replica_cores: 1,
+        standby: OTHER_REGION,
+        ..FOUR_REPLICAS
+    },
+];
+
+impl Scenario {
+    fn system(&self, costs: &Costs) -> System {
+        System {
+            replicas: self.replicas,
+            replica_cores: self.replica_cores,
+            postgres_cores: self.postgres_cores,
+            round_trip: self.round_trip,
+            standby: self.standby,
+            costs: Costs { sync: self.sync.unwrap_or(costs.sync), ..*costs },
+        }
+    }
+}
+
+fn submissions(costs: &Costs) -> String {
+    let mut text = header(&[
+        "per second",
+        "setup",
+        "cores of each replica",
+        "PostgreSQL cores",
+        "batch size",
+        "batches per sync",
+        "replica CPU",
+        "PostgreSQL CPU",
+        "Redis CPU",
+        "disk sync",
+        "p50",
+        "p99",
+    ]);
+    for scenario in &SCENARIOS {
+        let predicted = submissions::simulate(&scenario.system(costs), scenario.rate / 1e6, SIMULATED, 1);
+        let millis = |part| Unit::Millis.format(predicted.percentile(part) / 1e3);
+        row(
+            &mut text,
+            &[
+                &rounded(scenario.rate),
+                scenario.name,
+                &scenario.replica_cores.to_string(),
+                &scenario.postgres_cores.to_string(),
+                &format!("{:.1}", predicted.batch_size),
+                &format!("{:.1}", predicted.batches_per_sync),
+                &share(predicted.replica),
+                &share(predicted.postgres),
+                &share(predicted.redis),
+                &share(predicted.disk),
+                &millis(0.5),
+                &millis(0.99),
+            ],
+        );
+    }
+    text
+}
+
+/// The maximum rate of each part of the setup for 10,000 submissions a second.
+fn saturation(calibration: &Calibration) -> String {
+    let mut text = header(&["part", "maximum submissions/s", "planned maximum"]);
+    let system = FOUR_REPLICAS.system(&calibration.costs);
+    let [replicas, redis, postgres] = submissions::saturation(&system);
+    let delivering = system.postgres_cores as f64 / calibration.delivery.postgres;
+    for (part, per_microsecond) in [
+        ("4 replicas with 4 cores", replicas),
+        ("Redis", redis),
+        ("PostgreSQL, storing (4 writers use 4 of its cores)", postgres),
+        ("PostgreSQL, storing and delivering to one channel (8 cores)", delivering),
+    ] {
+        let rate = per_microsecond * 1e6;
+        row(&mut text, &[part, &rounded(rate), &rounded(rate * TARGET)]);
+    }
+    text
+}
+
+fn check(calibration: &Calibration) -> String {
+    let mut text = header(&["load", "figure", "model", "measured", "model error"]);
+    for comparison in &calibration.comparisons {
+        let mut load = format!("{} ({}/s)", comparison.load, rounded(comparison.rate));
+        for figure in &comparison.figures {
+            row(
+                &mut text,
+                &[
+                    &std::mem::take(&mut load),
+                    &figure.name,
+                    &figure.unit.format(figure.predicted),
+                    &figure.unit.format_spread(&figure.measured),
+                    &format!("{:+.0} %", figure.error() * 100.0),
+                ],
+            );
+        }
+    }
+    text
+}
+
+fn machine(calibration: &Calibration) -> String {
+    let mut text = header(&["", ""]);
+    for (name, value) in &calibration.machine {
+        row(&mut text, &[name, value]);
+    }
+    let Calibration { measured, rounds, seconds, .. } = calibration;
+    row(&mut text, &["measured", &format!("{measured}, medians of {rounds} rounds of {seconds} s")]);
+    text
+}
+
+fn header(titles: &[&str]) -> String {
+    let mut text = String::new();
+    row(&mut text, titles);
+    let _ = writeln!(text, "|{}", " --- |".repeat(titles.len()));
+    text
+}
+
+fn row(text: &mut String, cells: &[&str]) {
+    for cell in cells {
+        let _ = write!(text, "| {cell} ");
+    }
+    text.push_str("|\n");
+}
+
+fn micros(microseconds: f64) -> String {
+    Unit::Micros.format(microseconds)
+}
+
+fn share(share: f64) -> String {
+    Unit::Share.format(share)
+}
+
+fn count(value: f64) -> String {
+    Unit::Count.format(value.round())
+}
+
+/// A rate, rounded to two digits: the model is not more accurate.
+fn rounded(rate: f64) -> String {
+    let step = 10_f64.powf((rate.log10().floor() - 1.0).max(0.0));
+    count((rate / step).round() * step)
+}
+
+/// Bytes with decimal prefixes, as disks and networks are sold.
+fn large(bytes: f64) -> String {
+    match bytes {
+        1e12.. => format!("{:.1} TB", bytes / 1e12),
+        1e9.. => format!("{:.1} GB", bytes / 1e9),
+        _ => format!("{:.0} MB", bytes / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_limits_a_million_pages_a_second() {
+        // A million times 13,000 bytes are 104 Gbit/s; the plan uses 15 of the 25 Gbit/s of a card.
+        assert_eq!(machines(1e6, 7.0, 13_000.0).map(count), ["1", "7"]);
+        assert_eq!(machines(1e6, 30.0, 700.0).map(count), ["4", "1"]);
+    }
+
+    #[test]
+    fn the_length_of_a_response_is_read_from_the_note() {
+        let note =
+            "Response of frontdesk: 775 header bytes, 12258 body bytes. nginx is faster with sendfile.";
+        assert_eq!(length(note), Some(13_033.0));
+        assert_eq!(length("nothing of the kind"), None);
+    }
+
+    #[test]
+    fn rates_are_rounded_to_two_digits() {
+        for (rate, written) in [(138_123.0, "140,000"), (10_000.0, "10,000"), (987.0, "990"), (42.0, "42")] {
+            assert_eq!(rounded(rate), written);
+        }
+    }
+
+    #[test]
+    fn bytes_have_decimal_prefixes() {
+        for (bytes, written) in [(2.5e9, "2.5 GB"), (1.5e12, "1.5 TB"), (3e6, "3 MB")] {
+            assert_eq!(large(bytes), written);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The terminal, standard streams and settings of an inbox command.
+
+#![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
+
+use std::io::{self, BufRead, BufWriter, IsTerminal as _, Write};
+
+use jiff::Timestamp;
+
+use crate::cli::output::write_error;
+use crate::config::Config;
+use crate::store::disk::MinFree;
+use crate::submission::delivery::Route;
+
+/// The width of a table if the terminal does not report its own, in columns.
+const DEFAULT_WIDTH: usize = 100;
+
+/// The streams of a command, and what it knows of its surroundings.
+pub(super) struct Console<'a> {
+    pub(super) now: Timestamp,
+    /// The space to keep free on the inbox's file system.
+    pub(super) min_free: MinFree,
+    /// The configured channels.
+    pub(super) channels: &'a [Route],
+    /// The width of tables, in columns.
+    pub(super) width: usize,
+    /// Whether `out` is a terminal.
+    pub(super) is_terminal: bool,
+    pub(super) has_colors: bool,
+    pub(super) has_unicode: bool,
+    /// The operator's answers; none if standard input is not a terminal.
+    pub(super) answers: Option<&'a mut dyn BufRead>,
+    /// Standard output, for data.
+    pub(super) out: &'a mut dyn Write,
+    /// Standard error, for everything else.
+    pub(super) err: &'a mut dyn Write,
+}
+
+impl Console<'_> {
+    /// Runs a command with the console of this process.
+    pub(super) fn with_standard_streams<T>(
+        config: &Config,
+        run: impl FnOnce(&mut Console<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let (stdin, stdout) = (io::stdin(), io::stdout());
+        let mut answers = stdin.lock();
+        let is_terminal = stdout.is_terminal();
+        let has_colors = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+        let width = if is_terminal { terminal_width(&stdout) } else { DEFAULT_WIDTH };
+        let mut out = BufWriter::new(stdout.lock());
+        let result = run(&mut Console {
+            now: Timestamp::now(),
+            min_free: config.maintenance.min_free,
+            channels: &config.store.channels,
+            width,
+            is_terminal,
+            has_colors,
+            has_unicode: ["LC_ALL", "LC_CTYPE", "LANG"]
+                .into_iter()
+                .filter_map(std::env::var_os)
+                .find(|value| !value.is_empty())
+                .is_some_and(|value| is_utf_8(&value.to_string_lossy())),
+            answers: if stdin.is_terminal() { Some(&mut answers) } else { None },
+            out: &mut out,
+            err: &mut io::stderr().lock(),
+        })?;
+        out.flush()?;
+        Ok(result)
+    }
+
+    /// Reports an error after which the command continues.
+    pub(super) fn report(&mut self, error: &anyhow::Error) -> io::Result<()> {
+        write_error("error:", error, self.err)
+    }
+}
+
+fn terminal_width(stdout: &io::Stdout) -> usize {
+    let size = rustix::termios::tcgetwinsize(stdout);
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(DEFAULT_WIDTH)
+}
+
+/// Whether a locale such as `de_DE.UTF-8` uses UTF-8.
+fn is_utf_8(locale: &str) -> bool {
+    locale.to_ascii_lowercase().replace('-', "").contains("utf8")
+}

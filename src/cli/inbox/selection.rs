@@ -1,0 +1,240 @@
+//! Selects the submissions of a command: by options, or by ids and unambiguous prefixes of ids.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::console::Console;
+use super::time::TimeArgument;
+use crate::cli::output::with_hint;
+use crate::forms::FORMS;
+use crate::forms::text::visible;
+use crate::store::{Filter, IdMatch, InboxReader, Listing, StoreError};
+use crate::submission::encryption::{AgeIdentity, EncryptionError};
+use crate::submission::{Status, Submission};
+
+/// Options that select submissions.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SelectionOptions {
+    /// At most the N newest; the default for a table on a terminal is 50
+    #[arg(long, value_name = "N")]
+    pub(super) limit: Option<usize>,
+    /// Only submissions to this form
+    #[arg(long, value_name = "NAME", value_parser = FORMS.map(|form| form.name))]
+    pub(super) form: Option<String>,
+    /// Only submissions with this status
+    #[arg(long, value_parser = Status::ALL.map(Status::name))]
+    pub(super) status: Option<String>,
+    /// Only submissions with a delivery to this channel
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC),
+    /// or an age such as 30m, 2h, 3d
+    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
+    since: Option<TimeArgument>,
+    /// Only submissions received before this time, in the same formats
+    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
+    until: Option<TimeArgument>,
+    /// Only submissions with this text in a field; upper and lower case are the same
+    #[arg(long, value_name = "WORDS")]
+    text: Option<String>,
+    /// Only submissions that arrived before this one, to continue a listing
+    #[arg(long, value_name = "ID")]
+    before: Option<String>,
+}
+
+/// The option that decrypts sealed submissions.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct IdentityOption {
+    /// File with the secret key, as age-keygen writes it, to open sealed submissions
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+}
+
+impl IdentityOption {
+    pub(super) fn read(&self) -> anyhow::Result<Option<AgeIdentity>> {
+        Ok(self.identity.as_deref().map(AgeIdentity::read).transpose()?)
+    }
+}
+
+impl SelectionOptions {
+    /// The conditions that the database checks. The limit and the text are not among them.
+    fn filter(&self, reader: &InboxReader, now: Timestamp) -> anyhow::Result<Filter> {
+        Ok(Filter {
+            form: self.form.clone(),
+            status: self.status.as_deref().and_then(Status::named),
+            channel: self.channel.clone(),
+            from: self.since.map(|when| when.at(now)),
+            until: self.until.map(|when| when.at(now)),
+            before: self.before.as_deref().map(|id| resolve_before(reader, id)).transpose()?,
+            ..Filter::default()
+        })
+    }
+}
+
+/// The id after which a listing continues. The submission of a complete id may have been removed.
+fn resolve_before(reader: &InboxReader, id: &str) -> anyhow::Result<Uuid> {
+    if let Ok(id) = Uuid::try_parse(id) {
+        return Ok(id);
+    }
+    Ok(find(Some(reader), id)??.id)
+}
+
+/// Iterates over the selected submissions, newest first, and opens sealed ones with the identity. Reports and
+/// counts submissions that the identity does not open.
+pub(super) struct SelectedSubmissions<'a> {
+    listing: Option<Listing<'a>>,
+    words: Option<String>,
+    /// How many more submissions the limit allows.
+    left: usize,
+    identity: Option<&'a AgeIdentity>,
+    err: &'a mut dyn Write,
+    /// Submissions that the identity does not open.
+    pub(super) failed: usize,
+    /// Sealed submissions that could not be searched.
+    unsearched: usize,
+    /// Submissions that were returned sealed.
+    pub(super) sealed: usize,
+}
+
+impl<'a> SelectedSubmissions<'a> {
+    /// Selects nothing if there is no inbox.
+    pub(super) fn new(
+        reader: Option<&'a InboxReader>,
+        which: &SelectionOptions,
+        limit: Option<usize>,
+        identity: Option<&'a AgeIdentity>,
+        now: Timestamp,
+        err: &'a mut dyn Write,
+    ) -> anyhow::Result<SelectedSubmissions<'a>> {
+        let words = which.text.as_ref().map(|text| text.to_lowercase());
+        let list = |reader: &'a InboxReader| -> anyhow::Result<Listing<'a>> {
+            let filter = which.filter(reader, now)?;
+            // Only submissions with the searched text count towards the limit.
+            Ok(reader.list(&Filter { limit: limit.filter(|_| words.is_none()), ..filter })?)
+        };
+        let listing = reader.map(list).transpose()?;
+        let left = limit.unwrap_or(usize::MAX);
+        Ok(SelectedSubmissions { listing, words, left, identity, err, failed: 0, unsearched: 0, sealed: 0 })
+    }
+
+    /// Reports how many submissions were not searched.
+    pub(super) fn report_unsearched(&mut self) -> std::io::Result<()> {
+        match self.unsearched {
+            0 => Ok(()),
+            n => writeln!(
+                self.err,
+                "{n} sealed {} not searched: `--identity FILE` opens what is sealed.",
+                if n == 1 { "submission was" } else { "submissions were" }
+            ),
+        }
+    }
+
+    /// Reports how many submissions were returned sealed.
+    pub(super) fn report_sealed(&mut self) -> std::io::Result<()> {
+        match self.sealed {
+            0 => Ok(()),
+            n => writeln!(
+                self.err,
+                "{n} {} sealed and written without {} fields: `--identity FILE` opens what is sealed.",
+                if n == 1 { "submission is" } else { "submissions are" },
+                if n == 1 { "its" } else { "their" },
+            ),
+        }
+    }
+
+    fn open(&mut self, submission: &mut Submission) -> anyhow::Result<()> {
+        if let Some(identity) = self.identity
+            && let Err(error) = submission.decrypt(identity)
+        {
+            self.failed += 1;
+            report_unopened(submission, error, self.err)?;
+        }
+        Ok(())
+    }
+
+    fn contains_words(&mut self, submission: &Submission) -> bool {
+        let Some(words) = &self.words else { return true };
+        if submission.sealed.is_some() {
+            self.unsearched += 1;
+        }
+        submission.fields.iter().any(|(_, value)| value.to_lowercase().contains(words))
+    }
+}
+
+/// Reports that the identity does not open a submission.
+pub(super) fn report_unopened(
+    submission: &Submission,
+    error: EncryptionError,
+    err: &mut dyn Write,
+) -> std::io::Result<()> {
+    writeln!(err, "error: {} cannot be opened: {error}", submission.id)
+}
+
+impl Iterator for SelectedSubmissions<'_> {
+    type Item = anyhow::Result<Submission>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.left > 0 {
+            let mut submission = match self.listing.as_mut()?.next()? {
+                Ok(submission) => submission,
+                Err(error) => return Some(Err(error.into())),
+            };
+            if let Err(error) = self.open(&mut submission) {
+                return Some(Err(error));
+            }
+            if self.contains_words(&submission) {
+                self.left -= 1;
+                self.sealed += usize::from(submission.sealed.is_some());
+                return Some(Ok(submission));
+            }
+        }
+        None
+    }
+}
+
+/// Finds the submission whose id begins with `id`. The inner error says that there is none, or several.
+pub(super) fn find(
+    reader: Option<&InboxReader>,
+    id: &str,
+) -> Result<Result<Submission, anyhow::Error>, StoreError> {
+    let prefix = visible(id);
+    Ok(match reader.map_or(Ok(IdMatch::None), |reader| reader.find(id))? {
+        IdMatch::One(submission) => Ok(*submission),
+        IdMatch::None => Err(with_hint(
+            anyhow!("no submission has an id that begins with `{prefix}`"),
+            "`frontdesk inbox list` shows the ids",
+        )),
+        IdMatch::Several(ids) => {
+            let ids = ids.iter().map(|id| format!("\n  {id}")).collect::<String>();
+            Err(with_hint(
+                anyhow!("more than one submission has an id that begins with `{prefix}`{ids}"),
+                "give more digits of the id",
+            ))
+        }
+    })
+}
+
+/// Finds several submissions, each once. Reports and counts the ids without one.
+pub(super) fn find_all(
+    reader: Option<&InboxReader>,
+    ids: &[String],
+    console: &mut Console<'_>,
+) -> anyhow::Result<(Vec<Submission>, usize)> {
+    let mut found: Vec<Submission> = Vec::new();
+    let mut missing = 0;
+    for id in ids {
+        match find(reader, id)? {
+            Ok(submission) if found.iter().any(|other| other.id == submission.id) => {}
+            Ok(submission) => found.push(submission),
+            Err(error) => {
+                console.report(&error)?;
+                missing += 1;
+            }
+        }
+    }
+    Ok((found, missing))
+}

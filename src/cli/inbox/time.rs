@@ -1,0 +1,141 @@
+//! Parses times from arguments, and formats times for output.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// A time in an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimeArgument {
+    At(Timestamp),
+    /// This long ago.
+    Ago(SignedDuration),
+}
+
+impl TimeArgument {
+    /// Parses RFC 3339, a date (midnight in UTC), or an age: a whole number followed by s, m, h, d or w.
+    pub(super) fn parse(text: &str) -> Result<TimeArgument, String> {
+        age(text)
+            .map(TimeArgument::Ago)
+            .or_else(|| date(text).map(TimeArgument::At))
+            .or_else(|| text.parse().ok().map(TimeArgument::At))
+            .ok_or_else(|| {
+                "it must be a time such as 2026-11-20T14:00:00Z, a date such as 2026-11-20, or an age such as 30m, 2h or 3d"
+                    .to_owned()
+            })
+    }
+
+    /// The time itself, or the earliest possible time if an age goes back further.
+    pub(super) fn at(self, now: Timestamp) -> Timestamp {
+        match self {
+            TimeArgument::At(moment) => moment,
+            TimeArgument::Ago(age) => now.checked_sub(age).unwrap_or(Timestamp::MIN),
+        }
+    }
+}
+
+fn age(text: &str) -> Option<SignedDuration> {
+    let seconds = match text.chars().last()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        'w' => 7 * 86_400,
+        _ => return None,
+    };
+    let number = &text[..text.len() - 1];
+    if !number.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    Some(SignedDuration::from_secs(number.parse::<i64>().ok()?.checked_mul(seconds)?))
+}
+
+fn date(text: &str) -> Option<Timestamp> {
+    // jiff would also accept a time of day, and ignore it.
+    if text.len() != 10 || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {
+        return None;
+    }
+    Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+/// RFC 3339 in UTC, with milliseconds.
+pub(super) fn format_time(moment: Timestamp) -> String {
+    format!("{moment:.3}")
+}
+
+/// `in 4 min`, `3 h ago` or `now`, in the largest unit that fits.
+pub(super) fn format_distance(moment: Timestamp, now: Timestamp) -> String {
+    let seconds = moment.as_second() - now.as_second();
+    let (number, unit) = match seconds.abs() {
+        0 => return "now".to_owned(),
+        s @ ..60 => (s, "s"),
+        s @ ..3600 => (s / 60, "min"),
+        s @ ..86_400 => (s / 3600, "h"),
+        s if s / 86_400 == 1 => (1, "day"),
+        s => (s / 86_400, "days"),
+    };
+    if seconds > 0 { format!("in {number} {unit}") } else { format!("{number} {unit} ago") }
+}
+
+/// `120 ms`, `3.4 s` or `2 min`
+pub(super) fn format_duration(from: Timestamp, to: Timestamp) -> String {
+    match to.as_millisecond() - from.as_millisecond() {
+        ms @ ..1000 => format!("{} ms", ms.max(0)),
+        ms @ ..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        ms => format!("{} min", ms / 60_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_rfc_3339_a_date_or_an_age() {
+        check("2026-11-20T14:00:00Z", Some("2026-11-20T14:00:00Z"));
+        check("2026-11-20T14:00:00+02:00", Some("2026-11-20T12:00:00Z"));
+        check("2026-11-20", Some("2026-11-20T00:00:00Z"));
+        check("45s", Some("2026-11-20T14:02:20Z"));
+        check("30m", Some("2026-11-20T13:33:05Z"));
+        check("2h", Some("2026-11-20T12:03:05Z"));
+        check("3d", Some("2026-11-17T14:03:05Z"));
+        check("1w", Some("2026-11-13T14:03:05Z"));
+        check("99999999999d", Some(&Timestamp::MIN.to_string()));
+        for text in
+            ["", "d", "2", "-2h", "+2h", "2.5h", "2 h", "2026-13-01", "2026-11-20T14:00", "yesterday", "3日"]
+        {
+            check(text, None);
+        }
+        check("9999999999999999999d", None);
+    }
+
+    #[test]
+    fn a_distance_is_in_the_largest_unit() {
+        let format = |text: &str| format_distance(text.parse().unwrap(), NOW.parse().unwrap());
+        assert_eq!(format("2026-11-20T14:03:05.9Z"), "now");
+        assert_eq!(format("2026-11-20T14:03:10Z"), "in 5 s");
+        assert_eq!(format("2026-11-20T14:08:04Z"), "in 4 min");
+        assert_eq!(format("2026-11-20T11:03:05Z"), "3 h ago");
+        assert_eq!(format("2026-11-19T14:03:05Z"), "1 day ago");
+        assert_eq!(format("2026-11-22T14:03:05Z"), "in 2 days");
+    }
+
+    #[test]
+    fn a_duration_is_in_a_suitable_unit() {
+        let format = |ms: i64| {
+            let end = Timestamp::from_millisecond(1_000_000 + ms).unwrap();
+            format_duration(Timestamp::from_millisecond(1_000_000).unwrap(), end)
+        };
+        assert_eq!([format(-5), format(0), format(999)], ["0 ms", "0 ms", "999 ms"]);
+        assert_eq!([format(1000), format(3450), format(59_999)], ["1.0 s", "3.4 s", "59.9 s"]);
+        assert_eq!([format(60_000), format(150_000)], ["1 min", "2 min"]);
+    }
+
+    const NOW: &str = "2026-11-20T14:03:05Z";
+
+    fn check(text: &str, expected: Option<&str>) {
+        let now = NOW.parse().unwrap();
+        let found = TimeArgument::parse(text).ok().map(|when| when.at(now));
+        assert_eq!(found, expected.map(|text| text.parse().unwrap()), "{text}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Messages of commands on standard error: errors with hints, faults, counts and colors.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::fault::{Fault, Severity};
+
+// Styles for the terminal. `anstream` removes them if `NO_COLOR` is set or the output is not a terminal.
+pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
+pub(super) const DIM: Style = Style::new().dimmed();
+
+/// An error with advice on how to correct it.
+#[derive(Debug)]
+struct HintedError {
+    error: anyhow::Error,
+    hint: String,
+}
+
+impl fmt::Display for HintedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for HintedError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+/// Adds advice to an error. [`write_error`] prints it.
+pub(super) fn with_hint(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> anyhow::Error {
+    HintedError { error: error.into(), hint: hint.into() }.into()
+}
+
+/// The advice that comes with an error.
+pub(super) fn hint(error: &anyhow::Error) -> Option<&str> {
+    error.downcast_ref::<HintedError>().map(|hinted| hinted.hint.as_str())
+}
+
+/// Prints a command's error to standard error.
+pub(super) fn print_error(error: &anyhow::Error) -> io::Result<()> {
+    let label = format!("{}error:{}", ERROR, ERROR.render_reset());
+    write_error(&label, error, &mut anstream::stderr().lock())
+}
+
+/// Writes an error with its causes and its hint.
+pub(super) fn write_error(label: &str, error: &anyhow::Error, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{label} {error}")?;
+    for cause in error.chain().skip(1) {
+        writeln!(out, "  because: {cause}")?;
+    }
+    match hint(error) {
+        Some(hint) => writeln!(out, "hint: {hint}"),
+        None => Ok(()),
+    }
+}
+
+/// Prints faults to standard error. Ignores write errors: a closed standard error must not stop a command.
+pub(super) fn print_faults(faults: &[Fault]) {
+    let mut stderr = anstream::stderr().lock();
+    for fault in faults {
+        let (word, style) = match fault.severity {
+            Severity::Error => ("error", ERROR),
+            Severity::Warning => ("warning", WARNING),
+        };
+        let _ = writeln!(stderr, "{style}{word}:{} {fault}", style.render_reset());
+    }
+}
+
+/// `2 errors, 1 warning`
+pub(super) fn count_faults(faults: &[Fault]) -> String {
+    let count = |severity| faults.iter().filter(|fault| fault.severity == severity).count();
+    match (count(Severity::Error), count(Severity::Warning)) {
+        (0, warnings) => counted(warnings, "warning"),
+        (errors, 0) => counted(errors, "error"),
+        (errors, warnings) => format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
+    }
+}
+
+/// `1 submission`, `2 submissions`, `2 deliveries`
+pub(super) fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(count: N, noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        _ if count == N::from(1) => format!("1 {noun}"),
+        Some(stem) => format!("{count} {stem}ies"),
+        None => format!("{count} {noun}s"),
+    }
+}

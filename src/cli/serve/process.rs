@@ -1,0 +1,104 @@
+//! Settings of the process: open files, memory allocation and scheduling.
+#![cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "the C library's settings and scheduling classes have no safe interface")
+)]
+
+use crate::config::Config;
+
+/// Descriptors that are reserved for the inbox, deliveries and reloads.
+const RESERVED_DESCRIPTORS: u64 = 128;
+
+/// Raises the soft limit of open files, usually 1,024, to what `server.max_connections` needs. If the hard
+/// limit is lower, reduces the number of connections: they must not use up the descriptors that storing and
+/// delivering submissions needs.
+pub(super) fn raise_descriptor_limit(config: &mut Config) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let wanted = config.web.max_connections as u64 + RESERVED_DESCRIPTORS;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let before = limit.current;
+        limit.current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!(%error, "cannot raise the limit of open files");
+            limit.current = before;
+        }
+        if let Some(current) = limit.current.filter(|current| *current < wanted) {
+            let (wanted, possible) = (config.web.max_connections, connections_within(current));
+            tracing::warn!(
+                "the limit of open files allows {possible} connections, not `server.max_connections` = {wanted}"
+            );
+            config.web.max_connections = possible;
+        }
+    }
+}
+
+/// The number of connections that fit into this many descriptors. Reserves at most half of them.
+fn connections_within(descriptors: u64) -> usize {
+    let possible = descriptors - RESERVED_DESCRIPTORS.min(descriptors / 2);
+    usize::try_from(possible).unwrap_or(usize::MAX).max(1)
+}
+
+/// Runs work that allocates much memory for a short time. A thread keeps freed memory for reuse until it
+/// ends, so the work runs in a new one.
+pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let result = std::thread::scope(|scope| scope.spawn(work).join());
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Allocations of this many bytes and more are mapped one by one, and unmapped when they are freed. This is
+/// glibc's initial value, which glibc raises up to 32 MiB unless it is set. Loading a site allocates and
+/// frees tens of megabytes, and glibc would keep most of them.
+#[cfg(target_env = "gnu")]
+const MMAP_THRESHOLD: libc::c_int = 128 * 1024;
+
+/// Keeps glibc's allocator from holding free memory. Call it before anything large is allocated. Does nothing
+/// with other C libraries.
+pub(super) fn configure_allocator() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: mallopt(3) accepts any value for any parameter, may be called at any time, and refuses what it
+    // cannot use.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD)
+    };
+}
+
+/// Returns the free pages of all heaps to the system. Threads that allocate may wait meanwhile.
+pub(super) fn release_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim(3) accepts any padding, may be called at any time by any thread, and moves nothing
+    // that is in use.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
+/// Puts the calling thread into the idle scheduling class (sched(7)). If the system does not allow it, the
+/// thread keeps its priority.
+#[cfg(target_os = "linux")]
+pub(super) fn enter_idle_class() {
+    // SAFETY: all fields are integers, and this class requires 0.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0 it concerns the
+    // calling thread alone. Not every C library has a function for it that does so.
+    let _ =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters) };
+}
+
+/// Other systems have no such class for a single thread.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn enter_idle_class() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_descriptors_stay_reserved() {
+        for (descriptors, connections) in
+            [(0, 1), (1, 1), (100, 50), (256, 128), (1024, 896), (10_128, 10_000)]
+        {
+            assert_eq!(connections_within(descriptors), connections, "{descriptors}");
+        }
+    }
+}

@@ -1,0 +1,553 @@
+//! Maintenance of an inbox: removes expired submissions, encrypts delivered ones, sends the team a daily
+//! digest, and notifies the team of a flood at once.
+
+#![expect(clippy::disallowed_methods, reason = "the maintenance loop reads the clock")]
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use jiff::civil::Time;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::channel::Channel;
+use super::digest::{self, Digest, last_due};
+use super::notification::Notification;
+use crate::store::disk::MinFree;
+use crate::store::{DatabaseUrl, InboxReader, Store, StoreError};
+use crate::submission::Submission;
+use crate::submission::delivery::DeliveryState;
+use crate::submission::encryption::Recipient;
+use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
+
+/// The interval of maintenance.
+const INTERVAL: Duration = Duration::from_mins(15);
+/// The delay between sealing a submission and truncating the write-ahead log, which still contains its text.
+const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
+/// Maximum number of rows that one step seals or removes.
+const BATCH: usize = 200;
+/// How long the inbox stores which sources were refused, including today.
+const REFUSAL_DAYS: u32 = 30;
+/// The key under which the inbox stores when the last digest was due.
+const DIGEST_KEY: &str = "digest";
+/// The key under which the inbox stores when the last flood notification was sent.
+const FLOOD_KEY: &str = "flood";
+/// The shortest time between two flood notifications.
+const FLOOD_INTERVAL: Duration = Duration::from_hours(1);
+/// The delay before a flood notification is retried if no channel accepted it.
+const FLOOD_RETRY: Duration = Duration::from_mins(1);
+
+/// The configuration of maintenance.
+#[derive(Clone, Debug, Default)]
+pub struct MaintenanceOptions {
+    /// Removes submissions after this time. None disables this.
+    pub retention: Option<Duration>,
+    /// Removes submissions that have been held for this time. None disables this.
+    pub retention_held: Option<Duration>,
+    /// The time of day, in UTC, of the daily digest. None disables it.
+    pub digest_at: Option<Time>,
+    /// The reserve of free space (`store.min_free`). The digest warns when less than twice the reserve is
+    /// free.
+    pub min_free: MinFree,
+    /// The key to which submissions are encrypted once all deliveries are done.
+    pub recipient: Option<Recipient>,
+}
+
+/// Runs maintenance for as long as the future is polled.
+pub(super) async fn run(
+    maintenance: MaintenanceOptions,
+    place: DatabaseUrl,
+    store: Store,
+    channels: Vec<(String, Rc<Channel>)>,
+    sealed: Rc<Notify>,
+) {
+    let removes_texts = maintenance.recipient.is_some()
+        || maintenance.retention.is_some()
+        || maintenance.retention_held.is_some();
+    // The last process may have ended before it truncated the log.
+    let mut log_is_stale = removes_texts;
+    warn_about_removed_channels(&place, &channels).await;
+    // Scanning the inbox is slow, so a notification about a sealed submission only truncates the log.
+    let mut run_at = Instant::now();
+    let mut flood_at = Some(Instant::now());
+    let mut clock = ClockCheck::default();
+    loop {
+        let now = Timestamp::now();
+        let is_time = Instant::now() >= run_at;
+        let done = async {
+            if is_time && clock.runs_evenly(Instant::now(), now) {
+                log_is_stale |= remove_expired(&maintenance, &store, now).await? > 0;
+                log_is_stale |= remove_held(&maintenance, &store, now).await? > 0;
+            }
+            if is_time {
+                log_is_stale |= seal_settled(&maintenance, &place, &store).await? > 0;
+                forget_pressure(&store, now).await?;
+            }
+            if log_is_stale {
+                log_is_stale = !store.truncate_wal().await?;
+            }
+            if is_time {
+                send_digest(&maintenance, &place, &store, &channels, now).await?;
+            }
+            Ok::<(), StoreError>(())
+        };
+        if let Err(error) = done.await {
+            tracing::warn!(%error, "maintenance of the inbox failed; will retry");
+        }
+        if flood_at.is_some_and(|at| Instant::now() >= at) {
+            let retry =
+                send_flood_notification(&place, &store, &channels, now).await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "sending the flood notice failed; will retry");
+                    Some(FLOOD_RETRY)
+                });
+            flood_at = retry.map(|wait| Instant::now() + wait);
+        }
+        if is_time {
+            run_at = Instant::now() + time_to_next_run(&maintenance, Timestamp::now());
+        }
+        let wake_at = if log_is_stale { run_at.min(Instant::now() + TRUNCATE_DELAY) } else { run_at };
+        let wake_at = flood_at.map_or(wake_at, |at| wake_at.min(at));
+        tokio::select! {
+            () = tokio::time::sleep_until(wake_at.into()) => {}
+            // A notification that is already scheduled will cover this flood.
+            () = store.flooded(), if flood_at.is_none() => flood_at = Some(Instant::now()),
+            () = sealed.notified() => {
+                log_is_stale = true;
+                // Wait for further ones, to truncate the log once.
+                tokio::time::sleep(TRUNCATE_DELAY).await;
+            }
+        }
+    }
+}
+
+/// Compares the system's clock with the monotonic clock. A clock that is set forward by mistake, or is wrong
+/// until the network corrects it, must not expire submissions.
+#[derive(Debug, Default)]
+struct ClockCheck {
+    last: Option<(Instant, Timestamp)>,
+}
+
+impl ClockCheck {
+    /// Whether both clocks have advanced by the same time since the last call, give or take a minute. False
+    /// at the first call.
+    fn runs_evenly(&mut self, instant: Instant, now: Timestamp) -> bool {
+        self.last.replace((instant, now)).is_some_and(|(earlier, then)| {
+            let expected = then + instant.saturating_duration_since(earlier);
+            now.duration_since(expected).abs() < SignedDuration::from_mins(1)
+        })
+    }
+}
+
+/// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries.
+async fn read<T: Send + 'static>(
+    place: &DatabaseUrl,
+    query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let place = place.clone();
+    let result = tokio::task::spawn_blocking(move || query(&InboxReader::open(&place)?)).await;
+    result.unwrap_or(Err(StoreError::Closed))
+}
+
+/// Warns about pending deliveries to channels that are no longer configured.
+async fn warn_about_removed_channels(place: &DatabaseUrl, channels: &[(String, Rc<Channel>)]) {
+    let Ok(known) = read(place, InboxReader::channels).await else { return };
+    for channel in known.iter().filter(|known| !channels.iter().any(|(name, _)| *name == known.name)) {
+        let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
+        if waiting > 0 {
+            tracing::warn!(
+                channel = channel.name,
+                waiting,
+                "deliveries wait for a channel that is no longer configured"
+            );
+        }
+    }
+}
+
+/// The time until the next maintenance: [`INTERVAL`], or until the next digest if that is earlier.
+fn time_to_next_run(maintenance: &MaintenanceOptions, now: Timestamp) -> Duration {
+    let Some(at) = maintenance.digest_at else { return INTERVAL };
+    let next = last_due(now, at) + Duration::from_hours(24);
+    Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(Duration::from_secs(1), INTERVAL)
+}
+
+async fn remove_expired(
+    maintenance: &MaintenanceOptions,
+    store: &Store,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let Some(before) = maintenance.retention.and_then(|retention| now.checked_sub(retention).ok()) else {
+        return Ok(0);
+    };
+    let (mut removed, mut after) = (0, Some(Uuid::nil()));
+    while let Some(last) = after {
+        let expired = store.expire(before, last).await?;
+        removed += expired.removed;
+        after = expired.after;
+    }
+    if removed > 0 {
+        tracing::info!(removed, "removed submissions older than `store.retention`");
+    }
+    Ok(removed)
+}
+
+/// Removes submissions that have been held for too long, and returns their number.
+async fn remove_held(
+    maintenance: &MaintenanceOptions,
+    store: &Store,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let Some(before) = maintenance.retention_held.and_then(|retention| now.checked_sub(retention).ok())
+    else {
+        return Ok(0);
+    };
+    let mut removed = 0;
+    loop {
+        let more = store.expire_held(before).await?;
+        if more == 0 {
+            break;
+        }
+        removed += more;
+    }
+    if removed > 0 {
+        tracing::info!(removed, "removed submissions held for longer than `store.retention_held`");
+    }
+    Ok(removed)
+}
+
+/// Removes old counts of refused requests.
+async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError> {
+    let Ok(before) = now.checked_sub(Duration::from_hours(24) * (REFUSAL_DAYS - 1)) else {
+        return Ok(());
+    };
+    while store.forget_refusals(before, BATCH).await? == BATCH {}
+    Ok(())
+}
+
+/// Seals submissions that were not sealed after their delivery: the process ended before, sealing was
+/// configured later, or the submission is held and no configured channel would deliver it after its release.
+async fn seal_settled(
+    maintenance: &MaintenanceOptions,
+    place: &DatabaseUrl,
+    store: &Store,
+) -> Result<usize, StoreError> {
+    let Some(recipient) = &maintenance.recipient else { return Ok(0) };
+    let channels = store.channels();
+    let mut sealed = 0;
+    loop {
+        let channels = channels.clone();
+        let settled = match read(place, move |inbox| inbox.to_be_sealed(&channels, BATCH)).await {
+            Ok(settled) => settled,
+            Err(StoreError::Missing(_)) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let count = settled.len();
+        let before = sealed;
+        for submission in settled {
+            sealed += usize::from(seal_submission(store, recipient, &submission).await?);
+        }
+        if count < BATCH || sealed == before {
+            return Ok(sealed);
+        }
+    }
+}
+
+/// Replaces the fields of a submission by an encrypted copy for `recipient`.
+pub(super) async fn seal_submission(
+    store: &Store,
+    recipient: &Recipient,
+    submission: &Submission,
+) -> Result<bool, StoreError> {
+    let sealed = recipient.encrypt(submission.fields_json().as_bytes()).map_err(|_| StoreError::NotSealed)?;
+    store.seal(submission.id, sealed).await
+}
+
+/// Sends the daily digest if it is due and not empty, through the first channel that accepts it.
+async fn send_digest(
+    maintenance: &MaintenanceOptions,
+    place: &DatabaseUrl,
+    store: &Store,
+    channels: &[(String, Rc<Channel>)],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let Some(due) = maintenance.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
+    match store.remembered(DIGEST_KEY).await? {
+        Some(last) if last >= due => return Ok(()),
+        // The clock was set back, or the inbox is new: start with the next digest.
+        Some(last) if last > now => return store.remember(DIGEST_KEY, due).await,
+        None => return store.remember(DIGEST_KEY, due).await,
+        Some(_) => {}
+    }
+    let (at, min_free) = (place.clone(), maintenance.min_free);
+    let digest = read(place, move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
+    if digest.is_empty() || channels.is_empty() {
+        return store.remember(DIGEST_KEY, due).await;
+    }
+    let notice = digest.notification(now);
+    let order = digest.order(channels.iter().map(|(name, _)| name.as_str()));
+    if order.is_empty() {
+        tracing::warn!(
+            "the inbox needs attention, but every channel is switched off; see `frontdesk inbox digest`"
+        );
+        return store.remember(DIGEST_KEY, due).await;
+    }
+    let in_order = order.into_iter().filter_map(|name| channels.iter().find(|(other, _)| other == name));
+    if let Some(channel) = send_to_one(in_order, &notice).await {
+        tracing::info!(channel, "sent the digest to the team");
+        return store.remember(DIGEST_KEY, due).await;
+    }
+    tracing::warn!("digest not accepted by any channel; will retry");
+    Ok(())
+}
+
+/// Sends a notification to the first channel that accepts it, and returns that channel's name.
+async fn send_to_one<'a>(
+    channels: impl IntoIterator<Item = &'a (String, Rc<Channel>)>,
+    notice: &Notification,
+) -> Option<&'a str> {
+    for (name, channel) in channels {
+        let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(notice)).await;
+        if matches!(sent, Ok(Outcome::Delivered(_))) {
+            return Some(name);
+        }
+    }
+    None
+}
+
+/// Notifies the team while submissions are held because of a flood, at most once an hour. Returns the
+/// time until the next check; none while no submission is held because of a flood.
+async fn send_flood_notification(
+    place: &DatabaseUrl,
+    store: &Store,
+    channels: &[(String, Rc<Channel>)],
+    now: Timestamp,
+) -> Result<Option<Duration>, StoreError> {
+    let floods = match read(place, InboxReader::floods).await {
+        Ok(floods) => floods,
+        Err(StoreError::Missing(_)) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    if floods.is_empty() {
+        return Ok(None);
+    }
+    // Ignore a time in the future: the clock has been set back since.
+    let last = store.remembered(FLOOD_KEY).await?.filter(|last| *last <= now);
+    let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
+    if let Some(wait) =
+        since.and_then(|since| FLOOD_INTERVAL.checked_sub(since)).filter(|wait| !wait.is_zero())
+    {
+        return Ok(Some(wait));
+    }
+    let forms: Vec<&str> = floods.iter().map(|flood| flood.form.as_str()).collect();
+    let held: usize = floods.iter().map(|flood| flood.held).sum();
+    tracing::warn!(
+        forms = forms.join(", "),
+        held,
+        "form quota exceeded: submissions of busy networks are held until the flood ends"
+    );
+    let notice = digest::flood_notification(&floods, now);
+    if let Some(channel) = send_to_one(channels, &notice).await {
+        tracing::info!(channel, "sent the flood notice to the team");
+        store.remember(FLOOD_KEY, now).await?;
+        return Ok(Some(FLOOD_INTERVAL));
+    }
+    if channels.is_empty() {
+        store.remember(FLOOD_KEY, now).await?;
+        return Ok(Some(FLOOD_INTERVAL));
+    }
+    tracing::warn!("flood notice not accepted by any channel; will retry");
+    Ok(Some(FLOOD_RETRY))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::deliver::{ChannelOptions, TransportOptions, maildir};
+    use crate::forms::{CONTACT, parse};
+    use crate::intake::Arrival;
+    use crate::limits::Source;
+    use crate::screening::Evidence;
+    use crate::store::tests::inbox::{Options, TestInbox};
+    use crate::store::{Filter, RefusedRequests};
+    use crate::submission::delivery::{ChannelTarget, Route};
+    use crate::submission::verdict::{ScreeningVerdict, Signal};
+
+    #[test]
+    fn the_digest_is_sent_once_a_day_through_a_working_channel() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        // A file occupies the path of this Maildir.
+        std::fs::write(folder.path().join("broken"), "").unwrap();
+        let channels: Vec<_> =
+            ["off", "broken", "well"].map(|name| (name.to_owned(), open(&folder.path().join(name)))).into();
+        let maintenance = MaintenanceOptions {
+            digest_at: Some(Time::constant(7, 0, 0, 0)),
+            ..MaintenanceOptions::default()
+        };
+        let tell = |now: &str| {
+            let now = now.parse().unwrap();
+            runtime.block_on(send_digest(&maintenance, &options.url, &store, &channels, now)).unwrap();
+            ["off", "well"].map(|name| mails(&folder.path().join(name)).len())
+        };
+        hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
+        let gone = ChannelTarget { name: "off".to_owned(), destination: String::new() };
+        runtime.block_on(store.switch_off(gone, "410".to_owned(), Timestamp::UNIX_EPOCH)).unwrap();
+        assert_eq!(tell("2026-11-20T06:00:00Z"), [0, 0], "a new inbox starts with the next digest");
+        assert_eq!(tell("2026-11-20T07:00:00Z"), [0, 1]);
+        assert_eq!(tell("2026-11-20T23:59:00Z"), [0, 1], "once a day");
+        assert_eq!(tell("2026-11-22T12:00:00Z"), [0, 2], "a day that was missed is not made up for");
+        let mail = &mails(&folder.path().join("well"))[0];
+        assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
+        assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+    }
+
+    #[test]
+    fn nothing_expires_at_the_start_or_after_the_clock_was_set() {
+        let (instant, now) = (Instant::now(), Timestamp::UNIX_EPOCH);
+        let mut clock = ClockCheck::default();
+        let mut at = |passed, told| {
+            clock.runs_evenly(instant + Duration::from_mins(passed), now + Duration::from_mins(told))
+        };
+        assert!(!at(0, 0), "the start");
+        assert!(at(15, 15));
+        assert!(!at(30, 1000), "set forward");
+        assert!(at(45, 1015), "it has run evenly since");
+        assert!(!at(60, 60), "set back");
+    }
+
+    #[test]
+    fn held_submissions_expire_only_if_configured() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        // More than one transaction can remove.
+        for n in 0..=BATCH {
+            hold(&runtime, &store, &n.to_string(), "2026-10-21T11:59:59Z");
+        }
+        hold(&runtime, &store, "not yet", "2026-10-21T12:00:00Z");
+        let remove = |retention, retention_held| {
+            let maintenance =
+                MaintenanceOptions { retention, retention_held, ..MaintenanceOptions::default() };
+            let removed = runtime.block_on(async {
+                remove_expired(&maintenance, &store, now).await.unwrap()
+                    + remove_held(&maintenance, &store, now).await.unwrap()
+            });
+            (removed, InboxReader::open(&options.url).unwrap().queue().unwrap().held)
+        };
+        let days = |days: u64| Some(Duration::from_hours(24 * days));
+        assert_eq!(remove(None, None), (0, BATCH + 2));
+        assert_eq!(remove(days(1), None), (0, BATCH + 2), "the other retention is not about them");
+        assert_eq!(remove(None, days(30)), (BATCH + 1, 1));
+        assert_eq!(remove(None, days(30)), (0, 1));
+    }
+
+    #[test]
+    fn a_held_submission_is_sealed_unless_a_channel_could_deliver_it() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut options = Options::new(folder.path().join("inbox.db"));
+        options.channels = vec![Route::new("box")];
+        let store = TestInbox::open(&options).unwrap();
+        hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
+        let recipient =
+            Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap();
+        let maintenance = MaintenanceOptions { recipient: Some(recipient), ..MaintenanceOptions::default() };
+        let seal = |channels: Vec<Route>| {
+            store.reconfigure(&Options { channels, ..options.clone() });
+            runtime.block_on(seal_settled(&maintenance, &options.url, &store)).unwrap()
+        };
+        assert_eq!(seal(options.channels.clone()), 0);
+        // After a release, the channel with the new name would deliver it.
+        assert_eq!(seal(vec![Route::new("renamed")]), 0);
+        let other_form = Route { forms: vec!["waitlist".to_owned()], ..Route::new("other") };
+        assert_eq!(seal(vec![other_form]), 1);
+        assert_eq!(seal(Vec::new()), 0);
+        let held = InboxReader::open(&options.url).unwrap().list(&Filter::default()).unwrap().next();
+        assert!(held.is_some_and(|held| held.unwrap().sealed.is_some()));
+    }
+
+    #[test]
+    fn refusals_are_stored_for_thirty_days() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+        for (at, sources) in
+            [("2026-10-31T23:59:59Z", 500), ("2026-11-01T00:00:00Z", 2), ("2026-11-30T12:00:00Z", 3)]
+        {
+            let source = |n: u32| Some(Source::V4(n.to_be_bytes()));
+            let refused = |n| RefusedRequests { source: source(n), form: "contact", count: 1 };
+            runtime
+                .block_on(store.record_refusals((0..sources).map(refused).collect(), at.parse().unwrap()))
+                .unwrap();
+        }
+        let refused =
+            || InboxReader::open(&options.url).unwrap().abuse(Timestamp::UNIX_EPOCH, 0).unwrap().refused;
+        assert_eq!(refused(), 505);
+        runtime.block_on(forget_pressure(&store, now)).unwrap();
+        assert_eq!(refused(), 5);
+    }
+
+    #[test]
+    fn the_time_to_the_next_run_ends_at_the_next_digest() {
+        let at = |time: Option<Time>, now: &str| {
+            let maintenance = MaintenanceOptions { digest_at: time, ..MaintenanceOptions::default() };
+            time_to_next_run(&maintenance, now.parse().unwrap())
+        };
+        let seven = Some(Time::constant(7, 0, 0, 0));
+        assert_eq!(at(None, "2026-11-20T06:00:00Z"), INTERVAL);
+        assert_eq!(at(seven, "2026-11-20T06:00:00Z"), INTERVAL);
+        assert_eq!(at(seven, "2026-11-20T06:59:00Z"), Duration::from_mins(1));
+        assert_eq!(at(seven, "2026-11-20T07:00:00Z"), INTERVAL);
+    }
+
+    /// Stores a message as if screening had held it.
+    fn hold(runtime: &tokio::runtime::Runtime, store: &TestInbox, message: &str, received_at: &str) {
+        let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
+        let arrival = Arrival {
+            entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
+            idempotency_key: None,
+            source: Source::V4([192, 0, 2, 1]),
+            received_at: received_at.parse().unwrap(),
+            evidence: Evidence::Verdict(ScreeningVerdict::default()),
+            agent: None,
+        };
+        runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
+    }
+
+    fn channel_options(name: &str, path: &Path) -> ChannelOptions {
+        let options = maildir::MaildirOptions {
+            path: path.to_owned(),
+            from: "desk@example.com".to_owned(),
+            from_name: String::new(),
+            to: vec!["team@example.com".to_owned()],
+        };
+        ChannelOptions {
+            has_daily_quota: false,
+            name: name.to_owned(),
+            forms: Vec::new(),
+            concurrency: 1,
+            kind: TransportOptions::Maildir(options),
+        }
+    }
+
+    fn open(path: &Path) -> Rc<Channel> {
+        Rc::new(Channel::open(&channel_options("", path).kind))
+    }
+
+    fn mails(maildir: &Path) -> Vec<String> {
+        let Ok(files) = std::fs::read_dir(maildir.join("new")) else { return Vec::new() };
+        let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+    }
+}

@@ -1,0 +1,160 @@
+//! Notifications: what a channel sends to the operator's team, independent of the transport.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::submission::Submission;
+use crate::submission::verdict::{ScreeningReason, Signal};
+
+/// The topic of a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    Submission,
+    /// The daily summary of problems that need attention.
+    Digest,
+    /// Submissions are held because of a flood.
+    Flood,
+    /// A test of the channel by `frontdesk doctor`.
+    Test,
+}
+
+impl Topic {
+    /// The `type` member of a webhook's JSON.
+    pub const fn event(self) -> &'static str {
+        match self {
+            Topic::Submission => "submission.created",
+            Topic::Digest => "digest.created",
+            Topic::Flood => "flood.created",
+            Topic::Test => "canary.created",
+        }
+    }
+}
+
+/// A message to the operator's team.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// The submission's id, or one derived from the content. It is the same in all attempts and channels, so
+    /// that a receiver recognises duplicates.
+    pub id: Uuid,
+    pub topic: Topic,
+    /// When the submission was received, or the notification was written.
+    pub created_at: Timestamp,
+    /// The form's name, if the topic is a submission.
+    pub form: Option<String>,
+    /// Whether screening marks the submission as suspicious.
+    pub is_suspicious: bool,
+    /// The subject line. It may contain what a visitor wrote.
+    pub title: String,
+    /// Sentences that the server wrote, one per line. The standard webhook body omits those of submissions.
+    pub words: Vec<String>,
+    /// The submission's names and values, in the form's order. Values may have several lines.
+    pub fields: Vec<(String, String)>,
+    /// Whether an earlier attempt may have succeeded. A channel that can check for duplicates does so.
+    pub may_be_there: bool,
+}
+
+impl Notification {
+    /// The notification about a submission.
+    pub fn of(submission: &Submission) -> Notification {
+        let form = &submission.form;
+        let get = |name| submission.get(name).map(str::trim).filter(|value| !value.is_empty());
+        let name = match (get("name"), get("firstname"), get("lastname")) {
+            (Some(name), _, _) => Some(name.to_owned()),
+            (None, Some(first), Some(last)) => Some(format!("{first} {last}")),
+            (None, first, last) => first.or(last).map(str::to_owned),
+        };
+        let sender = name.or_else(|| get("email").map(str::to_owned)).unwrap_or_default();
+        let is_suspicious = submission.screening.as_ref().is_some_and(|screening| screening.suspicious);
+        let mark = if is_suspicious { "[suspicious] " } else { "" };
+        Notification {
+            id: submission.id,
+            topic: Topic::Submission,
+            created_at: submission.received_at,
+            form: Some(form.clone()),
+            is_suspicious,
+            title: format!("{mark}{}: {sender}", capitalised(form)),
+            words: words(submission),
+            fields: submission.fields.clone(),
+            may_be_there: false,
+        }
+    }
+
+    /// The value of a field that was filled in.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
+    }
+}
+
+/// Context for the team: which agent sent the submission, why it is suspicious, and whether it was held.
+fn words(submission: &Submission) -> Vec<String> {
+    let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
+    let withheld = submission.screening.as_ref().filter(|screening| screening.withheld);
+    let is_flood = |reason: &ScreeningReason| reason.signal == Signal::FormRate;
+    let withheld = withheld.map(|screening| match screening.signals() {
+        _ if screening.reasons.iter().any(is_flood) => {
+            "It was held while its form was being flooded.".to_owned()
+        }
+        signals if signals.is_empty() => "Screening had held it until it was released.".to_owned(),
+        signals => format!("Screening had held it ({signals}) until it was released."),
+    });
+    let suspicious = submission.screening.as_ref().filter(|screening| screening.suspicious);
+    let suspicious =
+        suspicious.map(|screening| format!("Screening finds it suspicious ({}).", screening.signals()));
+    agent.into_iter().chain(suspicious).chain(withheld).collect()
+}
+
+/// Omits the values: logs must not contain what visitors write.
+impl std::fmt::Debug for Notification {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Notification")
+            .field("id", &self.id)
+            .field("topic", &self.topic)
+            .finish_non_exhaustive()
+    }
+}
+
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::submission::{Screening, Status};
+
+    #[test]
+    fn the_words_name_the_agent_and_the_reasons_of_a_hold() {
+        let reason = ScreeningReason { signal: Signal::Links, points: 60, detail: "4 links".to_owned() };
+        let screening = |withheld| {
+            Some(Screening { score: 60, reasons: vec![reason.clone()], withheld, suspicious: false })
+        };
+        check(None, None, &[]);
+        check(screening(false), None, &[]);
+        check(screening(true), None, &["Screening had held it (links) until it was released."]);
+        check(
+            screening(false),
+            Some("agent.example.com"),
+            &["Sent by an agent, signed by agent.example.com."],
+        );
+    }
+
+    fn check(screening: Option<Screening>, agent: Option<&str>, expected: &[&str]) {
+        let submission = Submission {
+            id: Uuid::nil(),
+            form: "contact".to_owned(),
+            received_at: Timestamp::UNIX_EPOCH,
+            status: Status::Waiting,
+            held: None,
+            screening,
+            released_at: None,
+            error: None,
+            agent: agent.map(str::to_owned),
+            fields: Vec::new(),
+            sealed: None,
+            source: String::new(),
+            repeats: 0,
+        };
+        assert_eq!(Notification::of(&submission).words, expected);
+    }
+}

@@ -1,0 +1,273 @@
+//! Classifies the errors of an SMTP session: the command that failed, the reason, and the cause for the
+//! schedule.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use lettre::transport::smtp;
+
+use crate::forms::text::visible;
+use crate::submission::outcome::{Cause, Outcome};
+
+/// Maximum length of a quoted reply. It leaves room for the command and the server within
+/// [`crate::submission::outcome::MAX_ANSWER_CHARS`].
+const MAX_REPLY_CHARS: usize = 200;
+
+/// A step of an SMTP session (RFC 5321 §3), in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SmtpPhase {
+    /// The DNS lookup and the TCP connection.
+    Connect,
+    /// The handshake of implicit TLS (RFC 8314).
+    Tls,
+    /// The server's first reply.
+    Greeting,
+    Ehlo,
+    /// The command, the handshake, and the second EHLO (RFC 3207).
+    StartTls,
+    /// RFC 4954.
+    Auth,
+    Mail,
+    Rcpt,
+    Data,
+    /// The message and the final dot. Without a reply, the client cannot know whether the server accepted the
+    /// message.
+    Message,
+}
+
+impl fmt::Display for SmtpPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SmtpPhase::Connect => "connecting",
+            SmtpPhase::Tls => "the TLS handshake",
+            SmtpPhase::Greeting => "the greeting",
+            SmtpPhase::Ehlo => "EHLO",
+            SmtpPhase::StartTls => "STARTTLS",
+            SmtpPhase::Auth => "AUTH",
+            SmtpPhase::Mail => "MAIL",
+            SmtpPhase::Rcpt => "RCPT",
+            SmtpPhase::Data => "DATA",
+            SmtpPhase::Message => "the message",
+        })
+    }
+}
+
+/// Why a message was not transmitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmtpError {
+    pub phase: SmtpPhase,
+    pub kind: SmtpErrorKind,
+}
+
+/// How a step of the session failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SmtpErrorKind {
+    /// The server refused. The reply's code, and its text, which begins with the enhanced code (RFC 2034) if
+    /// the server sends one.
+    Refusal(u16, String),
+    /// The server did not reply within this time.
+    Silence(Duration),
+    /// The connection failed, or the server violated the protocol; a short description.
+    Broken(String),
+}
+
+impl SmtpError {
+    /// Converts an error of the SMTP library.
+    pub fn of(phase: SmtpPhase, error: &smtp::Error) -> SmtpError {
+        let words = error.source().map(ToString::to_string).unwrap_or_default();
+        let kind = match error.status() {
+            Some(code) => SmtpErrorKind::Refusal(code.into(), words),
+            // The library reports the end of the stream like this.
+            None if words == "incomplete response" => {
+                SmtpErrorKind::Broken("the connection was closed".to_owned())
+            }
+            None if error.is_response() => SmtpErrorKind::Broken("the answer is not SMTP".to_owned()),
+            None if words.is_empty() => SmtpErrorKind::Broken(error.to_string()),
+            None => SmtpErrorKind::Broken(words),
+        };
+        SmtpError { phase, kind }
+    }
+
+    pub fn broken(phase: SmtpPhase, words: impl Into<String>) -> SmtpError {
+        SmtpError { phase, kind: SmtpErrorKind::Broken(words.into()) }
+    }
+
+    /// Depends on the reply code, and on whether the server has received the message.
+    pub fn cause(&self) -> Cause {
+        match (self.phase, &self.kind) {
+            // The content of the message may be the reason.
+            (SmtpPhase::Message, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Unclear,
+            // Greylisting, a rate limit, a busy mailbox: the server may accept the next message.
+            (_, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Deferred,
+            (SmtpPhase::Message, SmtpErrorKind::Refusal(500..=599, text)) => cause_of_refusal(text),
+            _ => Cause::Channel,
+        }
+    }
+
+    /// Whether the server may have closed an idle connection before the message was sent, so that a new
+    /// connection is worth a try.
+    pub fn may_be_stale(&self) -> bool {
+        self.phase != SmtpPhase::Message && self.breaks_connection()
+    }
+
+    /// Whether the connection is unusable, even for QUIT.
+    pub fn breaks_connection(&self) -> bool {
+        !matches!(self.kind, SmtpErrorKind::Refusal(code, _) if code != 421)
+    }
+
+    /// The failure that the inbox records. `server` is the host and port.
+    pub fn outcome(&self, server: &str) -> Outcome {
+        let phase = self.phase;
+        let sentence = match &self.kind {
+            SmtpErrorKind::Refusal(code, text) => format!("{code} {} ({phase}, {server})", reply_text(text)),
+            SmtpErrorKind::Silence(limit) if phase == SmtpPhase::Message => format!(
+                "no answer from {server} within {limit:?} after the message; it may have been accepted"
+            ),
+            SmtpErrorKind::Silence(limit) => format!("no answer from {server} to {phase} within {limit:?}"),
+            SmtpErrorKind::Broken(words) if phase == SmtpPhase::Message => {
+                format!("{server}: {}, after the message; it may have been accepted", reply_text(words))
+            }
+            SmtpErrorKind::Broken(words) => format!("{server}, {phase}: {}", reply_text(words)),
+        };
+        Outcome::failed(self.cause(), sentence)
+    }
+}
+
+/// The cause of a 5xx reply to a message, by its enhanced status code (RFC 3463, RFC 5248), the first word of
+/// the text. Servers send codes about their own state with a 5xx, although they would accept the same message
+/// later: 5.4.5 when a daily quota is exhausted (Gmail).
+fn cause_of_refusal(text: &str) -> Cause {
+    let code = text.split_whitespace().next().unwrap_or_default();
+    let mut numbers = code.split('.').map(|number| number.parse::<u16>().ok());
+    let (class, subject, detail) =
+        (numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten());
+    if !matches!(class, Some(4 | 5)) || numbers.next().is_some() {
+        return Cause::Refused;
+    }
+    match (subject, detail) {
+        // The mailbox is disabled; network, routing, congestion, quotas; and of Exchange Online: the daily
+        // recipient limit or the tenant's threshold is exceeded.
+        (Some(2), Some(1)) | (Some(4), Some(_)) | (Some(1), Some(90)) | (Some(7), Some(705)) => {
+            Cause::Channel
+        }
+        // The mailbox or the system is full, or does not accept messages. That may depend on the message's
+        // size.
+        (Some(2), Some(2)) | (Some(3), Some(1 | 2 | 5)) => Cause::Unclear,
+        _ => Cause::Refused,
+    }
+}
+
+/// The beginning of a server's reply on one line, without control characters.
+pub fn reply_text(text: &str) -> String {
+    visible(text.trim()).chars().take(MAX_REPLY_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_before_the_message_count_against_the_channel_or_defer() {
+        for phase in [
+            SmtpPhase::Connect,
+            SmtpPhase::Tls,
+            SmtpPhase::Greeting,
+            SmtpPhase::Ehlo,
+            SmtpPhase::StartTls,
+            SmtpPhase::Auth,
+            SmtpPhase::Mail,
+            SmtpPhase::Rcpt,
+            SmtpPhase::Data,
+        ] {
+            for code in [500, 535, 550, 554] {
+                check(phase, code, Cause::Channel);
+            }
+            for code in [421, 450, 451, 452, 454] {
+                check(phase, code, Cause::Deferred);
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_server_that_has_received_the_message_refuses_it_for_good() {
+        check(SmtpPhase::Message, 421, Cause::Deferred);
+        check(SmtpPhase::Message, 452, Cause::Deferred);
+        check(SmtpPhase::Message, 552, Cause::Refused);
+        check(SmtpPhase::Message, 554, Cause::Refused);
+    }
+
+    #[test]
+    fn full_mailboxes_and_exhausted_quotas_count_against_the_channel() {
+        let cause = |text: &str| {
+            SmtpError { phase: SmtpPhase::Message, kind: SmtpErrorKind::Refusal(550, text.to_owned()) }
+                .cause()
+        };
+        for text in [
+            "5.4.5 Daily user sending limit exceeded.",
+            "4.4.5",
+            "5.2.1 disabled",
+            "5.1.90 Your message can't be sent",
+            "5.7.705",
+        ] {
+            assert_eq!(cause(text), Cause::Channel, "{text}");
+        }
+        for text in ["5.2.2 mailbox full", "5.3.1 no space", "5.3.2"] {
+            assert_eq!(cause(text), Cause::Unclear, "{text}");
+        }
+        for text in [
+            "",
+            "no",
+            "quota 5.4.5",
+            "5.4",
+            "2.4.5 x",
+            "5.4.5.1 x",
+            "5.7.1 spam",
+            "5.2.3 too long for the mailbox",
+            "5.3.4 too long",
+            "5.6.0 content",
+        ] {
+            assert_eq!(cause(text), Cause::Refused, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_after_the_message_is_unclear_and_before_it_the_channels() {
+        for (phase, cause) in [
+            (SmtpPhase::Connect, Cause::Channel),
+            (SmtpPhase::Rcpt, Cause::Channel),
+            (SmtpPhase::Data, Cause::Channel),
+            (SmtpPhase::Message, Cause::Unclear),
+        ] {
+            for kind in
+                [SmtpErrorKind::Silence(Duration::from_secs(20)), SmtpErrorKind::Broken("closed".to_owned())]
+            {
+                assert_eq!(SmtpError { phase, kind }.cause(), cause);
+            }
+        }
+    }
+
+    #[test]
+    fn a_quoted_reply_has_one_line_and_no_control_characters() {
+        let error = SmtpError {
+            phase: SmtpPhase::Rcpt,
+            kind: SmtpErrorKind::Refusal(
+                550,
+                format!("5.1.1 \u{1b}[2Jno\r\nsuch\u{202e} user {}", "x".repeat(1000)),
+            ),
+        };
+        let Outcome::Failed(failure) = error.outcome("mail.example.com:25") else { panic!("it failed") };
+        assert!(
+            failure.answer.starts_with(r"550 5.1.1 \u{1b}[2Jno⏎such\u{202e} user xxx"),
+            "{}",
+            failure.answer
+        );
+        assert!(failure.answer.ends_with("x (RCPT, mail.example.com:25)"), "{}", failure.answer);
+    }
+
+    #[track_caller]
+    fn check(phase: SmtpPhase, code: u16, cause: Cause) {
+        let error = SmtpError { phase, kind: SmtpErrorKind::Refusal(code, String::new()) };
+        assert_eq!(error.cause(), cause, "{code} to {phase}");
+    }
+}

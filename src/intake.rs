@@ -1,0 +1,197 @@
+//! Accepts submissions and processes them.
+//!
+//! [`Intake::accept`] returns once the submission is committed and synced to stable storage. A thread then
+//! processes it: it screens the submission, counts a repeat of an earlier one (see
+//! [`DedupKey`](crate::forms::DedupKey)) on the row of the first, and queues the others for their channels.
+//! Requests do not wait for processing, so that neither the response nor its timing distinguishes a repeat
+//! from a new submission.
+
+mod batch;
+mod duplicates;
+mod flood;
+mod options;
+mod processor;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::forms::parse::Entry;
+use crate::limits::Source;
+use crate::screening::{Evidence, Repeats};
+use crate::store::{Accepting, Store, StoreError};
+use crate::submission::delivery::Route;
+use crate::submission::encryption::Recipient;
+#[cfg(test)]
+pub(crate) use batch::{Processed, Screener, process};
+pub use options::IntakeOptions;
+use processor::Processor;
+
+/// A submission that has arrived.
+#[derive(Clone)]
+pub struct Arrival {
+    /// The parsed form.
+    pub entry: Entry,
+    /// The sender's `Idempotency-Key`. If a key is reused for other content by the same source, both
+    /// submissions are kept and the log notes it.
+    pub idempotency_key: Option<String>,
+    /// The sender's address. Stored as a keyed hash.
+    pub source: Source,
+    /// When the request had been read. Stored to the millisecond.
+    pub received_at: Timestamp,
+    /// The evidence for screening.
+    pub evidence: Evidence,
+    /// The host that vouches for the agent, if an agent signed the request and the signature was verified.
+    pub agent: Option<String>,
+}
+
+/// Leaves out what the visitor wrote: the key and the entry's values.
+impl fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arrival")
+            .field("entry", &self.entry)
+            .field("received_at", &self.received_at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Arrival {
+    /// Prepares the row of the intake. If no channel takes the form, it is screened and encrypted now,
+    /// because the processor could not read it.
+    fn accepting(
+        self,
+        options: &IntakeOptions,
+        channels: &[Route],
+        messages: &Repeats,
+    ) -> Result<Accepting, StoreError> {
+        let Arrival { entry, idempotency_key, source, received_at, mut evidence, agent } = self;
+        // An object of strings always has a JSON text.
+        let fields =
+            serde_json::to_string(&entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
+        let form = entry.form().name;
+        let channels = channels.iter().filter(|channel| channel.takes(form)).count();
+        let encrypt =
+            |recipient: &Recipient| recipient.encrypt(fields.as_bytes()).map_err(|_| StoreError::NotSealed);
+        let sealed = options.recipient.as_ref().filter(|_| channels == 0).map(encrypt).transpose()?;
+        if sealed.is_some() {
+            let verdict = evidence.judge(
+                &entry,
+                source,
+                agent.as_deref(),
+                messages,
+                &options.screening,
+                Instant::now(),
+            );
+            evidence = Evidence::Verdict(verdict.without_details());
+        }
+        let evidence =
+            serde_json::to_string(&evidence).map_err(|_| StoreError::Damaged("evidence has no JSON"))?;
+        let fields = if sealed.is_some() { "{}".to_owned() } else { fields };
+        Ok(Accepting {
+            entry,
+            idempotency_key,
+            source,
+            received_at,
+            agent,
+            fields,
+            sealed,
+            evidence,
+            channels,
+        })
+    }
+}
+
+/// Accepts submissions. Clones share one processor thread, which ends with the last of them.
+#[derive(Clone)]
+pub struct Intake {
+    store: Store,
+    options: Arc<ArcSwap<IntakeOptions>>,
+    /// Messages that arrived more than once lately.
+    messages: Arc<Repeats>,
+    processor: Arc<Processor>,
+}
+
+impl fmt::Debug for Intake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Intake").finish_non_exhaustive()
+    }
+}
+
+impl Intake {
+    /// Starts the processor thread, which begins with the rows that an earlier process left in the intake.
+    pub fn start(store: Store, options: IntakeOptions) -> Result<Intake, StoreError> {
+        let options = Arc::new(ArcSwap::from_pointee(options));
+        let messages = Arc::new(Repeats::new(Instant::now()));
+        let processor = Arc::new(Processor::start(options.clone(), store.clone(), messages.clone())?);
+        Ok(Intake { store, options, messages, processor })
+    }
+
+    /// The store that keeps the submissions.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Stores a submission and returns the id of the request. [`Store::settle`] tells later whether it
+    /// repeats an earlier submission.
+    ///
+    /// After `Ok` the submission survives a power failure; after `Err` nothing of it is kept. If the caller
+    /// is cancelled before either, the submission may be kept.
+    pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
+        let accepting = arrival.accepting(&self.options.load(), &self.store.channels(), &self.messages)?;
+        self.store.append(accepting).await
+    }
+
+    /// The number of repeats that this process has found.
+    pub fn repeats(&self) -> u64 {
+        self.processor.counts.repeats.load(Relaxed)
+    }
+
+    /// The number of submissions that this process has held.
+    pub fn held(&self) -> u64 {
+        self.processor.counts.held.load(Relaxed)
+    }
+
+    /// The number of submissions that this process has held because of a flood.
+    pub fn held_in_floods(&self) -> u64 {
+        self.processor.counts.in_flood.load(Relaxed)
+    }
+
+    /// Replaces the options for submissions that arrive or are processed from now on.
+    pub fn reconfigure(&self, options: IntakeOptions) {
+        self.options.store(Arc::new(options));
+    }
+
+    /// Processes what was accepted for ten seconds at most, and closes the store.
+    pub fn close(self) {
+        self.processor.stop();
+        self.store.close();
+    }
+}
+
+#[cfg(test)]
+impl Arrival {
+    /// The row of the intake, where these channels are configured.
+    pub(crate) fn into_row(self, options: &IntakeOptions, channels: &[Route]) -> Accepting {
+        self.accepting(options, channels, &Repeats::new(Instant::now())).unwrap()
+    }
+
+    /// As if screening had held it for these reasons, each 60 points.
+    pub(crate) fn held_for(mut self, reasons: &[(crate::submission::verdict::Signal, &str)]) -> Arrival {
+        use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
+        let reason = |(signal, detail): &(_, &str)| ScreeningReason {
+            signal: *signal,
+            points: 60,
+            detail: (*detail).to_owned(),
+        };
+        let reasons: Vec<ScreeningReason> = reasons.iter().map(reason).collect();
+        let score = reasons.iter().map(|reason| reason.points).sum();
+        self.evidence =
+            Evidence::Verdict(ScreeningVerdict { score, reasons, hold: true, ..ScreeningVerdict::default() });
+        self
+    }
+}

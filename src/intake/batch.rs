@@ -1,0 +1,268 @@
+//! Processes a batch of the table `intake`, in one transaction: screens each submission, detects repeats and
+//! floods, and writes submissions and deliveries.
+
+use std::time::Instant;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::duplicates::{self, Candidate, Decision, Fate, Known};
+use super::flood::Rates;
+use super::options::IntakeOptions;
+use crate::forms::parse::Entry;
+use crate::forms::{DedupKey, Form};
+use crate::screening::{Evidence, Repeats};
+use crate::store::{self, Hash, HoldCause, NewSubmission, PendingRow, StoreError, Transaction};
+use crate::submission::delivery::Route;
+use crate::submission::verdict::ScreeningVerdict;
+
+/// The outcome of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Processed {
+    /// The number of rows that were taken from the intake.
+    pub rows: usize,
+    /// How many of them were repeats.
+    pub repeats: usize,
+    /// How many of them are held.
+    pub held: usize,
+    /// How many of those are held because of a flood.
+    pub in_flood: usize,
+    /// Whether deliveries were queued.
+    pub has_deliveries: bool,
+    /// Whether the intake may have more rows.
+    pub has_more: bool,
+}
+
+/// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
+/// with its deliveries for `channels`, or is counted as a repeat.
+///
+/// Returns `None` and changes nothing while another replica processes a batch: replicas take turns, so rows
+/// are decided in order of arrival.
+pub(crate) fn process(
+    tx: &Transaction<'_>,
+    options: &IntakeOptions,
+    channels: &[Route],
+    screener: &Screener,
+    most: usize,
+    ids: &RangeInclusive<Uuid>,
+) -> Result<Option<Processed>, StoreError> {
+    if !tx.try_intake_turn()? {
+        return Ok(None);
+    }
+    let (rows, has_more) = tx.pending(most, ids)?;
+    if rows.is_empty() {
+        return Ok(Some(Processed::default()));
+    }
+    let read = |row| Screened::read(row, options, channels, screener);
+    let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
+    let window = i64::try_from(options.duplicate_window.as_millis()).unwrap_or(i64::MAX);
+    // The database's clock limits due times: otherwise a replica whose own clock is ahead would delay
+    // deliveries.
+    let latest = tx.clock()?.map_or(i64::MAX, Timestamp::as_millisecond);
+    let forms: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.form.as_str()).collect();
+    let networks: BTreeSet<Hash> = candidates.iter().map(|candidate| candidate.network).collect();
+    let (forms, networks) = tx.rates(&forms, networks)?;
+    let mut rates = Rates { forms, networks, ..Rates::new(options.form_quota, latest) };
+    let known = known(tx, &candidates, window, channels)?;
+    let decision = duplicates::decide(&candidates, known, window, &mut rates);
+    let (mut new, mut repeats) = (Vec::new(), Vec::new());
+    for (screened, fate) in batch.iter().zip(&decision.fates) {
+        let id = screened.candidate.id;
+        match fate {
+            Fate::New { reuses_key, hold, rank } => {
+                if *reuses_key {
+                    tracing::info!(%id, "kept a submission whose Idempotency-Key had come with other content before");
+                }
+                new.push(screened.submission(*hold, *rank));
+            }
+            Fate::Repeat(original) => repeats.push((id, *original)),
+        }
+    }
+    let deliveries = tx.insert_submissions(&new, channels, latest)?;
+    tx.insert_repeats(&repeats)?;
+    apply(tx, &decision, channels, latest)?;
+    tx.write_rates(&rates.forms, &rates.networks, &rates.changed)?;
+    let newest = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
+    let ids: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
+    tx.finish_pending(&ids, newest, latest)?;
+    let holds = |hold: HoldCause| new.iter().filter(|new| new.hold == hold).count();
+    Ok(Some(Processed {
+        rows: candidates.len(),
+        repeats: candidates.len() - new.len(),
+        held: new.len() - holds(HoldCause::None),
+        in_flood: holds(HoldCause::Flood) + decision.eased.values().filter(|eased| eased.is_flood).count(),
+        has_deliveries: deliveries > 0 || !decision.eased.is_empty(),
+        has_more,
+    }))
+}
+
+/// The state of screening between submissions.
+pub(crate) struct Screener {
+    /// Messages that arrived more than once lately.
+    messages: Arc<Repeats>,
+    /// The verdicts on submissions whose transaction is not committed yet. The transaction may be retried,
+    /// and each message must be counted once.
+    verdicts: Mutex<HashMap<Uuid, ScreeningVerdict>>,
+}
+
+impl Screener {
+    pub fn new(messages: Arc<Repeats>) -> Screener {
+        Screener { messages, verdicts: Mutex::default() }
+    }
+
+    /// Call this after each commit.
+    pub fn forget_verdicts(&self) {
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn verdict(
+        &self,
+        id: Uuid,
+        judge: impl FnOnce() -> ScreeningVerdict,
+    ) -> Result<ScreeningVerdict, StoreError> {
+        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verdict) = verdicts.get(&id) {
+            return Ok(verdict.clone());
+        }
+        // A panic of screening must not end the thread that processes all submissions.
+        let verdict = panic::catch_unwind(AssertUnwindSafe(judge))
+            .map_err(|_| StoreError::Damaged("screening has failed"))?;
+        verdicts.insert(id, verdict.clone());
+        Ok(verdict)
+    }
+}
+
+/// A row of the intake with its verdict.
+struct Screened {
+    row: PendingRow,
+    candidate: Candidate,
+    verdict: ScreeningVerdict,
+}
+
+impl Screened {
+    fn read(
+        row: PendingRow,
+        options: &IntakeOptions,
+        channels: &[Route],
+        screener: &Screener,
+    ) -> Result<Screened, StoreError> {
+        let evidence: Evidence = serde_json::from_str(row.evidence()?)
+            .map_err(|_| StoreError::Damaged("what a submission is screened by is not JSON"))?;
+        let form = Form::named(row.form()?);
+        let verdict = match (evidence, form) {
+            (Evidence::Verdict(verdict), _) => verdict,
+            (evidence, Some(form)) => {
+                let entry = Entry::restored(form, row.fields()?);
+                let agent = row.agent()?;
+                screener.verdict(row.id, || {
+                    evidence.judge(
+                        &entry,
+                        row.source,
+                        agent.as_deref(),
+                        &screener.messages,
+                        &options.screening,
+                        Instant::now(),
+                    )
+                })?
+            }
+            // A later version, which shares the database, has this form.
+            (Evidence::Facts(_), None) => ScreeningVerdict::default(),
+        };
+        let candidate = Candidate {
+            id: row.id,
+            received_at: row.received_at,
+            content: row.content,
+            is_lasting: form.is_none_or(|form| form.dedup_key == DedupKey::Address),
+            key: row.key,
+            form: row.form()?.to_owned(),
+            source: row.source,
+            is_deliverable: !row.is_sealed || !store::is_taken(channels, row.form()?),
+            network: row.network,
+            is_held: verdict.hold,
+            is_suspicious: verdict.suspicious,
+        };
+        Ok(Screened { row, candidate, verdict })
+    }
+
+    /// The row of a submission that repeats no other.
+    fn submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
+        let mut verdict = self.verdict.clone();
+        if hold == HoldCause::Flood {
+            verdict = verdict.in_flood();
+        }
+        NewSubmission {
+            row: &self.row,
+            content: stored_content(&self.candidate, store::day(self.candidate.received_at)),
+            hold,
+            rank,
+            held_because: (hold != HoldCause::None).then(|| verdict.because()),
+            score: verdict.score,
+            reasons: verdict.reasons,
+            is_suspicious: verdict.suspicious,
+        }
+    }
+}
+
+/// By how much a submission may have been received after one that is processed later, in milliseconds.
+const OUT_OF_ORDER: i64 = 60_000;
+
+/// The hash under which content is stored that was received on this day, counted from 1970-01-01.
+fn stored_content(candidate: &Candidate, day: i64) -> Hash {
+    if candidate.is_lasting { candidate.content } else { store::of_day(candidate.content, day) }
+}
+
+/// Looks up the submissions that the candidates may repeat.
+fn known(
+    tx: &Transaction<'_>,
+    candidates: &[Candidate],
+    window: i64,
+    channels: &[Route],
+) -> Result<Known, StoreError> {
+    let mut contents: BTreeMap<Hash, Hash> = BTreeMap::new();
+    for candidate in candidates {
+        let at = candidate.received_at;
+        let days = store::day(at.saturating_sub(window))..=store::day(at.saturating_add(OUT_OF_ORDER));
+        contents.extend(days.map(|day| (stored_content(candidate, day), candidate.content)));
+    }
+    let now = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
+    let mut keys: Vec<Hash> = candidates.iter().filter_map(|candidate| candidate.key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(Known { contents: tx.originals(&contents, channels, now)?, keys: tx.key_uses(&keys)? })
+}
+
+/// Writes the decisions about earlier submissions.
+fn apply(
+    tx: &Transaction<'_>,
+    decision: &Decision,
+    channels: &[Route],
+    latest: i64,
+) -> Result<(), StoreError> {
+    for (id, times) in &decision.repeats {
+        tx.count_repeats(*id, *times)?;
+    }
+    for (id, eased) in &decision.eased {
+        if eased.is_flood {
+            tx.hold_in_flood(*id, eased.at, channels)?;
+        } else {
+            tx.release_at(*id, eased.at.min(latest), channels)?;
+        }
+        tx.mark(*id, eased.is_suspicious)?;
+    }
+    for (id, at) in &decision.held_again {
+        tx.prolong_hold(*id, *at)?;
+    }
+    for (id, eased) in &decision.eased {
+        tx.set_counted_rank(*id, eased.rank)?;
+    }
+    for (id, rank) in &decision.ranks {
+        tx.lower_rank(*id, *rank)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! Decides which submissions of a batch are new, which repeat an earlier one, and which are held because of a
+//! flood. Pure.
+//!
+//! Submissions are decided in order of arrival, as if each had been stored before the next one, so the
+//! outcome does not depend on how arrivals are grouped into batches.
+//!
+//! Two submissions are the same if their content hashes are equal. An idempotency key never makes different
+//! content a repeat: it only marks a submission whose key was used before.
+//!
+//! A repeat must not be treated worse than a new submission. So a repeat that is not held releases a held
+//! original. While an original is held, only its own source repeats it, because the operator may discard
+//! everything from that source. A repeat is a new submission if no channel delivers the original, or if the
+//! original is suspicious and the repeat is not.
+
+use std::collections::{BTreeMap, HashMap};
+
+use uuid::Uuid;
+
+use super::flood::{self, Rates};
+use crate::store::{Hash, HoldCause, Original};
+
+/// A submission to be decided.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, in any combination")]
+pub(crate) struct Candidate {
+    /// Its id if it becomes a submission.
+    pub id: Uuid,
+    /// When it was received, as Unix time in milliseconds.
+    pub received_at: i64,
+    /// Hash of the content.
+    pub content: Hash,
+    /// Whether the same content is a repeat for as long as the original is stored, and not only within the
+    /// window.
+    pub is_lasting: bool,
+    /// Hash of the sender's idempotency key.
+    pub key: Option<Hash>,
+    /// The form's name.
+    pub form: String,
+    /// Hash of the source.
+    pub source: Hash,
+    /// Hash of the source's network.
+    pub network: Hash,
+    /// Whether a channel can deliver it, or none takes its form; see [`Original::is_deliverable`].
+    pub is_deliverable: bool,
+    /// Whether screening holds it.
+    pub is_held: bool,
+    /// Whether screening marks it as suspicious.
+    pub is_suspicious: bool,
+}
+
+/// The stored submissions that concern a batch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// The newest submission with each content.
+    pub contents: HashMap<Hash, Original>,
+    /// When the newest submission with each idempotency key was received, as Unix time in milliseconds.
+    pub keys: HashMap<Hash, i64>,
+}
+
+/// The decision about one candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It becomes a submission.
+    New {
+        /// Whether its idempotency key was used before, for other content.
+        reuses_key: bool,
+        /// Whether it is held: never by the operator.
+        hold: HoldCause,
+        /// The rank of its deliveries.
+        rank: i64,
+    },
+    /// It repeats this submission.
+    Repeat(Uuid),
+}
+
+/// How a repeat changes the hold of its original.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Eased {
+    /// When the repeat was received, as Unix time in milliseconds.
+    pub at: i64,
+    /// Whether a flood still holds the original. Otherwise it is released.
+    pub is_flood: bool,
+    /// Whether it is marked as suspicious.
+    pub is_suspicious: bool,
+    /// The rank of its deliveries.
+    pub rank: i64,
+}
+
+/// The changes by a batch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// One for each candidate, in their order.
+    pub fates: Vec<Fate>,
+    /// How often each submission was repeated, including new ones.
+    pub repeats: BTreeMap<Uuid, i64>,
+    /// Held originals that a repeat has released, or left held only until a flood ends.
+    pub eased: BTreeMap<Uuid, Eased>,
+    /// Held originals with held repeats, and when the last of these was received, as Unix time in
+    /// milliseconds. They count as held since then.
+    pub held_again: BTreeMap<Uuid, i64>,
+    /// Originals that are not held, and the lowest rank of their repeats.
+    pub ranks: BTreeMap<Uuid, i64>,
+}
+
+/// Decides a batch, in order of arrival. Content and keys are compared within `window`, in milliseconds.
+/// Submissions to be delivered are counted in `rates`.
+pub(crate) fn decide(candidates: &[Candidate], mut known: Known, window: i64, rates: &mut Rates) -> Decision {
+    let mut decision = Decision::default();
+    for candidate in candidates {
+        let fate = decide_one(candidate, &mut known, window, rates, &mut decision);
+        decision.fates.push(fate);
+    }
+    decision
+}
+
+/// Updates `known` and `rates` with this candidate.
+fn decide_one(
+    candidate: &Candidate,
+    known: &mut Known,
+    window: i64,
+    rates: &mut Rates,
+    decision: &mut Decision,
+) -> Fate {
+    let is_recent = |earlier: i64| candidate.received_at.saturating_sub(earlier) < window;
+    let original = known
+        .contents
+        .get_mut(&candidate.content)
+        .filter(|original| candidate.is_lasting || is_recent(original.received_at));
+    let has_original = original.is_some();
+    let mut counted = None;
+    if let Some(original) = original.filter(|original| is_repeat(candidate, original)) {
+        if original.hold == HoldCause::None || candidate.is_held {
+            repeat(candidate, original, rates, decision);
+            return Fate::Repeat(original.id);
+        }
+        let load = rates.count(&candidate.form, candidate.network, candidate.received_at);
+        if !load.is_flood || candidate.source == original.source {
+            ease(candidate, original, load, decision);
+            return Fate::Repeat(original.id);
+        }
+        counted = Some(load);
+    }
+    let key_used_at = candidate.key.and_then(|key| known.keys.insert(key, candidate.received_at));
+    let (hold, network) = if candidate.is_held {
+        (HoldCause::Screening, flood::NetworkLoad::default())
+    } else {
+        let count = || rates.count(&candidate.form, candidate.network, candidate.received_at);
+        let load = counted.unwrap_or_else(count);
+        (if load.is_flood { HoldCause::Flood } else { HoldCause::None }, load.network)
+    };
+    let Candidate { id, received_at, is_suspicious, source, is_deliverable, .. } = *candidate;
+    let original = Original { id, received_at, hold, is_suspicious, source, is_deliverable };
+    known.contents.insert(candidate.content, original);
+    Fate::New {
+        reuses_key: !has_original && key_used_at.is_some_and(is_recent),
+        hold,
+        rank: flood::rank(network, is_suspicious || candidate.is_held),
+    }
+}
+
+/// Counts a repeat that does not change the original's hold.
+fn repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
+    *decision.repeats.entry(original.id).or_default() += 1;
+    if original.hold != HoldCause::None {
+        let last = decision.held_again.entry(original.id).or_insert(candidate.received_at);
+        *last = candidate.received_at.max(*last);
+    } else if !candidate.is_held {
+        let network = rates.count_for_network(&candidate.form, candidate.network, candidate.received_at);
+        let rank = flood::rank(network, original.is_suspicious);
+        let lowest = decision.ranks.entry(original.id).or_insert(rank);
+        *lowest = rank.min(*lowest);
+    }
+}
+
+/// Counts a repeat that releases the original, or leaves it held until a flood ends.
+fn ease(candidate: &Candidate, original: &mut Original, load: flood::Load, decision: &mut Decision) {
+    *decision.repeats.entry(original.id).or_default() += 1;
+    // A submission held only by a flood must not become suspicious because of a later copy.
+    let was_clean = original.hold == HoldCause::Flood && !original.is_suspicious;
+    original.is_suspicious = candidate.is_suspicious && !was_clean;
+    original.hold = if load.is_flood { HoldCause::Flood } else { HoldCause::None };
+    let rank = flood::rank(load.network, original.is_suspicious);
+    let eased = Eased {
+        at: candidate.received_at,
+        is_flood: load.is_flood,
+        is_suspicious: original.is_suspicious,
+        rank: decision.eased.get(&original.id).map_or(rank, |earlier| earlier.rank.min(rank)),
+    };
+    decision.eased.insert(original.id, eased);
+    decision.held_again.remove(&original.id);
+}
+
+/// Whether a submission with the same content counts as a repeat.
+fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
+    original.is_deliverable
+        && match original.hold {
+            HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
+            _ if candidate.is_held => candidate.source == original.source,
+            // The repeat releases the original unless it is part of a flood itself; see `decide_one`.
+            HoldCause::Flood | HoldCause::Screening => true,
+            HoldCause::Operator => false,
+        }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! Detects floods: more new submissions to a form than its quota allows. Pure.
+//!
+//! During a flood, submissions beyond the quota are held until it ends if their network has sent more than a
+//! few lately. Others are delivered, so a flood does not silence visitors from other networks. The number of
+//! submissions of a network also decides in which order they are delivered.
+//!
+//! Quotas follow the generic cell rate algorithm, as in [`limits`](crate::limits). Times are Unix time in
+//! microseconds.
+
+use std::collections::BTreeSet;
+
+use crate::limits::Quota;
+use crate::store::{FREQUENT_RANK, FormRate, FormRates, Hash, NetworkRates, SUSPICIOUS_RANK};
+
+const MINUTE: i64 = 60_000_000;
+const HOUR: i64 = 60 * MINUTE;
+/// How long one submission counts for its network: [`A_FEW`] an hour count as none.
+const COUNTS_FOR: i64 = HOUR / A_FEW;
+/// A network is not part of a flood with this many submissions within an hour.
+const A_FEW: i64 = 3;
+/// The longest time for which the submissions of a network count.
+const COUNTS_AT_MOST: i64 = 24 * HOUR;
+
+/// A network may send this many submissions in a day, to all forms together, before it counts as frequent.
+const DAILY_ALLOWANCE: i64 = 2;
+/// How long one submission counts for the daily allowance.
+const DAY: i64 = 24 * HOUR;
+/// The name under which the daily count of a network is stored. No form has it.
+const ALL_FORMS: &str = "";
+
+/// Counts one more submission against the quota of a form if it fits, and returns whether it does.
+fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
+    let windows = [(&mut rate.minute, MINUTE, quota.per_minute), (&mut rate.hour, HOUR, quota.per_hour)];
+    let after = windows.map(|(restored, window, quota)| {
+        let step = window / i64::from(quota.max(1));
+        let debt = debt(*restored, now, window);
+        (restored, now + debt + step, debt + step <= window)
+    });
+    let fits = after.iter().all(|(_, _, fits)| *fits);
+    if fits {
+        for (restored, after, _) in after {
+            *restored = after;
+        }
+    } else {
+        rate.over_at = Some(now / 1000);
+    }
+    fits
+}
+
+/// The load on a form and a network when a submission arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    /// Whether the submission is part of a flood.
+    pub is_flood: bool,
+    /// How much its network has sent.
+    pub network: NetworkLoad,
+}
+
+/// How much a network has sent before a submission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NetworkLoad {
+    /// Its submissions to the same form that still count.
+    pub before: i64,
+    /// Whether it has used up its daily allowance.
+    pub is_frequent: bool,
+}
+
+/// The rates of forms and networks, and the changes by a batch.
+#[derive(Debug)]
+pub(crate) struct Rates {
+    /// `None` without limits.
+    pub quota: Option<Quota>,
+    pub forms: FormRates,
+    /// By form and network: when no submission counts any more.
+    pub networks: NetworkRates,
+    /// The networks whose rates have changed.
+    pub changed: BTreeSet<Hash>,
+    /// The time by the database's clock in milliseconds, if it has one: a submission counts as received then
+    /// at the latest.
+    pub latest: i64,
+}
+
+/// How far a time lies ahead, `most` at most. A time further ahead was written by a wrong clock, or before a
+/// clock was set back, and counts as zero.
+fn debt(until: i64, now: i64, most: i64) -> i64 {
+    let debt = until.saturating_sub(now);
+    if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
+}
+
+/// The number of submissions that a network's debt stands for, if each counts for `step`.
+fn submissions(debt: i64, step: i64) -> i64 {
+    (debt + step - 1) / step
+}
+
+/// How much the clocks of replicas may differ.
+const SLACK: i64 = 10_000_000;
+
+impl Rates {
+    /// No submissions yet.
+    pub(crate) fn new(quota: Option<Quota>, latest: i64) -> Rates {
+        Rates {
+            quota,
+            forms: FormRates::new(),
+            networks: NetworkRates::new(),
+            changed: BTreeSet::new(),
+            latest,
+        }
+    }
+
+    /// Counts a request for its network only, not for the form's quota: a repeat is not delivered by itself.
+    pub(crate) fn count_for_network(&mut self, form: &str, network: Hash, received_at: i64) -> NetworkLoad {
+        let now = self.time_of(received_at);
+        self.changed.insert(network);
+        let mut count = |form: &str, step: i64, most: i64| {
+            let rested = self.networks.entry((form.to_owned(), network)).or_default();
+            let debt = debt(*rested, now, most);
+            *rested = now + (debt + step).min(most);
+            submissions(debt, step)
+        };
+        let before = count(form, COUNTS_FOR, COUNTS_AT_MOST);
+        let in_day = count(ALL_FORMS, DAY, DAILY_ALLOWANCE * DAY);
+        NetworkLoad { before, is_frequent: in_day >= DAILY_ALLOWANCE }
+    }
+
+    /// Counts a submission that is to be delivered. `received_at` is in milliseconds.
+    pub(crate) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
+        let network = self.count_for_network(form, network, received_at);
+        let now = self.time_of(received_at);
+        let is_over = self
+            .quota
+            .is_some_and(|quota| !count_in_quota(self.forms.entry(form.to_owned()).or_default(), quota, now));
+        Load { is_flood: is_over && network.before >= A_FEW, network }
+    }
+
+    /// When a submission counts as received, in microseconds.
+    fn time_of(&self, received_at: i64) -> i64 {
+        received_at.min(self.latest).saturating_mul(1000)
+    }
+}
+
+/// The order of deliveries: those of the lowest rank come first. A network's first submission has rank 0, and
+/// the rank grows with the logarithm of their number. Frequent networks come after all others, and suspicious
+/// submissions after all that are not.
+pub(crate) fn rank(network: NetworkLoad, is_suspicious: bool) -> i64 {
+    let of_network = i64::from(i64::BITS - network.before.max(0).leading_zeros());
+    let frequent = if network.is_frequent { FREQUENT_RANK } else { 0 };
+    of_network + frequent + if is_suspicious { SUSPICIOUS_RANK } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: &str = "contact";
+    const SECOND: i64 = 1000;
+
+    fn rates(per_minute: u32, per_hour: u32) -> Rates {
+        Rates::new(Some(Quota { per_minute, per_hour }), i64::MAX)
+    }
+
+    #[test]
+    fn beyond_the_quota_only_networks_that_sent_many_are_in_the_flood() {
+        let mut rates = rates(10, 1000);
+        let flood: Vec<bool> = (0..20).map(|n| rates.count(FORM, [1; 16], n).is_flood).collect();
+        assert_eq!(flood.iter().position(|is_flood| *is_flood), Some(10));
+        assert!(flood[10..].iter().all(|is_flood| *is_flood));
+        for n in 0..6 {
+            let load = rates.count(FORM, [2; 16], 20);
+            assert_eq!((load.is_flood, load.network.before), (n >= A_FEW, n), "the {n}th of another network");
+        }
+        assert_eq!(rates.forms[FORM].over_at, Some(20));
+        assert!(!rates.count("waitlist", [1; 16], 20).is_flood, "another form");
+        // A minute later the quota is restored.
+        assert!(!rates.count(FORM, [1; 16], 61 * SECOND).is_flood);
+    }
+
+    #[test]
+    fn a_quota_of_an_hour_outlasts_the_minute() {
+        let mut rates = rates(1000, 5);
+        let mut count = |at| rates.count(FORM, [1; 16], at).is_flood;
+        assert!((0..5).all(|at| !count(at)) && count(5) && count(600 * SECOND));
+        assert!(!count(721 * SECOND), "a fifth of an hour later there is room for one");
+    }
+
+    #[test]
+    fn without_limits_there_is_no_flood() {
+        let mut rates = Rates::new(None, i64::MAX);
+        assert!((0..1000).all(|_| !rates.count(FORM, [1; 16], 0).is_flood));
+        assert!(rates.forms.is_empty());
+    }
+
+    #[test]
+    fn submissions_count_for_their_network_for_a_day_at_most() {
+        let mut rates = rates(1, 1);
+        let counted: Vec<i64> = (0..200).map(|_| rates.count(FORM, [1; 16], 0).network.before).collect();
+        assert_eq!((counted[1], counted[71], counted[199]), (1, 71, 72));
+        assert_eq!(rates.count(FORM, [1; 16], 24 * 3600 * SECOND).network.before, 0);
+    }
+
+    #[test]
+    fn a_wrong_clock_makes_no_flood() {
+        let mut rates = rates(3, 100);
+        // The clock of a replica is seven minutes ahead, and that of another one is right.
+        for n in 0..4 {
+            rates.count(FORM, [1; 16], 420 * SECOND + n);
+        }
+        assert_eq!(rates.forms[FORM].over_at, Some(420 * SECOND + 3));
+        assert!(!rates.count(FORM, [1; 16], 0).is_flood);
+        // The database's clock limits the times.
+        let mut rates = Rates { latest: 0, ..rates };
+        assert!(!rates.count(FORM, [1; 16], 420 * SECOND).is_flood);
+        assert_eq!(rates.forms[FORM].minute, 40_000_000);
+    }
+
+    #[test]
+    fn ranks_grow_with_the_logarithm_and_suspicion_comes_last() {
+        let load = |before, is_frequent| NetworkLoad { before, is_frequent };
+        assert_eq!([0, 1, 2, 3, 4, 72].map(|before| rank(load(before, false), false)), [0, 1, 2, 2, 3, 7]);
+        assert!(rank(load(0, true), false) > rank(load(72, false), false));
+        assert!(rank(load(0, false), true) > rank(load(72, true), false));
+        assert!(rank(load(0, false), true) < rank(load(1, false), true));
+    }
+
+    #[test]
+    fn a_network_has_two_submissions_a_day_over_all_forms() {
+        let mut rates = rates(100, 1000);
+        let mut is_frequent =
+            |form, hour: i64| rates.count_for_network(form, [1; 16], hour * 3600 * SECOND).is_frequent;
+        assert_eq!(
+            [("contact", 0), ("waitlist", 0), ("contact", 1)].map(|(form, at)| is_frequent(form, at)),
+            [false, false, true]
+        );
+        // The allowance recovers by one in a day, and refused ones do not postpone that by more than a day.
+        assert!(is_frequent("contact", 20) && !is_frequent("contact", 45));
+    }
+}

@@ -1,0 +1,263 @@
+//! The thread that processes the intake.
+//!
+//! Each batch is one transaction of the writer's, possibly together with other changes. While submissions are
+//! being accepted, the thread pauses, for [`MAX_PAUSE`] at most.
+
+#![expect(clippy::disallowed_methods, reason = "the processor is a thread that paces itself")]
+
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::batch::{self, Processed, Screener};
+use super::options::IntakeOptions;
+use crate::screening::Repeats;
+use crate::store::{Store, StoreError};
+
+/// The most rows of one transaction. Visitors may wait for it.
+const BATCH: usize = 128;
+/// The longest pause while submissions are being accepted.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// The time between two checks whether submissions are still being accepted.
+const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+/// The delay before the first submission is processed, so that a visitor's next one does not wait for the
+/// transaction. Shorter in unit tests, which wait for each submission.
+const BATCH_DELAY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 10 });
+/// The time until a retry after a failure of the database.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How often to look for submissions that other replicas have accepted and not processed.
+const REPLICA_CHECK_INTERVAL: Duration = Duration::from_secs(3);
+/// How often to look for submissions that the operator retries, in a file.
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// The time until the next try while another replica processes a batch.
+const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
+/// The most submissions of an ended flood that one transaction releases. Visitors may wait for it.
+const MAX_RELEASED: usize = 16;
+/// How often to check whether a flood has ended.
+const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// The shortest time between two notifications of other replicas: PostgreSQL commits transactions with a
+/// NOTIFY one at a time.
+const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Counts since the process started.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// Submissions that repeated an earlier one.
+    pub repeats: AtomicU64,
+    /// Submissions that are held.
+    pub held: AtomicU64,
+    /// Submissions that are held because of a flood.
+    pub in_flood: AtomicU64,
+}
+
+/// The processor thread.
+pub(super) struct Processor {
+    store: Store,
+    pub counts: Arc<Counts>,
+    is_stopping: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Processor {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Processor {
+    pub fn start(
+        options: Arc<ArcSwap<IntakeOptions>>,
+        store: Store,
+        messages: Arc<Repeats>,
+    ) -> Result<Processor, StoreError> {
+        let counts = Arc::new(Counts::default());
+        store.events().accepted.notify();
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let work = ProcessorThread {
+            is_stopping: is_stopping.clone(),
+            options,
+            store: store.clone(),
+            is_flooded: true,
+            released: 0,
+            screener: Arc::new(Screener::new(messages)),
+            counts: counts.clone(),
+            announced_at: None,
+        };
+        let thread = thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run());
+        let thread = thread.map_err(|error| StoreError::io("inbox-intake".as_ref(), error))?;
+        Ok(Processor { store, counts, is_stopping, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Processes accepted submissions, for [`MAX_PAUSE`] at most, and ends the thread. The next start
+    /// processes the rest.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Relaxed);
+        self.store.events().accepted.notify();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that processes the intake had failed before it was stopped");
+        }
+    }
+}
+
+/// The state of the thread.
+struct ProcessorThread {
+    is_stopping: Arc<AtomicBool>,
+    options: Arc<ArcSwap<IntakeOptions>>,
+    store: Store,
+    /// Whether submissions may be held because of a flood.
+    is_flooded: bool,
+    /// How many submissions were released since a flood ended; logged when all are.
+    released: usize,
+    screener: Arc<Screener>,
+    counts: Arc<Counts>,
+    /// When other replicas were last notified of new deliveries.
+    announced_at: Option<Instant>,
+}
+
+impl ProcessorThread {
+    fn run(mut self) {
+        let look_every = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
+        loop {
+            let pause = if self.is_flooded { look_every.min(FLOOD_CHECK_INTERVAL) } else { look_every };
+            self.store.events().accepted.wait(pause);
+            if !self.is_stopping.load(Relaxed) {
+                thread::sleep(BATCH_DELAY);
+            }
+            // Read the flag first: this pass processes everything that was accepted before the stop.
+            let is_last = self.is_stopping.load(Relaxed);
+            match self.drain().and_then(|()| self.end_floods()) {
+                _ if is_last => return,
+                Ok(()) => {}
+                Err(StoreError::Closed) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "the intake could not be processed; will retry");
+                    thread::sleep(RETRY_DELAY);
+                    self.store.events().accepted.notify();
+                }
+            }
+        }
+    }
+
+    /// Processes until the intake is empty.
+    fn drain(&mut self) -> Result<(), StoreError> {
+        let began = Instant::now();
+        loop {
+            while self.store.is_busy() && began.elapsed() < MAX_PAUSE && !self.is_stopping.load(Relaxed) {
+                thread::sleep(BUSY_CHECK_INTERVAL);
+            }
+            let processed = self.process()?;
+            if processed.is_none() {
+                thread::sleep(TURN_RETRY_DELAY);
+            }
+            let is_done = processed.is_some_and(|processed| !processed.has_more);
+            if is_done || (self.is_stopping.load(Relaxed) && began.elapsed() > MAX_PAUSE) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Releases submissions that were held because of a flood that has ended.
+    fn end_floods(&mut self) -> Result<(), StoreError> {
+        if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
+            let (quiet, channels) = (self.options.load().flood_ends_after, self.store.channels());
+            let (released, is_flooded) = self.store.change_blocking(move |tx| {
+                let now = tx.to_database_time(Timestamp::now());
+                let released = tx.release_ended_floods(now, quiet, MAX_RELEASED, &channels)?;
+                if released > 0 {
+                    tx.announce()?;
+                }
+                Ok((released, tx.is_any_held_in_flood()?))
+            })?;
+            // Another replica may hold submissions and stop before its flood ends.
+            self.is_flooded = is_flooded || released > 0 || self.store.is_shared();
+            self.released += released;
+            if is_flooded {
+                // The replica that notifies the team may not be the one that holds them.
+                self.store.events().flooded.notify_one();
+            }
+            if released > 0 {
+                self.store.events().queued.notify_one();
+                // Release the rest after processing the submissions that have arrived meanwhile.
+                self.store.events().accepted.notify();
+            } else if self.released > 0 {
+                let released = std::mem::take(&mut self.released);
+                tracing::info!(released, "released the submissions that a flood held: it has ended");
+            }
+        }
+        Ok(())
+    }
+
+    /// Processes a batch. `None` while another replica processes one.
+    fn process(&mut self) -> Result<Option<Processed>, StoreError> {
+        match self.process_up_to(BATCH, Uuid::nil()..=Uuid::max()) {
+            Err(error) if error.is_caused_by_row() => {}
+            outcome => return outcome,
+        }
+        // One of the rows is faulty. Process them one by one until it is the oldest.
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "the method has one lifetime only")]
+        let Some(id) = self.store.change_blocking(|tx| tx.oldest_pending())? else {
+            return Ok(Some(Processed::default()));
+        };
+        let processed = match self.process_up_to(1, id..=id) {
+            Err(error) if error.is_caused_by_row() => {
+                let text = error.to_string();
+                self.store.change_blocking(move |tx| tx.set_aside(id, &text))?;
+                tracing::error!(%id, %error, "a submission could not be processed: it is set aside");
+                Some(Processed { rows: 1, ..Processed::default() })
+            }
+            outcome => outcome?,
+        };
+        // There may be more rows; but wait while another process has this row locked.
+        Ok(processed
+            .filter(|processed| processed.rows > 0)
+            .map(|processed| Processed { has_more: true, ..processed }))
+    }
+
+    fn process_up_to(
+        &mut self,
+        most: usize,
+        ids: RangeInclusive<Uuid>,
+    ) -> Result<Option<Processed>, StoreError> {
+        let (options, screener) = (self.options.load_full(), self.screener.clone());
+        let channels = self.store.channels();
+        let may_announce = self.announced_at.is_none_or(|at| at.elapsed() >= ANNOUNCE_INTERVAL);
+        let processed = self.store.change_blocking(move |tx| {
+            // A faulty row must not fail the submissions that the same transaction accepts.
+            let unprocessable = |error: StoreError| {
+                if error.is_caused_by_row() { StoreError::Unprocessable(error.to_string()) } else { error }
+            };
+            let processed =
+                batch::process(tx, &options, &channels, &screener, most, &ids).map_err(unprocessable)?;
+            // Replicas that are not notified look by themselves a little later.
+            if may_announce && processed.is_some_and(|processed| processed.has_deliveries) {
+                tx.announce()?;
+            }
+            Ok(processed)
+        })?;
+        // Waiting callers look again: another replica may have processed their submission.
+        self.store.events().processed.send_replace(());
+        let Some(processed) = processed else { return Ok(None) };
+        self.screener.forget_verdicts();
+        if processed.has_deliveries {
+            if may_announce {
+                self.announced_at = Some(Instant::now());
+            }
+            self.store.events().queued.notify_one();
+        }
+        self.counts.repeats.fetch_add(processed.repeats as u64, Relaxed);
+        self.counts.held.fetch_add(processed.held as u64, Relaxed);
+        self.counts.in_flood.fetch_add(processed.in_flood as u64, Relaxed);
+        if processed.in_flood > 0 {
+            self.is_flooded = true;
+            self.store.events().flooded.notify_one();
+        }
+        Ok(Some(processed))
+    }
+}

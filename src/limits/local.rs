@@ -1,0 +1,159 @@
+//! Rate limits counted in this process, in bounded memory: a sketch of sources and one of networks.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::quota::{Admission, DecisionCounts, LimitDecision, LimitOptions, QuotaStatuses};
+use super::rule::{self, LimitRule};
+use super::sketch::{self, Sketch};
+use crate::forms::source::Source;
+
+/// Columns of the sketches, as powers of two: 32 MiB for sources, 8 MiB for networks. The system only
+/// provides pages that were written to.
+const SOURCE_BITS: u32 = 20;
+const NETWORK_BITS: u32 = 18;
+
+/// Limits requests by counts in this process. Shared by all workers.
+pub struct LocalLimiter {
+    /// None if limits are disabled.
+    state: Option<Mutex<LocalState>>,
+}
+
+/// Omits the contents, which reveal who sent requests.
+impl fmt::Debug for LocalLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalLimiter").field("enabled", &self.state.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl LocalLimiter {
+    /// Creates a limiter that has counted no request.
+    pub fn new(options: &LimitOptions) -> LocalLimiter {
+        LocalLimiter::sized(options, SOURCE_BITS, NETWORK_BITS)
+    }
+
+    fn sized(options: &LimitOptions, source_bits: u32, network_bits: u32) -> LocalLimiter {
+        let rule = LimitRule::new(options);
+        let state = || LocalState {
+            start: None,
+            elapsed: Duration::ZERO,
+            sources: Sketch::new(rule.source, source_bits),
+            networks: Sketch::new(rule.network, network_bits),
+            counts: DecisionCounts::default(),
+        };
+        LocalLimiter { state: options.enabled.then(|| Mutex::new(state())) }
+    }
+
+    /// Checks a request of `source` at `now`. Charges it if all quotas allow it.
+    pub fn check(&self, source: Source, now: Instant) -> LimitDecision {
+        let Some(mut state) = self.lock() else {
+            return LimitDecision { admission: Admission::Allowed, statuses: None };
+        };
+        state.check(source, now)
+    }
+
+    /// Records a decision that Redis made about a request of `source` at `now`, so that later local decisions
+    /// count it. Charges an allowed request to each local quota that has room for it.
+    pub fn record_shared(&self, source: Source, admission: Admission, now: Instant) {
+        if let Some(mut state) = self.lock() {
+            state.record_shared(source, admission, now);
+        }
+    }
+
+    /// The status of `source` without charging a request. None if limits are disabled.
+    pub fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
+        let mut state = self.lock()?;
+        state.advance(now);
+        let entry = state.sources.entry(source);
+        let network = state.networks.entry(source.network());
+        Some(state.statuses(&entry, &network))
+    }
+
+    /// Decisions since the start.
+    pub fn counts(&self) -> DecisionCounts {
+        self.lock().map(|state| state.counts).unwrap_or_default()
+    }
+
+    /// Estimates how many sources owe something, to a few in a thousand. Reads a quarter of the sketch in
+    /// small pieces, so that requests wait only briefly for the lock.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate between zero and a few million"
+    )]
+    pub fn sources(&self) -> u64 {
+        const PIECE: usize = 1 << 14;
+        let Some(row) = self.lock().map(|state| state.sources.row()) else { return 0 };
+        let owing: usize = (0..row)
+            .step_by(PIECE)
+            .filter_map(|from| Some(self.lock()?.sources.owing(from..row.min(from + PIECE))))
+            .sum();
+        // Linear counting: each source occupies one random cell of the row, and sources increasingly share
+        // cells.
+        let free = (row - owing).max(1);
+        (row as f64 * (row as f64 / free as f64).ln()).round() as u64
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, LocalState>> {
+        self.state.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct LocalState {
+    /// The time of the first request.
+    start: Option<Instant>,
+    /// From `start` to the latest request.
+    elapsed: Duration,
+    sources: Sketch,
+    networks: Sketch,
+    counts: DecisionCounts,
+}
+
+impl LocalState {
+    /// Advances the time. A request whose clock reading is older than the latest counts as simultaneous with
+    /// it.
+    fn advance(&mut self, now: Instant) {
+        let start = *self.start.get_or_insert(now);
+        self.elapsed = self.elapsed.max(now.saturating_duration_since(start));
+        self.sources.advance(self.elapsed);
+        self.networks.advance(self.elapsed);
+    }
+
+    fn check(&mut self, source: Source, now: Instant) -> LimitDecision {
+        self.advance(now);
+        let mut entry = self.sources.entry(source);
+        let mut network = self.networks.entry(source.network());
+        let waits = [self.sources.wait(&entry), self.networks.wait(&network)];
+        let admission = rule::refusal(waits).unwrap_or_else(|| {
+            self.sources.charge(&mut entry);
+            self.networks.charge(&mut network);
+            Admission::Allowed
+        });
+        self.counts.count(admission);
+        LimitDecision { admission, statuses: Some(self.statuses(&entry, &network)) }
+    }
+
+    fn record_shared(&mut self, source: Source, admission: Admission, now: Instant) {
+        self.counts.count(admission);
+        let Admission::Allowed = admission else { return };
+        self.advance(now);
+        let mut entry = self.sources.entry(source);
+        if self.sources.wait(&entry).is_zero() {
+            self.sources.charge(&mut entry);
+        }
+        let mut network = self.networks.entry(source.network());
+        if self.networks.wait(&network).is_zero() {
+            self.networks.charge(&mut network);
+        }
+    }
+
+    fn statuses(&self, entry: &sketch::SketchEntry, network: &sketch::SketchEntry) -> QuotaStatuses {
+        let ([a, b], [c, d]) = (self.sources.statuses(entry), self.networks.statuses(network));
+        [a, b, c, d]
+    }
+}
+
+#[cfg(test)]
+mod tests;

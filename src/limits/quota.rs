@@ -1,0 +1,131 @@
+//! The types of rate limits: quotas, decisions about requests, and the status that a response reports.
+
+use std::time::Duration;
+
+/// How many requests are allowed per minute and per hour. Values are clamped to 1 through
+/// [`MAX_QUOTA`](crate::limits::MAX_QUOTA).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    pub per_minute: u32,
+    pub per_hour: u32,
+}
+
+impl Quota {
+    /// The larger quota for each window.
+    pub(super) fn at_least(self, other: Quota) -> Quota {
+        Quota {
+            per_minute: self.per_minute.max(other.per_minute),
+            per_hour: self.per_hour.max(other.per_hour),
+        }
+    }
+}
+
+/// The operator's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitOptions {
+    pub enabled: bool,
+    /// For one IPv4 address or IPv6 /64.
+    pub source: Quota,
+    /// For one IPv4 /24 or IPv6 /48; at least the quota of a source.
+    pub network: Quota,
+    /// New submissions to one form from all senders. See [`LimitOptions::form_quota`].
+    pub form: Quota,
+}
+
+impl LimitOptions {
+    /// The quota of a form, at least that of a network and of a source. None if limits are disabled.
+    pub fn form_quota(&self) -> Option<Quota> {
+        self.enabled.then(|| self.form.at_least(self.network).at_least(self.source))
+    }
+}
+
+impl Default for LimitOptions {
+    fn default() -> LimitOptions {
+        LimitOptions {
+            enabled: true,
+            source: Quota { per_minute: 30, per_hour: 300 },
+            network: Quota { per_minute: 300, per_hour: 3_000 },
+            form: Quota { per_minute: 600, per_hour: 6_000 },
+        }
+    }
+}
+
+/// The level at which a quota counts requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// One sender: an IPv4 address or an IPv6 /64.
+    Source,
+    /// An IPv4 /24 or an IPv6 /48.
+    Network,
+}
+
+impl Layer {
+    /// The policies' names in the `RateLimit-Policy` field, for a minute and an hour.
+    pub(super) fn policies(self) -> [&'static str; 2] {
+        match self {
+            Layer::Source => ["minute", "hour"],
+            Layer::Network => ["network-minute", "network-hour"],
+        }
+    }
+}
+
+/// Whether a request is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Allowed and charged.
+    Allowed,
+    /// Refused, and charged to no quota.
+    Refused {
+        /// The layer with the longest wait.
+        by: Layer,
+        /// How long until a request from this source is allowed, if no other arrives before; never zero.
+        retry_after: Duration,
+    },
+}
+
+/// The result of a rate limit check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitDecision {
+    pub admission: Admission,
+    /// The source's quotas after this request. None if limits are disabled.
+    pub statuses: Option<QuotaStatuses>,
+}
+
+/// The status of each quota that can refuse a source: the source's own, then its network's, each for a minute
+/// and an hour.
+pub type QuotaStatuses = [QuotaStatus; 4];
+
+/// The status of one quota, as the fields `RateLimit` and `RateLimit-Policy` of
+/// draft-ietf-httpapi-ratelimit-headers report it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotaStatus {
+    pub layer: Layer,
+    /// The policy's name: `minute`, `hour`, `network-minute` or `network-hour`.
+    pub name: &'static str,
+    /// `q`: requests per window.
+    pub quota: u32,
+    /// `w`: the window in seconds.
+    pub window_seconds: u64,
+    /// `r`: requests that are allowed right now.
+    pub remaining: u32,
+    /// `t`: seconds until the whole quota is available again, rounded up.
+    pub reset_seconds: u64,
+}
+
+/// Decisions since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecisionCounts {
+    pub allowed: u64,
+    pub refused_by_source: u64,
+    pub refused_by_network: u64,
+}
+
+impl DecisionCounts {
+    pub(super) fn count(&mut self, admission: Admission) {
+        match admission {
+            Admission::Allowed => self.allowed += 1,
+            Admission::Refused { by: Layer::Source, .. } => self.refused_by_source += 1,
+            Admission::Refused { by: Layer::Network, .. } => self.refused_by_network += 1,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Redis connections of threads that call often.
+//!
+//! A call over another thread's connection wakes that thread, and its reply wakes the caller: at least 1.5
+//! times the work of a connection that the calling thread serves itself (`benches/shared_limits.rs`). A
+//! thread that calls rarely gets none, because the server or a middlebox would close it before its next use.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use redis::aio::MultiplexedConnection;
+use tokio::runtime::{Handle, Id};
+use tokio::time::timeout;
+
+use super::options::{CONNECT_TIMEOUT, RedisOptions};
+
+/// Two calls within this time count as often.
+const FREQUENT_WITHIN: Duration = Duration::from_millis(500);
+
+/// A connection idle for longer may be broken and is dropped.
+const MAX_IDLE: Duration = Duration::from_secs(20);
+
+/// The minimum time between two attempts to open a connection. Longer than opening may take.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// The largest number of connections. Far above any number of workers; it bounds memory for callers that
+/// create a runtime per call.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// Connections by the runtime that serves them.
+#[derive(Default)]
+pub(super) struct LocalPool {
+    entries: Mutex<Vec<(Id, PoolEntry)>>,
+}
+
+/// The state of one runtime.
+struct PoolEntry {
+    asked: Instant,
+    connection: Option<MultiplexedConnection>,
+    /// The time of the last attempt to open a connection.
+    opened: Option<Instant>,
+}
+
+impl LocalPool {
+    /// The calling runtime's connection. If it has none and calls often, starts to open one in the
+    /// background.
+    pub(super) fn get(
+        self: &Arc<Self>,
+        options: &RedisOptions,
+        now: Instant,
+    ) -> Option<MultiplexedConnection> {
+        let handle = Handle::try_current().ok()?;
+        let id = handle.id();
+        let mut entries = self.entries();
+        let Some((_, entry)) = entries.iter_mut().find(|(other, _)| *other == id) else {
+            if entries.len() < MAX_CONNECTIONS {
+                entries.push((id, PoolEntry { asked: now, connection: None, opened: None }));
+            }
+            return None;
+        };
+        let silence = now.saturating_duration_since(entry.asked);
+        entry.asked = entry.asked.max(now);
+        if silence > MAX_IDLE {
+            entry.connection = None;
+        }
+        let may_open = entry.opened.is_none_or(|opened| now.saturating_duration_since(opened) > RETRY_PAUSE);
+        if entry.connection.is_none() && silence < FREQUENT_WITHIN && may_open {
+            entry.opened = Some(now);
+            handle.spawn(open(options.clone(), Arc::downgrade(self), id));
+        }
+        entry.connection.clone()
+    }
+
+    /// Drops this runtime's connection after a failure.
+    pub(super) fn forget(&self) {
+        if let Ok(handle) = Handle::try_current() {
+            self.put(handle.id(), None);
+        }
+    }
+
+    fn put(&self, id: Id, connection: Option<MultiplexedConnection>) {
+        if let Some((_, entry)) = self.entries().iter_mut().find(|(other, _)| *other == id) {
+            entry.connection = connection;
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<(Id, PoolEntry)>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens a connection. Until it is open, or if it fails, calls use the shared connection.
+async fn open(options: RedisOptions, pool: Weak<LocalPool>, id: Id) {
+    let opened = timeout(CONNECT_TIMEOUT, options.connect()).await;
+    if let Some(pool) = pool.upgrade() {
+        pool.put(id, opened.ok().and_then(Result::ok));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use redis::RedisConnectionInfo;
+
+    use super::*;
+
+    /// Calls at this time; returns whether there is a connection, and how many were opened so far.
+    type Ask<'a> = &'a dyn Fn(Duration) -> (bool, u32);
+
+    #[test]
+    fn only_a_frequent_caller_gets_a_connection() {
+        check(|ask, _| {
+            assert_eq!(ask(Duration::ZERO), (false, 0));
+            assert_eq!(ask(FREQUENT_WITHIN), (false, 0));
+            assert_eq!(ask(FREQUENT_WITHIN * 3 / 2), (false, 1));
+        });
+    }
+
+    #[test]
+    fn an_idle_connection_is_dropped() {
+        check(|ask, own| {
+            ask(Duration::ZERO);
+            own.put(Handle::current().id(), Some(connection()));
+            assert_eq!(ask(MAX_IDLE), (true, 0));
+            assert_eq!(ask(MAX_IDLE * 2), (true, 0));
+            assert_eq!(ask(MAX_IDLE * 3 + FREQUENT_WITHIN), (false, 0));
+            assert_eq!(ask(MAX_IDLE * 3 + FREQUENT_WITHIN), (false, 1));
+        });
+    }
+
+    #[test]
+    fn a_failed_connection_is_not_reopened_at_once() {
+        check(|ask, own| {
+            assert_eq!([Duration::ZERO; 3].map(ask), [(false, 0), (false, 1), (false, 1)]);
+            own.put(Handle::current().id(), Some(connection()));
+            assert_eq!(ask(FREQUENT_WITHIN), (true, 1));
+            own.forget();
+            let mut now = FREQUENT_WITHIN;
+            while now < RETRY_PAUSE {
+                now += FREQUENT_WITHIN / 2;
+                assert_eq!(ask(now), (false, 1), "{now:?}");
+            }
+            assert_eq!(ask(now + FREQUENT_WITHIN / 2), (false, 2));
+        });
+    }
+
+    #[test]
+    fn each_runtime_has_its_own_up_to_a_limit() {
+        let (own, now) = (Arc::new(LocalPool::default()), Instant::now());
+        for _ in 0..MAX_CONNECTIONS + 3 {
+            runtime().block_on(async { own.get(&nowhere(), now) });
+        }
+        assert_eq!(own.entries().len(), MAX_CONNECTIONS);
+        assert!(own.get(&nowhere(), now).is_none(), "there is no runtime here at all");
+    }
+
+    fn check(story: impl Fn(Ask<'_>, &LocalPool)) {
+        let (own, start, opened) = (Arc::new(LocalPool::default()), Instant::now(), Cell::new(0));
+        let last = Cell::new(None);
+        runtime().block_on(async {
+            story(
+                &|at| {
+                    let connection = own.get(&nowhere(), start + at);
+                    let latest = own.entries().first().and_then(|(_, entry)| entry.opened);
+                    if last.replace(latest) != latest {
+                        opened.set(opened.get() + 1);
+                    }
+                    (connection.is_some(), opened.get())
+                },
+                &own,
+            );
+        });
+    }
+
+    /// A connection without a server.
+    fn connection() -> MultiplexedConnection {
+        let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
+        let (near, _) = tokio::io::duplex(64);
+        let connecting = MultiplexedConnection::new(&settings, near);
+        let mut connecting = std::pin::pin!(connecting);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match connecting.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(Ok((connection, _))) => connection,
+            _ => panic!("nothing has to be said at first"),
+        }
+    }
+
+    fn nowhere() -> RedisOptions {
+        RedisOptions::parse("redis://127.0.0.1:1").unwrap()
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    }
+}

@@ -1,0 +1,236 @@
+//! Options of shared limits: the URL of Redis, trusted certificate authorities, timeout and hash secret.
+
+use std::fmt;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisResult,
+    TlsCertificates,
+};
+
+/// The default of `limits.shared_timeout`.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(15);
+
+/// The limit for connecting, logging in and loading the script together.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The end of an error about the URL.
+const EXPECTED: &str = "empty, or an address such as \"redis://:PASSWORD@redis.example.com:6379/0\", \"rediss://…\" for TLS, or \"unix:///run/redis.sock\"";
+
+/// The secret with which sources are hashed in Redis. Only servers with the same secret share limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashSecret {
+    /// `limits.shared_secret`, which Redis never sees.
+    Configured,
+    /// The password in `limits.shared_url`.
+    Password,
+    /// No secret: a reader of Redis can hash all IPv4 addresses and compare.
+    Missing,
+}
+
+/// A clause for log lines and findings: the hash secret, or how to configure one.
+impl fmt::Display for HashSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HashSecret::Configured => "sources are hashed with `limits.shared_secret`",
+            HashSecret::Password => "sources are hashed with the password in `limits.shared_url`",
+            HashSecret::Missing => {
+                "sources are hashed without a secret, so anyone who reads Redis can find out which addresses have sent: \
+                 set `limits.shared_secret` to the same value on all servers"
+            }
+        })
+    }
+}
+
+/// How to reach Redis.
+#[derive(Clone)]
+pub struct RedisOptions {
+    url: String,
+    info: ConnectionInfo,
+    /// Trusted authorities in PEM. None for the public ones.
+    ca: Option<Vec<u8>>,
+    /// `limits.shared_secret`.
+    secret: Option<String>,
+    /// How long a request waits for a reply.
+    pub timeout: Duration,
+}
+
+impl RedisOptions {
+    /// Reads `redis://[USER][:PASSWORD]@HOST[:PORT][/DATABASE]`, the same with `rediss` for TLS, or
+    /// `unix:///PATH[?db=DATABASE&user=USER&pass=PASSWORD]`. The error describes the expected form.
+    pub fn parse(url: &str) -> Result<RedisOptions, String> {
+        let info = url.into_connection_info().map_err(|_| EXPECTED)?;
+        match info.addr() {
+            ConnectionAddr::TcpTls { insecure: true, .. } => {
+                Err("an address without `#insecure`: `limits.shared_ca_file` names an authority of your own"
+                    .to_owned())
+            }
+            ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } if host.is_empty() => {
+                Err(EXPECTED.to_owned())
+            }
+            _ => Ok(RedisOptions {
+                url: url.to_owned(),
+                info,
+                ca: None,
+                secret: None,
+                timeout: DEFAULT_TIMEOUT,
+            }),
+        }
+    }
+
+    /// Trusts only these authorities (PEM) for the server's certificate.
+    #[must_use]
+    pub fn trusting(self, ca: Option<Vec<u8>>) -> RedisOptions {
+        RedisOptions { ca, ..self }
+    }
+
+    /// Sets the timeout of a call.
+    #[must_use]
+    pub fn waiting(self, timeout: Duration) -> RedisOptions {
+        RedisOptions { timeout, ..self }
+    }
+
+    /// Hashes sources with this secret, or with the password if it is `None`.
+    #[must_use]
+    pub fn hashing_with(self, secret: Option<String>) -> RedisOptions {
+        RedisOptions { secret, ..self }
+    }
+
+    /// Which secret hashes sources.
+    pub fn hash_secret(&self) -> HashSecret {
+        match &self.secret {
+            Some(_) => HashSecret::Configured,
+            None if self.password().is_empty() => HashSecret::Missing,
+            None => HashSecret::Password,
+        }
+    }
+
+    /// The text of that secret; empty if it is missing.
+    pub(super) fn hash_secret_text(&self) -> &str {
+        self.secret.as_deref().unwrap_or_else(|| self.password())
+    }
+
+    pub fn is_tls(&self) -> bool {
+        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
+    }
+
+    /// The password in the URL; empty if there is none.
+    pub fn password(&self) -> &str {
+        self.info.redis_settings().password().unwrap_or_default()
+    }
+
+    /// Opens a connection and logs in. The caller applies timeouts, to this and to every call.
+    pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        self.client()?.get_multiplexed_async_connection_with_config(&config).await
+    }
+
+    fn client(&self) -> RedisResult<Client> {
+        if self.is_tls() {
+            let certificates = TlsCertificates { client_tls: None, root_cert: self.ca.clone() };
+            Client::build_with_tls(self.info.clone(), certificates)
+        } else {
+            Client::open(self.info.clone())
+        }
+    }
+}
+
+impl PartialEq for RedisOptions {
+    fn eq(&self, other: &RedisOptions) -> bool {
+        let RedisOptions { url, info: _, ca, secret, timeout } = self;
+        (url, ca, secret, timeout) == (&other.url, &other.ca, &other.secret, &other.timeout)
+    }
+}
+
+impl Eq for RedisOptions {}
+
+/// Shows the address without user and password.
+impl fmt::Display for RedisOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.info.addr().fmt(f)
+    }
+}
+
+impl fmt::Debug for RedisOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisOptions({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_address_tls_and_password() {
+        let check = |url: &str, place: &str, is_tls: bool, password: &str| {
+            let options = RedisOptions::parse(url).unwrap();
+            assert_eq!(
+                (options.to_string().as_str(), options.is_tls(), options.password()),
+                (place, is_tls, password)
+            );
+        };
+        check("redis://redis.example.com", "redis.example.com:6379", false, "");
+        check("redis://:s%2Fcret@192.0.2.7:7000/3", "192.0.2.7:7000", false, "s/cret");
+        check("rediss://frontdesk:secret@redis.example.com", "redis.example.com:6379", true, "secret");
+        check("valkey://:secret@valkey.example.com", "valkey.example.com:6379", false, "secret");
+        check("unix:///run/redis.sock?pass=secret", "/run/redis.sock", false, "secret");
+    }
+
+    #[test]
+    fn an_invalid_url_is_refused_with_the_expected_form() {
+        for wrong in [
+            "redis.example.com",
+            "http://redis.example.com",
+            "redis://",
+            "redis://h/zero",
+            "redis://h:port",
+            "rediss://h#x",
+        ] {
+            assert_eq!(RedisOptions::parse(wrong), Err(EXPECTED.to_owned()), "{wrong}");
+        }
+        assert!(
+            RedisOptions::parse("rediss://redis.example.com#insecure")
+                .unwrap_err()
+                .contains("shared_ca_file")
+        );
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let options = RedisOptions::parse("redis://user:secret@redis.example.com").unwrap();
+        assert_eq!(
+            format!("{options} {options:?}"),
+            "redis.example.com:6379 RedisOptions(redis.example.com:6379)"
+        );
+    }
+
+    #[test]
+    fn a_changed_password_is_a_change() {
+        let parse = |url| RedisOptions::parse(url).unwrap();
+        assert_eq!(parse("redis://:a@h"), parse("redis://:a@h"));
+        assert_ne!(parse("redis://:a@h"), parse("redis://:b@h"));
+        assert_ne!(parse("rediss://h"), parse("rediss://h").trusting(Some(b"PEM".to_vec())));
+    }
+
+    #[test]
+    fn a_configured_secret_comes_before_the_password() {
+        let check = |url: &str, secret: Option<&str>, expected: HashSecret, text: &str| {
+            let options = RedisOptions::parse(url).unwrap().hashing_with(secret.map(str::to_owned));
+            assert_eq!((options.hash_secret(), options.hash_secret_text()), (expected, text), "{url}");
+            assert!(!format!("{options:?} {options} {}", options.hash_secret()).contains("sesame"), "{url}");
+        };
+        check("redis://:sesame@redis.example.com", None, HashSecret::Password, "sesame");
+        check(
+            "redis://:sesame@redis.example.com",
+            Some("other sesame"),
+            HashSecret::Configured,
+            "other sesame",
+        );
+        check("redis://redis.example.com", Some("other sesame"), HashSecret::Configured, "other sesame");
+        check("redis://redis.example.com", None, HashSecret::Missing, "");
+        let base = RedisOptions::parse("redis://redis.example.com").unwrap();
+        assert_ne!(base.clone().hashing_with(Some("sesame".to_owned())), base);
+    }
+}

@@ -1,0 +1,156 @@
+//! Registers the owner of every path of the site. Reports paths with two owners, and links to missing paths.
+
+use std::collections::{HashMap, HashSet};
+
+use super::link::LinkTarget;
+use super::parallel::in_parallel;
+use crate::fault::{Fault, closest};
+
+#[derive(Debug, Clone)]
+struct PathOwner {
+    /// The source file, or a description if there is none.
+    place: String,
+    /// Whether this is a generated resource, which a file in `static/` replaces.
+    is_replaceable: bool,
+}
+
+/// The owners of decoded paths.
+#[derive(Debug, Default)]
+pub(super) struct PathRegistry {
+    owners: HashMap<String, PathOwner>,
+    /// Further names of pages and files: valid link targets, but any owner may claim them.
+    secondary: HashSet<String>,
+}
+
+impl PathRegistry {
+    /// Registers the path of a generated resource.
+    pub fn reserve(&mut self, path: &str) {
+        let owner = PathOwner { place: "a resource of the site".to_owned(), is_replaceable: true };
+        self.owners.insert(path.to_owned(), owner);
+    }
+
+    /// Registers a file from `static/`, which may replace a generated resource.
+    pub fn claim_static(&mut self, path: &str, place: &str, faults: &mut Vec<Fault>) {
+        if self.owners.get(path).is_some_and(|owner| owner.is_replaceable) {
+            self.owners.remove(path);
+        }
+        self.claim(path, place, None, faults);
+    }
+
+    /// Registers a path for one owner. Reports a fault and returns `false` if the path has an owner.
+    pub fn claim(&mut self, path: &str, place: &str, line: Option<usize>, faults: &mut Vec<Fault>) -> bool {
+        if let Some(owner) = self.owners.get(path) {
+            let message = format!("the path `{path}` is taken by {}", owner.place);
+            faults.push(
+                Fault::error(place, line, message)
+                    .hint("give one of them another name; a page has `slug` for that"),
+            );
+            return false;
+        }
+        let owner = PathOwner { place: place.to_owned(), is_replaceable: false };
+        self.owners.insert(path.to_owned(), owner);
+        true
+    }
+
+    /// Registers a further name of a page or file.
+    pub fn add_secondary(&mut self, path: String) {
+        self.secondary.insert(path);
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.owners.contains_key(path) || self.secondary.contains(path)
+    }
+}
+
+/// A link in a page, its front matter or the configuration.
+#[derive(Debug)]
+pub(super) struct LinkUse<'a> {
+    pub place: &'a str,
+    pub line: Option<usize>,
+    pub target: &'a LinkTarget,
+}
+
+/// Number of broken links that get a suggestion. Each suggestion compares the link with every path, and a
+/// site with more broken links than this does not suffer from typing errors.
+const MOST_SUGGESTIONS: usize = 100;
+
+/// Warns of each link to a missing path or anchor. `anchors` holds the ids of each page by its path.
+pub(super) fn check_links(
+    found: &[LinkUse<'_>],
+    names: &PathRegistry,
+    anchors: &HashMap<&str, &HashSet<Box<str>>>,
+) -> Vec<Fault> {
+    let chunks: Vec<&[LinkUse<'_>]> = found.chunks(1_000).collect();
+    let broken = in_parallel(&chunks, |links| {
+        let broken = links.iter().filter_map(|link| Some((link, find_problem(link.target, names, anchors)?)));
+        broken.collect::<Vec<_>>()
+    });
+    let mut paths: Option<Vec<&str>> = None;
+    let mut suggested: HashMap<&str, Option<&str>> = HashMap::new();
+    let mut faults = Vec::new();
+    for (LinkUse { place, line, target }, problem) in broken.into_iter().flatten() {
+        let path = target.path.as_str();
+        match problem {
+            BrokenLink::MissingPath => {
+                let enough = suggested.len() >= MOST_SUGGESTIONS;
+                let suggestion = *suggested.entry(path).or_insert_with(|| {
+                    // Sorted, because `closest` returns the first of several equally close paths.
+                    let paths = paths.get_or_insert_with(|| {
+                        let mut paths: Vec<&str> = names.owners.keys().map(String::as_str).collect();
+                        paths.sort_unstable();
+                        paths
+                    });
+                    closest(path, paths.iter().copied().filter(|_| !enough))
+                });
+                let fault = Fault::warning(*place, *line, format!("the link to `{path}` leads nowhere"));
+                faults.push(with_suggestion(fault, suggestion, ""));
+            }
+            BrokenLink::MissingAnchor(fragment, anchors) => {
+                let message = format!("there is no anchor `#{fragment}` on `{path}`");
+                let mut anchors: Vec<&str> = anchors.iter().map(AsRef::as_ref).collect();
+                anchors.sort_unstable();
+                faults.push(with_suggestion(
+                    Fault::warning(*place, *line, message),
+                    closest(fragment, anchors),
+                    "#",
+                ));
+            }
+        }
+    }
+    faults
+}
+
+enum BrokenLink<'a> {
+    MissingPath,
+    /// The missing anchor, and the page's anchors.
+    MissingAnchor(&'a str, &'a HashSet<Box<str>>),
+}
+
+fn find_problem<'a>(
+    target: &'a LinkTarget,
+    names: &PathRegistry,
+    anchors: &HashMap<&str, &'a HashSet<Box<str>>>,
+) -> Option<BrokenLink<'a>> {
+    let path = target.path.as_str();
+    let there = anchors.get(path);
+    if there.is_none() && !names.has(path) {
+        return Some(BrokenLink::MissingPath);
+    }
+    // A text fragment follows `:~:` (URL Fragment Text Directives). `#top` needs no id (HTML).
+    let fragment = target.fragment.as_deref()?;
+    let passage = fragment.find(':').and_then(|_| fragment.find(":~:"));
+    let fragment = &fragment[..passage.unwrap_or(fragment.len())];
+    if fragment.is_empty() || fragment.eq_ignore_ascii_case("top") {
+        return None;
+    }
+    let with_slash = || anchors.get(format!("{}/", path.trim_end_matches('/')).as_str());
+    let anchors = there.or_else(with_slash)?;
+    (!anchors.contains(fragment)).then_some(BrokenLink::MissingAnchor(fragment, anchors))
+}
+
+fn with_suggestion(fault: Fault, suggestion: Option<&str>, prefix: &str) -> Fault {
+    match suggestion {
+        Some(known) => fault.hint(format!("did you mean `{prefix}{known}`?")),
+        None => fault,
+    }
+}

@@ -1,0 +1,304 @@
+//! A loaded site: entries by path, and summaries of the pages.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use jiff::civil::Date;
+
+use super::encodings::{self, Encodings};
+use super::file::{Encoded, File};
+use super::parallel::in_parallel;
+use super::path;
+
+/// A page with its two representations.
+#[derive(Debug, Clone)]
+pub struct Page {
+    pub html: Arc<File>,
+    /// The same bytes as at [`Page::twin`].
+    pub markdown: Arc<File>,
+    /// Percent-encoded path of the page itself.
+    pub path: String,
+    /// Percent-encoded path of the Markdown twin.
+    pub twin: String,
+}
+
+/// The purpose of a file with a single representation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A page's Markdown at a separate path.
+    Twin,
+    /// A machine-readable file, generated from pages and forms.
+    Resource,
+    /// A file of the operator's or the theme's.
+    Asset,
+}
+
+/// The content of a path.
+#[derive(Debug, Clone)]
+pub enum SiteEntry {
+    /// A page, with content negotiation.
+    Page(Page),
+    /// A single representation, independent of `Accept`.
+    File(Arc<File>, Role),
+    /// A permanent redirect to this percent-encoded path.
+    Redirect(String),
+}
+
+/// Number of posts in the feed, newest first.
+pub const FEED_LENGTH: usize = 50;
+
+/// A page's entry in guides, sitemaps and feeds.
+#[derive(Debug, Clone)]
+pub struct PageSummary {
+    /// Percent-encoded.
+    pub path: String,
+    /// Percent-encoded path of the Markdown twin.
+    pub twin: String,
+    pub title: String,
+    pub description: Option<String>,
+    /// The date of publication.
+    pub date: Option<Date>,
+    /// The date of the last change.
+    pub updated: Date,
+    pub author: Option<String>,
+    pub tags: Vec<String>,
+    pub is_post: bool,
+    /// Whether the page lists other pages (the blog's index, tags) and has no source file.
+    pub is_generated: bool,
+    /// The body as HTML with absolute links. Empty unless the page is one of the feed's posts, the first
+    /// [`FEED_LENGTH`] listed ones.
+    pub feed_html: String,
+}
+
+/// Everything that the server answers GET and HEAD with.
+#[derive(Debug)]
+pub struct Site {
+    pub(super) entries: HashMap<Box<str>, SiteEntry>,
+    /// In reading order, without unlisted pages.
+    pages: Vec<PageSummary>,
+    not_found: Page,
+    base_url: String,
+    /// The number of pages, including unlisted ones.
+    page_count: usize,
+    /// The value of [`Site::hash`], computed by its first call.
+    hash: OnceLock<String>,
+}
+
+impl Site {
+    pub(crate) fn new(base_url: &str, not_found: Page) -> Self {
+        let base_url = base_url.to_owned();
+        Self {
+            entries: HashMap::new(),
+            pages: Vec::new(),
+            not_found,
+            base_url,
+            page_count: 0,
+            hash: OnceLock::new(),
+        }
+    }
+
+    /// Scheme and authority, without a trailing slash.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Looks up a decoded path.
+    pub fn get(&self, path: &str) -> Option<&SiteEntry> {
+        self.entries.get(path)
+    }
+
+    /// All entries by their decoded paths, in arbitrary order.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &SiteEntry)> {
+        self.entries.iter().map(|(path, entry)| (&**path, entry))
+    }
+
+    /// The page for paths without an entry.
+    pub fn not_found(&self) -> &Page {
+        &self.not_found
+    }
+
+    /// The listed pages, in reading order.
+    pub fn pages(&self) -> &[PageSummary] {
+        &self.pages
+    }
+
+    pub fn page_count(&self) -> usize {
+        self.page_count
+    }
+
+    /// Total size in bytes of all unencoded bodies. The two names of an asset share one body.
+    pub fn size(&self) -> usize {
+        let mut bodies: Vec<_> = self.files().iter().map(|file| &file.identity().bytes).collect();
+        bodies.sort_by_key(|bytes| bytes.as_ptr());
+        bodies.dedup_by_key(|bytes| bytes.as_ptr());
+        bodies.iter().map(|bytes| bytes.len()).sum()
+    }
+
+    /// The Markdown of the page at a percent-encoded path.
+    pub fn markdown(&self, path: &str) -> Option<&File> {
+        match self.get(&path::decode(path).ok()?)? {
+            SiteEntry::Page(page) => Some(&page.markdown),
+            _ => None,
+        }
+    }
+
+    /// Inserts a page and its twin, and its further names and redirects where these paths are free. Guides,
+    /// sitemaps and the feed list the page if it has a summary.
+    pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
+        self.page_count += 1;
+        self.pages.extend(summary);
+        let [twin, others @ ..] = path::twins(decoded);
+        self.entries.insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin));
+        for name in others {
+            self.entries
+                .entry(name.into())
+                .or_insert_with(|| SiteEntry::File(page.markdown.clone(), Role::Twin));
+        }
+        for name in path::redirects(decoded) {
+            self.entries.entry(name.into()).or_insert_with(|| SiteEntry::Redirect(page.path.clone()));
+        }
+        self.entries.insert(decoded.into(), SiteEntry::Page(page));
+    }
+
+    /// Inserts a resource unless the operator has a file at the same path.
+    pub fn insert_resource(&mut self, path: &str, file: File) {
+        self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(Arc::new(file), Role::Resource));
+    }
+
+    /// Reuses files of an earlier site, including their encodings, where path and content are the same.
+    pub fn adopt(&mut self, earlier: &Site) {
+        let take = |new: &mut Arc<File>, old: &Arc<File>| {
+            if !Arc::ptr_eq(new, old) && new.is_like(old) {
+                new.clone_from(old);
+            }
+        };
+        let take_both = |new: &mut Page, old: &Page| {
+            take(&mut new.html, &old.html);
+            take(&mut new.markdown, &old.markdown);
+        };
+        take_both(&mut self.not_found, &earlier.not_found);
+        for (path, new) in &mut self.entries {
+            match (new, earlier.entries.get(path)) {
+                (SiteEntry::Page(new), Some(SiteEntry::Page(old))) => take_both(new, old),
+                (SiteEntry::File(new, _), Some(SiteEntry::File(old, _))) => take(new, old),
+                _ => {}
+            }
+        }
+    }
+
+    /// A fingerprint of the site, in 16 hexadecimal digits. Servers with the same fingerprint send the same
+    /// responses.
+    pub fn hash(&self) -> &str {
+        self.hash.get_or_init(|| {
+            let page =
+                |page: &Page| [&page.html, &page.markdown].map(|file| file.identity().etag().to_owned());
+            let mut lines: Vec<String> = self
+                .entries
+                .iter()
+                .map(|(path, entry)| match entry {
+                    SiteEntry::Page(both) => format!("{path:?} {:?}", page(both)),
+                    SiteEntry::File(file, _) => format!("{path:?} {}", file.identity().etag()),
+                    SiteEntry::Redirect(to) => format!("{path:?} to {to:?}"),
+                })
+                .collect();
+            lines.push(format!("{:?}", page(&self.not_found)));
+            lines.sort_unstable();
+            blake3::hash(lines.join("\n").as_bytes()).to_hex()[..16].to_owned()
+        })
+    }
+
+    /// Compresses the smallest files on all cores: as many as have `budget` bytes of bodies together.
+    pub fn compress(&self, budget: usize) {
+        self.compress_with(budget, None);
+    }
+
+    /// Like [`Site::compress`], but prefers encodings from the cache.
+    pub fn compress_with(&self, budget: usize, cache: Option<&Encodings>) {
+        let mut files = self.files();
+        files.retain(|file| file.awaits_compression());
+        files.sort_by_key(|file| (file.identity().bytes.len(), *file.hash.as_bytes()));
+        // An asset has two files, one for each of its names, with the same bytes.
+        let contents: Vec<&[&Arc<File>]> = files.chunk_by(|a, b| a.hash == b.hash).collect();
+        let mut sum = 0;
+        let affordable = contents
+            .iter()
+            .take_while(|files| {
+                sum += files[0].identity().bytes.len();
+                sum <= budget
+            })
+            .count();
+        in_parallel(&contents[..affordable], |files| {
+            let [first, others @ ..] = files else { return };
+            match cache.and_then(|cache| cache.read(first.hash)) {
+                Some(strong) => first.supply_strong(&strong),
+                None => first.compress(),
+            }
+            for other in others {
+                other.supply_from(first);
+            }
+        });
+    }
+
+    /// A copy of the site with the strong encodings from the cache. They go into new [`File`]s, because a
+    /// response must take its bytes and its validator from the same encoding.
+    #[must_use]
+    pub fn strengthened(&self, cache: &Encodings) -> Self {
+        self.reencoded(|file| cache.read(file.hash))
+    }
+
+    /// A copy of the site with strong encodings of every file. Makes those that the cache lacks, on all
+    /// cores, which takes minutes for a large site.
+    #[must_use]
+    pub fn strengthened_now(&self, cache: &Encodings) -> Self {
+        self.reencoded(|file| Some(cache.read(file.hash).unwrap_or_else(|| encodings::make(file))))
+    }
+
+    fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
+        let weak: Vec<&Arc<File>> =
+            self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
+        let strong = in_parallel(&weak, |file| {
+            let strong = file.unencoded();
+            strong.supply_strong(&encoded(file)?);
+            Some(Arc::new(strong))
+        });
+        let stronger: HashMap<*const File, Arc<File>> = weak
+            .into_iter()
+            .zip(strong)
+            .filter_map(|(weak, strong)| Some((Arc::as_ptr(weak), strong?)))
+            .collect();
+        let of = |file: &Arc<File>| stronger.get(&Arc::as_ptr(file)).unwrap_or(file).clone();
+        let of_page =
+            |page: &Page| Page { html: of(&page.html), markdown: of(&page.markdown), ..page.clone() };
+        let entries = self.entries.iter().map(|(path, entry)| {
+            let entry = match entry {
+                SiteEntry::Page(page) => SiteEntry::Page(of_page(page)),
+                SiteEntry::File(file, role) => SiteEntry::File(of(file), *role),
+                SiteEntry::Redirect(to) => SiteEntry::Redirect(to.clone()),
+            };
+            (path.clone(), entry)
+        });
+        Self {
+            entries: entries.collect(),
+            pages: self.pages.clone(),
+            not_found: of_page(&self.not_found),
+            base_url: self.base_url.clone(),
+            page_count: self.page_count,
+            hash: self.hash.clone(),
+        }
+    }
+
+    /// Each file once, although most have several paths.
+    pub fn files(&self) -> Vec<&Arc<File>> {
+        let mut files = vec![&self.not_found.html, &self.not_found.markdown];
+        for entry in self.entries.values() {
+            match entry {
+                SiteEntry::Page(page) => files.extend([&page.html, &page.markdown]),
+                SiteEntry::File(file, _) => files.push(file),
+                SiteEntry::Redirect(_) => {}
+            }
+        }
+        files.sort_by_key(|file| Arc::as_ptr(file));
+        files.dedup_by_key(|file| Arc::as_ptr(file));
+        files
+    }
+}

@@ -1,0 +1,469 @@
+//! Reads the files of a site's folder, except unchanged ones, and gives assets their fingerprinted names.
+
+#![expect(clippy::disallowed_methods, reason = "files that changed just now are read again")]
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use blake3::Hash;
+use jiff::civil::Date;
+
+use super::file::{Blob, media_type};
+use super::parallel::in_parallel;
+use super::path::{self, encode};
+use super::theme::Theme;
+use crate::fault::Fault;
+
+/// A Markdown file below `pages/` or `posts/`.
+#[derive(Debug)]
+pub(super) struct SourceFile {
+    /// The name relative to the site's folder.
+    pub file: String,
+    pub hash: Hash,
+    /// The day of the last change in UTC.
+    pub changed: Date,
+    at: PathBuf,
+    /// `None` if the file is unchanged and was not read.
+    text: Option<String>,
+}
+
+/// The error for a file that changed after its metadata was checked.
+#[derive(Debug)]
+pub(super) struct FileChanged;
+
+impl SourceFile {
+    /// The file's text. Reads the file if it was unchanged so far.
+    pub fn text(&self) -> Result<Cow<'_, str>, FileChanged> {
+        if let Some(text) = &self.text {
+            return Ok(text.into());
+        }
+        let bytes = std::fs::read(&self.at).map_err(|_| FileChanged)?;
+        if blake3::hash(&bytes) != self.hash {
+            return Err(FileChanged);
+        }
+        String::from_utf8(bytes).map(|text| normalize_line_ends(text).into()).map_err(|_| FileChanged)
+    }
+}
+
+fn normalize_line_ends(text: String) -> String {
+    if text.contains('\r') { text.replace("\r\n", "\n") } else { text }
+}
+
+/// The metadata that changes when a file's content changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileSignature {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    /// The inode change time. Unlike `modified`, programs cannot set it.
+    changed: (i64, i64),
+}
+
+/// The coarsest time stamps, those of FAT, count in steps of two seconds. A file that changed within this
+/// time may change again without a new time stamp, so each load reads it until it is older.
+const COARSEST_STAMP: Duration = Duration::from_secs(2);
+
+impl FileSignature {
+    fn of(file: &Metadata) -> Self {
+        Self {
+            device: file.dev(),
+            inode: file.ino(),
+            size: file.size(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
+    }
+}
+
+/// Whether any change of the file after `now` will change its metadata.
+pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).ok();
+    let since = since.and_then(|since| i64::try_from(since.checked_sub(COARSEST_STAMP)?.as_secs()).ok());
+    since.is_some_and(|since| file.ctime() < since)
+}
+
+/// The files of the last load by their names relative to the site's folder.
+#[derive(Debug, Default)]
+pub(super) struct FileCache(HashMap<String, CachedFile>);
+
+impl FileCache {
+    /// Makes the next load read every file.
+    pub fn invalidate(&mut self) {
+        self.0.values_mut().for_each(|seen| seen.settled = false);
+    }
+
+    /// Treats all files as settled, as if they had been written long ago.
+    #[cfg(test)]
+    pub fn trust(&mut self) {
+        self.0.values_mut().for_each(|seen| seen.settled = true);
+    }
+}
+
+#[derive(Debug)]
+struct CachedFile {
+    signature: FileSignature,
+    /// Whether the same signature means the same content.
+    settled: bool,
+    content: FileContent,
+}
+
+/// A source is represented by its hash only, because nothing needs its text once it is rendered.
+#[derive(Debug, Clone)]
+enum FileContent {
+    Source(Hash),
+    Blob(Blob),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Source,
+    Asset,
+    Verbatim,
+    Theme,
+    /// A file beside pages that is not published.
+    None,
+}
+
+impl Purpose {
+    fn of(part: &str, name: &str) -> Self {
+        match part {
+            "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => Self::Source,
+            "pages" | "posts" if !is_media_file(name) => Self::None,
+            "pages" | "posts" | "assets" => Self::Asset,
+            "static" => Self::Verbatim,
+            _ => Self::Theme,
+        }
+    }
+}
+
+/// The site's folders.
+const PARTS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
+
+/// The files of a site's folder by purpose.
+#[derive(Debug, Default)]
+pub(super) struct SiteFiles {
+    pub sources: Vec<SourceFile>,
+    /// By the path at which the asset is published.
+    pub assets: Vec<(String, Blob)>,
+    /// By the name below `static/`.
+    pub verbatim: Vec<(String, Blob)>,
+    /// By the name below `theme/`.
+    pub theme: Vec<(String, Blob)>,
+}
+
+struct FoundFile {
+    /// Relative to its folder, one of [`PARTS`].
+    name: String,
+    at: PathBuf,
+    metadata: Metadata,
+}
+
+impl SiteFiles {
+    /// Reads all files except unchanged ones, replaces the content of the cache, and reports unreadable
+    /// files.
+    pub fn read(folder: &Path, known: &mut FileCache, faults: &mut Vec<Fault>) -> Self {
+        let now = SystemTime::now();
+        let mut tree = Self::default();
+        if !folder.join("pages").is_dir() {
+            faults.push(
+                Fault::error("pages/", None, "the site's folder has no folder `pages`")
+                    .hint("`frontdesk init DIR` writes a small site to begin with"),
+            );
+        }
+        let before = std::mem::take(known);
+        let published: Vec<PathBuf> =
+            PARTS.iter().filter_map(|part| folder.join(part).canonicalize().ok()).collect();
+        for part in PARTS {
+            let found = list_files(folder, part, &published, faults);
+            let read = in_parallel(&found, |file| {
+                let place = format!("{part}/{}", file.name);
+                let purpose = Purpose::of(part, &file.name);
+                let content = (purpose != Purpose::None).then(|| read(file, purpose, before.0.get(&place)));
+                (place, purpose, content)
+            });
+            known.0.reserve(found.len());
+            for (file, (place, purpose, content)) in found.into_iter().zip(read) {
+                let Some(content) = content else {
+                    let fault = Fault::warning(place, None, "is not published");
+                    faults.push(fault.hint("images, audio and video may lie beside pages; anything else goes into assets/ or static/"));
+                    continue;
+                };
+                let (content, text) = match content {
+                    Ok(read) => read,
+                    Err((line, message)) => {
+                        faults.push(Fault::error(place, line, message));
+                        continue;
+                    }
+                };
+                let (signature, settled) =
+                    (FileSignature::of(&file.metadata), is_settled(&file.metadata, now));
+                known.0.insert(place.clone(), CachedFile { signature, settled, content: content.clone() });
+                match content {
+                    FileContent::Source(hash) => {
+                        let changed = day_of_change(&file.metadata);
+                        tree.sources.push(SourceFile { file: place, hash, changed, at: file.at, text });
+                    }
+                    FileContent::Blob(blob) => match purpose {
+                        Purpose::Verbatim => tree.verbatim.push((file.name, blob)),
+                        Purpose::Theme => tree.theme.push((file.name, blob)),
+                        _ => tree.assets.push((path::published(&place), blob)),
+                    },
+                }
+            }
+        }
+        tree
+    }
+}
+
+/// The content of a file, and the text if it is a source that had to be read. The error is a line and a
+/// message.
+fn read(
+    file: &FoundFile,
+    purpose: Purpose,
+    before: Option<&CachedFile>,
+) -> Result<(FileContent, Option<String>), (Option<usize>, String)> {
+    let is_same = |seen: &&CachedFile| seen.settled && seen.signature == FileSignature::of(&file.metadata);
+    if let Some(seen) = before.filter(is_same) {
+        return Ok((seen.content.clone(), None));
+    }
+    let bytes = std::fs::read(&file.at).map_err(|error| (None, error.to_string()))?;
+    if purpose != Purpose::Source {
+        let unchanged = before.and_then(|seen| match &seen.content {
+            FileContent::Blob(blob) if blob.bytes == bytes => Some(blob.clone()),
+            _ => None,
+        });
+        return Ok((FileContent::Blob(unchanged.unwrap_or_else(|| Blob::new(bytes))), None));
+    }
+    let hash = blake3::hash(&bytes);
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok((FileContent::Source(hash), Some(normalize_line_ends(text)))),
+        Err(error) => {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = valid.split(|byte| *byte == b'\n').count();
+            Err((Some(line), "the file is not valid UTF-8".to_owned()))
+        }
+    }
+}
+
+/// Whether pages can show a file that lies beside them. Notes and backups are not published.
+fn is_media_file(name: &str) -> bool {
+    let kind = media_type(name);
+    ["image/", "audio/", "video/"].iter().any(|shown| kind.starts_with(shown)) || kind == "application/pdf"
+}
+
+/// Maximum size in bytes, because the site is kept in memory. Larger files belong on a download server.
+const MAX_FILE_BYTES: u64 = 512 << 20;
+
+/// Lists the files below a folder, sorted by name, without hidden ones except `.well-known`.
+///
+/// The folder may not be a symbolic link out of the site's folder. Links in it must lead to published
+/// folders, because the site's folder also holds the configuration, the inbox and perhaps the certificate's
+/// key.
+fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>) -> Vec<FoundFile> {
+    let top = root.join(part);
+    let boundary = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let mut found = Vec::new();
+    if top.exists() && !top.canonicalize().is_ok_and(|real| real.starts_with(&boundary)) {
+        faults.push(outside_link_fault(part, "the site's folder"));
+        return found;
+    }
+    let mut folders = if top.exists() { vec![top.clone()] } else { Vec::new() };
+    let mut seen = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        // Visits each folder once: a link may lead to a folder that contains it.
+        if !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
+            continue;
+        }
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                faults.push(Fault::error(relative_name(root, &folder), None, error.to_string()));
+                continue;
+            }
+        };
+        for entry in entries.flatten() {
+            let file = entry.path();
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                faults.push(Fault::error(
+                    relative_name(root, &file),
+                    None,
+                    "the file's name is not valid UTF-8",
+                ));
+                continue;
+            };
+            if is_left_out(name) {
+                continue;
+            }
+            let kind = entry.file_type().ok();
+            let is_link = kind.is_some_and(|kind| kind.is_symlink());
+            let leads_to = is_link.then(|| file.canonicalize());
+            let is_inside = |real: &Path| published.iter().any(|part| real.starts_with(part));
+            if let Some(Err(_)) = &leads_to {
+                faults.push(Fault::error(
+                    relative_name(root, &file),
+                    None,
+                    "the symbolic link leads nowhere",
+                ));
+            } else if leads_to
+                .is_some_and(|real| !real.is_ok_and(|real| is_inside(&real) && !is_hidden(&real, published)))
+            {
+                faults
+                    .push(outside_link_fault(&relative_name(root, &file), "the folders that are published"));
+            } else if kind.is_some_and(|kind| kind.is_dir()) || (is_link && file.is_dir()) {
+                folders.push(file);
+            } else if let Some(metadata) =
+                file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= MAX_FILE_BYTES)
+            {
+                if let Ok(relative) = file.strip_prefix(&top) {
+                    let name = relative.to_string_lossy().into_owned();
+                    found.push(FoundFile { name, at: file, metadata });
+                }
+            } else {
+                let message = format!("is no regular file of at most {} MiB", MAX_FILE_BYTES >> 20);
+                faults.push(Fault::error(relative_name(root, &file), None, message));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+fn is_left_out(name: &str) -> bool {
+    (name.starts_with('.') && name != ".well-known") || name.ends_with('~')
+}
+
+/// Whether the name or a folder of a file below the published folders is hidden.
+fn is_hidden(real: &Path, published: &[PathBuf]) -> bool {
+    let below = published.iter().find_map(|part| real.strip_prefix(part).ok()).unwrap_or(real);
+    below.components().any(|part| is_left_out(&part.as_os_str().to_string_lossy()))
+}
+
+fn outside_link_fault(place: &str, of: &str) -> Fault {
+    Fault::error(place, None, format!("the symbolic link leads out of {of}")).hint("copy the file into it")
+}
+
+fn relative_name(root: &Path, file: &Path) -> String {
+    file.strip_prefix(root).unwrap_or(file).display().to_string()
+}
+
+/// The day of a file's last change in UTC.
+fn day_of_change(file: &Metadata) -> Date {
+    file.modified()
+        .ok()
+        .and_then(|time| jiff::Timestamp::try_from(time).ok())
+        .map(|at| at.to_zoned(jiff::tz::TimeZone::UTC).date())
+        .unwrap_or_default()
+}
+
+/// An asset with both its names.
+#[derive(Debug)]
+pub(super) struct Asset {
+    /// Decoded, `/assets/diagram.svg`.
+    pub path: String,
+    /// Percent-encoded, `/assets/diagram.0a1b2c3d4e.svg`.
+    pub fingerprinted: String,
+    pub blob: Blob,
+}
+
+/// Gives every asset a fingerprinted name. Also returns the URLs by the names that templates use.
+pub(super) fn name_assets<'a>(
+    files: impl Iterator<Item = &'a (String, Blob)>,
+    theme: &'a Theme,
+) -> (Vec<Asset>, BTreeMap<String, String>) {
+    let themed = theme.assets().map(|(name, blob)| (path::published(&format!("assets/{name}")), blob));
+    let own = files.map(|(path, blob)| (path.clone(), blob));
+    // The operator's assets come last, so they replace the theme's.
+    let all: BTreeMap<String, &Blob> = themed.chain(own).collect();
+    let assets: Vec<Asset> = all
+        .into_iter()
+        .map(|(path, blob)| {
+            // 40 bits of the hash: two versions of a file are very unlikely to get the same name.
+            let print = blob.fingerprint(10);
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
+            let fingerprinted = match name.rsplit_once('.') {
+                Some((stem, ending)) => format!("{folder}/{stem}.{print}.{ending}"),
+                None => format!("{folder}/{name}.{print}"),
+            };
+            let fingerprinted = encode(&fingerprinted).into_owned();
+            Asset { path, fingerprinted, blob: blob.clone() }
+        })
+        .collect();
+    let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();
+    let urls = assets.iter().map(|asset| (named(asset), asset.fingerprinted.clone())).collect();
+    (assets, urls)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Expects files in `static/`, and perhaps a fault, if `static/link` is a symbolic link to `target`.
+    fn check(target: &str, found: &[&str], fault: Option<&str>) {
+        let outside = tempfile::tempdir().expect("a folder");
+        std::fs::write(outside.path().join("secret"), "secret").expect("it can be written");
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for part in ["pages", "static/.git", "assets", "data"] {
+            std::fs::create_dir_all(root.join(part)).expect("a folder");
+        }
+        for file in
+            ["frontdesk.toml", "data/inbox.sqlite", "static/.git/config", "static/a.txt", "assets/b.txt"]
+        {
+            std::fs::write(root.join(file), "x").expect("it can be written");
+        }
+        let target = target.replace("OUTSIDE", outside.path().to_str().expect("a name"));
+        symlink(&target, root.join("static/link")).expect("a link");
+        let mut faults = Vec::new();
+        let tree = SiteFiles::read(root, &mut FileCache::default(), &mut faults);
+        let names: Vec<&str> = tree.verbatim.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, found, "{target}");
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), usize::from(fault.is_some()), "{target}: {said:?}");
+        assert!(fault.is_none_or(|fault| said[0].contains(fault)), "{target}: {said:?}");
+    }
+
+    #[test]
+    fn a_symbolic_link_out_of_the_published_folders_is_a_fault() {
+        check("a.txt", &["a.txt", "link"], None);
+        check("../assets/b.txt", &["a.txt", "link"], None);
+        check("../assets", &["a.txt", "link/b.txt"], None);
+        // A link to its own folder.
+        check(".", &["a.txt"], None);
+        let out = Some("static/link: the symbolic link leads out of the folders that are published");
+        for target in [
+            "OUTSIDE/secret",
+            "OUTSIDE",
+            "..",
+            "../frontdesk.toml",
+            "../data",
+            "../data/inbox.sqlite",
+            ".git",
+            ".git/config",
+        ] {
+            check(target, &["a.txt"], out);
+        }
+        check("../none", &["a.txt"], Some("static/link: the symbolic link leads nowhere"));
+        check("link", &["a.txt"], Some("static/link: the symbolic link leads nowhere"));
+    }
+
+    #[test]
+    fn a_folder_that_links_out_of_the_site_is_a_fault() {
+        let (outside, folder) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        std::fs::write(outside.path().join("a.txt"), "x").expect("it can be written");
+        std::fs::create_dir(folder.path().join("pages")).expect("a folder");
+        symlink(outside.path(), folder.path().join("static")).expect("a link");
+        let mut faults = Vec::new();
+        assert!(SiteFiles::read(folder.path(), &mut FileCache::default(), &mut faults).verbatim.is_empty());
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].to_string().contains("static: the symbolic link leads out of the site's folder"));
+    }
+}

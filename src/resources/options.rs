@@ -1,0 +1,36 @@
+//! The options of the generated resources.
+
+use crate::pages::Operator;
+
+#[derive(Debug, Clone, Default)]
+pub struct ResourceOptions {
+    /// The site's name.
+    pub title: String,
+    /// One or two sentences on the site's subject.
+    pub description: String,
+    /// A language tag (BCP 47).
+    pub language: String,
+    /// Scheme and authority, without a trailing slash.
+    pub base_url: String,
+    pub operator: Operator,
+    /// The address for vulnerability reports. If it is empty, there is no `security.txt`.
+    pub security_email: String,
+    pub signals: ContentSignals,
+    /// Requests that one source may send to the forms in a minute and in an hour; `None` if limits are off.
+    pub quotas: Option<(u32, u32)>,
+    /// Messages with the same content within this time count as one submission.
+    pub duplicate_window: std::time::Duration,
+    /// The start of `security.txt`'s validity.
+    pub today: jiff::civil::Date,
+}
+
+/// The operator's preferences in `robots.txt` (contentsignals.org). `None` expresses no preference.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ContentSignals {
+    /// Building a search index.
+    pub search: Option<bool>,
+    /// Using pages as input for an answer.
+    pub ai_input: Option<bool>,
+    /// Training models.
+    pub ai_train: Option<bool>,
+}

@@ -1,0 +1,41 @@
+//! Text that several resources share.
+
+use super::options::ResourceOptions;
+use crate::pages::{PageSummary, escape_brackets};
+
+/// Whether guides list a page at `path`.
+pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
+    pages.iter().any(|page| page.path == path)
+}
+
+/// The end of a sentence about the two forms.
+pub(super) fn rate_limit_clause(options: &ResourceOptions) -> &'static str {
+    if options.quotas.is_some() { "; both are rate limited and monitored for abuse" } else { "" }
+}
+
+/// `24 hours`, `90 minutes`
+pub(super) fn format_duration(duration: std::time::Duration) -> String {
+    let minutes = duration.as_secs().div_ceil(60);
+    let (number, unit) =
+        if minutes.is_multiple_of(60) { (minutes / 60, "hour") } else { (minutes, "minute") };
+    if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
+}
+
+/// `- [Title](address): description`
+pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> String {
+    let title = escape_brackets(&page.title);
+    match &page.description {
+        Some(description) => format!("- [{title}]({base_url}{path}): {description}\n"),
+        None => format!("- [{title}]({base_url}{path})\n"),
+    }
+}
+
+/// Escapes text for XML 1.0 and drops the characters that XML 1.0 forbids: most control characters, U+FFFE
+/// and U+FFFF (§2.2).
+pub(super) fn escape_xml(text: &str) -> String {
+    let is_allowed = |c: &char| {
+        matches!(c, '\t' | '\n' | '\r') || (!c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))
+    };
+    let allowed: String = text.chars().filter(is_allowed).collect();
+    crate::pages::html::escape(&allowed)
+}

@@ -1,0 +1,279 @@
+//! Notifies other processes of commits.
+//!
+//! A process that has committed to a SQLite file updates the file's time stamps. Listeners watch them with
+//! inotify, or check them twice a second if the kernel has no watch left. They never open the file, because
+//! closing it would drop the locks that SQLite holds on it.
+//!
+//! With PostgreSQL, processes use NOTIFY and LISTEN.
+
+#![expect(clippy::disallowed_methods, reason = "a thread waits for changes")]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, CWD, Timestamps, UTIME_NOW, inotify, utimensat};
+use rustix::io::Errno;
+use tokio::sync::Notify;
+
+use super::postgres::connection::{ConnectionOptions, OnNotification, PgConnection};
+use super::postgres::server::Server;
+use super::sql::Sql;
+use super::url::DatabaseUrl;
+
+/// Notifies the listeners of a SQLite file.
+pub(super) fn notify(database: &Path) {
+    // Set both time stamps: SQLite's own writes change only the modification time.
+    let now = Timestamps {
+        last_access: rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        last_modification: rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+    };
+    // A failure is harmless: listeners also check from time to time.
+    let _ = utimensat(CWD, database, &now, AtFlags::empty());
+}
+
+/// How often the time stamps are checked without inotify.
+const STAMP_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Listens for commits of any process.
+#[derive(Debug)]
+pub struct ChangeListener(ListenerKind);
+
+#[derive(Debug)]
+enum ListenerKind {
+    File(FileListener),
+    Server(Box<ServerListener>),
+}
+
+impl ChangeListener {
+    /// Starts to listen. The database need not exist yet.
+    pub fn listen(place: &DatabaseUrl) -> ChangeListener {
+        ChangeListener(match place {
+            DatabaseUrl::Sqlite(path) => ListenerKind::File(FileListener::listen(path)),
+            DatabaseUrl::Postgres(server) => ListenerKind::Server(Box::new(ServerListener::listen(server))),
+        })
+    }
+
+    /// Waits for a commit since the last call, or until the timeout, and returns whether there may be one.
+    /// With a server, true may also mean that it is time for a look, because not every commit is announced.
+    pub fn wait(&mut self, timeout: Duration) -> bool {
+        match &mut self.0 {
+            ListenerKind::File(bell) => bell.wait(timeout),
+            ListenerKind::Server(bell) => bell.wait(timeout),
+        }
+    }
+}
+
+/// Listens to the notifications of a PostgreSQL server.
+#[derive(Debug)]
+struct ServerListener {
+    server: Server,
+    /// `None` while there is no connection.
+    heard: Option<(Receiver<()>, PgConnection)>,
+}
+
+/// How often to return true without a notification: replicas announce at most ten commits a second, and none
+/// when they end.
+const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Statements of this connection are short.
+const LISTENING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(5) };
+
+impl ServerListener {
+    fn listen(server: &Server) -> ServerListener {
+        let mut bell = ServerListener { server: server.clone(), heard: None };
+        bell.connect();
+        bell
+    }
+
+    fn connect(&mut self) {
+        if self.heard.as_ref().is_some_and(|(_, link)| !link.is_lost()) {
+            return;
+        }
+        let (sender, heard) = sync_channel(1);
+        let ring: OnNotification = Box::new(move || {
+            // One pending notification is enough.
+            let _ = sender.try_send(());
+        });
+        let link = PgConnection::open_listening(&self.server, LISTENING, Some(ring));
+        let link = link.and_then(|link| link.execute("LISTEN frontdesk", &[]).map(|_| link));
+        self.heard = link.ok().map(|link| (heard, link));
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        let is_due = timeout >= SERVER_CHECK_INTERVAL;
+        let timeout = timeout.min(SERVER_CHECK_INTERVAL);
+        let began = Instant::now();
+        self.connect();
+        let left = timeout.saturating_sub(began.elapsed());
+        let Some((heard, _)) = &self.heard else {
+            std::thread::sleep(left);
+            return is_due;
+        };
+        match heard.recv_timeout(left) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => is_due,
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(timeout.saturating_sub(began.elapsed()));
+                is_due
+            }
+        }
+    }
+}
+
+/// Watches the time stamps of a file.
+#[derive(Debug)]
+struct FileListener {
+    database: PathBuf,
+    /// `None` if all inotify instances of the user are in use; by default the kernel allows 128.
+    inotify: Option<OwnedFd>,
+    watch: Option<i32>,
+    /// Inode and time stamp at the last check.
+    seen: Option<(u64, i64, i64)>,
+}
+
+impl FileListener {
+    fn listen(database: &Path) -> FileListener {
+        let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+        FileListener::with(database, inotify::init(flags).ok())
+    }
+
+    fn with(database: &Path, inotify: Option<OwnedFd>) -> FileListener {
+        let mut bell = FileListener { database: database.to_owned(), inotify, watch: None, seen: None };
+        bell.seen = bell.stamp();
+        bell.watch_file();
+        bell
+    }
+
+    fn stamp(&self) -> Option<(u64, i64, i64)> {
+        let metadata = std::fs::metadata(&self.database).ok()?;
+        Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec()))
+    }
+
+    /// Watches the file that currently has the name: another file may have replaced the watched one.
+    fn watch_file(&mut self) {
+        let Some(inotify) = &self.inotify else { return };
+        let flags =
+            inotify::WatchFlags::ATTRIB | inotify::WatchFlags::DELETE_SELF | inotify::WatchFlags::MOVE_SELF;
+        let found = inotify::add_watch(inotify, &self.database, flags).ok();
+        if self.watch != found
+            && let Some(former) = self.watch
+        {
+            // The watch may be gone with its file.
+            let _ = inotify::remove_watch(inotify, former);
+        }
+        self.watch = found;
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        loop {
+            self.watch_file();
+            let left = deadline.saturating_duration_since(Instant::now());
+            let heard = match &self.inotify {
+                Some(inotify) if self.watch.is_some() => {
+                    let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 60, tv_nsec: 0 });
+                    match poll(&mut [PollFd::new(inotify, PollFlags::IN)], Some(&timeout)) {
+                        Ok(ready) => ready > 0 && drain(inotify),
+                        Err(Errno::INTR) => false,
+                        Err(_) => self.check_stamp(left),
+                    }
+                }
+                // A file that does not exist yet cannot be watched.
+                _ => self.check_stamp(left),
+            };
+            if heard || Instant::now() >= deadline {
+                self.seen = self.stamp();
+                return heard;
+            }
+        }
+    }
+
+    fn check_stamp(&self, left: Duration) -> bool {
+        if self.stamp() != self.seen {
+            return true;
+        }
+        std::thread::sleep(left.min(STAMP_CHECK_INTERVAL));
+        self.stamp() != self.seen
+    }
+}
+
+/// Reads the events of inotify, and returns whether there were any.
+fn drain(inotify: &OwnedFd) -> bool {
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut reader = inotify::Reader::new(inotify, &mut buffer);
+    let mut heard = false;
+    while reader.next().is_ok() {
+        heard = true;
+    }
+    heard
+}
+
+/// Notifies `told` of each commit, on a separate thread, until `told` is dropped elsewhere.
+pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<()> {
+    /// How long the thread may outlive its receiver.
+    const RECEIVER_CHECK_INTERVAL: Duration = Duration::from_mins(1);
+    let mut bell = ChangeListener::listen(place);
+    let told = Arc::downgrade(told);
+    let listen = move || {
+        loop {
+            let rung = bell.wait(RECEIVER_CHECK_INTERVAL);
+            match told.upgrade() {
+                Some(told) if rung => told.notify_one(),
+                Some(_) => {}
+                None => return,
+            }
+        }
+    };
+    std::thread::Builder::new().name("bell".into()).spawn(listen).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_heard_once_however_often_it_was_rung() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("inbox.db");
+        std::fs::write(&path, "").unwrap();
+        for listen in [FileListener::listen, |path: &Path| FileListener::with(path, None)] {
+            let mut bell = listen(&path);
+            assert!(!bell.wait(Duration::from_millis(1)));
+            // A time stamp has the resolution of the kernel's tick.
+            std::thread::sleep(Duration::from_millis(20));
+            for _ in 0..500 {
+                notify(&path);
+            }
+            assert!(bell.wait(Duration::from_mins(1)));
+            assert!(!bell.wait(Duration::from_millis(1)));
+        }
+    }
+
+    #[test]
+    fn a_file_that_comes_later_or_takes_the_place_of_another_is_heard_as_well() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("inbox.db");
+        for (round, listen) in
+            [FileListener::listen, |path: &Path| FileListener::with(path, None)].into_iter().enumerate()
+        {
+            let mut bell = listen(&path);
+            notify(&path);
+            assert!(!bell.wait(Duration::from_millis(1)));
+            for file in 0..2 {
+                std::fs::write(&path, "").unwrap();
+                while bell.wait(Duration::from_millis(1)) {}
+                std::thread::sleep(Duration::from_millis(20));
+                notify(&path);
+                assert!(bell.wait(Duration::from_mins(1)), "{round}, {file}");
+                std::fs::rename(&path, folder.path().join("away")).unwrap();
+                while bell.wait(Duration::from_millis(1)) {}
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Copies an inbox to another database, and verifies the copy.
+//!
+//! Both databases are locked meanwhile. The copy reads one state of the source, writes one transaction, and
+//! reads all rows back before the commit: a sum over their hashes must be the same.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::{Bind, Cell, Row, Sql, Value, placeholders};
+use crate::store::error::StoreError;
+use crate::store::lock::Lock;
+use crate::store::sqlite::files::create_folder;
+use crate::store::url::DatabaseUrl;
+use crate::store::{postgres, sqlite};
+
+/// How many rows are read and written at a time.
+const AT_A_TIME: usize = 200;
+/// How long a statement on a file waits for locks.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The size of a copied inbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// The number of submissions.
+    pub submissions: usize,
+    /// The number of rows in all tables.
+    pub rows: usize,
+}
+
+/// Why an inbox was not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// One of the databases fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A server or a command uses the inbox.
+    #[error("the inbox at {0} is in use")]
+    InUse(DatabaseUrl),
+    /// The target has submissions.
+    #[error("the inbox at {0} is not empty")]
+    Occupied(DatabaseUrl),
+    /// Source and target are the same.
+    #[error("both are the inbox at {0}")]
+    Same(DatabaseUrl),
+    /// The copy differs from the source; it was not committed.
+    #[error("the table `{0}` came out different: nothing was changed")]
+    Differs(&'static str),
+}
+
+/// A table with its key columns and its other columns. Tables that others refer to come first.
+pub(crate) struct Table {
+    pub name: &'static str,
+    key: &'static str,
+    rest: &'static str,
+}
+
+pub(crate) const TABLES: [Table; 10] = [
+    Table { name: "meta", key: "name", rest: "value" },
+    Table {
+        name: "submission",
+        key: "id",
+        rest: "form, received_at, fields, sealed, source, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
+               held_at, held_because, released_at, suspicious, flood",
+    },
+    Table {
+        name: "intake",
+        key: "id",
+        rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error, network",
+    },
+    Table { name: "repeat", key: "id", rest: "submission" },
+    Table {
+        name: "delivery",
+        key: "submission, channel",
+        rest: "state, due_at, attempts, failures, interrupted, blame, form, rank",
+    },
+    Table {
+        name: "attempt",
+        key: "submission, channel, number",
+        rest: "began_at, ended_at, delivered, answer",
+    },
+    Table { name: "channel", key: "name", rest: "target, off_at, paused_at, answer" },
+    Table { name: "pressure", key: "day, source, form", rest: "refused" },
+    Table { name: "form_rate", key: "form", rest: "minute, hour, over_at" },
+    Table { name: "network_rate", key: "network, form", rest: "rested" },
+];
+
+/// Copies the inbox at `from` to `to`, where there is none or an empty one. The source is not changed.
+pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyError> {
+    if from == to {
+        return Err(CopyError::Same(from.clone()));
+    }
+    // Keep the locks until the end.
+    let (source, _source_lock) = open(from, false)?;
+    let (target, _target_lock) = open(to, true)?;
+    let (source, target) = (&*source, &*target);
+    if target.exists("SELECT 1 FROM accepted LIMIT 1", &[])? {
+        return Err(CopyError::Occupied(to.clone()));
+    }
+    let mut copied = Copied::default();
+    let mut different = None;
+    let outcome = source.snapshot(|| {
+        target.transaction(|| {
+            // Without submissions, the other rows are of no use.
+            for table in TABLES.iter().rev() {
+                target.execute(&format!("DELETE FROM {}", table.name), &[])?;
+            }
+            for table in &TABLES {
+                let mut written = Sum::default();
+                table.each(source, |rows| {
+                    written.add(rows);
+                    table.insert(target, rows)
+                })?;
+                let mut found = Sum::default();
+                table.each(target, |rows| {
+                    found.add(rows);
+                    Ok(())
+                })?;
+                if found != written {
+                    different = Some(table.name);
+                    return Err(StoreError::Damaged("it came out different"));
+                }
+                copied.rows += written.rows;
+                if matches!(table.name, "submission" | "intake") {
+                    copied.submissions += written.rows;
+                }
+            }
+            Ok(())
+        })
+    });
+    match (outcome, different) {
+        (Ok(()), _) => Ok(copied),
+        (Err(_), Some(table)) => Err(CopyError::Differs(table)),
+        (Err(error), None) => Err(error.into()),
+    }
+}
+
+/// Opens and locks a database that no other process uses.
+pub(crate) fn open(place: &DatabaseUrl, make: bool) -> Result<(Box<dyn Sql>, Option<Lock>), CopyError> {
+    match place {
+        DatabaseUrl::Sqlite(path) => {
+            if !make && !path.exists() {
+                return Err(StoreError::Missing(place.clone()).into());
+            }
+            if make {
+                create_folder(path)?;
+            }
+            let lock = Lock::of(place)?.ok_or_else(|| CopyError::InUse(place.clone()))?;
+            if make {
+                sqlite::SqliteWriter::open(path)?;
+            }
+            let (connection, _) = sqlite::open_to_edit(path, PATIENCE)?;
+            Ok((Box::new(connection), Some(lock)))
+        }
+        DatabaseUrl::Postgres(server) => {
+            let link = if make { postgres::open_to_make(server)? } else { postgres::open_to_edit(server)?.0 };
+            if !postgres::lock_exclusively(&link)? {
+                return Err(CopyError::InUse(place.clone()));
+            }
+            Ok((Box::new(link), None))
+        }
+    }
+}
+
+impl Table {
+    fn columns(&self) -> String {
+        format!("{}, {}", self.key, self.rest)
+    }
+
+    /// Reads all rows in the order of their keys, in pages.
+    pub(crate) fn each(
+        &self,
+        sql: &dyn Sql,
+        mut take: impl FnMut(&[Row]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let key = self.key;
+        let keys = key.split(", ").count();
+        // A backup's digest does not belong to the inbox that is restored from it.
+        let which = if self.name == "meta" { "name <> 'backup-digest'" } else { "TRUE" };
+        let select = |after: &str| {
+            format!(
+                "SELECT {} FROM {} WHERE {which} AND {after} ORDER BY {key} LIMIT {AT_A_TIME}",
+                self.columns(),
+                self.name
+            )
+        };
+        let mut rows = sql.query(&select("TRUE"), &[])?;
+        let next = select(&format!("({key}) > {}", placeholders(1, keys)));
+        while let Some(last) = rows.last() {
+            take(&rows)?;
+            if rows.len() < AT_A_TIME {
+                break;
+            }
+            let after: Vec<Value<'_>> = last.0[..keys].iter().map(Bind::bind).collect();
+            rows = sql.query(&next, &after)?;
+        }
+        Ok(())
+    }
+
+    fn insert(&self, sql: &dyn Sql, rows: &[Row]) -> Result<(), StoreError> {
+        let values: Vec<Value<'_>> = rows.iter().flat_map(|row| &row.0).map(Bind::bind).collect();
+        let columns = self.columns();
+        sql.insert(&format!("{} ({columns})", self.name), columns.split(", ").count(), &values)
+    }
+}
+
+/// A sum of row hashes that does not depend on the rows' order, because databases sort texts differently.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub rows: usize,
+    parts: [u64; 4],
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, rows: &[Row]) {
+        for row in rows {
+            let mut hasher = blake3::Hasher::new();
+            for cell in &row.0 {
+                let (kind, bytes): (u8, Cow<'_, [u8]>) = match cell {
+                    Cell::Null => (0, Cow::default()),
+                    Cell::Integer(number) => (1, number.to_le_bytes().to_vec().into()),
+                    // PostgreSQL has no NUL in texts.
+                    Cell::Text(text) if text.contains('\0') => {
+                        (2, text.replace('\0', "\u{fffd}").into_bytes().into())
+                    }
+                    Cell::Text(text) => (2, text.as_bytes().into()),
+                    Cell::Blob(bytes) => (3, bytes.into()),
+                };
+                hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
+            }
+            let hash = *hasher.finalize().as_bytes();
+            for (part, bytes) in self.parts.iter_mut().zip(hash.as_chunks::<8>().0) {
+                *part = part.wrapping_add(u64::from_le_bytes(*bytes));
+            }
+        }
+        self.rows += rows.len();
+    }
+}
+
+/// Migrates an inbox to the current layout, or creates it.
+pub fn migrate(place: &DatabaseUrl) -> Result<(), StoreError> {
+    match place {
+        DatabaseUrl::Sqlite(path) => {
+            create_folder(path)?;
+            sqlite::SqliteWriter::open(path).map(drop)
+        }
+        DatabaseUrl::Postgres(server) => postgres::open_to_make(server).map(drop),
+    }
+}

@@ -1,0 +1,99 @@
+//! A write transaction, and the changes that the writer applies in one.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the difference between our clock and the database server's is measured here"
+)]
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Dialect, Sql, rows};
+use crate::store::error::StoreError;
+use crate::store::fingerprint::Secret;
+
+/// A change that the writer applies with its next batch. It may be applied more than once, if the database
+/// had to be opened again; the last time counts.
+pub(crate) trait Change: Send {
+    /// Applies the change in a transaction that is committed later.
+    fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError>;
+    /// Reports the outcome of the commit to the caller that waits for it.
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+/// Applies all changes. If stored data make one of them impossible, only that one fails.
+pub(crate) fn apply(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>]) -> Result<(), StoreError> {
+    for change in changes {
+        tx.sql.execute("SAVEPOINT change", &[])?;
+        match change.apply(tx) {
+            Ok(()) => {}
+            Err(error @ (StoreError::Damaged(_) | StoreError::Unprocessable(_))) => {
+                tracing::error!(%error, "a change in the inbox is not possible");
+                tx.sql.execute("ROLLBACK TO change", &[])?;
+            }
+            Err(error) => return Err(error),
+        }
+        tx.sql.execute("RELEASE change", &[])?;
+    }
+    Ok(())
+}
+
+/// Notifies other processes of the commit, once it has happened. With a file, [`notifier::notify`] does that
+/// after the commit.
+///
+/// [`notifier::notify`]: super::super::notifier::notify
+pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
+    match sql.dialect() {
+        Dialect::Sqlite => Ok(()),
+        Dialect::Postgres => sql.execute("NOTIFY frontdesk", &[]).map(drop),
+    }
+}
+
+/// Clock differences below this are ignored: leases are far longer.
+const NEGLIGIBLE: SignedDuration = SignedDuration::from_secs(1);
+
+/// The time by the database server's clock; `None` if the database is a file.
+fn clock(sql: &dyn Sql) -> Result<Option<Timestamp>, StoreError> {
+    if sql.dialect() == Dialect::Sqlite {
+        return Ok(None);
+    }
+    let now = sql.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", &[])?.get(0)?;
+    rows::time(now).map(Some)
+}
+
+/// How far the database's clock is ahead of ours.
+pub(crate) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDuration, StoreError> {
+    let ours = Timestamp::now();
+    let ahead = clock(sql)?.unwrap_or(ours).duration_since(ours);
+    Ok(if ahead.abs() < NEGLIGIBLE { SignedDuration::ZERO } else { ahead })
+}
+
+/// A write transaction. It is committed after the change has returned, together with other changes.
+pub struct Transaction<'a> {
+    pub(crate) sql: &'a dyn Sql,
+    pub(crate) secret: &'a Secret,
+    /// How far the database's clock is ahead of ours. Several machines may share the database, so leases
+    /// follow its clock. Callers pass and get times by their own clock.
+    pub(crate) ahead: SignedDuration,
+}
+
+impl Transaction<'_> {
+    /// The time by the database server's clock; `None` if the database is a file.
+    pub fn clock(&self) -> Result<Option<Timestamp>, StoreError> {
+        clock(self.sql)
+    }
+
+    /// Notifies other replicas that deliveries were queued, once this is committed.
+    pub fn announce(&self) -> Result<(), StoreError> {
+        announce(self.sql)
+    }
+
+    /// Converts a time by our clock to the database's.
+    pub fn to_database_time(&self, ours: Timestamp) -> Timestamp {
+        ours.saturating_add(self.ahead).unwrap_or(ours)
+    }
+
+    /// Converts a time by the database's clock to ours.
+    pub(super) fn to_our_time(&self, theirs: Timestamp) -> Timestamp {
+        theirs.saturating_sub(self.ahead).unwrap_or(theirs)
+    }
+}

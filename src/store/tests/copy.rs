@@ -1,0 +1,100 @@
+//! An inbox that is copied from one database into another.
+
+use super::*;
+use crate::store::sql::copy::{Sum, TABLES, Table, open};
+use crate::store::sql::values;
+use crate::submission::delivery::Capacity;
+use crate::submission::outcome::Cause;
+
+#[test]
+fn an_inbox_goes_over_and_comes_back_as_it_was() {
+    let (from, over, back) = (Fresh::file(), Fresh::place(), Fresh::file());
+    let expected = full(&from.url);
+    let copied = copy_inbox(&from.url, &over.url).unwrap();
+    assert_eq!((copied.submissions, copied.rows), (451, expected.iter().map(|sum| sum.rows).sum()));
+    assert_eq!(sums(&over.url), expected);
+    assert_eq!(copy_inbox(&over.url, &back.url).unwrap(), copied);
+    assert_eq!(sums(&back.url), expected);
+    // It goes on from there: what was known is known.
+    let store = TestInbox::open(&Options::new(over.url.clone())).unwrap();
+    let arrival = contact("number 7");
+    let again = runtime().block_on(store.keep(arrival)).unwrap();
+    assert!(matches!(again, Accepted::Duplicate(_)), "{again:?}");
+}
+
+#[test]
+fn nothing_is_carried_to_where_something_is_or_from_what_is_in_use() {
+    let (from, to) = (Fresh::file(), Fresh::place());
+    full(&from.url);
+    assert!(matches!(copy_inbox(&from.url, &from.url), Err(CopyError::Same(_))));
+    let lock = lock::Lock::of(&from.url).unwrap();
+    assert!(matches!(copy_inbox(&from.url, &to.url), Err(CopyError::InUse(_))));
+    drop(lock);
+    let missing = Fresh::file();
+    assert!(matches!(copy_inbox(&missing.url, &to.url), Err(CopyError::Store(StoreError::Missing(_)))));
+    assert!(!missing.url.file().unwrap().exists());
+    copy_inbox(&from.url, &to.url).unwrap();
+    assert!(matches!(copy_inbox(&from.url, &to.url), Err(CopyError::Occupied(_))));
+    if to.url.file().is_none() {
+        let store = TestInbox::open(&Options::new(to.url.clone())).unwrap();
+        let back = Fresh::file();
+        assert!(matches!(copy_inbox(&to.url, &back.url), Err(CopyError::InUse(_))));
+        store.close();
+        copy_inbox(&to.url, &back.url).unwrap();
+    }
+}
+
+/// An inbox in which every table has rows, more of them than are read at a time.
+fn full(place: &DatabaseUrl) -> Vec<Sum> {
+    let options = Options { channels: channels(&["box", "crm"], &[]), ..Options::new(place.clone()) };
+    let mut options = options;
+    options.intake.form_quota = Some(Quota { per_minute: 9, per_hour: 9 });
+    let store = TestInbox::open(&options).unwrap();
+    let id = runtime().block_on(async {
+        let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
+        let want = ClaimRequest { target, capacity: Capacity { any: 9, retries: 9 }, turn: 0 };
+        for n in 0..450 {
+            store.keep(contact(&format!("number {n}"))).await.unwrap();
+        }
+        let claims = store.claim(vec![want], Vec::new(), at(0), Duration::from_mins(3)).await.unwrap();
+        for claimed in claims.into_iter().flat_map(|claims| claims.claimed) {
+            let failed = Outcome::failed(Cause::Channel, "451 \u{1f600}");
+            store.record(claimed.lease, failed, NextStep::RetryAt(at(9)), at(1)).await.unwrap();
+        }
+        store.pause("box".to_owned(), "451".to_owned(), at(2)).await.unwrap();
+        let refused = RefusedRequests { source: None, form: "contact", count: 3 };
+        store.record_refusals(vec![refused], at(3)).await.unwrap();
+        store.keep(contact("number 1")).await.unwrap();
+        store.keep(contact("to be set aside")).await.unwrap().id()
+    });
+    store.close();
+    {
+        let (sql, _lock) = open(place, false).unwrap();
+        let set_aside = "INSERT INTO intake (id, form, received_at, fields, source, evidence, channels, content, error)
+            SELECT id, form, received_at, fields, source, '{}', 0, source, 'damaged' FROM submission WHERE id = ?1";
+        sql.execute(set_aside, values![id.as_bytes()]).unwrap();
+        sql.execute("DELETE FROM submission WHERE id = ?1", values![id.as_bytes()]).unwrap();
+    }
+    let sums = sums(place);
+    assert!(sums.iter().all(|sum| sum.rows > 0), "{sums:?}");
+    sums
+}
+
+fn sums(place: &DatabaseUrl) -> Vec<Sum> {
+    let (sql, _lock) = open(place, false).unwrap();
+    let sum = |table: &Table| {
+        let mut sum = Sum::default();
+        table
+            .each(&*sql, |rows| {
+                sum.add(rows);
+                Ok(())
+            })
+            .unwrap();
+        sum
+    };
+    TABLES.iter().map(sum).collect()
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}

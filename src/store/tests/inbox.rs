@@ -1,0 +1,85 @@
+//! A store with an intake, for tests.
+
+use std::ops::{Deref, RangeInclusive};
+
+use uuid::Uuid;
+
+use crate::intake::{self, Arrival, Intake, IntakeOptions, Processed, Screener};
+use crate::store::fingerprint::Secret;
+use crate::store::sql::Sql;
+use crate::store::sql::transaction::Transaction;
+use crate::store::{Accepted, DatabaseUrl, Store, StoreError, StoreOptions};
+use crate::submission::delivery::Route;
+
+/// The options of a store and its intake.
+#[derive(Clone)]
+pub(crate) struct Options {
+    pub url: DatabaseUrl,
+    pub channels: Vec<Route>,
+    pub intake: IntakeOptions,
+}
+
+impl Options {
+    /// Without channels.
+    pub fn new(url: impl Into<DatabaseUrl>) -> Options {
+        Options { url: url.into(), channels: Vec::new(), intake: IntakeOptions::default() }
+    }
+}
+
+/// A store whose intake is processed.
+#[derive(Clone, Debug)]
+pub(crate) struct TestInbox {
+    pub intake: Intake,
+}
+
+impl TestInbox {
+    pub fn open(options: &Options) -> Result<TestInbox, StoreError> {
+        let (url, channels) = (options.url.clone(), options.channels.clone());
+        let store = Store::open(&StoreOptions { url, channels })?;
+        Ok(TestInbox { intake: Intake::start(store, options.intake.clone())? })
+    }
+
+    pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
+        self.intake.accept(arrival).await
+    }
+
+    /// Accepts a submission and waits until it is processed.
+    pub async fn keep(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
+        let id = self.accept(arrival).await?;
+        self.settle(id).await
+    }
+
+    pub fn reconfigure(&self, options: &Options) {
+        (**self).reconfigure(options.channels.clone());
+        self.intake.reconfigure(options.intake.clone());
+    }
+
+    pub fn close(self) {
+        self.intake.close();
+    }
+}
+
+impl Deref for TestInbox {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        self.intake.store()
+    }
+}
+
+/// A transaction on this connection that is at a database without a clock.
+pub(crate) fn transaction(sql: &dyn Sql) -> Transaction<'_> {
+    static SECRET: Secret = Secret::from_bytes([7; 32]);
+    Transaction { sql, secret: &SECRET, ahead: jiff::SignedDuration::ZERO }
+}
+
+/// Processes a batch in the caller's transaction.
+pub(crate) fn process(
+    sql: &dyn Sql,
+    options: &Options,
+    screener: &Screener,
+    most: usize,
+    ids: RangeInclusive<Uuid>,
+) -> Result<Option<Processed>, StoreError> {
+    intake::process(&transaction(sql), &options.intake, &options.channels, screener, most, &ids)
+}

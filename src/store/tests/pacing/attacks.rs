@@ -1,0 +1,202 @@
+//! Attacks that use up a receiver's daily quota, exploit its outages, or send content on which it fails.
+
+use super::*;
+use crate::submission::verdict::{ScreeningVerdict, Signal};
+
+const MINUTE: Duration = Duration::from_mins(1);
+const DAY: Duration = Duration::from_hours(24);
+/// The longest acceptable wait of a visitor, in seconds.
+const TEN_MINUTES: u64 = 600;
+
+impl Channel {
+    /// A waitlist request that a network sends now.
+    fn request(&self, network: u32, email: &str) -> Arrival {
+        let received_at = self.start + self.elapsed;
+        Arrival { source: self.message(network, "x").source, received_at, ..waitlist(email) }
+    }
+
+    fn parked(&self, sent: &[(Uuid, Duration)]) -> usize {
+        sent.iter().filter(|(id, _)| self.desk.status(*id) == Status::Parked).count()
+    }
+}
+
+/// A provider that accepts 500 messages on the first day.
+fn quota_of_500(refusal: Cause) -> impl FnMut(&Claimed, Duration) -> Outcome {
+    let mut accepted = 0;
+    move |_, elapsed| {
+        if elapsed < DAY && accepted == 500 {
+            return Outcome::failed(refusal, "daily quota exceeded");
+        }
+        accepted += 1;
+        Outcome::delivered("250")
+    }
+}
+
+#[test]
+fn released_copies_of_held_messages_count_for_their_network() {
+    let mut channel = Channel::mail();
+    let mut quota = quota_of_500(Cause::Channel);
+    let marked = ScreeningVerdict { score: 65, suspicious: true, threshold: 100, ..Default::default() };
+    for minute in 0..36_u64 {
+        for n in 0..15 {
+            // Screening holds the first copy because of the honeypot; the second one releases it.
+            let clean = channel.message(1, &format!("hostile {minute} {n}"));
+            let second = Arrival { evidence: Evidence::Verdict(marked.clone()), ..clean.clone() };
+            let id = channel.desk.keep_new(&clean.held_for(&[(Signal::Honeypot, "filled in")]));
+            channel.desk.keep_again(&second, id);
+        }
+        channel.run(MINUTE * u32::try_from(minute + 1).unwrap(), SECOND, &mut quota);
+    }
+    assert!(channel.delivered.len() < 200, "{}", channel.delivered.len());
+    let visitor = [(channel.visitor(0), channel.elapsed)];
+    channel.run(DAY * 2, SECOND, &mut quota);
+    assert!(channel.waits(&visitor)[0] < TEN_MINUTES, "{:?}", channel.waits(&visitor));
+}
+
+#[test]
+fn a_hundred_networks_leave_some_of_the_days_quota_to_visitors() {
+    let mut channel = Channel::mail();
+    let mut quota = quota_of_500(Cause::Channel);
+    for n in 0..10 {
+        let sent = |network| match n % 2 {
+            0 => channel.message(network, &format!("hostile {network} {n}")),
+            _ => channel.request(network, &format!("hostile{network}.{n}@example.com")),
+        };
+        let sent: Vec<Arrival> = (0..100).map(sent).collect();
+        channel.desk.keep_all(&sent);
+        channel.run(MINUTE * 20 * (n + 1), SECOND, &mut quota);
+    }
+    let mut visitors = Vec::new();
+    for n in 0..20 {
+        visitors.push((channel.visitor(n), channel.elapsed));
+        channel.run(channel.elapsed + Duration::from_hours(1), SECOND, &mut quota);
+    }
+    let waits = channel.waits(&visitors);
+    assert!(waits.iter().all(|wait| *wait < TEN_MINUTES), "{waits:?}");
+}
+
+#[test]
+fn a_paced_webhook_leaves_some_of_the_days_quota_to_visitors() {
+    let mut channel = Channel::mail();
+    let mut quota = quota_of_500(Cause::Deferred);
+    let attack: Vec<Arrival> = (0..600).map(|n| channel.message(1, &format!("hostile {n}"))).collect();
+    channel.desk.keep_all(&attack);
+    channel.run(MINUTE * 20, SECOND, &mut quota);
+    let visitor = [(channel.visitor(0), channel.elapsed)];
+    channel.run(DAY * 2, SECOND, &mut quota);
+    assert!(channel.waits(&visitor)[0] < TEN_MINUTES, "{:?}", channel.waits(&visitor));
+}
+
+/// The receiver takes 30 s to fail on hostile content. A hundred networks send one such message to each form,
+/// every 20 minutes.
+#[test]
+fn content_on_which_a_receiver_hangs_delays_others_by_minutes() {
+    for rounds in [1, 9] {
+        let mut channel = Channel::new();
+        let takes = Duration::from_secs(30);
+        let mut receive = |claimed: &Claimed, _: Duration| {
+            if is_honest(claimed) {
+                Outcome::delivered("200")
+            } else {
+                Outcome::failed(Cause::Unclear, "silence")
+            }
+        };
+        for round in 0..rounds {
+            let mut sent = Vec::new();
+            for network in 0..100 {
+                sent.push(channel.message(network, &format!("poison {network} {round}")));
+                sent.push(channel.request(network, &format!("poison{network}.{round}@example.com")));
+            }
+            channel.desk.keep_all(&sent);
+            if round + 1 < rounds {
+                channel.run(MINUTE * 20 * (round + 1), takes, &mut receive);
+            }
+        }
+        channel.run(channel.elapsed + MINUTE, takes, &mut receive);
+        let visitor = [(channel.visitor(0), channel.elapsed)];
+        while channel.delivered.is_empty() && channel.elapsed < DAY {
+            channel.run(channel.elapsed + MINUTE, takes, &mut receive);
+        }
+        assert!(channel.waits(&visitor)[0] < TEN_MINUTES, "{rounds} rounds: {:?}", channel.waits(&visitor));
+    }
+}
+
+/// The receiver accepts waitlist requests and fails on messages. Each accepted request ends the channel's
+/// pause, and the messages are tried again.
+#[test]
+fn a_partial_outage_parks_nothing() {
+    for (minutes, is_attacked) in [(10, false), (10, true), (20, true)] {
+        let mut channel = Channel::new();
+        let outage = MINUTE * minutes;
+        let mut receive = |claimed: &Claimed, elapsed: Duration| {
+            if claimed.submission.form == "contact" && elapsed < outage {
+                return Outcome::failed(Cause::Unclear, "503");
+            }
+            Outcome::delivered("200")
+        };
+        let visitors: Vec<_> = (0..3).map(|n| (channel.visitor(n), Duration::ZERO)).collect();
+        if is_attacked {
+            for n in 0..6 {
+                channel.desk.keep_new(&channel.message(1, &format!("hostile {n}")));
+            }
+        }
+        let mut sent = 0;
+        while channel.elapsed < outage {
+            channel.run(channel.elapsed + SECOND * 40, SECOND, &mut receive);
+            if is_attacked {
+                channel.desk.keep_new(&channel.request(1, &format!("hostile{sent}@example.com")));
+                sent += 1;
+            }
+        }
+        channel.run(DAY * 4, SECOND, &mut receive);
+        assert_eq!(channel.parked(&visitors), 0, "{minutes} minutes");
+        assert!(channel.waits(&visitors).iter().all(|wait| *wait < 3600), "{:?}", channel.waits(&visitors));
+    }
+}
+
+#[test]
+fn a_webhook_that_fails_beyond_its_rate_has_nothing_parked() {
+    for every in [1, 3] {
+        let mut channel = Channel::new();
+        let mut free_at = Duration::ZERO;
+        let mut receive = |_: &Claimed, elapsed: Duration| {
+            if elapsed < free_at {
+                return Outcome::failed(Cause::Unclear, "503");
+            }
+            free_at = elapsed + MINUTE * every;
+            Outcome::delivered("200")
+        };
+        let visitors: Vec<_> = (0..40).map(|n| (channel.visitor(n), Duration::ZERO)).collect();
+        channel.run(DAY * 4, SECOND, &mut receive);
+        assert_eq!(channel.parked(&visitors), 0, "one in {every} minutes");
+    }
+}
+
+/// Content on which a receiver fails each time must not be retried for ever.
+#[test]
+fn content_that_always_fails_is_parked_in_spite_of_outages() {
+    let mut channel = Channel::new();
+    let mut fails = poisoned(Cause::Unclear, None);
+    for n in 0..6 {
+        channel.desk.keep_new(&channel.message(n, &format!("poison {n}")));
+    }
+    let poison = [(channel.desk.keep_new(&channel.message(7, "poison")), Duration::ZERO)];
+    for hour in 1..=10 * 24 {
+        channel.run(Duration::from_hours(hour), SECOND, &mut fails);
+        channel.visitor(u32::try_from(hour).unwrap());
+    }
+    assert_eq!(channel.parked(&poison), 1);
+}
+
+#[test]
+fn a_copy_that_has_failed_twice_absorbs_no_repeat() {
+    let mut channel = Channel::new();
+    let mut receive = |_: &Claimed, _: Duration| Outcome::failed(Cause::Unclear, "503");
+    let copy = channel.desk.keep_new(&channel.request(1, "CEO@bigcorp.example"));
+    channel.run(MINUTE * 60, SECOND, &mut receive);
+    let due = channel.desk.deliveries(copy)[0].due_at.expect("a retry is due");
+    let due = Duration::try_from(due.duration_since(channel.start)).unwrap();
+    channel.run(due.checked_sub(MINUTE * 4).unwrap(), SECOND, &mut receive);
+    let visitor = channel.desk.keep_new(&channel.request(10_000, "ceo@bigcorp.example"));
+    assert_ne!(visitor, copy);
+}

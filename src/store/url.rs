@@ -1,0 +1,59 @@
+//! The address of an inbox: a SQLite file or a PostgreSQL database.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::postgres::server::Server;
+
+/// The address of a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DatabaseUrl {
+    /// A SQLite file. The server creates file and folder if they are missing, for its user only.
+    Sqlite(PathBuf),
+    /// A database on a PostgreSQL server, which several machines can share.
+    Postgres(Server),
+}
+
+impl DatabaseUrl {
+    /// The path of a SQLite file.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            DatabaseUrl::Sqlite(path) => Some(path),
+            DatabaseUrl::Postgres(_) => None,
+        }
+    }
+}
+
+impl From<&Path> for DatabaseUrl {
+    fn from(path: &Path) -> DatabaseUrl {
+        DatabaseUrl::Sqlite(path.to_owned())
+    }
+}
+
+impl From<PathBuf> for DatabaseUrl {
+    fn from(path: PathBuf) -> DatabaseUrl {
+        DatabaseUrl::Sqlite(path)
+    }
+}
+
+impl From<&PathBuf> for DatabaseUrl {
+    fn from(path: &PathBuf) -> DatabaseUrl {
+        DatabaseUrl::Sqlite(path.clone())
+    }
+}
+
+impl From<&DatabaseUrl> for DatabaseUrl {
+    fn from(place: &DatabaseUrl) -> DatabaseUrl {
+        place.clone()
+    }
+}
+
+/// The file's path, or server and database without credentials.
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DatabaseUrl::Sqlite(path) => path.display().fmt(f),
+            DatabaseUrl::Postgres(server) => server.fmt(f),
+        }
+    }
+}

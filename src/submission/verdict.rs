@@ -1,0 +1,164 @@
+//! The verdict of screening on a submission: points, the signals that gave them, and whether to hold it.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+/// A feature of a submission that is more frequent in spam.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signal {
+    /// The source has used up most of its quota.
+    Rate,
+    /// The form has had more submissions than its quota, and this one's network is part of that flood. It is
+    /// held until the flood ends. Screening never adds this signal; processing does.
+    FormRate,
+    /// Other sources have sent the same content lately.
+    Repeated,
+    /// It contains many links, or little else.
+    Links,
+    /// A link uses a URL shortener, which hides its target.
+    Shortener,
+    /// Links are written in forum or HTML markup.
+    Markup,
+    /// The e-mail address is disposable.
+    Disposable,
+    /// The address or a link belongs to a domain that the operator blocks. This alone holds.
+    Listed,
+    /// The hidden field was filled in.
+    Honeypot,
+    /// The form was filled in faster than a person does.
+    TimeToFill,
+    /// A browser sent it from another or an unknown site.
+    Origin,
+    /// It contains phrases of mass offers.
+    Offer,
+    /// It promises money and asks to continue in a messenger or by phone.
+    Lure,
+    /// Words are disguised: invisible characters, letters of other scripts, digits for letters.
+    Disguise,
+    /// It is written in capitals.
+    Shouting,
+    /// The name is a web address or random letters.
+    Name,
+}
+
+impl Signal {
+    /// All signals, in the order of the documentation.
+    pub const ALL: [Signal; 16] = [
+        Signal::Rate,
+        Signal::FormRate,
+        Signal::Repeated,
+        Signal::Links,
+        Signal::Shortener,
+        Signal::Markup,
+        Signal::Disposable,
+        Signal::Listed,
+        Signal::Honeypot,
+        Signal::TimeToFill,
+        Signal::Origin,
+        Signal::Offer,
+        Signal::Lure,
+        Signal::Disguise,
+        Signal::Shouting,
+        Signal::Name,
+    ];
+
+    /// The name that is stored and shown, such as `form-rate`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Signal::Rate => "rate",
+            Signal::FormRate => "form-rate",
+            Signal::Repeated => "repeated",
+            Signal::Links => "links",
+            Signal::Shortener => "shortener",
+            Signal::Markup => "markup",
+            Signal::Disposable => "disposable",
+            Signal::Listed => "listed",
+            Signal::Honeypot => "honeypot",
+            Signal::TimeToFill => "time-to-fill",
+            Signal::Origin => "origin",
+            Signal::Offer => "offer",
+            Signal::Lure => "lure",
+            Signal::Disguise => "disguise",
+            Signal::Shouting => "shouting",
+            Signal::Name => "name",
+        }
+    }
+
+    /// The signal of that name.
+    pub fn named(name: &str) -> Option<Signal> {
+        Signal::ALL.into_iter().find(|signal| signal.name() == name)
+    }
+}
+
+/// The verdict of screening on a submission.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScreeningVerdict {
+    /// The points of all reasons.
+    pub score: u32,
+    /// Those signals that added points, most points first.
+    pub reasons: Vec<ScreeningReason>,
+    /// Whether it is to be held.
+    pub hold: bool,
+    /// Whether it is to be marked as suspicious; never with `hold`.
+    #[serde(default)]
+    pub suspicious: bool,
+    /// How many points would hold it.
+    pub threshold: u32,
+}
+
+/// A signal that added points.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScreeningReason {
+    /// Which one.
+    pub signal: Signal,
+    /// How many, at least one.
+    pub points: u32,
+    /// The finding, for the operator. Contains nothing that the visitor wrote, except the domain names of
+    /// links and of the address.
+    pub detail: String,
+}
+
+impl ScreeningReason {
+    /// Signal and points alone: a detail may name a domain of the visitor's.
+    #[must_use]
+    pub fn without_detail(self) -> ScreeningReason {
+        ScreeningReason { detail: String::new(), ..self }
+    }
+}
+
+impl ScreeningVerdict {
+    /// The same with signals and points alone.
+    #[must_use]
+    pub fn without_details(self) -> ScreeningVerdict {
+        ScreeningVerdict {
+            reasons: self.reasons.into_iter().map(ScreeningReason::without_detail).collect(),
+            ..self
+        }
+    }
+
+    /// The same submission, held until a flood of its form ends.
+    #[must_use]
+    pub fn in_flood(mut self) -> ScreeningVerdict {
+        let detail = "the form has had more than its quota".to_owned();
+        self.reasons.insert(0, ScreeningReason { signal: Signal::FormRate, points: self.threshold, detail });
+        self.score = self.score.saturating_add(self.threshold);
+        self
+    }
+
+    /// Everything on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. A signal without
+    /// a detail is named. Empty if there is nothing to say.
+    pub fn because(&self) -> String {
+        let mut line = String::new();
+        for (i, ScreeningReason { signal, points, detail }) in self.reasons.iter().enumerate() {
+            // Writing to a string does not fail.
+            let what = if detail.is_empty() { signal.name() } else { detail };
+            let _ = write!(line, "{}{what} ({points})", if i == 0 { "" } else { ", " });
+        }
+        if !line.is_empty() {
+            let _ = write!(line, "; {} of {} points", self.score, self.threshold);
+        }
+        line
+    }
+}

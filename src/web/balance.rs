@@ -1,0 +1,135 @@
+//! Distributes connections among the workers. All workers accept from the same sockets, so without this the
+//! first idle worker would accept and keep most connections of a burst.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use tokio::sync::mpsc::error::SendError;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::conn_limits::ConnPermit;
+use super::socket::{IdleStream, Peer, Scheme, Stream};
+
+/// A worker keeps a connection unless it has more than this many connections above the minimum.
+const SLACK: usize = 1;
+
+/// Transfers connections from one worker to others. The receivers end when all balancers are dropped.
+#[derive(Debug, Clone)]
+pub(super) struct Balancer {
+    /// The index of this worker.
+    own: usize,
+    /// Open connections by worker.
+    open: Arc<[AtomicUsize]>,
+    workers: Arc<[UnboundedSender<TransferredConn>]>,
+}
+
+/// A connection on its way to another thread.
+#[derive(Debug)]
+pub(super) struct TransferredConn {
+    scheme: Scheme,
+    stream: IdleStream,
+    peer: Peer,
+    place: ConnPermit,
+    guard: ConnGuard,
+}
+
+/// An accepted connection from which nothing has been read.
+#[derive(Debug)]
+pub(super) struct AcceptedConn {
+    pub(super) scheme: Scheme,
+    pub(super) stream: Stream,
+    pub(super) peer: Peer,
+    /// Counts it among all connections and those of its source.
+    pub(super) place: ConnPermit,
+}
+
+/// Counts a connection as open at its worker until it is dropped.
+#[derive(Debug)]
+pub(super) struct ConnGuard {
+    worker: usize,
+    open: Arc<[AtomicUsize]>,
+}
+
+impl Drop for ConnGuard {
+    fn drop(&mut self) {
+        self.open[self.worker].fetch_sub(1, Relaxed);
+    }
+}
+
+impl Balancer {
+    /// One balancer for each worker, with the receiver of connections that others transfer to it.
+    pub(super) fn for_workers(count: usize) -> Vec<(Self, UnboundedReceiver<TransferredConn>)> {
+        let open: Arc<[AtomicUsize]> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+        let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| unbounded_channel()).unzip();
+        let workers: Arc<[_]> = senders.into();
+        let balancer = |own| Self { own, open: open.clone(), workers: workers.clone() };
+        receivers.into_iter().enumerate().map(|(own, receiver)| (balancer(own), receiver)).collect()
+    }
+
+    /// Returns the connection if this worker keeps it. Otherwise transfers it to the worker that has the
+    /// fewest.
+    pub(super) fn keep_or_transfer(&self, accepted: AcceptedConn) -> Option<(AcceptedConn, ConnGuard)> {
+        let worker = self.choose();
+        if worker == self.own {
+            return Some((accepted, self.guard(self.own)));
+        }
+        let AcceptedConn { scheme, stream, peer, place } = accepted;
+        // Fails if the descriptor is invalid; then there is no connection.
+        let stream = stream.into_idle().ok()?;
+        let transferred = TransferredConn { scheme, stream, peer, place, guard: self.guard(worker) };
+        let SendError(transferred) = self.workers[worker].send(transferred).err()?;
+        // That worker has just stopped.
+        let (accepted, _) = transferred.receive().ok()?;
+        Some((accepted, self.guard(self.own)))
+    }
+
+    fn guard(&self, worker: usize) -> ConnGuard {
+        self.open[worker].fetch_add(1, Relaxed);
+        ConnGuard { worker, open: self.open.clone() }
+    }
+
+    fn choose(&self) -> usize {
+        let open = |worker: usize| self.open[worker].load(Relaxed);
+        // Skip workers that have stopped: they would always have the fewest.
+        let workers = (0..self.open.len()).filter(|worker| !self.workers[*worker].is_closed());
+        let fewest = workers.min_by_key(|worker| open(*worker)).unwrap_or(self.own);
+        if open(self.own) > open(fewest) + SLACK { fewest } else { self.own }
+    }
+}
+
+impl TransferredConn {
+    /// Registers the connection with the runtime of this thread.
+    pub(super) fn receive(self) -> io::Result<(AcceptedConn, ConnGuard)> {
+        let Self { scheme, stream, peer, place, guard } = self;
+        Ok((AcceptedConn { scheme, stream: stream.into_stream()?, peer, place }, guard))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_have_nearly_the_same_number_of_connections() {
+        let (balancers, mut workers): (Vec<_>, Vec<_>) = Balancer::for_workers(3).into_iter().unzip();
+        let mut guards = Vec::new();
+        for _ in 0..30 {
+            // The first worker accepts all of them.
+            guards.push(balancers[0].guard(balancers[0].choose()));
+        }
+        let counts: Vec<usize> = balancers[1].open.iter().map(|open| open.load(Relaxed)).collect();
+        assert!(
+            counts.iter().max() <= counts.iter().min().map(|least| least + 1 + SLACK).as_ref(),
+            "{counts:?}"
+        );
+        guards.retain(|guard| guard.worker == 0);
+        assert_eq!(balancers[2].choose(), 2, "it has none");
+        assert_ne!(balancers[0].choose(), 0);
+        workers.truncate(1);
+        assert_eq!(balancers[0].choose(), 0, "the others have stopped");
+        drop(guards);
+        assert!(balancers[0].open.iter().all(|open| open.load(Relaxed) == 0));
+        assert_eq!(balancers[0].choose(), 0, "a single connection stays");
+    }
+}

@@ -1,0 +1,254 @@
+//! Limits the number of connections: in total, per source and per network. When the server is nearly full, it
+//! closes idle connections, those of the largest source first.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::metrics::CloseReason;
+use super::options::WebOptions;
+use super::slot::{Closing, Slot};
+use super::socket::Peer;
+use super::trusted_proxies::is_trusted;
+use crate::limits::{Source, SourceNetwork};
+
+/// The open connections: in total, by source and by network.
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    open: Mutex<OpenConns>,
+}
+
+#[derive(Debug, Default)]
+struct OpenConns {
+    all: usize,
+    by_source: HashMap<Source, Vec<Arc<Slot>>>,
+    by_network: HashMap<SourceNetwork, usize>,
+    /// When idle connections were last evicted.
+    evicted_at: Option<Instant>,
+    /// Sources that are refused until a time, because their connections held the most memory.
+    blocked: HashMap<Source, Instant>,
+}
+
+/// A sixteenth of `max_connections` is kept free: while less is free, idle connections are evicted, as many
+/// at a time.
+const RESERVE: usize = 16;
+/// The minimum time between two evictions, because evicted connections take a moment to close.
+const EVICT_EVERY: Duration = Duration::from_millis(50);
+
+impl OpenConns {
+    /// Evicts connections of the largest sources. A connection with a request in progress is closed after the
+    /// response.
+    fn make_room(&mut self, options: &WebOptions) {
+        let now = Instant::now();
+        if self.evicted_at.is_some_and(|at| now.duration_since(at) < EVICT_EVERY) {
+            return;
+        }
+        self.evicted_at = Some(now);
+        let mut sources: Vec<&Vec<Arc<Slot>>> = self.by_source.values().collect();
+        sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
+        // Connections that were evicted before may need a moment to close. One more is evicted nevertheless,
+        // because a slow request can keep them open.
+        let closing = self.by_source.values().flatten().filter(|slot| slot.closing().is_some()).count();
+        let most = (options.max_connections / RESERVE).saturating_sub(closing).max(1);
+        let slots = sources.into_iter().flatten().filter(|slot| slot.closing().is_none());
+        slots.take(most).for_each(|slot| slot.close(Closing::WhenIdle));
+    }
+
+    /// Counts a connection of `source`, unless the source or its network is at its limit.
+    fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &WebOptions) -> Result<(), CloseReason> {
+        let network = source.network();
+        let of_network = options.max_connections_per_network.max(options.max_connections_per_source);
+        if self.blocked.get(&source).is_some_and(|until| Instant::now() < *until) {
+            return Err(CloseReason::Memory);
+        }
+        if self.by_source.get(&source).is_some_and(|held| held.len() >= options.max_connections_per_source) {
+            return Err(CloseReason::Source);
+        }
+        if self.by_network.get(&network).is_some_and(|held| *held >= of_network) {
+            return Err(CloseReason::Network);
+        }
+        self.by_source.entry(source).or_default().push(slot.clone());
+        *self.by_network.entry(network).or_default() += 1;
+        Ok(())
+    }
+
+    /// Removes a connection. Sources and networks without connections take no memory.
+    fn forget(&mut self, source: Source, slot: &Arc<Slot>) {
+        if let Entry::Occupied(mut slots) = self.by_source.entry(source) {
+            slots.get_mut().retain(|other| !Arc::ptr_eq(other, slot));
+            if slots.get().is_empty() {
+                slots.remove();
+            }
+        }
+        if let Entry::Occupied(mut count) = self.by_network.entry(source.network()) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+/// The memory of one connection, and its source.
+#[derive(Debug)]
+pub(super) struct Holding {
+    pub(super) source: Source,
+    pub(super) bytes: usize,
+    pub(super) slot: Arc<Slot>,
+}
+
+impl Connections {
+    /// Admits a connection from `peer`; an error if the server, the source or its network is at its limit.
+    /// Connections of trusted proxies count in total only.
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        peer: Peer,
+        options: &WebOptions,
+    ) -> Result<ConnPermit, CloseReason> {
+        let source = (!is_trusted(&options.trusted_proxies, peer)).then(|| Source::from(peer.address));
+        let mut open = self.lock();
+        if open.all + options.max_connections / RESERVE >= options.max_connections {
+            open.make_room(options);
+        }
+        if open.all >= options.max_connections {
+            return Err(CloseReason::All);
+        }
+        let slot = Arc::new(Slot::default());
+        if let Some(source) = source {
+            open.count(source, &slot, options)?;
+        }
+        open.all += 1;
+        Ok(ConnPermit { connections: self.clone(), source, slot })
+    }
+
+    /// The memory of each connection, except for those of trusted proxies.
+    pub(super) fn holdings(&self) -> Vec<Holding> {
+        let open = self.lock();
+        let slots =
+            open.by_source.iter().flat_map(|(source, slots)| slots.iter().map(|slot| (*source, slot)));
+        slots.map(|(source, slot)| Holding { source, bytes: slot.cost(), slot: slot.clone() }).collect()
+    }
+
+    /// The memory of all these connections, in bytes.
+    pub(super) fn held(&self) -> usize {
+        self.lock().by_source.values().flatten().map(|slot| slot.cost()).sum()
+    }
+
+    /// Closes these connections at once, and refuses their sources until `until`.
+    pub(super) fn shed(&self, holdings: &[Holding], until: Instant) {
+        let mut open = self.lock();
+        open.blocked.extend(holdings.iter().map(|holding| (holding.source, until)));
+        drop(open);
+        for holding in holdings {
+            holding.slot.close(Closing::Now);
+        }
+    }
+
+    /// Removes sources whose block has ended.
+    pub(super) fn unblock(&self, now: Instant) {
+        self.lock().blocked.retain(|_, until| now < *until);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OpenConns> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The permit of one connection. Dropping it frees its place in the limits.
+#[derive(Debug)]
+pub(super) struct ConnPermit {
+    connections: Arc<Connections>,
+    source: Option<Source>,
+    slot: Arc<Slot>,
+}
+
+impl ConnPermit {
+    pub(super) fn slot(&self) -> &Arc<Slot> {
+        &self.slot
+    }
+
+    /// Counts a proxy's connection as one of its `client`; an error if the client or its network is at its
+    /// limit.
+    pub(super) fn assign_client(&mut self, client: Peer, options: &WebOptions) -> Result<(), CloseReason> {
+        if is_trusted(&options.trusted_proxies, client) {
+            return Ok(());
+        }
+        let source = Source::from(client.address);
+        let mut open = self.connections.lock();
+        open.count(source, &self.slot, options)?;
+        if let Some(before) = self.source.replace(source) {
+            open.forget(before, &self.slot);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ConnPermit {
+    fn drop(&mut self) {
+        let mut open = self.connections.lock();
+        open.all -= 1;
+        if let Some(source) = self.source {
+            open.forget(source, &self.slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::slot::cost;
+
+    #[test]
+    fn connections_are_limited_by_source_and_network() {
+        let options = WebOptions {
+            max_connections_per_source: 2,
+            max_connections_per_network: 3,
+            ..WebOptions::default()
+        };
+        let connections = Arc::new(Connections::default());
+        let admit = |address: &str| {
+            let peer = Peer::at(address.parse().expect("an address"));
+            connections.admit(peer, &options).map_err(|reason| reason as usize)
+        };
+        for [first, second, elsewhere] in [
+            ["192.0.2.1", "192.0.2.200", "198.51.100.1"],
+            ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:2:1::1"],
+        ] {
+            let mut held = vec![admit(first).expect("room"), admit(first).expect("room")];
+            assert_eq!(admit(first).err(), Some(CloseReason::Source as usize));
+            held.push(admit(second).expect("room for another source of the network"));
+            assert_eq!(admit(second).err(), Some(CloseReason::Network as usize));
+            held.push(admit(elsewhere).expect("another network is not affected"));
+            held.remove(0);
+            held.push(admit(second).expect("room again"));
+            drop(held);
+        }
+        let open = connections.lock();
+        assert!(open.all == 0 && open.by_source.is_empty() && open.by_network.is_empty());
+    }
+
+    #[test]
+    fn a_source_whose_connections_were_shed_is_refused_for_a_while() {
+        let options = WebOptions::default();
+        let connections = Arc::new(Connections::default());
+        let admit = |address: &str| {
+            let peer = Peer::at(address.parse().expect("an address"));
+            connections.admit(peer, &options).map_err(|reason| reason as usize)
+        };
+        let (first, other) = (admit("192.0.2.1").expect("room"), admit("192.0.2.2").expect("room"));
+        let charge = first.slot().charge(1000);
+        let mut holdings = connections.holdings();
+        assert_eq!(connections.held(), 2 * cost::CONNECTION + 1000);
+        holdings.retain(|holding| holding.bytes > cost::CONNECTION);
+        let until = Instant::now() + Duration::from_hours(1);
+        connections.shed(&holdings, until);
+        assert_eq!((first.slot().closing(), other.slot().closing()), (Some(Closing::Now), None));
+        assert_eq!(admit("192.0.2.1").err(), Some(CloseReason::Memory as usize));
+        assert!(admit("192.0.2.2").is_ok(), "its neighbour is not affected");
+        connections.unblock(until);
+        assert!(admit("192.0.2.1").is_ok());
+        drop((charge, first, other, holdings));
+        assert_eq!(connections.held(), 0);
+    }
+}

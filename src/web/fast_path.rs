@@ -1,0 +1,335 @@
+//! The fast path: serves plain HTTP/1.1 requests without the HTTP library.
+//!
+//! A request is plain if it is a GET or HEAD for a representation in memory, arrives in one piece, and has no
+//! header that needs more attention (`fast_path/plain_request.rs`). At any other request the connection falls
+//! back to hyper, which receives the unserved bytes and serves all further requests. Both use
+//! `get_page::choose` and `Selection::head`; a fuzz target compares their responses to the same bytes.
+//!
+//! The connections of a worker share one set of buffers: a request that has arrived is served before another
+//! connection is polled. Idle connections therefore need no buffers.
+
+mod header_writer;
+mod parse_cache;
+mod plain_request;
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::mem::{MaybeUninit, take};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::buf::Chain;
+use bytes::{Buf as _, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::header_writer::HeaderWriter;
+use self::parse_cache::ParseCache;
+use self::plain_request::{FieldLines, MAX_FIELDS, PlainRequest};
+use super::access_log::{self, ServedRequest};
+use super::connection::{HEADER_LIMIT, Observer as _};
+use super::get_page::{self, Choice, RequestPreferences, matches_etag};
+use super::http1::timer::ConnTimer;
+use super::request_id::{RequestId, X_REQUEST_ID};
+use super::router::form_at;
+use super::slot::cost;
+use super::socket::{Peer, Scheme};
+use super::state::{AppState, ShutdownPhase};
+use crate::pages::file::EncodedBody;
+use crate::pages::negotiate::{self, Codings, Media};
+use crate::pages::path;
+
+/// Maximum length in bytes of a body that is copied behind its header. Longer ones are written as a second
+/// slice, which costs the kernel more than copying a short one.
+const MAX_COPIED: usize = 4096;
+
+/// Buffers and caches that the connections of one worker share.
+#[derive(Debug)]
+pub(super) struct FastPath {
+    /// The bytes that were just read from a connection.
+    request: RefCell<Box<[u8]>>,
+    response: RefCell<Vec<u8>>,
+    headers: RefCell<HeaderWriter>,
+    accept: RefCell<ParseCache<Option<Media>>>,
+    accept_encoding: RefCell<ParseCache<Codings>>,
+}
+
+impl FastPath {
+    pub(super) fn new() -> Self {
+        Self {
+            request: RefCell::new(vec![0; HEADER_LIMIT].into()),
+            response: RefCell::new(Vec::with_capacity(2 * MAX_COPIED)),
+            headers: RefCell::new(HeaderWriter::new()),
+            accept: RefCell::default(),
+            accept_encoding: RefCell::default(),
+        }
+    }
+}
+
+/// Why the fast path no longer serves a connection.
+#[derive(Debug)]
+pub(super) enum Exit {
+    /// The connection is closed.
+    Closed,
+    /// hyper must serve the requests that begin with these bytes.
+    Fallback(Bytes),
+}
+
+/// A connection that the fast path serves.
+pub(super) struct FastPathConn<'a> {
+    pub(super) app: &'a AppState,
+    pub(super) fast_path: &'a FastPath,
+    pub(super) scheme: Scheme,
+    pub(super) peer: Peer,
+    pub(super) timer: &'a ConnTimer,
+    /// When this changes, hyper takes over, because it announces the end of the connection in its responses.
+    pub(super) phase: &'a watch::Receiver<ShutdownPhase>,
+    /// Whether to close the connection after the requests that have arrived.
+    pub(super) is_closing: &'a Cell<bool>,
+    /// The unserved bytes that have arrived.
+    pub(super) unserved: Bytes,
+}
+
+/// Why polling a connection has stopped.
+enum PollOutcome {
+    Exit(Exit),
+    /// The socket is full: this rest of a response is unsent.
+    Unsent(Chain<Bytes, Bytes>),
+}
+
+impl FastPathConn<'_> {
+    /// Serves plain requests until another request arrives or the connection ends.
+    pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: &mut S) -> Exit {
+        loop {
+            let exit = match std::future::poll_fn(|cx| self.poll_requests(cx, stream)).await {
+                PollOutcome::Exit(exit) => exit,
+                PollOutcome::Unsent(rest) => {
+                    let unread = if self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
+                    let held = self.unserved.len() + rest.first_ref().len() + unread;
+                    let _charge = self.timer.slot().charge(held);
+                    match self.send(stream, rest).await {
+                        Ok(()) => continue,
+                        Err(_) => return Exit::Closed,
+                    }
+                }
+            };
+            if matches!(exit, Exit::Closed) {
+                // An error means that the client has already gone.
+                let _ = stream.shutdown().await;
+            }
+            return exit;
+        }
+    }
+
+    /// Serves the requests that have arrived, then reads more.
+    fn poll_requests<S: AsyncRead + AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut S,
+    ) -> Poll<PollOutcome> {
+        let buffer = &mut *self.fast_path.request.borrow_mut();
+        let unserved = take(&mut self.unserved);
+        let Some(beginning) = buffer.get_mut(..unserved.len()) else {
+            return Poll::Ready(PollOutcome::Exit(Exit::Fallback(unserved)));
+        };
+        beginning.copy_from_slice(&unserved);
+        let mut length = unserved.len();
+        // Read the clock only for a request: a connection can also wake up for nothing.
+        let mut since = (length > 0).then(Instant::now);
+        loop {
+            let mut served = 0;
+            while served < length {
+                let unserved = &buffer[served..length];
+                let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+                let Some(request) =
+                    plain_request::parse(unserved, &mut fields).filter(|_| !self.is_phase_over())
+                else {
+                    return Poll::Ready(self.fall_back(unserved));
+                };
+                let response = &mut *self.fast_path.response.borrow_mut();
+                response.clear();
+                let since = since.get_or_insert_with(Instant::now);
+                let Some((body, now)) = self.compose(&request, *since, response) else {
+                    return Poll::Ready(self.fall_back(unserved));
+                };
+                *since = now;
+                served += request.length;
+                match write(cx, stream, response, &body) {
+                    Ok(None) => self.timer.on_response_sent(now),
+                    Ok(Some(rest)) => {
+                        let whole = response.len() + body.len();
+                        self.timer.on_header_complete();
+                        self.timer.on_response_start(whole as u64);
+                        self.timer.bytes_written(whole - rest.remaining());
+                        self.unserved = Bytes::copy_from_slice(&buffer[served..length]);
+                        return Poll::Ready(PollOutcome::Unsent(rest));
+                    }
+                    Err(_) => return Poll::Ready(PollOutcome::Exit(Exit::Closed)),
+                }
+            }
+            if self.is_closing.get() {
+                return Poll::Ready(PollOutcome::Exit(Exit::Closed));
+            }
+            let mut room = ReadBuf::new(buffer);
+            match Pin::new(&mut *stream).poll_read(cx, &mut room) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) if !room.filled().is_empty() => {
+                    length = room.filled().len();
+                    since = None;
+                }
+                Poll::Ready(_) => return Poll::Ready(PollOutcome::Exit(Exit::Closed)),
+            }
+        }
+    }
+
+    /// Whether the server has left the phase in which the connection began, which is always
+    /// [`ShutdownPhase::Serving`].
+    fn is_phase_over(&self) -> bool {
+        self.phase.has_changed().unwrap_or(true)
+    }
+
+    /// Hands `unserved` over to hyper.
+    fn fall_back(&self, unserved: &[u8]) -> PollOutcome {
+        self.timer.on_first_byte();
+        PollOutcome::Exit(Exit::Fallback(Bytes::copy_from_slice(unserved)))
+    }
+
+    /// Writes the header of the response into `response`, and the body as well if it is short. Returns the
+    /// body if it is long, and the time. Returns none if the response is not a representation in memory.
+    fn compose(
+        &self,
+        request: &PlainRequest<'_, '_>,
+        began: Instant,
+        response: &mut Vec<u8>,
+    ) -> Option<(Bytes, Instant)> {
+        let snapshot = self.app.snapshot.load();
+        if self.scheme == Scheme::Http && snapshot.options.tls.redirect.is_some() {
+            return None;
+        }
+        let path = path::decode(request.path).ok()?;
+        if form_at(&path).is_some() {
+            return None;
+        }
+        let preferences = CachedPreferences { request, fast_path: self.fast_path };
+        let (Choice::Send(selection), labels) = get_page::choose(&snapshot.site, &path, true, &preferences)
+        else {
+            return None;
+        };
+        self.fast_path.headers.borrow_mut().write(response, &selection, self.scheme, &snapshot, began);
+        let content_length = selection.content_length();
+        let mut body = Bytes::new();
+        if !request.is_head && content_length.is_some() {
+            if selection.body.bytes.len() <= MAX_COPIED {
+                response.extend_from_slice(&selection.body.bytes);
+            } else {
+                body = selection.body.bytes.clone();
+            }
+        }
+        let now = Instant::now();
+        let served = ServedRequest {
+            method: if request.is_head { "HEAD" } else { "GET" },
+            path: request.path,
+            labels,
+            status: selection.status(),
+            length: content_length.unwrap_or_default() as u64,
+            took: now - began,
+        };
+        access_log::record(self.app, &snapshot, &served, || {
+            let proxies = &snapshot.options.trusted_proxies;
+            RequestId::of(self.peer, request.all(X_REQUEST_ID.as_str()), proxies)
+        });
+        Some((body, now))
+    }
+
+    /// Sends the rest of a response as fast as the client reads it.
+    async fn send<S: AsyncWrite + Unpin>(
+        &self,
+        stream: &mut S,
+        mut rest: Chain<Bytes, Bytes>,
+    ) -> io::Result<()> {
+        while rest.has_remaining() {
+            let count = stream.write_buf(&mut rest).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.timer.bytes_written(count);
+        }
+        stream.flush().await
+    }
+}
+
+/// The preferences of a plain request. Most header values are in the cache.
+struct CachedPreferences<'a> {
+    request: &'a PlainRequest<'a, 'a>,
+    fast_path: &'a FastPath,
+}
+
+impl RequestPreferences for CachedPreferences<'_> {
+    fn media(&self) -> Option<Media> {
+        match self.request.accept {
+            FieldLines::None => negotiate::choose([]),
+            FieldLines::One(line) => {
+                self.fast_path.accept.borrow_mut().get(line, |line| negotiate::choose([line]))
+            }
+            FieldLines::Many => negotiate::choose(self.request.all("accept")),
+        }
+    }
+
+    fn codings(&self) -> Codings {
+        match self.request.accept_encoding {
+            FieldLines::None => Codings::default(),
+            FieldLines::One(line) => {
+                self.fast_path.accept_encoding.borrow_mut().get(line, |line| Codings::parse([line]))
+            }
+            FieldLines::Many => Codings::parse(self.request.all("accept-encoding")),
+        }
+    }
+
+    /// Requests with `If-Match` are not plain.
+    fn fails_if_match(&self, _: &EncodedBody) -> bool {
+        false
+    }
+
+    fn matches_if_none_match(&self, body: &EncodedBody) -> bool {
+        match self.request.if_none_match {
+            FieldLines::None => false,
+            FieldLines::One(line) => matches_etag(line, body.etag()),
+            FieldLines::Many => self.request.all("if-none-match").any(|line| matches_etag(line, body.etag())),
+        }
+    }
+}
+
+/// Writes `head` and `body` as far as possible; returns the rest if the socket is full.
+fn write<S: AsyncWrite + Unpin>(
+    cx: &mut Context<'_>,
+    stream: &mut S,
+    head: &[u8],
+    body: &Bytes,
+) -> io::Result<Option<Chain<Bytes, Bytes>>> {
+    let mut written = 0;
+    while written < head.len() + body.len() {
+        let left = &head[written.min(head.len())..];
+        let stream = Pin::new(&mut *stream);
+        let count = if body.is_empty() {
+            stream.poll_write(cx, left)
+        } else {
+            let body = &body[written.saturating_sub(head.len())..];
+            stream.poll_write_vectored(cx, &[IoSlice::new(left), IoSlice::new(body)])
+        };
+        match count {
+            Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+            Poll::Ready(Ok(count)) => written += count,
+            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Pending => {
+                let body = body.slice(written.saturating_sub(head.len())..);
+                return Ok(Some(Bytes::copy_from_slice(left).chain(body)));
+            }
+        }
+    }
+    // TLS may have buffered some of it.
+    match Pin::new(stream).poll_flush(cx) {
+        Poll::Ready(result) => result.map(|()| None),
+        Poll::Pending => Ok(Some(Bytes::new().chain(Bytes::new()))),
+    }
+}

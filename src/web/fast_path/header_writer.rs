@@ -1,0 +1,97 @@
+//! Writes the header of a response by concatenating prepared lines.
+
+#![expect(clippy::disallowed_methods, reason = "a response has the time")]
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+use tokio::time::Instant;
+
+use crate::web::response::{CROSS_ORIGIN_RESOURCE_POLICY, SECURITY};
+use crate::web::selection::Selection;
+use crate::web::socket::Scheme;
+use crate::web::state::Snapshot;
+
+/// Header lines that the responses of one worker share.
+#[derive(Debug)]
+pub(super) struct HeaderWriter {
+    /// The security headers, without the one that [`Selection::head`] decides.
+    security: Vec<u8>,
+    /// `Strict-Transport-Security`, and the generation of the snapshot that it comes from.
+    hsts: (u64, Vec<u8>),
+    date: Vec<u8>,
+    /// When the second of `date` ends.
+    date_until: Option<Instant>,
+}
+
+impl HeaderWriter {
+    pub(super) fn new() -> Self {
+        let mut security = Vec::new();
+        for (name, value) in SECURITY.iter().filter(|(name, _)| *name != CROSS_ORIGIN_RESOURCE_POLICY) {
+            write_field(&mut security, name.as_str(), value.as_bytes());
+        }
+        Self { security, hsts: (0, Vec::new()), date: Vec::new(), date_until: None }
+    }
+
+    /// Appends the whole header of the response to `buffer`.
+    pub(super) fn write(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        selection: &Selection<'_>,
+        scheme: Scheme,
+        snapshot: &Snapshot,
+        now: Instant,
+    ) {
+        buffer.extend_from_slice(selection.body.cached(selection.cache_slot(), || serialise(selection)));
+        buffer.extend_from_slice(&self.security);
+        if scheme == Scheme::Https {
+            self.write_hsts(buffer, snapshot);
+        }
+        self.write_date(buffer, now);
+        buffer.extend_from_slice(b"\r\n");
+    }
+
+    fn write_hsts(&mut self, buffer: &mut Vec<u8>, snapshot: &Snapshot) {
+        let (generation, line) = &mut self.hsts;
+        if *generation != snapshot.generation {
+            *generation = snapshot.generation;
+            line.clear();
+            if let Some(hsts) = &snapshot.options.tls.hsts {
+                write_field(line, "strict-transport-security", hsts.value().as_bytes());
+            }
+        }
+        buffer.extend_from_slice(line);
+    }
+
+    /// `Date` (RFC 9110 §6.6.1), formatted once a second.
+    fn write_date(&mut self, buffer: &mut Vec<u8>, now: Instant) {
+        if self.date_until.is_none_or(|until| until <= now) {
+            let time = Timestamp::now();
+            self.date.clear();
+            if let Ok(date) = DateTimePrinter::new().timestamp_to_rfc9110_string(&time) {
+                write_field(&mut self.date, "date", date.as_bytes());
+            }
+            let past = Duration::from_nanos(time.subsec_nanosecond().unsigned_abs().into());
+            self.date_until = Some(now + Duration::from_secs(1).saturating_sub(past));
+        }
+        buffer.extend_from_slice(&self.date);
+    }
+}
+
+/// The status line and the headers of the representation (RFC 9112 §4, §5).
+fn serialise(selection: &Selection<'_>) -> Box<[u8]> {
+    // A status displays as its number and reason phrase.
+    let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();
+    selection.head(|name, value| write_field(&mut lines, name.as_str(), value.as_bytes()));
+    if let Some(length) = selection.content_length() {
+        write_field(&mut lines, "content-length", length.to_string().as_bytes());
+    }
+    lines.into()
+}
+
+fn write_field(buffer: &mut Vec<u8>, name: &str, value: &[u8]) {
+    for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+        buffer.extend_from_slice(piece);
+    }
+}

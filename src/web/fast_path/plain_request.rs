@@ -1,0 +1,220 @@
+//! Parses the header of a request, and decides whether the fast path can serve it.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Header, Request, Status};
+
+/// Maximum number of header fields. Requests with more go to hyper.
+pub(super) const MAX_FIELDS: usize = 64;
+
+/// A GET or HEAD request over HTTP/1.1 for a path, with one host, without a body or an option of the
+/// connection.
+#[derive(Debug)]
+pub(super) struct PlainRequest<'h, 'b> {
+    pub(super) is_head: bool,
+    /// Without the query, still percent-encoded.
+    pub(super) path: &'b str,
+    /// Length of the header in bytes.
+    pub(super) length: usize,
+    pub(super) accept: FieldLines<'b>,
+    pub(super) accept_encoding: FieldLines<'b>,
+    pub(super) if_none_match: FieldLines<'b>,
+    fields: &'h [Header<'b>],
+}
+
+/// The values of the fields with one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldLines<'b> {
+    None,
+    One(&'b [u8]),
+    /// Use [`PlainRequest::all`] to read them.
+    Many,
+}
+
+impl<'b> FieldLines<'b> {
+    fn add(&mut self, value: &'b [u8]) {
+        *self = if *self == Self::None { Self::One(value) } else { Self::Many };
+    }
+}
+
+impl<'b> PlainRequest<'_, 'b> {
+    /// The values of all fields with this name, in order.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
+        self.fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+    }
+}
+
+/// Parses the request at the beginning of `bytes`; none if it is incomplete or the fast path cannot serve it.
+pub(super) fn parse<'h, 'b>(
+    bytes: &'b [u8],
+    fields: &'h mut [MaybeUninit<Header<'b>>; MAX_FIELDS],
+) -> Option<PlainRequest<'h, 'b>> {
+    let mut request = Request::new(&mut []);
+    let Ok(Status::Complete(length)) = request.parse_with_uninit_headers(bytes, fields) else { return None };
+    let (Some(method), Some(target), Some(1)) = (request.method, request.path, request.version) else {
+        return None;
+    };
+    let is_head = method == "HEAD";
+    let path = path_of(target)?;
+    if !is_head && method != "GET" {
+        return None;
+    }
+    let fields: &'h [Header<'b>] = request.headers;
+    let (mut accept, mut accept_encoding, mut if_none_match) =
+        (FieldLines::None, FieldLines::None, FieldLines::None);
+    let mut hosts = 0;
+    for Header { name, value } in fields {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        // Compare lengths and first letters first: most names are none of these.
+        match (name.len(), name.as_bytes().first().map(u8::to_ascii_lowercase)) {
+            (4, Some(b'h')) if is("host") => {
+                hosts += 1;
+                if !is_simple_host(value) {
+                    return None;
+                }
+            }
+            (6, Some(b'a')) if is("accept") => accept.add(value),
+            (6, Some(b'e')) if is("expect") => return None,
+            (7, Some(b'u')) if is("upgrade") => return None,
+            // Rare with GET, and could lead to a response that is not in memory.
+            (8, Some(b'i')) if is("if-match") => return None,
+            (10, Some(b'c')) if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
+                return None;
+            }
+            (13, Some(b'i')) if is("if-none-match") => if_none_match.add(value),
+            (14, Some(b'c')) if is("content-length") => return None,
+            (15, Some(b'a')) if is("accept-encoding") => accept_encoding.add(value),
+            (17, Some(b't')) if is("transfer-encoding") => return None,
+            _ => {}
+        }
+    }
+    if hosts != 1 {
+        return None;
+    }
+    Some(PlainRequest { is_head, path, length, accept, accept_encoding, if_none_match, fields })
+}
+
+/// The path of a target in origin form without its query; none if it contains a character that RFC 3986 §3.3
+/// does not allow.
+fn path_of(target: &str) -> Option<&str> {
+    let bytes = target.as_bytes();
+    let is_plain = |byte: &u8| TARGET[usize::from(*byte)];
+    if bytes.first() != Some(&b'/') || !bytes.iter().all(is_plain) {
+        return None;
+    }
+    match bytes.iter().position(|byte| *byte == b'?') {
+        Some(end) => target.get(..end),
+        None => Some(target),
+    }
+}
+
+/// Whether a byte is allowed in a path or query.
+const TARGET: [bool; 256] = {
+    let mut table = [false; 256];
+    let plain = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@/%?";
+    let mut at = 0;
+    while at < plain.len() {
+        table[plain[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
+/// Whether this is a host name or IPv4 address with an optional port. hyper handles IPv6.
+fn is_simple_host(value: &[u8]) -> bool {
+    let end = value.iter().position(|byte| *byte == b':').unwrap_or(value.len());
+    let (name, port) = value.split_at(end);
+    !name.is_empty()
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte))
+        && port.iter().skip(1).all(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Joins `lines`, parses them and compares the path, or `other` if the request is not plain.
+    fn check(lines: &[&str], expected: &str) {
+        let bytes = lines.iter().map(|line| format!("{line}\r\n")).collect::<String>() + "\r\n";
+        let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let found = match parse(bytes.as_bytes(), &mut fields) {
+            Some(plain) => {
+                assert_eq!(plain.length, bytes.len());
+                format!("{}{}", if plain.is_head { "HEAD " } else { "" }, plain.path)
+            }
+            None => "other".to_owned(),
+        };
+        assert_eq!(found, expected, "{lines:?}");
+    }
+
+    const HOST: &str = "Host: www.example.com";
+
+    #[test]
+    fn get_and_head_requests_are_plain() {
+        check(&["GET / HTTP/1.1", HOST], "/");
+        check(&["HEAD /a/?b=/c HTTP/1.1", HOST], "HEAD /a/");
+        check(&["GET /caf%C3%A9/ HTTP/1.1", "host: 192.0.2.1:8080"], "/caf%C3%A9/");
+        check(&["GET / HTTP/1.1", HOST, "Connection: Keep-Alive", "Accept: a/b", "Cookie: x"], "/");
+    }
+
+    #[test]
+    fn other_requests_are_not_plain() {
+        for line in [
+            "POST / HTTP/1.1",
+            "GET / HTTP/1.0",
+            "GET * HTTP/1.1",
+            "GET http://a/ HTTP/1.1",
+            "get / HTTP/1.1",
+            "GET /\"/ HTTP/1.1",
+            "GET /é/ HTTP/1.1",
+            "GET /#a HTTP/1.1",
+        ] {
+            check(&[line, HOST], "other");
+        }
+        for field in [
+            "Content-Length: 0",
+            "transfer-encoding: chunked",
+            "Expect: 100-continue",
+            "Upgrade: h2c",
+            "if-match: *",
+            "Connection: close",
+            "Connection: upgrade",
+            "Connection:",
+            HOST,
+            "Host: ",
+            "a b: c",
+        ] {
+            check(&["GET / HTTP/1.1", HOST, field], "other");
+        }
+        check(&["GET / HTTP/1.1"], "other");
+        check(&["GET / HTTP/1.1", "Host: [::1]"], "other");
+        check(&["GET / HTTP/1.1", "Host: a@b"], "other");
+        check(&["GET / HTTP/1.1", "Host: a:b"], "other");
+        let many: Vec<String> = (0..MAX_FIELDS).map(|n| format!("x-{n}: y")).collect();
+        let lines: Vec<&str> =
+            ["GET / HTTP/1.1", HOST].into_iter().chain(many.iter().map(String::as_str)).collect();
+        check(&lines, "other");
+    }
+
+    #[test]
+    fn fields_with_the_same_name_stay_in_order() {
+        let bytes = b"GET / HTTP/1.1\r\nHost: a\r\nAccept: b\r\nX: y\r\nACCEPT: c\r\n\r\nGET";
+        let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let Some(plain) = parse(bytes, &mut fields) else { panic!("it is plain") };
+        assert_eq!(plain.accept, FieldLines::Many);
+        assert!(plain.all("accept").eq([b"b", b"c"]));
+        assert_eq!(plain.accept_encoding, FieldLines::None);
+        assert_eq!(plain.length, bytes.len() - 3);
+    }
+
+    proptest! {
+        #[test]
+        fn simple_hosts_are_valid_hosts(value in "[a-z0-9._:-]{0,12}") {
+            if is_simple_host(value.as_bytes()) {
+                prop_assert!(crate::web::ambiguity::names_host(value.as_bytes()));
+            }
+        }
+    }
+}

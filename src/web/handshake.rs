@@ -1,0 +1,148 @@
+//! Determines the client and the protocol of a connection, and serves it until it ends.
+
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use super::balance::AcceptedConn;
+use super::connection::{Observed, run_until_deadline, wait_for_shutdown};
+use super::metrics::CloseReason;
+use super::options::WebOptions;
+use super::protocol::{Protocol, Rewound, detect};
+use super::slot::cost;
+use super::socket::{Peer, Scheme, Stream, Trust};
+use super::state::ShutdownPhase;
+use super::trusted_proxies::is_trusted;
+use super::worker::{ConnContext, WorkerState};
+use super::{http1, http2, proxy, tls};
+
+/// Minimum idle timeout for trusted proxies: longer than common proxies and load balancers keep a connection.
+const PROXY_IDLE: Duration = Duration::from_secs(75);
+
+/// Serves a connection until it ends, a deadline passes or the server stops.
+pub(super) async fn serve(
+    worker: &WorkerState,
+    AcceptedConn { scheme, mut stream, mut peer, mut place }: AcceptedConn,
+    phase: watch::Receiver<ShutdownPhase>,
+) {
+    let app = &worker.app;
+    let _open = app.metrics.connection();
+    let options = app.snapshot.load().options.clone();
+    if options.proxy_protocol && is_trusted(&options.trusted_proxies, peer) {
+        let header = Box::pin(proxy::read(&mut stream));
+        let header = tokio::time::timeout(options.first_byte_timeout, header).await;
+        if header.is_err() {
+            app.metrics.record_close(CloseReason::FirstByte);
+        }
+        let Ok(Ok(client)) = header else { return };
+        if let Some(client) = client {
+            peer = Peer::at(client);
+            if let Err(reason) = place.assign_client(peer, &options) {
+                app.metrics.record_close(reason);
+                return;
+            }
+        } else {
+            // The connection is the proxy's own, for example its health check.
+            peer.trust = Trust::Never;
+        }
+    }
+    // Proxies reuse connections, and may send a request on one that the server has just closed.
+    let options = if is_trusted(&options.trusted_proxies, peer) && options.idle_timeout < PROXY_IDLE {
+        Arc::new(WebOptions { idle_timeout: PROXY_IDLE, ..WebOptions::clone(&options) })
+    } else {
+        options
+    };
+    let slot = place.slot().clone();
+    poll_fn(|cx| {
+        slot.set_waker(cx.waker());
+        Poll::Ready(())
+    })
+    .await;
+    let conn = ConnContext { worker, options, scheme, peer, phase, slot };
+    match scheme {
+        Scheme::Http => conn.serve_cleartext(stream).await,
+        // Boxed, like other rare cases below: an idle connection takes as much memory as its largest state.
+        Scheme::Https => Box::pin(conn.serve_tls(stream)).await,
+    }
+}
+
+impl WorkerState {
+    /// Serves HTTP/1 or HTTP/2 on `stream` like on a connection of a public cleartext socket. Requires a
+    /// single-threaded tokio runtime with timers.
+    pub async fn serve_stream(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        peer: IpAddr,
+        phase: watch::Receiver<ShutdownPhase>,
+    ) {
+        let options = self.app.snapshot.load().options.clone();
+        let peer = Peer::at(peer);
+        let conn =
+            ConnContext { worker: self, options, scheme: Scheme::Http, peer, phase, slot: Arc::default() };
+        conn.serve_cleartext(stream).await;
+    }
+}
+
+impl ConnContext<'_> {
+    /// Determines the protocol by the first bytes (RFC 9113 §3.3). Until then the deadlines of an HTTP/1
+    /// request apply.
+    pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
+        let timer = http1::timer::ConnTimer::new(&self.options, self.slot.clone());
+        let mut stream = Observed::new(stream, timer.clone());
+        let detected = {
+            let detecting = std::pin::pin!(detect(&mut stream));
+            tokio::select! {
+                detected = run_until_deadline(|| timer.deadline(), detecting) => {
+                    detected.ok_or(timer.close_reason())
+                }
+                () = wait_for_shutdown(&mut self.phase) => return,
+            }
+        };
+        match detected {
+            Ok(Ok((Protocol::Http1, read))) => http1::serve(self, read, stream.into_inner(), timer).await,
+            Ok(Ok((Protocol::Http2, read))) => {
+                Box::pin(http2::serve(self, Rewound::new(read, stream.into_inner()))).await;
+            }
+            // The client has gone.
+            Ok(Err(_)) => {}
+            Err(reason) => self.worker.app.metrics.record_close(reason),
+        }
+    }
+
+    async fn serve_tls(self, stream: Stream) {
+        let Some(tls) = &self.worker.app.tls else { return };
+        let charge = self.slot.charge(cost::HANDSHAKE);
+        let accepted = self
+            .slot
+            .unless_closed(tls.accept(stream, self.options.first_byte_timeout, self.options.header_timeout))
+            .await
+            .unwrap_or(Err(CloseReason::Memory));
+        drop(charge);
+        match accepted {
+            Ok(Some(stream)) => {
+                let _charge = self.slot.charge(cost::TLS);
+                let protocol = tls::protocol(&stream);
+                self.serve(stream, protocol).await;
+            }
+            Ok(None) => {}
+            Err(reason) => self.worker.app.metrics.record_close(reason),
+        }
+    }
+
+    /// Serves a stream whose protocol is known from ALPN (RFC 7301).
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S, protocol: Protocol) {
+        match protocol {
+            Protocol::Http1 => {
+                let timer = http1::timer::ConnTimer::new(&self.options, self.slot.clone());
+                http1::serve(self, Bytes::new(), stream, timer).await;
+            }
+            Protocol::Http2 => Box::pin(http2::serve(self, stream)).await,
+        }
+    }
+}

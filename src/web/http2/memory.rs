@@ -1,0 +1,123 @@
+//! Estimates the memory of an HTTP/2 connection, and charges it to the connection's slot.
+//!
+//! `router.rs` and `body.rs` charge a request's fields and body.
+
+use std::sync::Arc;
+
+use crate::web::slot::{Charge, Slot, cost};
+use crate::web::socket::Scheme;
+
+/// The maximum number of concurrent requests (`SETTINGS_MAX_CONCURRENT_STREAMS`); further ones are refused.
+pub(super) const MAX_CONCURRENT_STREAMS: u32 = 100;
+
+/// The flow-control window of all request bodies of a connection together, in bytes.
+pub(super) const CONNECTION_WINDOW: u32 = 256 * 1024;
+
+/// The most that bytes from the client can keep in memory: bodies within the connection's window, and the
+/// header table (RFC 7541 §2.3.2). The table has room for about a hundred paths, and each is a part of the
+/// buffer of 16 KiB in which it came. An idle connection was measured to keep 1.7 MB in this way.
+const MAX_RECEIVED: usize = CONNECTION_WINDOW as usize + 100 * 16 * 1024;
+
+/// The estimated memory of one connection.
+#[derive(Debug)]
+pub(super) struct ConnMemory {
+    charge: Charge,
+    scheme: Scheme,
+    /// Bytes that have arrived.
+    received: usize,
+    /// Requests since the connection began.
+    begun: usize,
+    /// Requests in progress: now, and the maximum so far.
+    open: usize,
+    most_open: usize,
+    /// Whether a write waits for the client to read.
+    is_write_pending: bool,
+}
+
+impl ConnMemory {
+    pub(super) fn new(slot: &Arc<Slot>, scheme: Scheme) -> Self {
+        let charge = slot.charge(cost::HTTP2);
+        Self { charge, scheme, received: 0, begun: 0, open: 0, most_open: 0, is_write_pending: false }
+    }
+
+    /// Counts bytes that have arrived. They may stay in memory for as long as the connection lasts;
+    /// Huffman-coded strings (RFC 7541 §5.2) take more, measured up to a quarter.
+    pub(super) fn received(&mut self, count: usize) {
+        if self.received < MAX_RECEIVED {
+            self.received = (self.received + count + count / 4).min(MAX_RECEIVED);
+            self.update_charge();
+        }
+    }
+
+    pub(super) fn request_began(&mut self) {
+        self.begun += 1;
+        self.open += 1;
+        self.most_open = self.most_open.max(self.open);
+        self.update_charge();
+    }
+
+    pub(super) fn request_ended(&mut self) {
+        self.open -= 1;
+        self.update_charge();
+    }
+
+    /// Whether a write waits for the client to read, or has just succeeded.
+    pub(super) fn set_write_pending(&mut self, is_write_pending: bool) {
+        if self.is_write_pending != is_write_pending {
+            self.is_write_pending = is_write_pending;
+            self.update_charge();
+        }
+    }
+
+    fn update_charge(&mut self) {
+        // Responses can wait in hyper after their requests have ended, and hyper does not report how many:
+        // assume the maximum.
+        let waiting = if self.is_write_pending { self.begun.min(MAX_CONCURRENT_STREAMS as usize) } else { 0 };
+        let requests = self.open.max(waiting) * cost::STREAM + self.most_open * cost::STREAM_PLACE;
+        let unread = if self.is_write_pending && self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
+        self.charge.resize(cost::HTTP2 + self.received + requests + unread);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_is_charged_for_its_memory() {
+        let slot = Arc::new(Slot::default());
+        let mut memory = ConnMemory::new(&slot, Scheme::Https);
+        let check = |expected: usize| assert_eq!(slot.held().load(Relaxed), expected);
+        check(cost::HTTP2);
+        memory.received(800);
+        let mut base = cost::HTTP2 + 1000;
+        check(base);
+        for _ in 0..80 {
+            memory.request_began();
+        }
+        base += 80 * cost::STREAM_PLACE;
+        check(base + 80 * cost::STREAM);
+        for _ in 0..79 {
+            memory.request_ended();
+        }
+        check(base + cost::STREAM);
+        // Any of the responses may wait.
+        memory.set_write_pending(true);
+        memory.set_write_pending(true);
+        check(base + 80 * cost::STREAM + cost::UNREAD_TLS);
+        for _ in 0..50 {
+            memory.request_began();
+            memory.request_ended();
+        }
+        check(base + 100 * cost::STREAM + cost::UNREAD_TLS);
+        memory.set_write_pending(false);
+        memory.request_ended();
+        check(base);
+        memory.received(1 << 30);
+        check(cost::HTTP2 + MAX_RECEIVED + 80 * cost::STREAM_PLACE);
+        drop(memory);
+        check(0);
+    }
+}

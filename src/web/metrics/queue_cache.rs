@@ -1,0 +1,132 @@
+//! Caches the queue counts of the inbox: a background thread queries the database at most once per ten
+//! seconds, so scrapes neither wait long for it nor put load on it.
+
+#![expect(clippy::disallowed_methods, reason = "the age of waiting deliveries is measured here")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::store::{DatabaseUrl, InboxReader, Queue};
+
+/// How long a count is used, unless [`IDLE_FACTOR`] times its duration is longer.
+const MAX_AGE: Duration = Duration::from_secs(10);
+
+/// Limits slow counts to a twentieth of one core.
+const IDLE_FACTOR: u32 = 20;
+
+/// How long a scrape waits for a new count. After that it gets the previous one, if there is one.
+const MAX_WAIT: Duration = Duration::from_millis(500);
+
+/// The queue counts at one time.
+#[derive(Debug, Clone)]
+pub(super) struct QueueCount {
+    /// None if the inbox could not be read.
+    pub(super) queue: Option<Arc<Queue>>,
+    /// The wall-clock time of the count.
+    pub(super) at: Timestamp,
+    began: Instant,
+    took: Duration,
+}
+
+impl QueueCount {
+    fn of(database: &DatabaseUrl) -> Self {
+        let (at, began) = (Timestamp::now(), Instant::now());
+        let queue = InboxReader::open(database).and_then(|reader| reader.queue());
+        Self { queue: queue.ok().map(Arc::new), at, began, took: began.elapsed() }
+    }
+
+    fn is_fresh(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.began) < MAX_AGE.max(self.took * IDLE_FACTOR)
+    }
+}
+
+/// The last count, and whether the next one is in progress.
+#[derive(Debug)]
+pub(in crate::web) struct QueueCache {
+    last: watch::Sender<Option<QueueCount>>,
+    is_counting: AtomicBool,
+}
+
+impl QueueCache {
+    pub(in crate::web) fn new() -> Arc<Self> {
+        Arc::new(Self { last: watch::Sender::new(None), is_counting: AtomicBool::new(false) })
+    }
+
+    /// A fresh count, or the previous one if counting takes too long; none before the first.
+    pub(super) async fn get(self: &Arc<Self>, database: DatabaseUrl, now: Instant) -> Option<QueueCount> {
+        let last = self.last.borrow().clone();
+        if last.as_ref().is_some_and(|count| count.is_fresh(now)) {
+            return last;
+        }
+        let mut next = self.last.subscribe();
+        self.start_count(database);
+        // After a timeout, return the previous count.
+        let _ = tokio::time::timeout(MAX_WAIT, next.changed()).await;
+        self.last.borrow().clone()
+    }
+
+    /// Starts a count on another thread, unless one is in progress. The server does not wait for it when it
+    /// stops.
+    fn start_count(self: &Arc<Self>, database: DatabaseUrl) {
+        if self.is_counting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let this = self.clone();
+        let spawned = std::thread::Builder::new().name("figures".into()).spawn(move || {
+            let count = QueueCount::of(&database);
+            this.is_counting.store(false, Ordering::Release);
+            this.last.send_replace(Some(count));
+        });
+        if spawned.is_err() {
+            self.is_counting.store(false, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::inbox::{Options, TestInbox};
+
+    #[tokio::test]
+    async fn a_count_is_used_until_it_is_too_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("inbox.sqlite");
+        let cache = QueueCache::new();
+        let now = Instant::now();
+        // On a busy machine, a count may take longer than the wait of one scrape.
+        let get = async |now: Instant, is_it: &dyn Fn(&QueueCount) -> bool| loop {
+            let count = cache.get(DatabaseUrl::from(&database), now).await;
+            if let Some(count) = count.filter(is_it) {
+                break count;
+            }
+        };
+        let missing = get(now, &|_| true).await;
+        assert!(missing.queue.is_none(), "there is no inbox yet");
+        let store = TestInbox::open(&Options::new(database.clone())).unwrap();
+        let same = cache.get(DatabaseUrl::from(&database), now).await.unwrap();
+        assert_eq!(same.began, missing.began);
+        let later = now + MAX_AGE + Duration::from_mins(1);
+        let next = get(later, &|count| count.began > missing.began).await;
+        assert_eq!(next.queue.map(|queue| queue.held), Some(0));
+        store.close();
+    }
+
+    #[test]
+    fn a_slow_count_is_used_for_longer() {
+        let check = |took: u64, age: u64, expected: bool| {
+            let began = Instant::now();
+            let count =
+                QueueCount { queue: None, at: Timestamp::UNIX_EPOCH, began, took: Duration::from_secs(took) };
+            assert_eq!(count.is_fresh(began + Duration::from_secs(age)), expected, "{took} {age}");
+        };
+        check(0, 9, true);
+        check(0, 10, false);
+        check(3, 59, true);
+        check(3, 60, false);
+    }
+}

@@ -1,0 +1,90 @@
+//! Options of the public and the private address.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::client::ForwardedHeader;
+use super::tls;
+use super::trusted_proxies::Network;
+use crate::store::DatabaseUrl;
+
+/// How requests are served.
+#[derive(Debug, Clone)]
+pub struct WebOptions {
+    /// Threads that serve requests.
+    pub workers: usize,
+    /// Maximum number of open connections; further ones are closed at once.
+    pub max_connections: usize,
+    /// Maximum from one IPv4 address or IPv6 /64, except for trusted proxies.
+    pub max_connections_per_source: usize,
+    /// Maximum from one IPv4 /24 or IPv6 /48, except for trusted proxies; at least
+    /// `max_connections_per_source`.
+    pub max_connections_per_network: usize,
+    /// Resident memory, in bytes, above which the connections that hold the most are closed; none for no
+    /// limit.
+    pub max_memory: Option<u64>,
+    /// Peers whose forwarding headers are trusted.
+    pub trusted_proxies: Vec<Network>,
+    /// Whether connections of trusted proxies begin with a PROXY protocol header.
+    pub proxy_protocol: bool,
+    /// The header in which trusted proxies name the client.
+    pub forwarded_header: ForwardedHeader,
+    /// Limit from accepting a connection to its first byte.
+    pub first_byte_timeout: Duration,
+    /// Limit from the first byte of a request to the end of its header.
+    pub header_timeout: Duration,
+    /// Limit for reading the body of a form.
+    pub body_timeout: Duration,
+    /// Limit between two requests on a connection, and between two reads of a response; on average, a client
+    /// must read 16 KiB a second. Connections of trusted proxies may be idle for longer.
+    pub idle_timeout: Duration,
+    /// Limit from the end of a request's header to the beginning of the response.
+    pub exchange_timeout: Duration,
+    /// How long the server still accepts connections after a request to stop, while `/readyz` is 503.
+    pub drain: Duration,
+    /// How long open connections may finish their exchanges after that.
+    pub shutdown_grace: Duration,
+    /// Forms whose 200 waits until a channel has confirmed the submission.
+    pub confirmed_forms: Vec<&'static str>,
+    /// Limit for that confirmation. After it the response is 500, and delivery continues.
+    pub confirm_timeout: Duration,
+    /// Whether plain HTTP/1.1 requests take the fast path instead of hyper. The responses are the same.
+    pub fast_path: bool,
+    /// Whether to log each request.
+    pub log_requests: bool,
+    /// The database that `/metrics` counts in.
+    pub inbox: DatabaseUrl,
+    /// Names of the channels, for `/metrics`.
+    pub channels: Vec<String>,
+    /// Certificates, redirects to HTTPS and HSTS.
+    pub tls: tls::TlsOptions,
+}
+
+impl Default for WebOptions {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            max_connections: 10_000,
+            max_connections_per_source: 256,
+            max_connections_per_network: 2048,
+            max_memory: None,
+            trusted_proxies: Vec::new(),
+            proxy_protocol: false,
+            forwarded_header: ForwardedHeader::XForwardedFor,
+            first_byte_timeout: Duration::from_secs(5),
+            header_timeout: Duration::from_secs(5),
+            body_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(10),
+            exchange_timeout: Duration::from_secs(30),
+            drain: Duration::ZERO,
+            shutdown_grace: Duration::from_secs(10),
+            confirmed_forms: Vec::new(),
+            confirm_timeout: Duration::from_secs(15),
+            fast_path: true,
+            log_requests: false,
+            inbox: DatabaseUrl::Sqlite(PathBuf::new()),
+            channels: Vec::new(),
+            tls: tls::TlsOptions::default(),
+        }
+    }
+}

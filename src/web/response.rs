@@ -1,0 +1,215 @@
+//! Builds responses: the headers that all of them have, and the mapping from errors to statuses.
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+
+use super::metrics::SubmissionResult;
+use super::request_id::{RequestId, X_REQUEST_ID};
+use crate::forms::{FORMS, MAX_BODY_BYTES};
+use crate::store::disk::SMALL_BODY_BYTES;
+
+/// A response whose body is in memory.
+pub(super) type HttpResponse = Response<Full<Bytes>>;
+
+/// Security headers of every response. The policy allows no inline scripts or styles, and no content from
+/// other sites.
+pub(super) const SECURITY: [(HeaderName, &str); 6] = [
+    (
+        HeaderName::from_static("content-security-policy"),
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; media-src 'self'; \
+         connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (HeaderName::from_static("referrer-policy"), "strict-origin-when-cross-origin"),
+    (
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()",
+    ),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
+];
+
+/// Which sites may embed a response.
+pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
+    HeaderName::from_static("cross-origin-resource-policy");
+
+/// Adds the security headers that the response does not have.
+pub(super) fn secure(mut response: HttpResponse) -> HttpResponse {
+    let headers = response.headers_mut();
+    headers.reserve(SECURITY.len());
+    for (name, value) in SECURITY {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// A plain-text response that is not cached.
+pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// 400 for a request that is invalid or ambiguous.
+pub(super) fn bad_request(reason: &str) -> HttpResponse {
+    text(StatusCode::BAD_REQUEST, format!("This request cannot be answered: {reason}.\n"))
+}
+
+/// 405 with the allowed methods (RFC 9110 §15.5.6).
+pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Only {allow} are answered here.\n"));
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// `{"ok": true}`
+pub(super) fn accepted() -> HttpResponse {
+    json(StatusCode::OK, "{\"ok\":true}")
+}
+
+fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
+    let mut response = text(status, body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// 404 for a path below `/api/` that is no endpoint, for any method and `Accept`.
+pub(super) fn unknown_endpoint() -> HttpResponse {
+    let endpoints: Vec<String> = FORMS.iter().map(|form| format!("POST {}", form.path)).collect();
+    let sentence = format!(
+        "There is no endpoint at this address. The endpoints are {}; /openapi.json describes them.",
+        endpoints.join(" and ")
+    );
+    error(StatusCode::NOT_FOUND, &sentence)
+}
+
+/// `{"error": "<sentence>"}`, the body of all API errors.
+fn error(status: StatusCode, sentence: &str) -> HttpResponse {
+    json(status, serde_json::json!({ "error": sentence }).to_string())
+}
+
+/// `Retry-After` for large submissions while disk space is low. A guess: the server cannot know when an
+/// operator will free space.
+const LOW_DISK_RETRY_SECONDS: u64 = 600;
+
+/// Why a submission was not answered with 200.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// Not a POST.
+    Method,
+    /// Over the rate limit; seconds until it would be accepted.
+    TooMany(u64),
+    /// Over the byte limit; seconds until it would be accepted.
+    OverBudget(u64),
+    /// The body is not declared as JSON.
+    MediaType,
+    /// The body did not arrive in time.
+    Slow,
+    /// The connection broke while the body was read.
+    Broken,
+    /// The body is too long.
+    TooLong,
+    /// Fields are invalid; the sentence names all of them.
+    Invalid(String),
+    /// It could not be stored. The log has the reason, with this id.
+    NotStored(RequestId),
+    /// It is large, and disk space is low. The log has an entry with this id.
+    LowDisk(RequestId),
+    /// It is stored, but no channel has confirmed it in time, and this form's 200 would mean that. The log
+    /// has an entry with this id.
+    NotConfirmed(RequestId),
+}
+
+impl Refusal {
+    /// The label in the metrics.
+    pub(super) fn label(&self) -> SubmissionResult {
+        match self {
+            Self::Method | Self::MediaType | Self::Invalid(_) => SubmissionResult::Invalid,
+            Self::TooMany(_) | Self::OverBudget(_) => SubmissionResult::Limited,
+            Self::Slow => SubmissionResult::Slow,
+            Self::Broken => SubmissionResult::Broken,
+            Self::TooLong => SubmissionResult::TooLarge,
+            Self::NotStored(_) => SubmissionResult::NotKept,
+            Self::LowDisk(_) => SubmissionResult::LowDisk,
+            Self::NotConfirmed(_) => SubmissionResult::NotConfirmed,
+        }
+    }
+
+    pub(super) fn into_response(self) -> HttpResponse {
+        let is_low_on_disk = matches!(self, Self::LowDisk(_));
+        let (status, header, sentence) = match self {
+            Self::Method => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                Some((ALLOW, HeaderValue::from_static("POST"))),
+                "Only POST is accepted here, with a JSON object as the body.".to_owned(),
+            ),
+            Self::TooMany(seconds) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                Some((RETRY_AFTER, HeaderValue::from(seconds))),
+                format!("Too many requests. Try again in {seconds} second{}.", plural(seconds)),
+            ),
+            Self::OverBudget(seconds) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                Some((RETRY_AFTER, HeaderValue::from(seconds))),
+                format!(
+                    "Too much was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
+                    plural(seconds)
+                ),
+            ),
+            Self::MediaType => (
+                StatusCode::BAD_REQUEST,
+                None,
+                "The Content-Type must be `application/json` and the body a JSON object.".to_owned(),
+            ),
+            Self::Slow => (StatusCode::REQUEST_TIMEOUT, None, "The body did not arrive in time.".to_owned()),
+            Self::Broken => {
+                (StatusCode::BAD_REQUEST, None, "The body ended before it was complete.".to_owned())
+            }
+            Self::TooLong => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                None,
+                format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
+            ),
+            Self::Invalid(sentence) => (StatusCode::BAD_REQUEST, None, sentence),
+            // With the id, so that operators can find a reported failure in the log.
+            Self::NotStored(id) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                Some((X_REQUEST_ID, id.into_value())),
+                "The request could not be delivered and was not kept. Please try again in a moment."
+                    .to_owned(),
+            ),
+            Self::LowDisk(id) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                Some((X_REQUEST_ID, id.into_value())),
+                format!(
+                    "There is too little space to keep a request of more than {} KiB, and nothing of it was kept. Send a shorter one, or \
+                     try again later.",
+                    SMALL_BODY_BYTES / 1024
+                ),
+            ),
+            Self::NotConfirmed(id) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                Some((X_REQUEST_ID, id.into_value())),
+                "The request is kept, but could not be delivered yet; that is tried again. Sent again unchanged, it is recognised."
+                    .to_owned(),
+            ),
+        };
+        let mut response = error(status, &sentence);
+        response.headers_mut().extend(header);
+        if is_low_on_disk {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(LOW_DISK_RETRY_SECONDS));
+        }
+        response
+    }
+}
+
+fn plural(seconds: u64) -> &'static str {
+    if seconds == 1 { "" } else { "s" }
+}

@@ -1,0 +1,127 @@
+//! The selected representation of a resource, and the head of its response.
+//!
+//! [`Selection::head`] alone decides which headers such a response has. hyper and the fast path serialise its
+//! result.
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, VARY,
+};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+
+use super::response::{CROSS_ORIGIN_RESOURCE_POLICY, HttpResponse};
+use crate::pages::file::{CACHE_SLOTS, EncodedBody, File};
+use crate::pages::negotiate::{Codings, Encoding};
+
+/// Capacity for the headers of a response: those of [`Selection::head`] and those that every response has.
+/// Without it, the map would grow and move them several times.
+const HEADER_CAPACITY: usize = 16;
+
+/// A file in the encoding that the client prefers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Selection<'a> {
+    pub(super) body: &'a EncodedBody,
+    file: &'a File,
+    encoding: Encoding,
+    pub(super) kind: ResponseKind,
+    /// Whether another `Accept` could have selected another file.
+    is_negotiated: bool,
+}
+
+/// The kinds of responses with a representation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResponseKind {
+    /// 200
+    Full,
+    /// 304 (RFC 9110 §15.4.5)
+    NotModified,
+    /// 404 with the site's error page
+    NotFound,
+}
+
+impl<'a> Selection<'a> {
+    pub(super) fn new(
+        file: &'a File,
+        kind: ResponseKind,
+        is_negotiated: bool,
+        codings: impl FnOnce() -> Codings,
+    ) -> Self {
+        let encoding = if file.compressible {
+            codings().choose(|encoding| file.has(encoding))
+        } else {
+            Encoding::Identity
+        };
+        Self { body: file.body(encoding), file, encoding, kind, is_negotiated }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        match self.kind {
+            ResponseKind::Full => StatusCode::OK,
+            ResponseKind::NotModified => StatusCode::NOT_MODIFIED,
+            ResponseKind::NotFound => StatusCode::NOT_FOUND,
+        }
+    }
+
+    /// The value of `Vary`: the request headers that decided (RFC 9110 §12.5.5).
+    pub(super) fn vary(&self) -> Option<&'static str> {
+        match (self.is_negotiated, self.file.compressible) {
+            (true, true) => Some("Accept, Accept-Encoding"),
+            (true, false) => Some("Accept"),
+            (false, true) => Some("Accept-Encoding"),
+            (false, false) => None,
+        }
+    }
+
+    /// The value of `Content-Length`; none if the response has no content. hyper derives the same value from
+    /// the body.
+    pub(super) fn content_length(&self) -> Option<usize> {
+        (self.kind != ResponseKind::NotModified).then_some(self.body.bytes.len())
+    }
+
+    /// Passes the other headers of the response to `add`, except for those that do not depend on the
+    /// representation.
+    pub(super) fn head(&self, mut add: impl FnMut(HeaderName, HeaderValue)) {
+        add(CACHE_CONTROL, HeaderValue::from_static(self.file.cache.control()));
+        if self.content_length().is_some() {
+            add(CONTENT_TYPE, HeaderValue::from_static(self.file.media_type));
+            if let Some(token) = self.encoding.token() {
+                add(CONTENT_ENCODING, HeaderValue::from_static(token));
+            }
+        }
+        // With a validator for 404, caches could go on answering 304 after the page has been created.
+        if self.kind != ResponseKind::NotFound
+            && let Ok(etag) = HeaderValue::from_maybe_shared(self.body.shared_etag())
+        {
+            add(ETAG, etag);
+        }
+        if let Some(Ok(link)) = self.file.link.clone().map(HeaderValue::from_maybe_shared) {
+            add(LINK, link);
+        }
+        if let Some(vary) = self.vary() {
+            add(VARY, HeaderValue::from_static(vary));
+        }
+        // Other sites may embed images, feeds and guides, but no pages.
+        let embeddable = if self.is_negotiated { "same-origin" } else { "cross-origin" };
+        add(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static(embeddable));
+    }
+
+    /// The slot of [`EncodedBody::cached`] for the serialised head. All selections of a body with the same
+    /// slot have the same head.
+    pub(super) fn cache_slot(&self) -> usize {
+        const KINDS: usize = CACHE_SLOTS / 2;
+        self.kind as usize + if self.is_negotiated { KINDS } else { 0 }
+    }
+
+    pub(super) fn into_response(self) -> HttpResponse {
+        let body = self.content_length().map_or_else(Bytes::new, |_| self.body.bytes.clone());
+        let mut response = Response::new(Full::new(body));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.reserve(HEADER_CAPACITY);
+        self.head(|name, value| {
+            headers.insert(name, value);
+        });
+        response
+    }
+}

@@ -1,0 +1,171 @@
+//! The slot of a connection: the memory that it holds, and whether it is to be closed.
+//!
+//! Code that keeps memory for a client charges it to the slot ([`Slot::charge`]) and drops the charge with
+//! the memory.
+
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+
+use http::HeaderMap;
+
+/// The memory of a connection's parts, in bytes. Measured, and rounded up.
+pub(super) mod cost {
+    /// Any connection: its task, its socket and its slot.
+    pub(in crate::web) const CONNECTION: usize = 6 * 1024;
+    /// A TLS handshake: the client may send 64 KiB before it is complete (the longest message that rustls
+    /// accepts).
+    pub(in crate::web) const HANDSHAKE: usize = 64 * 1024;
+    /// A TLS session, without bytes that wait to be sent.
+    pub(in crate::web) const TLS: usize = 16 * 1024;
+    /// Encrypted bytes that wait for a client that does not read (the limit of rustls's buffer).
+    pub(in crate::web) const UNREAD_TLS: usize = 64 * 1024;
+    /// An HTTP/1 connection that hyper serves: its buffers, and a request's header in them.
+    pub(in crate::web) const HTTP1: usize = 32 * 1024;
+    /// An HTTP/2 connection before its first request: its buffers and header tables.
+    pub(in crate::web) const HTTP2: usize = 16 * 1024;
+    /// A request over HTTP/2 in progress, or a response that waits for a client that does not read.
+    pub(in crate::web) const STREAM: usize = 5 * 1024;
+    /// A table entry of an HTTP/2 connection: it keeps as many as it had concurrent requests.
+    pub(in crate::web) const STREAM_PLACE: usize = 1024;
+    /// One field of a header, without its name and value, which are in the connection's buffers.
+    pub(in crate::web) const FIELD: usize = 112;
+}
+
+/// The memory of a header's fields, in bytes.
+pub(super) fn fields_cost(headers: &HeaderMap) -> usize {
+    cost::FIELD * headers.capacity().max(headers.len())
+}
+
+/// Memory that a connection holds. Dropping the charge returns it.
+#[derive(Debug)]
+pub(super) struct Charge {
+    slot: Arc<Slot>,
+    bytes: usize,
+}
+
+impl Charge {
+    pub(super) fn new(slot: Arc<Slot>, bytes: usize) -> Self {
+        slot.held().fetch_add(bytes, Relaxed);
+        Self { slot, bytes }
+    }
+
+    /// Changes the charge to `bytes`.
+    pub(super) fn resize(&mut self, bytes: usize) {
+        match bytes.cmp(&self.bytes) {
+            Ordering::Greater => self.slot.held().fetch_add(bytes - self.bytes, Relaxed),
+            Ordering::Less => self.slot.held().fetch_sub(self.bytes - bytes, Relaxed),
+            Ordering::Equal => return,
+        };
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.slot.held().fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// When a connection is closed to free resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// When it has no request in progress and all responses are sent.
+    WhenIdle,
+    /// At once.
+    Now,
+}
+
+/// The state of a connection that other threads read and change.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// 0, or a [`Closing`].
+    closing: AtomicU8,
+    /// The waker of the connection's task.
+    waker: OnceLock<Waker>,
+    /// The sum of its charges, in bytes.
+    held: AtomicUsize,
+}
+
+impl Slot {
+    /// Sets the task to wake when the connection is to be closed.
+    pub(super) fn set_waker(&self, waker: &Waker) {
+        let _ = self.waker.set(waker.clone());
+    }
+
+    /// Whether the connection is to be closed, and when.
+    pub(super) fn closing(&self) -> Option<Closing> {
+        match self.closing.load(Relaxed) {
+            0 => None,
+            1 => Some(Closing::WhenIdle),
+            _ => Some(Closing::Now),
+        }
+    }
+
+    pub(super) fn close(&self, closing: Closing) {
+        let state = match closing {
+            Closing::WhenIdle => 1,
+            Closing::Now => 2,
+        };
+        self.closing.fetch_max(state, Relaxed);
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Runs `future` to completion; none if the connection is to be closed at once.
+    pub(super) async fn unless_closed<F: Future>(&self, future: F) -> Option<F::Output> {
+        let mut future = std::pin::pin!(future);
+        let poll = |cx: &mut Context<'_>| match self.closing() {
+            Some(Closing::Now) => Poll::Ready(None),
+            _ => future.as_mut().poll(cx).map(Some),
+        };
+        std::future::poll_fn(poll).await
+    }
+
+    /// Charges memory to the connection until the charge is dropped.
+    pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
+        Charge::new(self.clone(), bytes)
+    }
+
+    /// The sum of the connection's charges, for [`Charge`] to change.
+    pub(super) fn held(&self) -> &AtomicUsize {
+        &self.held
+    }
+
+    /// The memory of the connection, in bytes.
+    pub(super) fn cost(&self) -> usize {
+        cost::CONNECTION + self.held.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn charges_are_returned_after_any_sequence_of_changes(
+            sizes in prop::collection::vec((0..100_000_usize, prop::option::of(0..100_000_usize)), 0..50),
+            kept in 0..50_usize,
+        ) {
+            let slot = Arc::new(Slot::default());
+            let mut charges = Vec::new();
+            for (first, then) in &sizes {
+                let mut charge = slot.charge(*first);
+                if let Some(bytes) = then {
+                    charge.resize(*bytes);
+                }
+                charges.push(charge);
+            }
+            charges.truncate(kept);
+            let expected: usize = sizes.iter().take(kept).map(|(first, then)| then.unwrap_or(*first)).sum();
+            prop_assert_eq!(slot.held().load(Relaxed), expected);
+            drop(charges);
+            prop_assert_eq!(slot.held().load(Relaxed), 0);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The state that all workers share, and the snapshot of site and configuration that a reload replaces.
+
+#![expect(clippy::disallowed_methods, reason = "refusals are stored by day")]
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+
+use super::agent::{self, Agents, SiteOrigin};
+use super::metrics::Metrics;
+use super::options::WebOptions;
+use super::tls::Tls;
+use crate::deliver::worker::Confirmations;
+use crate::intake::Intake;
+use crate::limits::rate_limiter::RateLimiter;
+use crate::limits::refusals::{RefusalCounter, Refused};
+use crate::limits::{self, ByteLimiter, ByteOptions};
+use crate::pages::Site;
+use crate::store::disk::DiskMonitor;
+use crate::store::{RefusedRequests, Store, StoreError};
+
+/// The state of a running server.
+#[derive(Debug)]
+pub struct AppState {
+    /// Where submissions are stored.
+    pub store: Store,
+    /// Accepts submissions.
+    pub intake: Intake,
+    /// Refused requests by source.
+    pub refusals: Arc<RefusalCounter>,
+    /// Free space on the disk that holds the submissions.
+    pub disk: Arc<DiskMonitor>,
+    /// The current snapshot. A request uses one snapshot from beginning to end.
+    pub snapshot: Arc<ArcSwap<Snapshot>>,
+    /// The TLS configuration; none if the server listens on no TLS socket.
+    pub tls: Option<Arc<Tls>>,
+    /// Counters for `/metrics`.
+    pub metrics: Metrics,
+    /// Returns freed memory to the system, so that resident memory reflects what is in use.
+    pub release_memory: fn(),
+}
+
+impl AppState {
+    /// Serves `site` and passes submissions to `intake`, without rate limits; for tests and benchmarks.
+    pub fn new(site: Site, intake: Intake, options: WebOptions) -> Self {
+        let agents = agent::AgentOptions {
+            directories: Vec::new(),
+            allow_private: false,
+            extra_roots: None,
+            origin: SiteOrigin::of(site.base_url()),
+            fetch_timeouts: agent::FETCH_TIMEOUTS,
+            key_timeout: agent::KEY_TIMEOUT,
+        };
+        let limits = limits::LimitOptions { enabled: false, ..limits::LimitOptions::default() };
+        let byte_limits = ByteOptions { enabled: false, ..ByteOptions::default() };
+        let snapshot = Snapshot {
+            site: Arc::new(site),
+            confirmations: Confirmations::default(),
+            limiter: Arc::new(RateLimiter::new(&limits, None)),
+            byte_limiter: Arc::new(ByteLimiter::new(&byte_limits)),
+            agents: Arc::new(Agents::new(&agents)),
+            options: Arc::new(options),
+            generation: 1,
+        };
+        Self {
+            store: intake.store().clone(),
+            intake,
+            refusals: Arc::default(),
+            disk: Arc::new(DiskMonitor::idle()),
+            snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
+            tls: None,
+            metrics: Metrics::new(Arc::default()),
+            release_memory: || {},
+        }
+    }
+
+    /// Stores the counts of requests that were refused since the last call. Nothing else depends on these
+    /// figures, so a failure is not retried.
+    pub async fn store_refusals(&self) -> Result<(), StoreError> {
+        let refused = self.refusals.drain().into_iter();
+        let refused = refused.map(|Refused { source, form, count }| RefusedRequests { source, form, count });
+        self.store.record_refusals(refused.collect(), Timestamp::now()).await
+    }
+
+    /// The same state for one worker, which counts metrics in its own memory.
+    pub(super) fn of_worker(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            intake: self.intake.clone(),
+            refusals: self.refusals.clone(),
+            disk: self.disk.clone(),
+            snapshot: self.snapshot.clone(),
+            tls: self.tls.clone(),
+            metrics: self.metrics.of_worker(),
+            release_memory: self.release_memory,
+        }
+    }
+}
+
+/// Everything that a reload replaces at once: site, limits and options.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Everything that is served by GET and HEAD.
+    pub site: Arc<Site>,
+    /// Lets a form's handler wait for a delivery.
+    pub confirmations: Confirmations,
+    /// The rate limiter. A reload that does not change its options keeps it.
+    pub limiter: Arc<RateLimiter>,
+    /// The limiter of bytes per source. A reload that does not change its options keeps it.
+    pub byte_limiter: Arc<ByteLimiter>,
+    /// Verifies agents' signatures. A reload that does not change its options keeps it with the keys that it
+    /// has fetched.
+    pub agents: Arc<Agents>,
+    /// Options of the public and the private address.
+    pub options: Arc<WebOptions>,
+    /// Number of this snapshot, counted from 1.
+    pub generation: u64,
+}
+
+/// The phases of a server's life, in order. A server never returns to an earlier phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShutdownPhase {
+    /// The server accepts connections.
+    Serving,
+    /// The server still accepts connections, but `/readyz` is 503, each HTTP/1 response closes its
+    /// connection, and open HTTP/2 connections receive GOAWAY: load balancers should stop sending requests
+    /// before the sockets close. Lasts for [`WebOptions::drain`].
+    Draining,
+    /// The server accepts no connections and finishes the exchanges that are under way.
+    Stopping,
+}

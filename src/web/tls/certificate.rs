@@ -1,0 +1,332 @@
+//! The server certificate: a certificate chain with its private key, parsed from PEM.
+
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+
+use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
+use tokio_rustls::rustls::client::verify_server_name;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{self, Error, InconsistentKeys};
+use x509_cert::der::{self, AnyRef, Decode as _, Reader as _, SliceReader, Tag};
+use x509_cert::time;
+
+/// How long before the expiry the server warns. Renewal tools renew earlier: a warning means that they
+/// failed.
+const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
+
+/// A certificate chain and the key that belongs to it.
+#[derive(Debug, Clone)]
+pub struct ServerCertificate {
+    key: Arc<CertifiedKey>,
+    not_before: Timestamp,
+    not_after: Timestamp,
+}
+
+/// A part of a server certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CertificatePart {
+    /// The certificate chain.
+    Certificate,
+    /// The private key.
+    Key,
+}
+
+/// Why a certificate and a key cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{part} {what}")]
+pub struct CertificateDefect {
+    /// The faulty part.
+    pub part: CertificatePart,
+    /// The fault, as the rest of a sentence that begins with the part.
+    pub what: String,
+    /// How to fix it.
+    pub hint: &'static str,
+}
+
+impl fmt::Display for CertificatePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Certificate => "the certificate",
+            Self::Key => "the private key",
+        })
+    }
+}
+
+impl CertificateDefect {
+    pub(super) fn new(part: CertificatePart, what: impl Into<String>, hint: &'static str) -> Self {
+        Self { part, what: what.into(), hint }
+    }
+}
+
+/// Whether a certificate is valid at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Validity {
+    NotYet,
+    Valid,
+    ExpiresSoon,
+    Expired,
+}
+
+impl ServerCertificate {
+    /// Parses a chain in PEM, the server's own certificate first, and its key. Other PEM sections are
+    /// skipped, so one file may hold both.
+    pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, CertificateDefect> {
+        const CHAIN: &str = "a PEM file is expected with the server's own certificate first (`-----BEGIN CERTIFICATE-----`), then its issuers";
+        const KEY: &str = "a PEM file is expected with `-----BEGIN PRIVATE KEY-----`, without a password";
+        let chain: Vec<_> =
+            CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().map_err(|error| {
+                CertificateDefect::new(CertificatePart::Certificate, format!("is no PEM: {error}"), CHAIN)
+            })?;
+        let Some(own) = chain.first() else {
+            return Err(CertificateDefect::new(CertificatePart::Certificate, "is not in its file", CHAIN));
+        };
+        let (not_before, not_after) = validity_period(own).map_err(|_| {
+            CertificateDefect::new(CertificatePart::Certificate, "cannot be read, though it is PEM", CHAIN)
+        })?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            pem::Error::NoItemsFound => {
+                CertificateDefect::new(CertificatePart::Key, "is not in its file", KEY)
+            }
+            error => CertificateDefect::new(CertificatePart::Key, format!("is no PEM: {error}"), KEY),
+        })?;
+        let key = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
+        let key = key.map_err(|error| match error {
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertificateDefect::new(
+                CertificatePart::Key,
+                "does not belong to the certificate",
+                "the key must be the one that the certificate was issued for, and the server's own certificate must come first in its file",
+            ),
+            error => CertificateDefect::new(
+                CertificatePart::Key,
+                format!("cannot be used: {error}"),
+                "ECDSA on P-256 or P-384, RSA of 2048 to 8192 bits and Ed25519 are possible",
+            ),
+        })?;
+        Ok(Self { key: Arc::new(key), not_before, not_after })
+    }
+
+    fn certified_key(&self) -> Arc<CertifiedKey> {
+        self.key.clone()
+    }
+
+    /// The start of the validity of the server's own certificate.
+    pub(super) fn not_before(&self) -> Timestamp {
+        self.not_before
+    }
+
+    /// The end of the validity of the server's own certificate.
+    pub fn not_after(&self) -> Timestamp {
+        self.not_after
+    }
+
+    /// Whether the certificate is for this host name or IP address.
+    pub fn covers(&self, host: &str) -> bool {
+        let own = self.key.end_entity_cert().and_then(ParsedCertificate::try_from);
+        let name = ServerName::try_from(host.trim_matches(['[', ']']));
+        own.is_ok_and(|own| name.is_ok_and(|name| verify_server_name(&own, &name).is_ok()))
+    }
+
+    pub(super) fn validity(&self, now: Timestamp) -> Validity {
+        if now < self.not_before {
+            Validity::NotYet
+        } else if now > self.not_after {
+            Validity::Expired
+        } else if now + EXPIRES_SOON > self.not_after {
+            Validity::ExpiresSoon
+        } else {
+            Validity::Valid
+        }
+    }
+}
+
+/// The certificate for new connections; none until the first one is there. Open connections keep theirs.
+#[derive(Debug, Default)]
+pub(super) struct CurrentCertificate(ArcSwapOption<ServerCertificate>);
+
+impl CurrentCertificate {
+    pub(super) fn get(&self) -> Option<Arc<ServerCertificate>> {
+        self.0.load_full()
+    }
+
+    pub(super) fn replace(&self, certificate: ServerCertificate) {
+        self.0.store(Some(Arc::new(certificate)));
+    }
+}
+
+impl ResolvesServerCert for CurrentCertificate {
+    /// There is one certificate. A client that asks for another name, or for none, gets it as well and
+    /// decides for itself.
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.load().as_ref().map(|certificate| certificate.certified_key())
+    }
+}
+
+/// Why the server cannot start TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsStartError {
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    CertificateDefect(#[from] CertificateDefect),
+    /// The root certificates for the ACME authority cannot be used.
+    #[error("the certificates in `tls.acme_ca_file` cannot be used: {0}")]
+    Roots(String),
+    /// The TLS library rejected the configuration.
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    /// A thread or the folder for ACME files cannot be created.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The start and the end of a certificate's validity (RFC 5280 §4.1.2.5).
+///
+/// Reads the fields up to the validity and no further. The TLS library checks the rest of the certificate.
+fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
+    let certificate = AnyRef::from_der(certificate)?;
+    let tbs_certificate = AnyRef::decode(&mut SliceReader::new(certificate.value())?)?;
+    let mut fields = SliceReader::new(tbs_certificate.value())?;
+    // A version 1 certificate has no version field.
+    let has_version = matches!(fields.peek_tag()?, Tag::ContextSpecific { .. });
+    let skipped = if has_version { 4 } else { 3 }; // version, serialNumber, signature, issuer
+    for _ in 0..skipped {
+        AnyRef::decode(&mut fields)?;
+    }
+    let time::Validity { not_before, not_after } = time::Validity::decode(&mut fields)?;
+    Ok((timestamp(not_before), timestamp(not_after)))
+}
+
+/// A certificate without an expiry date ends with the year 9999, which is two hours after the last
+/// [`Timestamp`].
+fn timestamp(time: time::Time) -> Timestamp {
+    let seconds = time.to_unix_duration().as_secs();
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| Timestamp::from_second(seconds).ok())
+        .unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Pair {
+        chain: String,
+        key: String,
+    }
+
+    fn pair(names: &[&str]) -> Pair {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut parameters = rcgen::CertificateParams::new(names).expect("names");
+        parameters.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(2026, 4, 1);
+        let chain = parameters.self_signed(&key).expect("a certificate").pem();
+        Pair { chain, key: key.serialize_pem() }
+    }
+
+    #[test]
+    fn a_pair_is_parsed_and_other_pem_sections_are_skipped() {
+        let Pair { chain, key } = pair(&["www.example.com", "*.example.net", "192.0.2.7"]);
+        let both = format!("# by hand\n{key}\n{chain}");
+        for (chain, key) in [(&chain, &key), (&both, &both)] {
+            let certificate =
+                ServerCertificate::parse(chain.as_bytes(), key.as_bytes()).expect("it can be used");
+            assert_eq!(certificate.not_after().to_string(), "2026-04-01T00:00:00Z");
+            for (host, covered) in [
+                ("www.example.com", true),
+                ("WWW.example.com", true),
+                ("desk.example.net", true),
+                ("192.0.2.7", true),
+                ("example.com", false),
+                ("a.b.example.net", false),
+                ("192.0.2.8", false),
+                ("[2001:db8::1]", false),
+                ("no name", false),
+            ] {
+                assert_eq!(certificate.covers(host), covered, "{host}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_defect_names_the_part_and_the_remedy() {
+        let (one, other) = (pair(&["www.example.com"]), pair(&["www.example.com"]));
+        let garbage = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let torn = &one.chain[..one.chain.len() / 2];
+        check("", &one.key, "the certificate is not in its file");
+        check("no PEM at all", &one.key, "the certificate is not in its file");
+        check(torn, &one.key, "the certificate is no PEM");
+        check(garbage, &one.key, "the certificate cannot be read");
+        check(&one.chain, "", "the private key is not in its file");
+        check(&one.chain, &one.chain, "the private key is not in its file");
+        check(
+            &one.chain,
+            &one.key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"),
+            "the private key is not in its file",
+        );
+        check(&one.chain, &other.key, "the private key does not belong to the certificate");
+    }
+
+    #[test]
+    fn expiry_is_reported_two_weeks_before() {
+        let Pair { chain, key } = pair(&["www.example.com"]);
+        let certificate = ServerCertificate::parse(chain.as_bytes(), key.as_bytes()).expect("it can be used");
+        for (now, expected) in [
+            ("2025-12-31T23:59:59Z", Validity::NotYet),
+            ("2026-01-01T00:00:00Z", Validity::Valid),
+            ("2026-03-18T00:00:00Z", Validity::Valid),
+            ("2026-03-18T00:00:01Z", Validity::ExpiresSoon),
+            ("2026-04-01T00:00:00Z", Validity::ExpiresSoon),
+            ("2026-04-01T00:00:01Z", Validity::Expired),
+        ] {
+            assert_eq!(certificate.validity(now.parse().expect("a time")), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn every_key_type_and_both_time_formats_are_read() {
+        use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256};
+        for algorithm in [&PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519, &PKCS_RSA_SHA256] {
+            let key = rcgen::KeyPair::generate_for(algorithm).expect("a key");
+            // UTCTime until 2049, GeneralizedTime from 2050 (RFC 5280 §4.1.2.5).
+            for year in [2049, 2050] {
+                let mut parameters =
+                    rcgen::CertificateParams::new(["www.example.com".to_owned()]).expect("names");
+                parameters.not_before = rcgen::date_time_ymd(1999, 12, 31);
+                parameters.not_after = rcgen::date_time_ymd(year, 1, 1);
+                let chain = parameters.self_signed(&key).expect("a certificate").pem();
+                let certificate = ServerCertificate::parse(chain.as_bytes(), key.serialize_pem().as_bytes())
+                    .unwrap_or_else(|defect| panic!("{algorithm:?}: {defect}"));
+                assert_eq!(certificate.not_before().to_string(), "1999-12-31T00:00:00Z");
+                assert_eq!(certificate.not_after().to_string(), format!("{year}-01-01T00:00:00Z"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_certificate_without_an_expiry_date_is_read() {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut parameters = rcgen::CertificateParams::new(["www.example.com".to_owned()]).expect("names");
+        parameters.not_after = rcgen::date_time_ymd(9999, 12, 31);
+        let chain = parameters.self_signed(&key).expect("a certificate").pem();
+        let certificate =
+            ServerCertificate::parse(chain.as_bytes(), key.serialize_pem().as_bytes()).expect("usable");
+        assert!(certificate.not_after() > "9999-12-30T00:00:00Z".parse().expect("a time"));
+        let now = "2026-01-01T00:00:00Z".parse().expect("a time");
+        assert_eq!(certificate.validity(now), Validity::Valid);
+    }
+
+    fn check(chain: &str, key: &str, expected: &str) {
+        let defect =
+            ServerCertificate::parse(chain.as_bytes(), key.as_bytes()).expect_err("it cannot be used");
+        let error = defect.to_string();
+        assert!(error.starts_with(expected), "{error:?} does not begin with {expected:?}");
+        assert!(!defect.hint.is_empty());
+    }
+}

@@ -1,0 +1,185 @@
+//! Checks the TLS options for `frontdesk check`, before the server uses them.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use jiff::Timestamp;
+
+use super::certificate::CertificatePart;
+use super::certificate::Validity;
+use super::files::CertificateFiles;
+use super::options::{CertificateSource, TlsOptions};
+
+/// A problem in the TLS options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFinding {
+    /// The configuration key in `[tls]`.
+    pub key: &'static str,
+    /// Whether the server cannot start TLS with it.
+    pub is_error: bool,
+    /// The fault, as the rest of a sentence that begins with the key.
+    pub message: String,
+    /// How to fix it.
+    pub hint: String,
+}
+
+impl TlsFinding {
+    fn error(key: &'static str, message: impl Into<String>, hint: &str) -> Self {
+        Self { key, is_error: true, message: message.into(), hint: hint.to_owned() }
+    }
+
+    fn warning(key: &'static str, message: impl Into<String>, hint: &str) -> Self {
+        Self { is_error: false, ..Self::error(key, message, hint) }
+    }
+}
+
+/// Checks the certificate source for a site with this host.
+pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Vec<TlsFinding> {
+    match &options.source {
+        None => Vec::new(),
+        Some(CertificateSource::Files(files)) => check_files(files, host, now),
+        Some(CertificateSource::Acme(acme)) => {
+            let mut findings = Vec::new();
+            if let Err(error) = acme.roots() {
+                findings.push(TlsFinding::error(
+                    "acme_ca_file",
+                    format!("cannot be used: {error}"),
+                    "leave it empty for an authority that the public trusts",
+                ));
+            }
+            if !acme.domains.iter().any(|domain| domain.eq_ignore_ascii_case(host)) {
+                findings.push(TlsFinding::warning(
+                    "acme_domains",
+                    format!("does not have {host:?}, where `base_url` leads"),
+                    "browsers refuse a certificate for other names",
+                ));
+            }
+            findings
+        }
+    }
+}
+
+/// The hint for a certificate that expires.
+const RENEW: &str = "renew it; a running server takes the new one up";
+
+fn check_files(files: &CertificateFiles, host: &str, now: Timestamp) -> Vec<TlsFinding> {
+    let certificate = match files.read() {
+        Ok(certificate) => certificate,
+        Err(defect) => {
+            let key = match defect.part {
+                CertificatePart::Certificate => "certificate",
+                CertificatePart::Key => "key",
+            };
+            return vec![TlsFinding::error(key, defect.what, defect.hint)];
+        }
+    };
+    let mut findings = Vec::new();
+    let not_after = certificate.not_after();
+    let mut warn = |key, message: String, hint| findings.push(TlsFinding::warning(key, message, hint));
+    match certificate.validity(now) {
+        Validity::Valid => {}
+        Validity::NotYet => {
+            warn("certificate", "is not valid yet".to_owned(), "is this machine's clock right?");
+        }
+        Validity::ExpiresSoon => warn("certificate", format!("expires soon, on {not_after}"), RENEW),
+        Validity::Expired => warn("certificate", format!("has expired on {not_after}"), RENEW),
+    }
+    if !certificate.covers(host) {
+        let message = format!("is not for {host:?}, where `base_url` leads");
+        warn("certificate", message, "browsers refuse a certificate for other names");
+    }
+    if std::fs::metadata(&files.key).is_ok_and(|data| data.permissions().mode() & 0o004 != 0) {
+        let message = "can be read by every user of this machine".to_owned();
+        warn("key", message, "`chmod o-rwx` on the file, and let the server's user or group own it");
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Acme;
+    use super::*;
+
+    #[test]
+    fn certificate_files_are_checked_for_every_fault() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = CertificateFiles {
+            certificate: folder.path().join("chain.pem"),
+            key: folder.path().join("key.pem"),
+        };
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut parameters = rcgen::CertificateParams::new(["www.example.com".to_owned()]).expect("names");
+        parameters.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(2026, 4, 1);
+        let chain = parameters.self_signed(&key).expect("a certificate").pem();
+        let look = |host: &str, now: &str| {
+            let options =
+                TlsOptions { source: Some(CertificateSource::Files(files.clone())), ..TlsOptions::default() };
+            said(&check_certificate(&options, host, now.parse().expect("a time")))
+        };
+        let in_time = "2026-02-01T00:00:00Z";
+        assert_eq!(look("www.example.com", in_time).len(), 1);
+        assert!(look("www.example.com", in_time)[0].starts_with("error: certificate cannot be read from"));
+        std::fs::write(&files.certificate, chain).expect("written");
+        assert!(look("www.example.com", in_time)[0].starts_with("error: key cannot be read from"));
+        std::fs::write(&files.key, key.serialize_pem()).expect("written");
+        let set_mode = |mode| {
+            std::fs::set_permissions(&files.key, std::fs::Permissions::from_mode(mode)).expect("ours");
+        };
+        set_mode(0o640);
+        assert_eq!(look("www.example.com", in_time), [""; 0]);
+        assert_eq!(
+            look("example.com", "2026-03-31T00:00:00Z"),
+            [
+                "warning: certificate expires soon, on 2026-04-01T00:00:00Z",
+                "warning: certificate is not for \"example.com\", where `base_url` leads",
+            ]
+        );
+        set_mode(0o644);
+        assert_eq!(
+            look("www.example.com", "2027-01-01T00:00:00Z"),
+            [
+                "warning: certificate has expired on 2026-04-01T00:00:00Z",
+                "warning: key can be read by every user of this machine",
+            ]
+        );
+        let other = rcgen::KeyPair::generate().expect("a key");
+        std::fs::write(&files.key, other.serialize_pem()).expect("written");
+        assert_eq!(look("www.example.com", in_time), ["error: key does not belong to the certificate"]);
+    }
+
+    #[test]
+    fn acme_options_must_match_the_site() {
+        let acme = |ca_file: Option<&str>| Acme {
+            domains: vec!["www.example.com".into()],
+            email: String::new(),
+            directory: "https://acme.example.net/dir".into(),
+            ca_file: ca_file.map(Into::into),
+            cache: "/nowhere".into(),
+        };
+        let look = |acme: Acme, host: &str| {
+            let options = TlsOptions { source: Some(CertificateSource::Acme(acme)), ..TlsOptions::default() };
+            said(&check_certificate(&options, host, Timestamp::now()))
+        };
+        assert_eq!(look(acme(None), "WWW.example.com"), [""; 0]);
+        assert_eq!(
+            look(acme(None), "example.com"),
+            ["warning: acme_domains does not have \"example.com\", where `base_url` leads"]
+        );
+        assert!(
+            look(acme(Some("/dev/null")), "www.example.com")[0]
+                .starts_with("error: acme_ca_file cannot be used")
+        );
+        assert!(
+            look(acme(Some("/no/such")), "www.example.com")[0]
+                .starts_with("error: acme_ca_file cannot be used")
+        );
+    }
+
+    fn said(findings: &[TlsFinding]) -> Vec<String> {
+        let word = |finding: &TlsFinding| if finding.is_error { "error" } else { "warning" };
+        findings
+            .iter()
+            .map(|finding| format!("{}: {} {}", word(finding), finding.key, finding.message))
+            .collect()
+    }
+}

@@ -1,0 +1,37 @@
+//! The context of requests: the worker thread that serves them, and their connection.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::fast_path::FastPath;
+use super::options::WebOptions;
+use super::slot::Slot;
+use super::socket::{Peer, Scheme};
+use super::state::{AppState, ShutdownPhase};
+
+/// The state that all connections of one thread share.
+#[derive(Debug)]
+pub struct WorkerState {
+    pub(super) app: Arc<AppState>,
+    pub(super) fast_path: FastPath,
+}
+
+impl WorkerState {
+    /// Another worker of `app`.
+    pub fn new(app: &AppState) -> Self {
+        Self { app: Arc::new(app.of_worker()), fast_path: FastPath::new() }
+    }
+}
+
+/// A connection whose peer is known.
+pub(super) struct ConnContext<'a> {
+    pub(super) worker: &'a WorkerState,
+    /// The options at the time when the connection was accepted.
+    pub(super) options: Arc<WebOptions>,
+    pub(super) scheme: Scheme,
+    pub(super) peer: Peer,
+    pub(super) phase: watch::Receiver<ShutdownPhase>,
+    /// Counts the connection's memory, and requests its closing when the server needs room.
+    pub(super) slot: Arc<Slot>,
+}
