@@ -1,12 +1,11 @@
 //! Processes a batch of the table `intake`, in one transaction: screens each submission, detects repeats and
 //! floods, and writes submissions and deliveries.
 
-use std::time::Instant;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -38,15 +37,24 @@ pub(crate) struct Processed {
     pub has_more: bool,
 }
 
+/// The configuration that a batch is processed by.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub options: Arc<IntakeOptions>,
+    pub channels: Arc<Vec<Route>>,
+}
+
 /// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
-/// with its deliveries for `channels`, or is counted as a repeat.
+/// with its deliveries, or is counted as a repeat.
+///
+/// `settings` is called once the rows are read: a submission that was accepted after a reload must not be
+/// processed by the settings before it, which may lack its channel.
 ///
 /// Returns `None` and changes nothing while another replica processes a batch: replicas take turns, so rows
 /// are decided in order of arrival.
 pub(crate) fn process(
     tx: &Transaction<'_>,
-    options: &IntakeOptions,
-    channels: &[Route],
+    settings: impl FnOnce() -> Settings,
     screener: &Screener,
     most: usize,
     ids: &RangeInclusive<Uuid>,
@@ -58,6 +66,7 @@ pub(crate) fn process(
     if rows.is_empty() {
         return Ok(Some(Processed::default()));
     }
+    let Settings { options, channels } = &settings();
     let read = |row| Screened::read(row, options, channels, screener);
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();

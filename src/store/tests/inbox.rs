@@ -4,7 +4,7 @@ use std::ops::{Deref, RangeInclusive};
 
 use uuid::Uuid;
 
-use crate::intake::{self, Arrival, Intake, IntakeOptions, Processed, Screener};
+use crate::intake::{self, Arrival, Intake, IntakeOptions, Processed, Screener, Settings};
 use crate::store::fingerprint::Secret;
 use crate::store::sql::Sql;
 use crate::store::sql::transaction::Transaction;
@@ -23,6 +23,11 @@ impl Options {
     /// Without channels.
     pub fn new(url: impl Into<DatabaseUrl>) -> Options {
         Options { url: url.into(), channels: Vec::new(), intake: IntakeOptions::default() }
+    }
+
+    /// What a batch is processed by.
+    pub fn settings(&self) -> Settings {
+        Settings { options: self.intake.clone().into(), channels: self.channels.clone().into() }
     }
 }
 
@@ -81,5 +86,5 @@ pub(crate) fn process(
     most: usize,
     ids: RangeInclusive<Uuid>,
 ) -> Result<Option<Processed>, StoreError> {
-    intake::process(&transaction(sql), &options.intake, &options.channels, screener, most, &ids)
+    intake::process(&transaction(sql), || options.settings(), screener, most, &ids)
 }

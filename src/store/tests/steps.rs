@@ -248,6 +248,28 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
     assert_eq!((process(), process(), process(), process()), ((8, true), (8, true), (4, false), (0, false)));
 }
 
+#[test]
+fn a_batch_is_processed_by_settings_at_least_as_new_as_its_rows() {
+    let desk = Desk::new();
+    let secret = fingerprint::Secret::from_bytes([7; 32]);
+    let sql = desk.fresh.sql();
+    desk.store.close();
+    let accept = |message: &str, id: u128| {
+        intake::append(&*sql, &secret, &[row(contact(message), &desk.options)], &[Uuid::from_u128(id)])
+            .unwrap();
+    };
+    accept("before the reload", 1);
+    let reload = || {
+        accept("after the reload", 2);
+        desk.options.settings()
+    };
+    let screener = crate::intake::Screener::new(Repeats::new(Instant::now()).into());
+    let transaction = inbox::transaction(&*sql);
+    let all = Uuid::nil()..=Uuid::max();
+    let processed = crate::intake::process(&transaction, reload, &screener, 128, &all).unwrap().unwrap();
+    assert_eq!(processed.rows, 1);
+}
+
 /// The time `seconds` after the Unix epoch.
 fn now(seconds: u64) -> Timestamp {
     Timestamp::UNIX_EPOCH + Duration::from_secs(seconds)
