@@ -17,10 +17,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 /// TLS always verifies the server's certificate and name. It is off if all hosts are this machine, and on
 /// otherwise unless the URL says `sslmode=disable`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Server(Arc<Settings>);
+pub struct Server(Arc<ConnectionSettings>);
 
 #[derive(PartialEq, Eq)]
-struct Settings {
+struct ConnectionSettings {
     config: Config,
     tls: Option<Roots>,
 }
@@ -91,7 +91,7 @@ impl Server {
         if config.get_application_name().is_none() {
             config.application_name("frontdesk");
         }
-        Ok(Server(Arc::new(Settings { config, tls: is_secured.then_some(roots) })))
+        Ok(Server(Arc::new(ConnectionSettings { config, tls: is_secured.then_some(roots) })))
     }
 
     /// The options of the connection, except TLS.

@@ -25,7 +25,7 @@ impl Options {
         Options { url: url.into(), channels: Vec::new(), intake: IntakeOptions::default() }
     }
 
-    /// What a batch is processed by.
+    /// The settings by which a batch is processed.
     pub fn settings(&self) -> Settings {
         Settings { options: self.intake.clone().into(), channels: self.channels.clone().into() }
     }
