@@ -5,47 +5,28 @@ use std::fmt::{self, Display, Write as _};
 /// The value of `Content-Type`.
 pub(in crate::web) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The type of a metric family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// It only grows.
-    Counter,
-    /// It goes up and down.
-    Gauge,
-    /// Buckets, a sum and a count.
-    Histogram,
-}
-
-impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-        }
-    }
-}
+/// The metric families, one in each line: name, type and help.
+const FAMILIES: &str = include_str!("families.txt");
 
 /// The text of an exposition.
 #[derive(Debug, Default)]
 pub(super) struct Exposition {
-    text: String,
+    pub(super) text: String,
 }
 
 impl Exposition {
-    /// Starts a family; its samples follow.
-    pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
-        self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.name()));
+    /// Starts a family of [`FAMILIES`]; its samples follow.
+    pub(super) fn family(&mut self, name: &'static str) -> Family<'_> {
+        let declared = FAMILIES.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        debug_assert!(declared.is_some(), "families.txt does not have {name}");
+        let (kind, help) = declared.and_then(|declared| declared.split_once(' ')).unwrap_or_default();
+        self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
         Family { text: &mut self.text, name }
     }
 
     /// Writes a family with one sample without labels.
-    pub(super) fn single(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
-        self.family(name, kind, help).sample(&[], value);
-    }
-
-    pub(super) fn finish(self) -> String {
-        self.text
+    pub(super) fn single(&mut self, name: &'static str, value: impl Display) {
+        self.family(name).sample(&[], value);
     }
 }
 
@@ -57,12 +38,31 @@ pub(super) struct Family<'a> {
 }
 
 impl Family<'_> {
-    pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
-        self.suffixed("", labels, value);
+    pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
+        self.suffixed("", labels, value)
     }
 
-    /// Writes a sample of a histogram: `_bucket`, `_sum` or `_count`.
-    pub(super) fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
+    /// Writes a histogram: the count of each bucket, below the upper bounds in seconds and above all of them,
+    /// and the sum of all durations in nanoseconds.
+    pub(super) fn histogram(
+        &mut self,
+        label: Option<(&str, &str)>,
+        bounds: &[(u64, &str)],
+        counts: &[u64],
+        took: u64,
+    ) {
+        let mut sum = 0;
+        let bounds = bounds.iter().map(|(_, text)| *text).chain(["+Inf"]);
+        for (bound, count) in bounds.zip(counts) {
+            sum += count;
+            let labels: Vec<_> = label.into_iter().chain([("le", bound)]).collect();
+            self.suffixed("_bucket", &labels, sum);
+        }
+        let seconds = format!("{}.{:09}", took / 1_000_000_000, took % 1_000_000_000);
+        self.suffixed("_sum", label.as_slice(), seconds).suffixed("_count", label.as_slice(), sum);
+    }
+
+    fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.text.push_str(&format!("{}{suffix}", self.name));
         for (number, (name, value)) in labels.iter().enumerate() {
             let before = if number == 0 { '{' } else { ',' };
@@ -70,6 +70,7 @@ impl Family<'_> {
         }
         let end = if labels.is_empty() { "" } else { "}" };
         self.text.push_str(&format!("{end} {value}\n"));
+        self
     }
 }
 
@@ -94,14 +95,27 @@ mod tests {
     #[test]
     fn label_values_are_escaped() {
         let mut out = Exposition::default();
-        out.single("up_seconds", Kind::Gauge, "For how long.", 1.5);
-        let mut family = out.family("sent_total", Kind::Counter, "How many.");
-        family.sample(&[("channel", "a\"} 1\nb\\"), ("state", "x")], 7);
+        out.single("process_open_fds", 1.5);
+        out.family("frontdesk_deliveries").sample(&[("channel", "a\"} 1\nb\\"), ("state", "x")], 7);
         assert_eq!(
-            out.finish(),
-            "# HELP up_seconds For how long.\n# TYPE up_seconds gauge\nup_seconds 1.5\n\
-             # HELP sent_total How many.\n# TYPE sent_total counter\n\
-             sent_total{channel=\"a\\\"} 1\\nb\\\\\",state=\"x\"} 7\n"
+            out.text,
+            "# HELP process_open_fds Open file descriptors.\n# TYPE process_open_fds gauge\nprocess_open_fds 1.5\n\
+             # HELP frontdesk_deliveries Deliveries that are still to be done, by channel.\n\
+             # TYPE frontdesk_deliveries gauge\n\
+             frontdesk_deliveries{channel=\"a\\\"} 1\\nb\\\\\",state=\"x\"} 7\n"
         );
+    }
+
+    #[test]
+    fn families_have_a_name_a_known_type_and_a_sentence() {
+        for line in FAMILIES.lines() {
+            let (name, declared) = line.split_once(' ').expect("a name");
+            let (kind, help) = declared.split_once(' ').expect("a type");
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            assert!(
+                matches!(kind, "counter" | "gauge" | "histogram") && help.ends_with(['.', ')']),
+                "{line}"
+            );
+        }
     }
 }

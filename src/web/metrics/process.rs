@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
 
-use super::exposition::{Exposition, Kind};
+use super::exposition::Exposition;
 
 /// The unit of times in `/proc/PID/stat` (`USER_HZ`), which is 100 on every supported architecture.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -14,30 +14,20 @@ pub(super) fn report(out: &mut Exposition) {
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
         // Exclude the descriptor of this directory.
         let open = descriptors.count().saturating_sub(1);
-        out.single("process_open_fds", Kind::Gauge, "Open file descriptors.", open);
+        out.single("process_open_fds", open);
     }
     let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let most = most.map_or_else(|| "+Inf".to_owned(), |most| most.to_string());
-    out.single("process_max_fds", Kind::Gauge, "File descriptors that may be open.", most);
+    out.single("process_max_fds", most);
     if let Some(bytes) = resident_memory() {
-        out.single("process_resident_memory_bytes", Kind::Gauge, "Resident memory in bytes.", bytes);
+        out.single("process_resident_memory_bytes", bytes);
     }
     let Some(times) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| Times::parse(&text)) else {
         return;
     };
-    out.single(
-        "process_cpu_seconds_total",
-        Kind::Counter,
-        "Processor time that was spent, in user and system mode.",
-        times.cpu,
-    );
+    out.single("process_cpu_seconds_total", times.cpu);
     if let Some(booted) = fs::read_to_string("/proc/stat").ok().and_then(|text| booted(&text)) {
-        out.single(
-            "process_start_time_seconds",
-            Kind::Gauge,
-            "When the process began, in seconds since 1970.",
-            booted + times.began,
-        );
+        out.single("process_start_time_seconds", booted + times.began);
     }
 }
 
