@@ -1,7 +1,7 @@
 //! Distributes connections among the workers. All workers accept from the same sockets, so without this the
 //! first idle worker would accept and keep most connections of a burst.
 
-use std::io;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc::error::SendError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::conn_limits::ConnPermit;
-use super::socket::{IdleStream, Peer, Scheme, Stream};
+use super::socket::{Peer, Scheme};
 
 /// A worker keeps a connection unless it has more than this many connections above the minimum.
 const SLACK: usize = 1;
@@ -21,28 +21,22 @@ pub(super) struct Balancer {
     own: usize,
     /// Open connections by worker.
     open: Arc<[AtomicUsize]>,
-    workers: Arc<[UnboundedSender<TransferredConn>]>,
-}
-
-/// A connection on its way to another thread.
-#[derive(Debug)]
-pub(super) struct TransferredConn {
-    scheme: Scheme,
-    stream: IdleStream,
-    peer: Peer,
-    place: ConnPermit,
-    guard: ConnGuard,
+    workers: Arc<[UnboundedSender<(AcceptedConn, ConnGuard)>]>,
 }
 
 /// An accepted connection from which nothing has been read.
 #[derive(Debug)]
 pub(super) struct AcceptedConn {
     pub(super) scheme: Scheme,
-    pub(super) stream: Stream,
+    /// Not registered with a runtime.
+    pub(super) stream: TcpStream,
     pub(super) peer: Peer,
     /// Counts it among all connections and those of its source.
     pub(super) place: ConnPermit,
 }
+
+/// The connections that other workers transfer to a worker.
+pub(super) type TransferredConns = UnboundedReceiver<(AcceptedConn, ConnGuard)>;
 
 /// Counts a connection as open at its worker until it is dropped.
 #[derive(Debug)]
@@ -59,7 +53,7 @@ impl Drop for ConnGuard {
 
 impl Balancer {
     /// One balancer for each worker, with the receiver of connections that others transfer to it.
-    pub(super) fn for_workers(count: usize) -> Vec<(Self, UnboundedReceiver<TransferredConn>)> {
+    pub(super) fn for_workers(count: usize) -> Vec<(Self, TransferredConns)> {
         let open: Arc<[AtomicUsize]> = (0..count).map(|_| AtomicUsize::new(0)).collect();
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| unbounded_channel()).unzip();
         let workers: Arc<[_]> = senders.into();
@@ -74,13 +68,8 @@ impl Balancer {
         if worker == self.own {
             return Some((accepted, self.guard(self.own)));
         }
-        let AcceptedConn { scheme, stream, peer, place } = accepted;
-        // Fails if the descriptor is invalid; then there is no connection.
-        let stream = stream.into_idle().ok()?;
-        let transferred = TransferredConn { scheme, stream, peer, place, guard: self.guard(worker) };
-        let SendError(transferred) = self.workers[worker].send(transferred).err()?;
+        let SendError((accepted, _)) = self.workers[worker].send((accepted, self.guard(worker))).err()?;
         // That worker has just stopped.
-        let (accepted, _) = transferred.receive().ok()?;
         Some((accepted, self.guard(self.own)))
     }
 
@@ -95,14 +84,6 @@ impl Balancer {
         let workers = (0..self.open.len()).filter(|worker| !self.workers[*worker].is_closed());
         let fewest = workers.min_by_key(|worker| open(*worker)).unwrap_or(self.own);
         if open(self.own) > open(fewest) + SLACK { fewest } else { self.own }
-    }
-}
-
-impl TransferredConn {
-    /// Registers the connection with the runtime of this thread.
-    pub(super) fn receive(self) -> io::Result<(AcceptedConn, ConnGuard)> {
-        let Self { scheme, stream, peer, place, guard } = self;
-        Ok((AcceptedConn { scheme, stream: stream.into_stream()?, peer, place }, guard))
     }
 }
 

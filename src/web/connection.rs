@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::task::unconstrained;
@@ -130,13 +131,15 @@ pub(super) trait Observer {
 /// A stream that reports reads and writes to an observer.
 #[derive(Debug)]
 pub(super) struct Observed<S, O> {
+    /// Bytes that were already read from the stream. They are read again first.
+    unread: Bytes,
     stream: S,
     observer: O,
 }
 
 impl<S, O: Observer> Observed<S, O> {
-    pub(super) fn new(stream: S, observer: O) -> Self {
-        Self { stream, observer }
+    pub(super) fn new(unread: Bytes, stream: S, observer: O) -> Self {
+        Self { unread, stream, observer }
     }
 
     pub(super) fn into_inner(self) -> S {
@@ -161,7 +164,13 @@ impl<S: AsyncRead + Unpin, O: Observer + Unpin> AsyncRead for Observed<S, O> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
-        let result = Pin::new(&mut this.stream).poll_read(cx, buffer);
+        let result = if this.unread.is_empty() {
+            Pin::new(&mut this.stream).poll_read(cx, buffer)
+        } else {
+            // After the last byte, nothing keeps the memory of `unread`.
+            buffer.put_slice(&this.unread.split_to(this.unread.len().min(buffer.remaining())));
+            Poll::Ready(Ok(()))
+        };
         match &buffer.filled()[before..] {
             [] => result,
             bytes => {

@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::balance::AcceptedConn;
 use super::connection::{Observed, run_until_deadline, wait_for_shutdown};
+use super::http1::timer::ConnTimer;
 use super::metrics::CloseReason;
 use super::options::WebOptions;
-use super::protocol::{Protocol, Rewound, detect};
+use super::protocol::{Protocol, detect};
 use super::slot::cost;
-use super::socket::{Peer, Scheme, Stream, Trust};
+use super::socket::{Peer, Scheme, Trust};
 use super::state::ShutdownPhase;
 use super::trusted_proxies::is_trusted;
 use super::worker::{ConnContext, WorkerState};
@@ -28,9 +30,11 @@ const PROXY_IDLE: Duration = Duration::from_secs(75);
 /// Serves a connection until it ends, a deadline passes or the server stops.
 pub(super) async fn serve(
     worker: &WorkerState,
-    AcceptedConn { scheme, mut stream, mut peer, mut place }: AcceptedConn,
+    AcceptedConn { scheme, stream, mut peer, mut place }: AcceptedConn,
     phase: watch::Receiver<ShutdownPhase>,
 ) {
+    // Fails if the descriptor is invalid; then there is no connection.
+    let Ok(mut stream) = TcpStream::from_std(stream) else { return };
     let app = &worker.app;
     let _open = app.metrics.connection();
     let options = app.snapshot.load().options.clone();
@@ -93,8 +97,8 @@ impl ConnContext<'_> {
     /// Determines the protocol by the first bytes (RFC 9113 §3.3). Until then the deadlines of an HTTP/1
     /// request apply.
     pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
-        let timer = http1::timer::ConnTimer::new(&self.options, self.slot.clone());
-        let mut stream = Observed::new(stream, timer.clone());
+        let timer = ConnTimer::new(&self.options, self.slot.clone());
+        let mut stream = Observed::new(Bytes::new(), stream, timer.clone());
         let detected = {
             let detecting = std::pin::pin!(detect(&mut stream));
             tokio::select! {
@@ -107,7 +111,7 @@ impl ConnContext<'_> {
         match detected {
             Ok(Ok((Protocol::Http1, read))) => http1::serve(self, read, stream.into_inner(), timer).await,
             Ok(Ok((Protocol::Http2, read))) => {
-                Box::pin(http2::serve(self, Rewound::new(read, stream.into_inner()))).await;
+                Box::pin(http2::serve(self, read, stream.into_inner())).await;
             }
             // The client has gone.
             Ok(Err(_)) => {}
@@ -115,7 +119,7 @@ impl ConnContext<'_> {
         }
     }
 
-    async fn serve_tls(self, stream: Stream) {
+    async fn serve_tls(self, stream: TcpStream) {
         let Some(tls) = &self.worker.app.tls else { return };
         let charge = self.slot.charge(cost::HANDSHAKE);
         let accepted = self
@@ -127,22 +131,17 @@ impl ConnContext<'_> {
         match accepted {
             Ok(Some(stream)) => {
                 let _charge = self.slot.charge(cost::TLS);
-                let protocol = tls::protocol(&stream);
-                self.serve(stream, protocol).await;
+                // ALPN (RFC 7301) has selected the protocol.
+                match tls::protocol(&stream) {
+                    Protocol::Http1 => {
+                        let timer = ConnTimer::new(&self.options, self.slot.clone());
+                        http1::serve(self, Bytes::new(), stream, timer).await;
+                    }
+                    Protocol::Http2 => Box::pin(http2::serve(self, Bytes::new(), stream)).await,
+                }
             }
             Ok(None) => {}
             Err(reason) => self.worker.app.metrics.record_close(reason),
-        }
-    }
-
-    /// Serves a stream whose protocol is known from ALPN (RFC 7301).
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S, protocol: Protocol) {
-        match protocol {
-            Protocol::Http1 => {
-                let timer = http1::timer::ConnTimer::new(&self.options, self.slot.clone());
-                http1::serve(self, Bytes::new(), stream, timer).await;
-            }
-            Protocol::Http2 => Box::pin(http2::serve(self, stream)).await,
         }
     }
 }

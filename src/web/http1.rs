@@ -16,7 +16,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use self::timer::ConnTimer;
 use super::connection::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
 use super::fast_path::{Exit, FastPathConn};
-use super::protocol::Rewound;
 use super::router;
 use super::slot::cost;
 use super::socket::Scheme;
@@ -27,7 +26,7 @@ use super::worker::{ConnContext, WorkerState};
 const MAX_FIELDS: usize = 100;
 
 /// Serves requests until the connection ends. `unserved` are the bytes that were already read from the
-/// stream, and that `timer` has observed.
+/// stream.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut conn: ConnContext<'_>,
     mut unserved: Bytes,
@@ -41,7 +40,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             Exit::Closed => return,
         }
     }
-    let stream = Rewound::new(unserved, Observed::new(stream, timer.clone()));
+    let stream = Observed::new(unserved, stream, timer.clone());
     // Boxed, because it is large and most connections never need it.
     Box::pin(serve_hyper(conn, stream, timer)).await;
 }

@@ -57,7 +57,8 @@ const RESET_BY_US: usize = 256;
 const CHUNK: usize = 16 * 1024;
 
 /// Serves requests until the connection ends, misses a deadline, sends too many glitches or the server stops.
-pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'_>, stream: S) {
+/// `read` are the bytes that were already read from the stream.
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'_>, read: Bytes, stream: S) {
     let ConnContext { worker: WorkerState { app, .. }, options, scheme, peer, mut phase, slot } = conn;
     let conn = Http2Conn::new(&options, slot, scheme);
     let service = service_fn(|request| respond(app.clone(), scheme, peer, request, conn.begin_request()));
@@ -69,7 +70,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
         .max_header_list_size(u32::try_from(HEADER_LIMIT).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(RESET_UNSEEN)
         .max_local_error_reset_streams(RESET_BY_US)
-        .serve_connection(TokioIo::new(Observed::new(stream, conn.clone())), service);
+        .serve_connection(TokioIo::new(Observed::new(read, stream, conn.clone())), service);
     let mut connection = std::pin::pin!(connection);
     // A connection that is opened while the server drains may send a request: without a response, the client
     // would only connect again.

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::runtime::LocalOptions;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
-use super::balance::{AcceptedConn, Balancer, ConnGuard, TransferredConn};
+use super::balance::{AcceptedConn, Balancer, ConnGuard, TransferredConns};
 use super::conn_limits::Connections;
 use super::handshake;
 use super::metrics::CloseReason;
@@ -36,7 +35,7 @@ pub(super) fn run(
     worker: WorkerState,
     sockets: Vec<(Scheme, Socket)>,
     connections: Arc<Connections>,
-    (balancer, mut transferred): (Balancer, UnboundedReceiver<TransferredConn>),
+    (balancer, mut transferred): (Balancer, TransferredConns),
     phase: watch::Receiver<ShutdownPhase>,
 ) -> io::Result<()> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -57,10 +56,8 @@ pub(super) fn run(
         let receiving = tasks.clone();
         accepting.push(tokio::task::spawn_local(async move {
             // Ends after the last transfer, once no worker accepts connections.
-            while let Some(transferred) = transferred.recv().await {
-                if let Ok((accepted, guard)) = transferred.receive() {
-                    receiving.spawn(accepted, guard);
-                }
+            while let Some((accepted, guard)) = transferred.recv().await {
+                receiving.spawn(accepted, guard);
             }
         }));
         let app = tasks.worker.app.clone();

@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 
 use super::conn_limits::Connections;
@@ -54,7 +55,7 @@ pub(super) fn run(
                 accepted = listener.accept() => accepted,
                 _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
             };
-            let Ok((stream, _)) = accepted else {
+            let Ok(stream) = accepted.and_then(|(stream, _)| TcpStream::from_std(stream)) else {
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 continue;
             };

@@ -1,12 +1,9 @@
-//! Detects HTTP/2 or HTTP/1 by the first bytes of a connection, and replays these bytes to the protocol
-//! handler.
+//! Detects HTTP/2 or HTTP/1 by the first bytes of a connection.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use bytes::{Buf as _, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The HTTP version of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,69 +49,20 @@ fn classify(beginning: &[u8]) -> Option<Protocol> {
     }
 }
 
-/// A stream that returns bytes that were already read from it first.
-#[derive(Debug)]
-pub(super) struct Rewound<S> {
-    read: Bytes,
-    stream: S,
-}
-
-impl<S> Rewound<S> {
-    pub(super) fn new(read: Bytes, stream: S) -> Self {
-        Self { read, stream }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if this.read.is_empty() {
-            return Pin::new(&mut this.stream).poll_read(cx, buffer);
-        }
-        let count = this.read.len().min(buffer.remaining());
-        buffer.put_slice(&this.read[..count]);
-        this.read.advance(count);
-        if this.read.is_empty() {
-            // An empty slice would keep the buffer in memory for the lifetime of the connection.
-            this.read = Bytes::new();
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::connection::{Observed, Observer};
+
+    struct NoObserver;
+
+    impl Observer for NoObserver {
+        fn bytes_read(&self, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn bytes_written(&self, _: usize) {}
+    }
 
     /// Sends `sent` in one piece, and cut in two at every place. The next reader must get all of it.
     async fn check(sent: &[u8], expected: Option<Protocol>) {
@@ -128,7 +76,7 @@ mod tests {
             };
             assert_eq!(Some(protocol), expected, "{sent:?} cut at {cut}");
             let mut whole = Vec::new();
-            Rewound::new(read, stream).read_to_end(&mut whole).await.expect("it is in memory");
+            Observed::new(read, stream, NoObserver).read_to_end(&mut whole).await.expect("it is in memory");
             assert_eq!(whole, sent, "cut at {cut}");
         }
     }

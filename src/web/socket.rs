@@ -2,18 +2,16 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::AsFd as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileTypeExt as _;
-use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
-use std::pin::Pin;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::task::{Context, Poll};
 
 use listenfd::ListenFd;
-use rustix::net::SocketFlags;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{AddressFamily, SocketFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// The length of the accept queue; the kernel may limit it further.
 const BACKLOG: i32 = 4096;
@@ -60,80 +58,59 @@ impl fmt::Display for Address {
     }
 }
 
-/// A listening socket.
+/// A listening socket for TCP or, on this machine, for Unix connections.
 #[derive(Debug)]
-pub enum Socket {
-    /// For connections over TCP.
-    Tcp(TcpListener),
-    /// For connections of this machine.
-    Unix(UnixListener),
-}
+pub struct Socket(socket2::Socket);
 
 impl Socket {
     /// Binds and listens; the error names the address.
     pub fn bind(address: &Address) -> Result<Self, BindError> {
-        let bind = || match address {
-            Address::Tcp(address) => {
-                let listener = TcpListener::bind(address)?;
-                // A burst fills the standard library's queue of 128 within milliseconds, and a client that is
-                // dropped retries only after a second.
-                rustix::net::listen(&listener, BACKLOG)?;
-                Ok(Self::Tcp(listener))
-            }
-            Address::Unix(path) => {
-                // Remove a stale socket; fail if another server is listening on it.
-                let is_socket =
-                    std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
-                if is_socket {
-                    if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                        return Err(io::ErrorKind::AddrInUse.into());
-                    }
-                    std::fs::remove_file(path)?;
+        let bind = || {
+            let socket: socket2::Socket = match address {
+                Address::Tcp(address) => TcpListener::bind(address)?.into(),
+                Address::Unix(path) => {
+                    remove_stale_socket(path)?;
+                    UnixListener::bind(path)?.into()
                 }
-                let listener = UnixListener::bind(path)?;
-                rustix::net::listen(&listener, BACKLOG)?;
-                Ok(Self::Unix(listener))
-            }
+            };
+            // A burst fills the standard library's queue of 128 within milliseconds, and a client that is
+            // dropped retries only after a second.
+            socket.listen(BACKLOG)?;
+            Ok(Self(socket))
         };
         bind().map_err(|cause| BindError { address: address.clone(), cause })
     }
 
     /// The address, with the actual port.
     pub fn address(&self) -> io::Result<Address> {
-        match self {
-            Self::Tcp(listener) => listener.local_addr().map(Address::Tcp),
-            Self::Unix(listener) => {
-                let address = listener.local_addr()?;
-                Ok(Address::Unix(
-                    address.as_pathname().map_or_else(|| PathBuf::from("(unnamed)"), Into::into),
-                ))
-            }
-        }
-    }
-
-    /// Duplicates the handle of the socket.
-    pub(super) fn try_clone(&self) -> io::Result<Self> {
-        match self {
-            Self::Tcp(listener) => listener.try_clone().map(Self::Tcp),
-            Self::Unix(listener) => listener.try_clone().map(Self::Unix),
-        }
+        let address = self.0.local_addr()?;
+        let path = || address.as_pathname().unwrap_or(Path::new("(unnamed)"));
+        Ok(address.as_socket().map_or_else(|| Address::Unix(path().into()), Address::Tcp))
     }
 
     /// Registers the socket with the current Tokio runtime.
+    #[expect(
+        deprecated,
+        reason = "unsound only for types that change their descriptor; the successor is `unsafe`"
+    )]
     pub(super) fn into_listener(self) -> io::Result<Listener> {
-        match self {
-            Self::Tcp(listener) => {
-                listener.set_nonblocking(true)?;
-                // Accepted connections inherit the option. Without it, slow readers are noticed later.
-                let _ = socket2::SockRef::from(&listener).set_tcp_notsent_lowat(UNSENT);
-                tokio::net::TcpListener::from_std(listener).map(Listener::Tcp)
-            }
-            Self::Unix(listener) => {
-                listener.set_nonblocking(true)?;
-                tokio::net::UnixListener::from_std(listener).map(Listener::Unix)
-            }
-        }
+        self.0.set_nonblocking(true)?;
+        // Accepted connections inherit the option, which Unix sockets lack. Without it, slow readers are
+        // noticed later.
+        let _ = self.0.set_tcp_notsent_lowat(UNSENT);
+        AsyncFd::with_interest(self.0, Interest::READABLE).map(Listener)
     }
+}
+
+/// Removes the socket of a server that has ended; an error if another server is listening on it.
+fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    if !std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
+        return Ok(());
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(io::ErrorKind::AddrInUse.into());
+    }
+    std::fs::remove_file(path)
 }
 
 impl BindError {
@@ -174,13 +151,13 @@ impl Sockets {
         let mut names = names.split(':');
         let mut sockets = Self::default();
         for number in 0..given.len() {
-            let socket = match given.take_tcp_listener(number) {
-                Ok(Some(listener)) => Socket::Tcp(listener),
+            let socket = Socket(match given.take_tcp_listener(number) {
+                Ok(Some(listener)) => listener.into(),
                 _ => match given.take_unix_listener(number)? {
-                    Some(listener) => Socket::Unix(listener),
+                    Some(listener) => listener.into(),
                     None => continue,
                 },
-            };
+            });
             match names.next().unwrap_or_default() {
                 "https" => sockets.https.push(socket),
                 "ops" => sockets.ops = Some(socket),
@@ -192,8 +169,8 @@ impl Sockets {
 
     /// Duplicates the handles of the public sockets.
     pub(super) fn public(&self) -> io::Result<Vec<(Scheme, Socket)>> {
-        let http = self.http.iter().map(|socket| Ok((Scheme::Http, socket.try_clone()?)));
-        let https = self.https.iter().map(|socket| Ok((Scheme::Https, socket.try_clone()?)));
+        let http = self.http.iter().map(|socket| Ok((Scheme::Http, Socket(socket.0.try_clone()?))));
+        let https = self.https.iter().map(|socket| Ok((Scheme::Https, Socket(socket.0.try_clone()?))));
         http.chain(https).collect()
     }
 }
@@ -209,55 +186,40 @@ pub(super) enum Scheme {
 
 /// A listening socket on one thread's runtime.
 #[derive(Debug)]
-pub(super) enum Listener {
-    Tcp(tokio::net::TcpListener),
-    Unix(tokio::net::UnixListener),
-}
+pub(super) struct Listener(AsyncFd<socket2::Socket>);
 
 impl Listener {
-    /// Accepts the next connection.
-    pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
-        match self {
-            Self::Tcp(listener) => {
-                let (stream, peer) = listener.accept().await?;
-                // Responses are written in one piece, so Nagle's algorithm would only delay them.
-                let _ = stream.set_nodelay(true);
-                Ok((Stream::Tcp(stream), Peer::at(peer.ip())))
-            }
-            Self::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
-                Ok((Stream::Unix(stream), Peer::LOCAL))
-            }
-        }
+    /// Accepts the next connection. The stream is not registered with a runtime yet, so any thread can serve
+    /// it.
+    ///
+    /// A connection over a Unix socket is a [`TcpStream`] as well: all that the server does with a stream is
+    /// the same system call for both.
+    pub(super) async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
+        self.0.async_io(Interest::READABLE, accept).await
     }
 
     /// Accepts a connection from the queue, if there is one.
-    pub(super) fn accept_waiting(&self) -> Option<(Stream, Peer)> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        match self {
-            Self::Tcp(listener) => {
-                let socket = rustix::net::accept_with(listener, flags).ok()?;
-                let stream = tokio::net::TcpStream::from_std(socket.into()).ok()?;
-                let peer = stream.peer_addr().ok()?;
-                let _ = stream.set_nodelay(true);
-                Some((Stream::Tcp(stream), Peer::at(peer.ip())))
-            }
-            Self::Unix(listener) => {
-                let socket = rustix::net::accept_with(listener, flags).ok()?;
-                let stream = tokio::net::UnixStream::from_std(socket.into()).ok()?;
-                Some((Stream::Unix(stream), Peer::LOCAL))
-            }
-        }
+    pub(super) fn accept_waiting(&self) -> Option<(TcpStream, Peer)> {
+        accept(self.0.get_ref()).ok()
     }
 
     /// Accepts a connection from the queue, if there is one, and closes it at once.
     pub(super) fn reject_waiting(&self) {
-        let socket = match self {
-            Self::Tcp(listener) => listener.as_fd(),
-            Self::Unix(listener) => listener.as_fd(),
-        };
-        let _ = rustix::net::accept(socket);
+        let _ = rustix::net::accept(&self.0);
     }
+}
+
+fn accept(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let (socket, address) = rustix::net::acceptfrom_with(socket, flags)?;
+    let address = address.ok_or(io::ErrorKind::ConnectionAborted)?;
+    let stream = TcpStream::from(socket);
+    if address.address_family() == AddressFamily::UNIX {
+        return Ok((stream, Peer::LOCAL));
+    }
+    // Responses are written in one piece, so Nagle's algorithm would only delay them.
+    let _ = stream.set_nodelay(true);
+    Ok((stream, Peer::at(SocketAddr::try_from(address)?.ip())))
 }
 
 /// The other end of a connection.
@@ -288,103 +250,5 @@ impl Peer {
     /// A peer on a TCP connection.
     pub(super) fn at(address: IpAddr) -> Self {
         Self { address: address.to_canonical(), trust: Trust::ByAddress }
-    }
-}
-
-/// One accepted connection.
-#[derive(Debug)]
-pub(super) enum Stream {
-    Tcp(tokio::net::TcpStream),
-    Unix(tokio::net::UnixStream),
-}
-
-/// A connection without a runtime, for the transfer to another thread.
-#[derive(Debug)]
-pub(super) enum IdleStream {
-    Tcp(std::net::TcpStream),
-    Unix(std::os::unix::net::UnixStream),
-}
-
-impl IdleStream {
-    /// Registers the connection with the current Tokio runtime.
-    pub(super) fn into_stream(self) -> io::Result<Stream> {
-        match self {
-            Self::Tcp(stream) => tokio::net::TcpStream::from_std(stream).map(Stream::Tcp),
-            Self::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Stream::Unix),
-        }
-    }
-}
-
-impl Stream {
-    /// Removes the connection from its runtime.
-    pub(super) fn into_idle(self) -> io::Result<IdleStream> {
-        match self {
-            Self::Tcp(stream) => stream.into_std().map(IdleStream::Tcp),
-            Self::Unix(stream) => stream.into_std().map(IdleStream::Unix),
-        }
-    }
-
-    /// Waits for the first byte and peeks at it. None at the end of the stream, and on Unix sockets, which
-    /// cannot be peeked.
-    pub(super) async fn first_byte(&self) -> io::Result<Option<u8>> {
-        match self {
-            Self::Tcp(stream) => {
-                let mut byte = [0];
-                let count = stream.peek(&mut byte).await?;
-                Ok((count > 0).then_some(byte[0]))
-            }
-            Self::Unix(stream) => stream.readable().await.map(|()| None),
-        }
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -25,7 +26,6 @@ use self::files::WatchedFiles;
 use super::metrics::CloseReason;
 use super::protocol::Protocol;
 use super::response::{secure, text};
-use super::socket::Stream;
 
 pub use acme::Acme;
 pub use certificate::{CertificateDefect, CertificatePart, ServerCertificate, TlsStartError};
@@ -45,7 +45,7 @@ const PROTOCOLS: [&[u8]; 2] = [H2, b"http/1.1"];
 const MAX_PLAIN_REQUEST: u64 = 16 * 1024;
 
 /// The protocol that ALPN selected; HTTP/1 for clients that did not use ALPN.
-pub(super) fn protocol(stream: &TlsStream<Stream>) -> Protocol {
+pub(super) fn protocol(stream: &TlsStream<TcpStream>) -> Protocol {
     if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
 }
 
@@ -108,23 +108,25 @@ impl Tls {
     /// plain-text request, or an ACME validation.
     pub(super) async fn accept(
         &self,
-        stream: Stream,
+        stream: TcpStream,
         first_byte_timeout: Duration,
         header_timeout: Duration,
-    ) -> Result<Option<TlsStream<Stream>>, CloseReason> {
-        let first = timeout(first_byte_timeout, stream.first_byte()).await;
-        let first = first.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
+    ) -> Result<Option<TlsStream<TcpStream>>, CloseReason> {
+        let mut first = [0];
+        let read = timeout(first_byte_timeout, stream.peek(&mut first)).await;
+        read.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
         let handshake = timeout(header_timeout, async {
-            match first {
-                // A TLS record never begins with a letter, but a plain-text request does: with its method.
-                Some(byte) if byte.is_ascii_alphabetic() => refuse_plain_text(stream).await.map(|()| None),
-                _ => self.handshake(stream).await,
+            // A TLS record never begins with a letter, but a plain-text request does: with its method.
+            if first[0].is_ascii_alphabetic() {
+                refuse_plain_text(stream).await.map(|()| None)
+            } else {
+                self.handshake(stream).await
             }
         });
         handshake.await.map_err(|_| CloseReason::Handshake)?.map_err(|_| CloseReason::Handshake)
     }
 
-    async fn handshake(&self, stream: Stream) -> io::Result<Option<TlsStream<Stream>>> {
+    async fn handshake(&self, stream: TcpStream) -> io::Result<Option<TlsStream<TcpStream>>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         if let Renewal::Acme { challenge } = &self.renewal
             && acme::is_challenge(&hello.client_hello())
@@ -155,7 +157,7 @@ fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, 
 }
 
 /// Answers a plain-text HTTP request on a TLS socket with an error that people at a terminal understand.
-async fn refuse_plain_text(mut stream: Stream) -> io::Result<()> {
+async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
     // Read the request first: closing a socket with unread data resets the connection, and the client would
     // lose the response.
     let mut request = Vec::new();
