@@ -1,9 +1,9 @@
 //! Reads `frontdesk.toml`, environment variables and flags into typed options. Reports every fault with its
 //! place.
 //!
-//! Each key is declared once, where it is read: its name, its default, and whether a change needs a restart.
-//! Environment variables, the check for unknown keys, `frontdesk config` and the reload follow from the
-//! declarations. `starter/frontdesk.toml` documents each key; a test compares it with the declarations.
+//! Each key is declared once, where it is read: its name, default, documentation, and whether a change needs
+//! a restart. Environment variables, the check for unknown keys, `frontdesk config`, the starter file and the
+//! reload follow from the declarations.
 
 #![expect(clippy::disallowed_methods, reason = "drafts and dates are checked against the time")]
 
@@ -12,6 +12,7 @@ mod limits;
 mod reader;
 mod secret_file;
 mod server;
+mod starter;
 mod tls;
 mod value;
 
@@ -86,7 +87,7 @@ pub struct Config {
     pub agents: agent::AgentOptions,
     /// Options of the log.
     pub log: LogOptions,
-    /// The effective settings in the order of the starter file.
+    /// The effective settings in the order of the documentation.
     pub settings: Vec<Setting>,
     /// The files that hold secrets.
     secret_files: Vec<SecretFile>,
@@ -104,28 +105,45 @@ impl Config {
     /// Reads the configuration of the site in `folder`. A flag overrides the environment, the environment
     /// overrides the file, and the file overrides the default. An invalid value is replaced by its default;
     /// with an error among the faults the configuration must not be used to serve.
-    ///
-    /// Keys that need a restart keep the values of the `running` server's configuration, and so do all
-    /// options that follow from them.
     pub fn load(
         folder: &Path,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &[Flag],
-        running: Option<&Self>,
+    ) -> (Self, Vec<Fault>) {
+        Self::load_beside(folder, environment, flags, &[])
+    }
+
+    /// Reads the configuration again for a running server. Keys that need a restart keep this configuration's
+    /// values, and so do all options that follow from them.
+    pub fn reload(
+        &self,
+        folder: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &[Flag],
+    ) -> (Self, Vec<Fault>) {
+        Self::load_beside(folder, environment, flags, &self.settings)
+    }
+
+    fn load_beside(
+        folder: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &[Flag],
+        running: &[Setting],
     ) -> (Self, Vec<Fault>) {
         let text = std::fs::read_to_string(folder.join(FILE_NAME));
-        let running = running.map_or(&[][..], |config| &config.settings);
-        let reader = Reader::new(text.as_deref().unwrap_or_default(), environment, flags, running);
-        let (config, mut faults) = Self::read(reader, folder);
+        let (config, mut faults) =
+            Self::parse_beside(text.as_deref().unwrap_or_default(), folder, environment, flags, running);
         if let Err(error) = text {
+            let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
+            let folder = folder.display();
             let hint = match error.kind() {
-                std::io::ErrorKind::NotFound => format!(
-                    "is {} a site's folder? `frontdesk init DIR` writes a small site to begin with",
-                    folder.display()
-                ),
+                std::io::ErrorKind::NotFound => {
+                    format!(
+                        "is {folder} a site's folder? `frontdesk init DIR` writes a small site to begin with"
+                    )
+                }
                 _ => "it must be a text file in UTF-8 that this user may read".to_owned(),
             };
-            let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
             faults.insert(0, fault.hint(hint));
         }
         (config, faults)
@@ -138,19 +156,73 @@ impl Config {
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &[Flag],
     ) -> (Self, Vec<Fault>) {
-        Self::read(Reader::new(text, environment, flags, &[]), folder)
+        Self::parse_beside(text, folder, environment, flags, &[])
     }
 
-    /// Reads every key, in the order of the starter file.
-    #[expect(clippy::too_many_lines, reason = "reads many keys, in the order of the starter file")]
-    fn read(mut reader: Reader<'_>, folder: &Path) -> (Self, Vec<Fault>) {
-        let r = &mut reader;
-        let base_url = r.get(key("base_url", ""), value::base_url);
+    fn parse_beside(
+        text: &str,
+        folder: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &[Flag],
+        running: &[Setting],
+    ) -> (Self, Vec<Fault>) {
+        let mut reader = Reader::new(text, environment, flags, running);
+        let config = Self::read(&mut reader, folder);
+        let secret_files = reader.secrets().map(|(path, keys)| SecretFile {
+            is_configuration: path.is_none(),
+            path: path.unwrap_or_else(|| folder.join(FILE_NAME)),
+            keys,
+        });
+        let secret_files = secret_files.collect();
+        let (settings, faults) = reader.finish();
+        (Self { settings, secret_files, ..config }, faults)
+    }
+
+    /// The `frontdesk.toml` of a new site, with the documentation of every key.
+    pub fn starter_file() -> String {
+        starter::render(&Self::parse(starter::CHANNELS, Path::new(""), [], &[]).0.settings)
+    }
+
+    /// Reads every key, in the order of the documentation.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the declarations of many keys, in the order of the starter file"
+    )]
+    fn read(r: &mut Reader<'_>, folder: &Path) -> Self {
+        let base_url = r.get(
+            key(
+                "base_url",
+                "",
+                "The public address of the site. Links in Markdown, sitemaps and feeds begin with it. If \
+                 unset, the first name in `tls.acme_domains` is used, or the address that the server listens \
+                 on, which is wrong behind a proxy.",
+            )
+            .example("\"https://www.example.com\""),
+            value::base_url,
+        );
         let (pages, security_email) = read_site(r);
         let server::ServerValues { listen, ops_listen, mut web } = server::read(r, folder);
-        let data_dir = r.get(key("store.data_dir", "data").needs_restart(), value::path);
+        let data_dir = r.get(
+            key(
+                "store.data_dir",
+                "data",
+                "The folder for submissions, relative to this folder. Back it up; keep it out of version control.",
+            )
+            .needs_restart(),
+            value::path,
+        );
         let data_dir = folder.join(data_dir);
-        let url = r.get(key("store.url", "sqlite:inbox.sqlite").needs_restart(), value::place);
+        let url = r.get(
+            key(
+                "store.url",
+                "sqlite:inbox.sqlite",
+                "The database: a file, relative to the data folder, or a PostgreSQL server that several \
+                 machines share, such as \"postgres://frontdesk@db.example.com/frontdesk\" (docs/scale.md). \
+                 FRONTDESK_STORE__URL_FILE names a file with the URL, including its password.",
+            )
+            .needs_restart(),
+            value::place,
+        );
         let url = in_folder(&data_dir, url);
         let published = PUBLISHED.map(|part| resolve_path(&folder.join(part)));
         let is_published = |path: &Path| published.iter().any(|part| resolve_path(path).starts_with(part));
@@ -163,19 +235,43 @@ impl Config {
         let (tls_listen, tls) = tls::read(r, folder, &data_dir);
         web.tls = tls;
         let month = Duration::from_hours(30 * 24);
-        let duplicate_window =
-            r.get(key("forms.duplicate_window", "24h"), value::duration(Duration::from_mins(1)..=month));
-        web.confirm_timeout =
-            r.get(key("forms.confirm_timeout", "15s"), value::duration(server::timeouts(1)));
+        let duplicate_window = r.get(
+            key(
+                "forms.duplicate_window",
+                "24h",
+                "A contact message with the same content within this time is a repeat, and is not delivered again.",
+            ),
+            value::duration(Duration::from_mins(1)..=month),
+        );
+        web.confirm_timeout = r.get(
+            key(
+                "forms.confirm_timeout",
+                "15s",
+                "How long a form with `accept = \"delivered\"` waits for a channel.",
+            ),
+            value::duration(server::timeouts(1)),
+        );
+        let mut documentation = "When the form answers 200: \"kept\", once the submission is stored safely; \
+             \"delivered\", once a channel has confirmed it as well (500 until then, and for a held \
+             submission; a second attempt is recognized as a repeat). With \"delivered\", the response time \
+             reveals whether an address was on the list before.";
         web.confirmed_forms = FORMS
             .iter()
             .filter(|form| {
                 let name = format!("forms.{}.accept", form.name);
-                r.get(key(name, "kept"), value::accept)
+                r.get(key(name, "kept", std::mem::take(&mut documentation)), value::accept)
             })
             .map(|form| form.name)
             .collect();
-        maintenance.digest_at = r.get(key("digest.at", "07:00"), value::optional_time);
+        maintenance.digest_at = r.get(
+            key(
+                "digest.at",
+                "07:00",
+                "When the team gets a daily digest, if submissions are held or parked, a channel fails, or \
+                 disk space is low. UTC; \"off\" disables it.",
+            ),
+            value::optional_time,
+        );
         let limits = limits::read(r, folder);
         let agents = read_agents(r, folder);
         let screening = read_screening(r, folder);
@@ -255,8 +351,7 @@ impl Config {
             duplicate_window: intake.duplicate_window,
             today: pages.today,
         };
-        let (settings, secret_files, faults) = reader.finish(folder);
-        let config = Self {
+        Self {
             data_dir,
             base_url: Some(base_url).filter(|url| !url.is_empty()),
             listen,
@@ -274,10 +369,9 @@ impl Config {
             shared_limits: limits.shared,
             agents,
             log,
-            settings,
-            secret_files,
-        };
-        (config, faults)
+            settings: Vec::new(),
+            secret_files: Vec::new(),
+        }
     }
 
     /// The database that a URL such as `store.url` names. An error says what would be right.
@@ -389,16 +483,49 @@ fn in_folder(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
 /// Reads `[operator]` and `[site]`. Returns the address for security.txt as well.
 fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
     let operator = Operator {
-        name: r.get(key("operator.name", ""), value::text),
-        email: r.get(key("operator.email", ""), value::email),
-        console_url: r.get(key("operator.console_url", ""), value::web_address),
+        name: r.get(
+            key(
+                "operator.name",
+                "",
+                "The company that runs this website, and the e-mail address of its team. The forms show the \
+                 address where JavaScript is off.",
+            )
+            .preset("\"Example\""),
+            value::text,
+        ),
+        email: r.get(key("operator.email", "", "").preset("\"hello@example.com\""), value::email),
+        console_url: r.get(
+            key("operator.console_url", "", "Where provisioned organizations sign in; empty if nowhere."),
+            value::web_address,
+        ),
     };
-    let security_email = r.get(key("operator.security_email", ""), value::email);
-    let title = r.get(key("site.title", ""), value::text);
-    let tagline = r.get(key("site.tagline", ""), value::text);
-    let description = r.get(key("site.description", ""), value::text);
-    let language = r.get(key("site.language", "en"), value::language);
-    let footer = r.get(key("site.footer", "[]"), footer);
+    let security_email = r.get(
+        key(
+            "operator.security_email",
+            "",
+            "Where to report vulnerabilities (security.txt). If empty, `email` above.",
+        ),
+        value::email,
+    );
+    let title = r.get(key("site.title", "", "").preset("\"Example\""), value::text);
+    let tagline = r.get(key("site.tagline", "", "").preset("\"A small site to begin with\""), value::text);
+    let description = r.get(
+        key("site.description", "", "").preset(
+            "\"Example is a small website with a page, a post and two forms, served to people and to agents.\"",
+        ),
+        value::text,
+    );
+    let language =
+        r.get(key("site.language", "en", "A language tag, such as \"en\" or \"de-CH\"."), value::language);
+    let footer = r.get(
+        key(
+            "site.footer",
+            "[]",
+            "Groups of links in the footer. A link is the path of a page, or { title, href } for any other address.",
+        )
+        .preset(STARTER_FOOTER),
+        footer,
+    );
     let pages = pages::PagesOptions {
         title: if title.is_empty() { operator.name.clone() } else { title },
         description: if description.is_empty() { tagline.clone() } else { description },
@@ -414,23 +541,83 @@ fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
     (pages, security_email)
 }
 
+const STARTER_FOOTER: &str = r#"[[site.footer]]
+title = "Company"
+links = ["/contact/", "/waitlist/"]
+
+[[site.footer]]
+title = "For machines"
+links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href = "/openapi.json" }, { title = "RSS feed", href = "/blog/rss.xml" }]"#;
+
 /// Reads the keys of `[store]` about space, retention and encryption.
 fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
     let retention = || value::optional_duration(Duration::from_hours(24)..=MAX_RETENTION);
     MaintenanceOptions {
-        min_free: r.get(key("store.min_free", "auto"), value::min_free),
-        retention: r.get(key("store.retention", "off"), retention()),
-        retention_held: r.get(key("store.retention_held", "off"), retention()),
-        recipient: r.get(key("store.recipient", ""), value::recipient),
+        min_free: r.get(
+            key(
+                "store.min_free",
+                "auto",
+                "Disk space to keep free on the database's file system: \"auto\" (5 %, at most 1 GiB), a \
+                 size such as \"2GiB\", or \"off\". While less is free, submissions of more than 4 KiB are \
+                 refused with 500; smaller ones are accepted until the disk is full. It has no effect with \
+                 PostgreSQL.",
+            ),
+            value::min_free,
+        ),
+        retention: r.get(
+            key(
+                "store.retention",
+                "off",
+                "How long submissions are kept, such as \"365d\"; \"off\" keeps them forever. Pending, held \
+                 and parked submissions are kept longer.",
+            ),
+            retention(),
+        ),
+        retention_held: r.get(
+            key(
+                "store.retention_held",
+                "off",
+                "How long held submissions are kept, such as \"30d\", counted from when they were held; \
+                 \"off\" keeps them until you release or discard them.",
+            ),
+            retention(),
+        ),
+        recipient: r.get(
+            key(
+                "store.recipient",
+                "",
+                "Your public key from `age-keygen`. Names, addresses and messages are encrypted to it after \
+                 delivery, and this server can no longer read them. A held submission that a channel would \
+                 deliver after its release stays readable until then. `frontdesk inbox` reads the secret key \
+                 with `--identity FILE`.",
+            ),
+            value::recipient,
+        ),
         digest_at: None,
     }
 }
 
 fn read_agents(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
     let agents = agent::AgentOptions {
-        directories: r.get(key("agents.directories", "[]"), channel::directories),
-        allow_private: r.get(key("agents.allow_private", "false"), value::flag),
-        extra_roots: channel::certificates(r, key("agents.ca_file", ""), folder),
+        directories: r.get(
+            key(
+                "agents.directories",
+                "[]",
+                "Hosts of key directories. Agents that sign their requests (Web Bot Auth) are recognized by \
+                 a key in one of them, and their submissions are labelled with the directory. No agent has \
+                 to sign (docs/agents.md).",
+            ),
+            channel::directories,
+        ),
+        allow_private: r.get(
+            key(
+                "agents.allow_private",
+                "false",
+                "Whether a directory may be in a private network, and your own certificate authority (PEM).",
+            ),
+            value::flag,
+        ),
+        extra_roots: channel::certificates(r, key("agents.ca_file", "", ""), folder),
         origin: agent::SiteOrigin::of(""),
         fetch_timeouts: agent::FETCH_TIMEOUTS,
         key_timeout: agent::KEY_TIMEOUT,
@@ -444,18 +631,43 @@ fn read_agents(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
 /// Reads `[screening]`, with points for each signal that has a default.
 fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOptions {
     let mut options = screening::ScreeningOptions {
-        enabled: r.get(key("screening.enabled", "true"), value::flag),
-        suspicious_threshold: r
-            .get(key("screening.suspicious_threshold", "50"), value::count(1..=MAX_POINTS)),
-        threshold: r.get(key("screening.threshold", "100"), value::count(1..=MAX_POINTS)),
+        enabled: r.get(
+            key(
+                "screening.enabled",
+                "true",
+                "Submissions that look like spam are marked as suspicious in their delivery, or held until \
+                 you release them: docs/screening.md. None are dropped.",
+            ),
+            value::flag,
+        ),
+        suspicious_threshold: r.get(
+            key(
+                "screening.suspicious_threshold",
+                "50",
+                "The points from which a submission is marked, and from which it is held.",
+            ),
+            value::count(1..=MAX_POINTS),
+        ),
+        threshold: r.get(key("screening.threshold", "100", ""), value::count(1..=MAX_POINTS)),
         points: screening::Points::default(),
-        disposable: read_domains(r, folder, key("screening.disposable_domains", "")),
-        blocked: read_domains(r, folder, key("screening.blocked_domains", "")),
+        disposable: read_domains(
+            r,
+            folder,
+            key(
+                "screening.disposable_domains",
+                "",
+                "Files with one domain per line, relative to this folder: providers of disposable addresses \
+                 in addition to the built-in list (`-example.com` removes a domain from it), and domains \
+                 whose mail and links are always held.",
+            ),
+        ),
+        blocked: read_domains(r, folder, key("screening.blocked_domains", "", "")),
     };
+    let mut documentation = "The most points that each signal adds; 0 switches it off.";
     for signal in Signal::ALL {
         if let Some(points) = signal.default_points() {
             let name = format!("screening.points.{}", signal.name().replace('-', "_"));
-            let key = key(name, points.to_string());
+            let key = key(name, points.to_string(), std::mem::take(&mut documentation));
             options.points.set(signal, r.get(key, value::count(0..=MAX_POINTS)));
         }
     }
@@ -479,18 +691,54 @@ fn read_domains(r: &mut Reader<'_>, folder: &Path, key: reader::ConfigKey) -> sc
 
 fn read_log(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions {
     let log = LogOptions {
-        format: r.get(key("log.format", "auto").needs_restart(), value::log_format),
-        level: r.get(key("log.level", "info").needs_restart(), value::log_level),
+        format: r.get(
+            key(
+                "log.format",
+                "auto",
+                "The format of the log on standard error: \"text\" for people, \"json\" for programs, one \
+                 object per line; \"auto\" is text on a terminal and JSON elsewhere.",
+            )
+            .needs_restart(),
+            value::log_format,
+        ),
+        level: r.get(
+            key(
+                "log.level",
+                "info",
+                "The minimum level: \"error\", \"warn\", \"info\", \"debug\" or \"trace\". No level logs a \
+                 submission's content or a visitor's identity.",
+            )
+            .needs_restart(),
+            value::log_level,
+        ),
     };
-    web.log_requests = r.get(key("log.requests", "false"), value::flag);
+    web.log_requests = r.get(
+        key(
+            "log.requests",
+            "false",
+            "Whether each request is logged: request, response and duration, without the client.",
+        ),
+        value::flag,
+    );
     log
 }
 
 fn read_content_signals(r: &mut Reader<'_>) -> resources::ContentSignals {
     resources::ContentSignals {
-        search: r.get(key("content_signals.search", ""), value::optional_flag),
-        ai_input: r.get(key("content_signals.ai_input", ""), value::optional_flag),
-        ai_train: r.get(key("content_signals.ai_train", ""), value::optional_flag),
+        search: r.get(
+            key(
+                "content_signals.search",
+                "",
+                "Your preferences for automated use of the content, which robots.txt states \
+                 (Content-Signal): building a search index, using pages as input for an answer, and training \
+                 models. An unset key states nothing. `ai_train = false` also asks crawlers that collect \
+                 training data to stay away.",
+            )
+            .example("true"),
+            value::optional_flag,
+        ),
+        ai_input: r.get(key("content_signals.ai_input", "", "").example("true"), value::optional_flag),
+        ai_train: r.get(key("content_signals.ai_train", "", "").example("false"), value::optional_flag),
     }
 }
 
@@ -553,58 +801,76 @@ mod tests {
     const EXAMPLE: &str = include_str!("../starter/frontdesk.toml");
 
     #[test]
-    fn the_starter_file_is_accepted_as_it_is() {
+    fn the_committed_starter_file_is_the_generated_one() {
+        assert!(
+            Config::starter_file() == EXAMPLE,
+            "`cargo run -- init DIR` writes DIR/frontdesk.toml: copy it to starter/frontdesk.toml"
+        );
+    }
+
+    #[test]
+    fn the_commented_example_is_accepted_as_it_is() {
         let config = accept(EXAMPLE, &[], &[]);
         assert_eq!(config.pages.operator.email, "hello@example.com");
     }
 
     #[test]
-    fn the_starter_file_lists_every_key_in_order_with_its_default() {
-        let is_set = |line: &str| {
-            let key = line.split_once(" = ").map(|(key, _)| key);
-            key.is_some_and(|key| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
-        };
-        let uncomment = |line: &'static str| {
-            let bare = line.strip_prefix("# ").unwrap_or(line);
-            if is_set(bare) || bare.starts_with("[[") { bare } else { line }
-        };
-        let lines: Vec<&str> = EXAMPLE.lines().map(uncomment).collect();
-        let settings = accept(&lines.join("\n"), &[], &[]).settings;
-        check_examples(&settings, &["operator.", "site.", "content_signals.", "base_url"]);
-        for setting in &settings {
-            // The comment above a key is also about the keys directly below it.
-            let ValueOrigin::File(line) = setting.origin else { unreachable!("it has been checked") };
-            let above = lines[..line - 1].iter().rev().find(|line| !is_set(line)).unwrap_or(&"");
-            let name = &setting.key.name;
-            assert_eq!(above.ends_with(" (restart)"), setting.key.needs_restart, "{name}: {above}");
+    fn the_commented_example_lists_every_key_with_its_default() {
+        // Uncomment every line that sets something.
+        let uncommented: String = EXAMPLE
+            .lines()
+            .map(|line| {
+                let bare = line.strip_prefix("# ").unwrap_or(line);
+                let sets = bare
+                    .split_once(" = ")
+                    .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
+                format!("{}\n", if sets || bare.starts_with("[[") { bare } else { line })
+            })
+            .collect();
+        let config = accept(&uncommented, &[], &[]);
+        let missing: Vec<&str> = config
+            .settings
+            .iter()
+            .filter(|setting| !matches!(setting.origin, ValueOrigin::File(_)))
+            .map(|setting| &*setting.key.name)
+            .collect();
+        assert_eq!(missing, [""; 0], "keys that the example does not list");
+        let defaults = accept("", &[], &[]);
+        for (setting, default) in config.settings.iter().zip(&defaults.settings) {
+            let own = ["operator.", "site.", "content_signals.", "base_url"]
+                .iter()
+                .any(|own| setting.key.name.starts_with(own));
+            assert!(
+                own || setting.value == default.value,
+                "{}: {} is not the default {}",
+                setting.key.name,
+                setting.value,
+                default.value
+            );
         }
     }
 
     #[test]
-    fn the_starter_file_lists_every_key_of_channels() {
-        let channels: Vec<&str> = EXAMPLE.lines().filter_map(|line| line.strip_prefix("#   ")).collect();
-        let channels = channels.join("\n").replace("whsec_…", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+    fn the_commented_channels_are_accepted_and_list_every_key() {
+        let channels: String = EXAMPLE
+            .lines()
+            .filter_map(|line| line.strip_prefix("#   "))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let channels = channels.replace("whsec_…", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
         let config = accept(&channels, &[], &[]);
-        let names = config.store.channels.iter().map(|channel| channel.name.as_str());
-        assert_eq!(names.collect::<Vec<_>>(), ["mail", "crm", "box"]);
-        let of_channels = config.settings.iter().filter(|setting| setting.key.name.starts_with("channel."));
-        let examples =
-            ["name", "kind", "host", "username", "password", "from", "to", "url", "secret", "path"];
-        check_examples(&of_channels.cloned().collect::<Vec<_>>(), &examples);
-    }
-
-    /// Checks that all keys are in the file, in this order, and have their defaults. These `examples` of a
-    /// prefix, or of the last part of a key, have other values.
-    fn check_examples(settings: &[Setting], examples: &[&str]) {
-        let mut last = 0;
-        for Setting { key, value, origin, .. } in settings {
-            let ValueOrigin::File(line) = *origin else { panic!("`{}` is not listed", key.name) };
-            assert!(line > last, "`{}` is in another order", key.name);
-            last = line;
-            let is_example =
-                |of: &&str| key.name.starts_with(*of) || key.name.rsplit('.').next() == Some(*of);
-            let default = reader::default_value(&key.default).display();
-            assert!(*value == default || examples.iter().any(is_example), "{} = {default}", key.name);
+        assert_eq!(
+            config.store.channels.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>(),
+            ["mail", "crm", "box"]
+        );
+        let common = ["forms", "concurrency", "daily_quota", "from", "from_name", "to"];
+        for setting in config.settings.iter().filter(|setting| setting.key.name.starts_with("channel.")) {
+            let is_common = common.iter().any(|key| setting.key.name.ends_with(&format!(".{key}")));
+            assert!(
+                is_common || matches!(setting.origin, ValueOrigin::File(_)),
+                "{} is not listed",
+                setting.key.name
+            );
         }
     }
 

@@ -7,11 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 
 use super::output::GOOD;
-use crate::config::FILE_NAME;
+use crate::config::{Config, FILE_NAME};
 
-/// The files by their names in the site's folder.
-const FILES: [(&str, &str); 9] = [
-    (FILE_NAME, include_str!("../../starter/frontdesk.toml")),
+/// The files besides the configuration, by their names in the site's folder.
+const FILES: &[(&str, &str)] = &[
     ("pages/index.md", include_str!("../../starter/pages/index.md")),
     ("pages/developers.md", include_str!("../../starter/pages/developers.md")),
     ("pages/blog.md", include_str!("../../starter/pages/blog.md")),
@@ -27,18 +26,21 @@ pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
     if let Some(name) = find_obstacle(folder) {
         bail!("{} is not empty (it has `{name}`); name an empty folder, or a new one", folder.display());
     }
-    for (name, text) in FILES {
+    let configuration = Config::starter_file();
+    let files = [(FILE_NAME, configuration.as_str())].into_iter().chain(FILES.iter().copied());
+    for (name, text) in files {
         let file = folder.join(name);
         let parent = file.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let mut stderr = anstream::stderr().lock();
-    let shown = folder.display();
-    writeln!(stderr, "{GOOD}written:{GOOD:#} a site of {} files in {shown}", FILES.len())?;
+    let (good, reset) = (GOOD, GOOD.render_reset());
+    writeln!(stderr, "{good}written:{reset} a site of {} files in {}", FILES.len() + 1, folder.display())?;
     writeln!(
         stderr,
-        "\nNext:\n  frontdesk serve {shown}    serves it\n  frontdesk check {shown}    checks it"
+        "\nNext:\n  frontdesk serve {0}    serves it\n  frontdesk check {0}    checks it",
+        folder.display()
     )?;
     writeln!(stderr, "\nBegin with frontdesk.toml (name, e-mail) and pages/index.md.")?;
     Ok(ExitCode::SUCCESS)
@@ -57,13 +59,12 @@ fn find_obstacle(folder: &Path) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cli::site;
-    use crate::config::Config;
 
     #[test]
     fn the_new_site_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
         run(folder.path()).expect("it can be written");
-        let (config, mut faults) = Config::load(folder.path(), [], &[], None);
+        let (config, mut faults) = Config::load(folder.path(), [], &[]);
         let (site, mut found) = site::load(folder.path(), &config.at(None));
         faults.append(&mut found);
         assert_eq!(faults, []);

@@ -62,8 +62,8 @@ impl ChannelReader<'_, '_> {
     /// The channel, or nothing after a fault.
     fn channel(mut self) -> Option<ChannelOptions> {
         // `Reader::tables` has checked the name already.
-        let _: String = self.get(key("name", ""), value::text);
-        let kind = self.get(key("kind", ""), channel_kind);
+        let _: String = self.get(key("name", "", ""), value::text);
+        let kind = self.get(key("kind", "", ""), channel_kind);
         self.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
         let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
         let kind = match kind {
@@ -72,25 +72,34 @@ impl ChannelReader<'_, '_> {
             Some(ChannelKind::Maildir) => self.maildir().map(TransportOptions::Maildir),
             None => None,
         };
-        let forms = self.get(key("forms", "[]"), forms);
-        let concurrency = self.get(key("concurrency", "4"), value::count(1..=MAX_CONCURRENCY));
-        let has_daily_quota =
-            !is_maildir && self.get(key("daily_quota", if is_mail { "true" } else { "false" }), value::flag);
+        let forms = self.get(key("forms", "[]", "the forms it takes; all if empty"), forms);
+        let concurrency = self
+            .get(key("concurrency", "4", "the most deliveries at a time"), value::count(1..=MAX_CONCURRENCY));
+        let has_daily_quota = !is_maildir
+            && self.get(
+                key(
+                    "daily_quota",
+                    if is_mail { "true" } else { "false" },
+                    "whether it accepts few messages a day: frequent networks are then sent slowly",
+                ),
+                value::flag,
+            );
         Some(ChannelOptions { name: self.name, forms, concurrency, has_daily_quota, kind: kind? })
     }
 
     fn smtp(&mut self) -> Option<SmtpOptions> {
-        let host = self.get(key("host", ""), host);
-        let tls = self.get(key("tls", "starttls"), tls);
-        let port = self.get(key("port", "0"), value::count(0..=65_535));
+        let host = self.get(key("host", "", "").example("\"smtp.example.com\""), host);
+        let tls = self.get(key("tls", "starttls", "or \"implicit\"; \"none\" only on this machine"), tls);
+        let port = self
+            .get(key("port", "0", "0 is the usual port for `tls`: 587, 465 or 25"), value::count(0..=65_535));
         let port = match (port, tls) {
             (0, SmtpTls::Implicit) => 465,
             (0, SmtpTls::StartTls) => 587,
             (0, SmtpTls::None) => 25,
             (port, _) => port,
         };
-        let username = self.get(key("username", ""), value::text);
-        let password = key("password", "").secret();
+        let username = self.get(key("username", "", "").example("\"desk@example.com\""), value::text);
+        let password = key("password", "", "better in the environment").example("\"secret\"").secret();
         let password = self.get(password, secret);
         let (from, from_name, to) = self.correspondents(self.defaults.email);
         let extra_roots = self.certificate_file().map(|(pem, _)| pem);
@@ -124,16 +133,26 @@ impl ChannelReader<'_, '_> {
 
     fn webhook(&mut self) -> Option<WebhookOptions> {
         // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
-        let url = key("url", "").secret();
+        let url =
+            key("url", "", "docs/webhooks.md").example("\"https://hooks.example.com/frontdesk\"").secret();
         let url = self.get(url, url_or_none);
-        let secrets = key("secret", "[]");
-        let secrets = self.get(secrets.secret(), keys);
-        let body = self.get(key("body", "standard"), |raw| {
-            let text =
-                raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
-            WebhookBody::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
-        });
-        let allow_private = self.get(key("allow_private", "false"), value::flag);
+        let secrets = key(
+            "secret",
+            "[]",
+            "signs as Standard Webhooks; a list of two during a change; unsigned if empty",
+        );
+        let secrets = self.get(secrets.example("\"whsec_…\"").secret(), keys);
+        let body = self.get(
+            key("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template"),
+            |raw| {
+                let text = raw
+                    .as_text()
+                    .ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
+                WebhookBody::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
+            },
+        );
+        let allow_private =
+            self.get(key("allow_private", "false", "whether it may be in a private network"), value::flag);
         let extra_roots = self.certificate_file().map(|(_, roots)| roots);
         self.refuse_if(url.is_none(), "url", "is missing: where submissions are posted to");
         if let Some(url) = &url {
@@ -152,7 +171,8 @@ impl ChannelReader<'_, '_> {
     }
 
     fn maildir(&mut self) -> Option<MaildirOptions> {
-        let path = key("path", "");
+        let path =
+            key("path", "", "relative to this folder, unless absolute").example("\"/var/mail/frontdesk\"");
         let path = self.get(path, value::text);
         // Mail in a Maildir stays on this machine, so its sender needs no public address.
         let email = if self.defaults.email.is_empty() { "frontdesk@localhost" } else { self.defaults.email };
@@ -164,12 +184,12 @@ impl ChannelReader<'_, '_> {
 
     /// The sender's address and name, and the recipients.
     fn correspondents(&mut self, operator: &str) -> (String, String, Vec<String>) {
-        let from = key("from", "");
-        let from = self.get(from, value::email);
+        let from = key("from", "", "`operator.email` if empty; Reply-To has the visitor's address");
+        let from = self.get(from.example("\"desk@example.com\""), value::email);
         let from = if from.is_empty() { operator.to_owned() } else { from };
-        let from_name = self.get(key("from_name", ""), value::text);
+        let from_name = self.get(key("from_name", "", "the site's title if empty"), value::text);
         let from_name = if from_name.is_empty() { self.defaults.title.to_owned() } else { from_name };
-        let to = self.get(key("to", "[]"), addresses);
+        let to = self.get(key("to", "[]", "`from` if empty").example("[\"team@example.com\"]"), addresses);
         self.refuse_if(
             from.is_empty(),
             "from",
@@ -180,7 +200,7 @@ impl ChannelReader<'_, '_> {
     }
 
     fn certificate_file(&mut self) -> Option<(Vec<u8>, ExtraRoots)> {
-        let key = key(self.name_of("ca_file"), "");
+        let key = key(self.name_of("ca_file"), "", "your own certificate authority (PEM)");
         pem(self.r, key, self.defaults.folder)
     }
 }

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use toml::de::{DeTable, DeValue};
 
-use super::secret_file::SecretFile;
 use super::value::{ParseResult, Raw, without_password};
 use crate::fault::{Fault, closest};
 
@@ -28,17 +27,43 @@ pub struct ConfigKey {
     pub name: Cow<'static, str>,
     /// The default as it would stand in the file, text without its quotes.
     pub(super) default: Cow<'static, str>,
+    /// The comment above the key in the starter file. Empty if the key before it has a comment for both.
+    pub(super) documentation: &'static str,
+    /// The value in TOML that the starter file shows, if that is not the default.
+    pub(super) example: Option<&'static str>,
+    /// Whether the starter file sets the key to the example instead of showing it in a comment.
+    pub(super) is_preset: bool,
     /// Whether a running server keeps the value that it started with.
     pub(super) needs_restart: bool,
     pub(super) is_secret: bool,
 }
 
 /// Declares a key that a reload applies.
-pub(super) fn key(name: impl Into<Cow<'static, str>>, default: impl Into<Cow<'static, str>>) -> ConfigKey {
-    ConfigKey { name: name.into(), default: default.into(), needs_restart: false, is_secret: false }
+pub(super) fn key(
+    name: impl Into<Cow<'static, str>>,
+    default: impl Into<Cow<'static, str>>,
+    documentation: &'static str,
+) -> ConfigKey {
+    ConfigKey {
+        name: name.into(),
+        default: default.into(),
+        documentation,
+        example: None,
+        is_preset: false,
+        needs_restart: false,
+        is_secret: false,
+    }
 }
 
 impl ConfigKey {
+    pub(super) fn example(self, toml: &'static str) -> Self {
+        Self { example: Some(toml), ..self }
+    }
+
+    pub(super) fn preset(self, toml: &'static str) -> Self {
+        Self { is_preset: true, ..self.example(toml) }
+    }
+
     pub(super) fn needs_restart(self) -> Self {
         Self { needs_restart: true, ..self }
     }
@@ -323,9 +348,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the settings, the files with secrets, and all faults: invalid values, and entries that no key
-    /// has read.
-    pub(super) fn finish(mut self, folder: &Path) -> (Vec<Setting>, Vec<SecretFile>, Vec<Fault>) {
+    /// The keys of the secrets in files. The configuration file has the path `None`.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = (Option<PathBuf>, Vec<String>)> {
+        self.secrets.clone().into_iter()
+    }
+
+    /// Returns the settings and all faults: invalid values, and entries that no key has read.
+    pub(super) fn finish(mut self) -> (Vec<Setting>, Vec<Fault>) {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
             known.iter().filter_map(|key| key.rsplit_once('.')).map(|(table, _)| table).collect();
@@ -372,12 +401,7 @@ impl<'a> Reader<'a> {
             self.faults.push(suggest(Fault::warning(name, None, "unknown variable"), known));
         }
         self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));
-        let secret_file = |(path, keys): (Option<PathBuf>, _)| SecretFile {
-            place: path.as_ref().map_or_else(|| FILE_NAME.to_owned(), |path| path.display().to_string()),
-            path: path.unwrap_or_else(|| folder.join(FILE_NAME)),
-            keys,
-        };
-        (self.settings, self.secrets.into_iter().map(secret_file).collect(), self.faults)
+        (self.settings, self.faults)
     }
 }
 
@@ -400,7 +424,7 @@ fn variable(key: &str) -> String {
 }
 
 /// Converts a default from its text to the type that it has in the file.
-pub(super) fn default_value(text: &str) -> Raw {
+fn default_value(text: &str) -> Raw {
     match text {
         "[]" => Raw::List(Vec::new()),
         "true" | "false" => Raw::Flag(text == "true"),

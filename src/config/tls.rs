@@ -21,22 +21,77 @@ const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
 /// Reads `[tls]`. The first result is `tls.listen`. Whether the files can be used is the question of
 /// [`certificate_faults`].
+#[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<Address>, TlsOptions) {
-    let mut listen = r.get(key("tls.listen", "[]").needs_restart(), value::addresses_or_none);
+    let mut listen = r.get(
+        key(
+            "tls.listen",
+            "[]",
+            "The addresses of the HTTPS listener, such as \"[::]:443\"; same format as `server.listen`. \
+             Sockets named `https` that a service manager passes replace them. Guide: docs/tls.md.",
+        )
+        .needs_restart(),
+        value::addresses_or_none,
+    );
     for address in &mut listen {
         server::resolve(address, folder);
     }
-    let certificate = r.get(key("tls.certificate", "").needs_restart(), value::text);
-    let private_key = r.get(key("tls.key", "").needs_restart(), value::text);
-    let domains = r.get(key("tls.acme_domains", "[]").needs_restart(), domains);
-    let email = r.get(key("tls.acme_email", "").needs_restart(), value::email);
+    let certificate = r.get(
+        key(
+            "tls.certificate",
+            "",
+            "The certificate followed by its intermediates, and its private key: PEM files, relative to this \
+             folder. The server notices when these files are renewed, and uses the new certificate for new \
+             connections.",
+        )
+        .needs_restart(),
+        value::text,
+    );
+    let private_key = r.get(key("tls.key", "", "").needs_restart(), value::text);
+    let domains = r.get(
+        key(
+            "tls.acme_domains",
+            "[]",
+            "Alternatively, the names to request a certificate for over ACME, such as [\"www.example.com\", \
+             \"example.com\"]. Port 443 of each name must lead to `listen` above. Setting this accepts the \
+             terms of service of the certificate authority.",
+        )
+        .needs_restart(),
+        domains,
+    );
+    let email = r.get(
+        key(
+            "tls.acme_email",
+            "",
+            "The contact address for the authority, the URL of its directory, and a PEM file with the root \
+             that signed the directory's own certificate, if that root is not public.",
+        )
+        .needs_restart(),
+        value::email,
+    );
     let directory = r.get(
-        key("tls.acme_directory", "https://acme-v02.api.letsencrypt.org/directory").needs_restart(),
+        key("tls.acme_directory", "https://acme-v02.api.letsencrypt.org/directory", "").needs_restart(),
         directory,
     );
-    let ca_file = r.get(key("tls.acme_ca_file", "").needs_restart(), value::text);
-    let redirect = r.get(key("tls.redirect", "true"), value::flag);
-    let hsts = r.get(key("tls.hsts", "365d"), hsts);
+    let ca_file = r.get(key("tls.acme_ca_file", "", "").needs_restart(), value::text);
+    let redirect = r.get(
+        key(
+            "tls.redirect",
+            "true",
+            "Whether plain HTTP requests are redirected to HTTPS. Requests from trusted proxies and Unix \
+             sockets are redirected if X-Forwarded-Proto says \"http\".",
+        ),
+        value::flag,
+    );
+    let hsts = r.get(
+        key(
+            "tls.hsts",
+            "365d",
+            "How long browsers remember to use HTTPS only: \"365d\", \"365d; includeSubDomains\", \
+             \"730d; includeSubDomains; preload\", or \"off\".",
+        ),
+        hsts,
+    );
 
     r.refuse_if(
         certificate.is_empty() && !private_key.is_empty(),

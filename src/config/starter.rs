@@ -1,0 +1,102 @@
+//! Renders the starter site's `frontdesk.toml` from the declarations of the keys.
+
+use std::fmt::Write as _;
+
+use super::reader::Setting;
+
+/// The width of comments.
+const WIDTH: usize = 118;
+
+/// The column of the comments beside the keys of channels.
+const CHANNEL_COMMENTS: usize = 45;
+
+/// One channel of each kind, whose keys the starter file documents.
+pub(super) const CHANNELS: &str = r#"
+[[channel]]
+name = "mail"
+kind = "smtp"
+[[channel]]
+name = "crm"
+kind = "webhook"
+[[channel]]
+name = "box"
+kind = "maildir"
+"#;
+
+const HEADER: &str = "frontdesk.toml: every configuration key with its default.
+
+A flag overrides the environment, and the environment overrides this file. Each key except `site.footer` can \
+be set in the environment: `server.listen` as FRONTDESK_SERVER__LISTEN, or FRONTDESK_SERVER__LISTEN_FILE \
+with the name of a file that holds the value. `frontdesk config` shows the effective settings and where each \
+comes from.
+
+A running server reads this file again on SIGHUP. Keys marked \"(restart)\" keep their values until it restarts.";
+
+const CHANNELS_HEADER: &str = "Channels: any number of destinations for submissions. Without one, \
+submissions stay in the inbox. Each channel needs a `name` and a `kind`. Deliveries belong to the channel's \
+name: if you rename a channel, its pending deliveries wait for a channel with the old name. A new channel \
+receives the submissions from then on. In the environment, a channel's name is part of the variable: \
+FRONTDESK_CHANNEL__MAIL__PASSWORD, or …__PASSWORD_FILE.";
+
+/// The file's text from all settings of a configuration with [`CHANNELS`].
+pub(super) fn render(settings: &[Setting]) -> String {
+    let mut text = comment(HEADER) + "\n";
+    let (channels, settings): (Vec<_>, Vec<_>) =
+        settings.iter().partition(|setting| setting.key.name.starts_with("channel."));
+    let mut table = "";
+    for setting in settings {
+        let key = &setting.key;
+        let (of, last) = key.name.rsplit_once('.').unwrap_or(("", &key.name));
+        if of != table {
+            let _ = writeln!(text, "\n[{of}]");
+            table = of;
+        }
+        let is_table = key.example.is_some_and(|example| example.starts_with("[["));
+        if is_table {
+            text += "\n";
+        }
+        let restart = if key.needs_restart && !key.documentation.is_empty() { " (restart)" } else { "" };
+        text += &comment(&format!("{}{restart}", key.documentation));
+        let value = key.example.unwrap_or(&setting.value);
+        let _ = match key.is_preset {
+            true if is_table => writeln!(text, "{value}"),
+            true => writeln!(text, "{last} = {value}"),
+            false => writeln!(text, "# {last} = {value}"),
+        };
+    }
+    text += "\n";
+    text += &comment(CHANNELS_HEADER);
+    for setting in channels {
+        let key = &setting.key;
+        let last = key.name.rsplit('.').next().unwrap_or_default();
+        if last == "name" {
+            text += "#\n#   [[channel]]\n";
+        }
+        let line = format!("{last} = {}", key.example.unwrap_or(&setting.value));
+        match key.documentation {
+            "" => text += &format!("#   {line}\n"),
+            documentation => text += &format!("#   {line:<CHANNEL_COMMENTS$}# {documentation}\n"),
+        }
+    }
+    text + "#\n# `frontdesk doctor DIR` sends a test message through each channel and reports problems.\n"
+}
+
+/// A comment of lines that are at most [`WIDTH`] wide, unless a word is longer. Paragraphs stay apart.
+fn comment(text: &str) -> String {
+    let mut comment = String::new();
+    for paragraph in text.lines() {
+        let mut line = "#".to_owned();
+        for word in paragraph.split_whitespace() {
+            if line.chars().count() + 1 + word.chars().count() > WIDTH {
+                comment += &line;
+                comment += "\n";
+                "#".clone_into(&mut line);
+            }
+            line += " ";
+            line += word;
+        }
+        comment += &line;
+        comment += "\n";
+    }
+    comment
+}
