@@ -308,7 +308,7 @@ impl Config {
         }
         let route = |channel: &ChannelOptions| {
             let route = channel.route();
-            Route { is_paced: route.is_paced && limits.requests.enabled, ..route }
+            Route { quota: route.quota.filter(|_| limits.requests.enabled), ..route }
         };
         let store = StoreOptions { url, channels: channels.iter().map(route).collect() };
         let intake = IntakeOptions {
@@ -926,9 +926,7 @@ mod tests {
         );
         check(
             "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"contcat\"]",
-            &[
-                "frontdesk.toml:5: `channel.a.forms` must be a list of forms, of which there are \"waitlist\", \"contact\"",
-            ],
+            &["frontdesk.toml:5: `channel.a.forms` must be a list of forms: \"waitlist\", \"contact\""],
         );
         check(
             "name = \"a\"\nkind = \"smtp\"\nhost = \"smtp.example.com\"\ntls = \"none\"\nfrom = \"a@example.com\"",

@@ -28,7 +28,7 @@ use crate::store::{Accepting, Store, StoreError};
 use crate::submission::delivery::Route;
 use crate::submission::encryption::Recipient;
 #[cfg(test)]
-pub(crate) use batch::{Processed, Screener, Settings, process};
+pub(crate) use batch::{BatchConfig, Processed, Screener, process};
 pub use options::IntakeOptions;
 use processor::Processor;
 

@@ -1,12 +1,6 @@
 //! frontdesk: a company's front desk on the web, in one binary.
 //!
-//! Three flows run through it:
-//!
-//! ```text
-//! request → negotiate → page
-//! request → limits → forms → store → 200
-//! store → deduplicate → screening → store → deliver
-//! ```
+//! ARCHITECTURE.md shows how requests and submissions flow through its modules.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 

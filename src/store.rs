@@ -157,6 +157,12 @@ impl Store {
         self.channels.store(Arc::new(channels));
     }
 
+    /// The configured channels at any time, for a change: a change that held the store would keep the writer
+    /// alive.
+    pub fn live_channels(&self) -> Arc<ArcSwap<Vec<Route>>> {
+        self.channels.clone()
+    }
+
     /// The configured channels.
     pub fn channels(&self) -> Arc<Vec<Route>> {
         self.channels.load_full()
@@ -208,10 +214,8 @@ impl Store {
         // The lease starts when the claim is executed, not when it was requested.
         let asked = Instant::now();
         let waited = move || Duration::from_secs(asked.elapsed().as_secs());
-        let channels = self.channels.load();
-        let paced: Vec<String> =
-            channels.iter().filter(|channel| channel.is_paced).map(|channel| channel.name.clone()).collect();
-        self.change(move |tx| tx.claim(&wants, &paced, &under_way, now + waited(), lease)).await
+        let channels = self.channels();
+        self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease)).await
     }
 
     /// Records the outcome of an attempt. Returns whether all of the submission's deliveries have arrived.

@@ -80,7 +80,7 @@ impl ChannelReader<'_, '_> {
                 key(
                     "daily_quota",
                     if is_mail { "true" } else { "false" },
-                    "whether it accepts few messages a day: frequent networks are then sent slowly",
+                    "whether the receiver limits messages per day (docs/deliveries.md)",
                 ),
                 value::flag,
             );
@@ -255,7 +255,7 @@ fn channel_kind(raw: &Raw) -> ParseResult<Option<ChannelKind>> {
 
 fn forms(raw: &Raw) -> ParseResult<Vec<String>> {
     let names = || FORMS.iter().map(|form| format!("{:?}", form.name)).collect::<Vec<_>>().join(", ");
-    let expected = || format!("a list of forms, of which there are {}", names());
+    let expected = || format!("a list of forms: {}", names());
     let items = raw.items().ok_or_else(expected)?;
     let known = |name: &&str| FORMS.iter().any(|form| form.name == *name);
     if items.iter().all(known) { Ok(items.into_iter().map(str::to_owned).collect()) } else { Err(expected()) }

@@ -4,7 +4,7 @@ use super::maildir::{Maildir, MaildirOptions};
 use super::notification::Notification;
 use super::smtp::{Smtp, SmtpOptions};
 use super::webhook::{Webhook, WebhookOptions};
-use crate::submission::delivery::Route;
+use crate::submission::delivery::{DailyQuota, Route};
 use crate::submission::outcome::Outcome;
 
 /// The configuration of a channel.
@@ -33,7 +33,22 @@ impl ChannelOptions {
     }
 
     pub fn route(&self) -> Route {
-        Route { name: self.name.clone(), forms: self.forms.clone(), is_paced: self.has_daily_quota }
+        let quota = self.has_daily_quota.then(|| self.quota());
+        Route { name: self.name.clone(), forms: self.forms.clone(), quota }
+    }
+
+    fn quota(&self) -> DailyQuota {
+        match &self.kind {
+            TransportOptions::Smtp(smtp) => {
+                let username = smtp.login.as_ref().map_or("", |login| login.username.as_str());
+                let recipients = u32::try_from(smtp.to.len()).unwrap_or(u32::MAX);
+                DailyQuota { account: format!("{username}@{}", smtp.host), recipients }
+            }
+            TransportOptions::Webhook(webhook) => DailyQuota { account: webhook.url.place(), recipients: 1 },
+            TransportOptions::Maildir(maildir) => {
+                DailyQuota { account: maildir.path.display().to_string(), recipients: 1 }
+            }
+        }
     }
 }
 

@@ -343,7 +343,7 @@ async fn send_flood_notification(
     tracing::warn!(
         forms = forms.join(", "),
         held,
-        "form quota exceeded: submissions of busy networks are held until the flood ends"
+        "form quota exceeded: submissions of networks that have sent several are held until the flood ends"
     );
     let notice = digest::flood_notification(&floods, now);
     if let Some(channel) = send_to_one(channels, &notice).await {

@@ -250,7 +250,7 @@ struct WorkerLoop {
     /// The last reading of the system clock, and its monotonic time.
     clock: (Timestamp, Instant),
     store_fails: bool,
-    /// The channels in which submissions of busy networks wait.
+    /// The channels in which submissions of frequent networks wait.
     paced: HashSet<usize>,
     /// The time of the last claim.
     asked: Option<Instant>,

@@ -39,7 +39,7 @@ pub(crate) struct Processed {
 
 /// The configuration that a batch is processed by.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct BatchConfig {
     pub options: Arc<IntakeOptions>,
     pub channels: Arc<Vec<Route>>,
 }
@@ -47,14 +47,14 @@ pub(crate) struct Settings {
 /// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
 /// with its deliveries, or is counted as a repeat.
 ///
-/// `settings` is called once the rows are read: a submission that was accepted after a reload must not be
-/// processed by the settings before it, which may lack its channel.
+/// `config` is called once the rows are read: a submission that was accepted after a reload must not be
+/// processed by the configuration before it, which may lack its channel.
 ///
 /// Returns `None` and changes nothing while another replica processes a batch: replicas take turns, so rows
 /// are decided in order of arrival.
 pub(crate) fn process(
     tx: &Transaction<'_>,
-    settings: impl FnOnce() -> Settings,
+    config: impl FnOnce() -> BatchConfig,
     screener: &Screener,
     most: usize,
     ids: &RangeInclusive<Uuid>,
@@ -66,7 +66,7 @@ pub(crate) fn process(
     if rows.is_empty() {
         return Ok(Some(Processed::default()));
     }
-    let Settings { options, channels } = &settings();
+    let BatchConfig { options, channels } = &config();
     let read = |row| Screened::read(row, options, channels, screener);
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
@@ -263,12 +263,14 @@ fn apply(
             tx.release_at(*id, eased.at.min(latest), channels)?;
         }
         tx.mark(*id, eased.is_suspicious)?;
+        if eased.was_uncounted {
+            tx.set_rank(*id, eased.rank)?;
+        } else {
+            tx.lower_rank(*id, eased.rank)?;
+        }
     }
     for (id, at) in &decision.held_again {
         tx.prolong_hold(*id, *at)?;
-    }
-    for (id, eased) in &decision.eased {
-        tx.set_counted_rank(*id, eased.rank)?;
     }
     for (id, rank) in &decision.ranks {
         tx.lower_rank(*id, *rank)?;

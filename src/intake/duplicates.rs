@@ -82,8 +82,10 @@ pub(crate) struct Eased {
     pub is_flood: bool,
     /// Whether it is marked as suspicious.
     pub is_suspicious: bool,
-    /// The rank of its deliveries.
+    /// The rank of its deliveries, if they have a higher one or were not counted yet.
     pub rank: i64,
+    /// Whether the original was not counted for its network yet: screening held it.
+    pub was_uncounted: bool,
 }
 
 /// The changes by a batch.
@@ -161,14 +163,14 @@ fn decide_one(
 /// Counts a repeat that does not change the original's hold.
 fn repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
-    if original.hold != HoldCause::None {
-        let last = decision.held_again.entry(original.id).or_insert(candidate.received_at);
-        *last = candidate.received_at.max(*last);
-    } else if !candidate.is_held {
+    if original.hold == HoldCause::None {
         let network = rates.count_for_network(&candidate.form, candidate.network, candidate.received_at);
         let rank = flood::rank(network, original.is_suspicious);
         let lowest = decision.ranks.entry(original.id).or_insert(rank);
         *lowest = rank.min(*lowest);
+    } else {
+        let last = decision.held_again.entry(original.id).or_insert(candidate.received_at);
+        *last = candidate.received_at.max(*last);
     }
 }
 
@@ -178,13 +180,16 @@ fn ease(candidate: &Candidate, original: &mut Original, load: flood::Load, decis
     // A submission held only by a flood must not become suspicious because of a later copy.
     let was_clean = original.hold == HoldCause::Flood && !original.is_suspicious;
     original.is_suspicious = candidate.is_suspicious && !was_clean;
+    let was_screened = original.hold == HoldCause::Screening;
     original.hold = if load.is_flood { HoldCause::Flood } else { HoldCause::None };
     let rank = flood::rank(load.network, original.is_suspicious);
+    let earlier = decision.eased.get(&original.id);
     let eased = Eased {
         at: candidate.received_at,
         is_flood: load.is_flood,
         is_suspicious: original.is_suspicious,
-        rank: decision.eased.get(&original.id).map_or(rank, |earlier| earlier.rank.min(rank)),
+        rank: earlier.map_or(rank, |earlier| earlier.rank.min(rank)),
+        was_uncounted: was_screened || earlier.is_some_and(|earlier| earlier.was_uncounted),
     };
     decision.eased.insert(original.id, eased);
     decision.held_again.remove(&original.id);

@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::batch::{self, Processed, Screener, Settings};
+use super::batch::{self, BatchConfig, Processed, Screener};
 use super::options::IntakeOptions;
 use crate::screening::Repeats;
 use crate::store::{Store, StoreError};
@@ -225,15 +225,16 @@ impl ProcessorThread {
         most: usize,
         ids: RangeInclusive<Uuid>,
     ) -> Result<Option<Processed>, StoreError> {
-        let (options, store, screener) = (self.options.clone(), self.store.clone(), self.screener.clone());
+        let (options, screener) = (self.options.clone(), self.screener.clone());
+        let channels = self.store.live_channels();
         let may_announce = self.announced_at.is_none_or(|at| at.elapsed() >= ANNOUNCE_INTERVAL);
         let processed = self.store.change_blocking(move |tx| {
             // A faulty row must not fail the submissions that the same transaction accepts.
             let unprocessable = |error: StoreError| {
                 if error.is_caused_by_row() { StoreError::Unprocessable(error.to_string()) } else { error }
             };
-            let settings = || Settings { options: options.load_full(), channels: store.channels() };
-            let processed = batch::process(tx, settings, &screener, most, &ids).map_err(unprocessable)?;
+            let config = || BatchConfig { options: options.load_full(), channels: channels.load_full() };
+            let processed = batch::process(tx, config, &screener, most, &ids).map_err(unprocessable)?;
             // Replicas that are not notified look by themselves a little later.
             if may_announce && processed.is_some_and(|processed| processed.has_deliveries) {
                 tx.announce()?;

@@ -14,15 +14,24 @@ pub struct Route {
     pub name: String,
     /// The forms whose submissions it accepts; all of them if this is empty.
     pub forms: Vec<String>,
-    /// Whether the channel sends first attempts of busy networks at a limited pace, because its receiver
-    /// takes a limited number of messages a day, as mail providers do.
-    pub is_paced: bool,
+    /// Set if the receiver accepts a limited number of messages a day, as mail providers do: then the channel
+    /// sends first attempts of frequent networks at a limited pace.
+    pub quota: Option<DailyQuota>,
+}
+
+/// The daily quota of a channel's receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DailyQuota {
+    /// The account that has the quota. Channels with the same account share it.
+    pub account: String,
+    /// How much of the quota one message uses: its number of recipients.
+    pub recipients: u32,
 }
 
 impl Route {
-    /// A channel for all forms, whose pace is not limited.
+    /// A channel for all forms, without a daily quota.
     pub fn new(name: &str) -> Route {
-        Route { name: name.to_owned(), forms: Vec::new(), is_paced: false }
+        Route { name: name.to_owned(), forms: Vec::new(), quota: None }
     }
 
     /// Whether the channel accepts submissions of this form.
@@ -168,7 +177,7 @@ pub struct Claims {
     pub is_off: bool,
     /// The store has the channel as paused. The operator's retry resets this.
     pub is_paused: bool,
-    /// Some waiting deliveries are of busy networks, which this channel sends at a limited pace.
+    /// Some waiting deliveries are of frequent networks, which this channel sends at a limited pace.
     pub is_paced: bool,
     /// Of the deliveries that were not claimed.
     pub next: NextDue,

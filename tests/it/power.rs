@@ -282,8 +282,8 @@ impl Disk {
         disk
     }
 
-    /// Mounts the image, and again where the mount has vanished: `mount` can reuse a loop device that the
-    /// kernel is still releasing.
+    /// Mounts the image. On a busy machine a mount that succeeded was sometimes missing afterwards, perhaps
+    /// because `mount` reused a loop device that the kernel was releasing; then it is mounted again.
     fn mount(&self) {
         let words = ["mount", "-o", "loop"].map(OsStr::new);
         let device = |path: &Path| std::fs::metadata(path).expect("a folder").dev();

@@ -154,7 +154,7 @@ fn a_held_repeat_of_a_held_submission_has_the_same_source() {
 }
 
 #[test]
-fn a_held_repeat_of_what_is_delivered_changes_nothing_about_it() {
+fn a_held_repeat_of_what_is_delivered_only_counts_for_its_network() {
     for repeat in [arrival(2, 5, 1, None), elsewhere(&arrival(2, 5, 1, None))] {
         let decision = decide(&[held(&repeat)], stored(HoldCause::None));
         assert_eq!(
@@ -162,6 +162,8 @@ fn a_held_repeat_of_what_is_delivered_changes_nothing_about_it() {
             Decision {
                 fates: vec![FIRST],
                 repeats: BTreeMap::from([(Uuid::from_u128(1), 1)]),
+                // Like any repeat, it brings the delivery forward to the rank of its network.
+                ranks: BTreeMap::from([(Uuid::from_u128(1), 0)]),
                 ..Decision::default()
             }
         );

@@ -20,7 +20,7 @@ use crate::store::sql::{Dialect, bound, discard};
 use crate::store::tests::fresh::Fresh;
 use crate::store::tests::inbox::{Options, TestInbox, process};
 use crate::store::{Accepted, Filter, HeldFilter, InboxReader, SourcePrefix};
-use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, Route};
+use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, DailyQuota, Route};
 use crate::submission::verdict::{ScreeningVerdict, Signal};
 
 const LEASE: Duration = Duration::from_mins(3);
@@ -96,10 +96,13 @@ fn a_start_leaves_alone_what_another_replica_has_begun() {
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
-fn replicas_share_the_pace_of_busy_networks() {
+fn replicas_share_the_pace_of_frequent_networks() {
     let desk = Desk::new();
     let options = Options {
-        channels: vec![Route { is_paced: true, ..Route::new("box") }],
+        channels: vec![Route {
+            quota: Some(DailyQuota { account: "desk@mail.example.com".to_owned(), recipients: 1 }),
+            ..Route::new("box")
+        }],
         intake: crate::intake::IntakeOptions {
             form_quota: Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA }),
             ..crate::intake::IntakeOptions::default()

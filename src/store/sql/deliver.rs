@@ -13,7 +13,9 @@ use super::transaction::Transaction;
 use super::{Cell, Dialect, Row, Sql, bound, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
-use crate::submission::delivery::{ChannelTarget, ClaimRequest, Claimed, Claims, Lease, NextDue, Route};
+use crate::submission::delivery::{
+    ChannelTarget, ClaimRequest, Claimed, Claims, DailyQuota, Lease, NextDue, Route,
+};
 use crate::submission::outcome::{Cause, Outcome};
 use crate::submission::reasons_json;
 use crate::submission::schedule::{self, NextStep};
@@ -100,18 +102,17 @@ pub(crate) fn clamp_due_times(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreE
 }
 
 impl Transaction<'_> {
-    /// Begins attempts at due deliveries, in times by our clock. Channels in `paced` send first attempts of
-    /// busy networks at a limited pace.
+    /// Begins attempts at due deliveries, in times by our clock. `channels` are the configured ones.
     pub fn claim(
         &self,
         wants: &[ClaimRequest],
-        paced: &[String],
+        channels: &[Route],
         under_way: &[Lease],
         now: Timestamp,
         lease: Duration,
     ) -> Result<Vec<Claims>, StoreError> {
         let now = self.to_database_time(now);
-        let mut claims = claim(self.sql, self.secret, wants, paced, under_way, now, lease)?;
+        let mut claims = claim(self.sql, self.secret, wants, channels, under_way, now, lease)?;
         for Claims { next: NextDue { first, retry }, .. } in &mut claims {
             *first = first.map(|at| self.to_our_time(at));
             *retry = retry.map(|at| self.to_our_time(at));
@@ -142,20 +143,21 @@ pub const SUSPICIOUS_RANK: i64 = 64;
 /// network counts for at most 72 submissions, which is rank 7.
 pub const FREQUENT_RANK: i64 = 8;
 
-/// Begins attempts at due deliveries, as many as each channel has room for. Channels in `paced` send first
-/// attempts of busy networks at the pace of [`BusyPace`].
+/// Begins attempts at due deliveries, as many as each channel has room for. Those of `channels` with a daily
+/// quota send first attempts of frequent networks at the pace of [`FrequentPace`].
 pub(crate) fn claim(
     tx: &dyn Sql,
     secret: &Secret,
     wants: &[ClaimRequest],
-    paced: &[String],
+    channels: &[Route],
     under_way: &[Lease],
     now: Timestamp,
     lease: Duration,
 ) -> Result<Vec<Claims>, StoreError> {
     let claim = |want: &ClaimRequest| {
-        let is_paced = paced.contains(&want.target.name);
-        claim_in(tx, secret, want, is_paced, under_way, now, lease)
+        let channel = channels.iter().find(|channel| channel.name == want.target.name);
+        let quota = channel.and_then(|channel| channel.quota.as_ref());
+        claim_in(tx, secret, want, quota, under_way, now, lease)
     };
     wants.iter().map(claim).collect()
 }
@@ -164,7 +166,7 @@ fn claim_in(
     tx: &dyn Sql,
     secret: &Secret,
     want: &ClaimRequest,
-    is_paced: bool,
+    quota: Option<&DailyQuota>,
     under_way: &[Lease],
     now: Timestamp,
     lease: Duration,
@@ -183,8 +185,8 @@ fn claim_in(
     }
     clamp_far_due_times(tx, channel, now)?;
     let mut claimed = Vec::new();
-    let mut pace = if is_paced { Some(BusyPace::read(tx, channel, now)?) } else { None };
-    let may_begin = pace.as_ref().map_or(usize::MAX, BusyPace::may_begin);
+    let mut pace = quota.map(|quota| FrequentPace::read(tx, quota, now)).transpose()?;
+    let may_begin = pace.as_ref().map_or(usize::MAX, FrequentPace::may_begin);
     // First attempts sometimes leave a place to retries, so that they cannot block them.
     let is_reserved = turns(want, AGAIN_EVERY) > 0
         && want.capacity.retries > 0
@@ -210,7 +212,7 @@ fn claim_in(
                     claimed.extend(begin(tx, found, again, now, lease)?);
                 }
             } else {
-                if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_busy()) {
+                if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_frequent()) {
                     pace.count();
                 }
                 claimed.extend(begin(tx, found, again, now, lease)?);
@@ -220,10 +222,10 @@ fn claim_in(
     let mut next = NextDue { first: next_due(tx, channel, false)?, retry: next_due(tx, channel, true)? };
     let mut is_waiting = false;
     if let Some(pace) = pace {
-        pace.write(tx, channel)?;
+        pace.write(tx)?;
         if pace.may_begin() == 0 && next.first.is_some_and(|at| at <= now) {
-            // Do not claim for busy networks before their pace allows it.
-            next.first = next_not_busy(tx, channel)?.into_iter().chain([pace.next()]).min();
+            // Do not claim for frequent networks before their pace allows it.
+            next.first = next_not_frequent(tx, channel)?.into_iter().chain([pace.next()]).min();
             is_waiting = true;
         }
     }
@@ -252,8 +254,6 @@ fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<()
 const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
 const DELIVERY: &str = "submission, channel, state, attempts, failures, interrupted, rank";
-/// The place of the rank in [`DELIVERY`].
-const RANK_COLUMN: usize = 6;
 
 /// The columns of a delivery that a claim needs.
 struct DueDelivery {
@@ -280,8 +280,8 @@ impl DueDelivery {
         })
     }
 
-    /// Whether its network has sent many submissions.
-    fn is_busy(&self) -> bool {
+    /// Whether its network had used up its daily allowance.
+    fn is_frequent(&self) -> bool {
         self.rank % SUSPICIOUS_RANK >= FREQUENT_RANK
     }
 
@@ -293,7 +293,7 @@ impl DueDelivery {
 /// Due first attempts. Forms take turns, and within a form the lowest ranks come first, so that neither one
 /// form nor one network blocks the others. Suspicious submissions come last.
 ///
-/// Returns at most `may_begin` deliveries of busy networks.
+/// Returns at most `may_begin` deliveries of frequent networks.
 fn due_first(
     tx: &dyn Sql,
     want: &ClaimRequest,
@@ -313,41 +313,38 @@ fn due_first(
         condition(false)
     );
     let newest = due.replace("ORDER BY rank, due_at", "ORDER BY rank DESC, due_at DESC");
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let mut by_form = Vec::with_capacity(forms.len());
+    let read = |statement: &str, form: &str, ranks: &Range<i64>, most: usize| {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows =
+            tx.query(statement, values![channel, form, now.as_millisecond(), most, ranks.start, ranks.end])?;
+        rows.iter().map(DueDelivery::new).collect::<Result<Vec<_>, _>>()
+    };
+    let mut by_form: Vec<Vec<DueDelivery>> = Vec::with_capacity(forms.len());
     let ranks =
         if may_begin == 0 { QUIET_RANKS } else { [0..SUSPICIOUS_RANK, SUSPICIOUS_RANK..2 * SUSPICIOUS_RANK] };
     for form in &forms {
-        let mut rows = Vec::new();
+        let mut of_form = Vec::new();
         for ranks in &ranks {
-            let mut oldest =
-                tx.query(&due, values![channel, form, now.as_millisecond(), most, ranks.start, ranks.end])?;
+            let mut oldest = read(&due, form, ranks, most)?;
             // In a backlog every second attempt is for the newest delivery of the lowest rank: a visitor who
             // sends while a receiver is slow does not wait for the whole backlog.
-            if let Some(first) = oldest.first().filter(|_| turns(want, NEWEST_EVERY) > 0) {
-                let rank: i64 = first.get(RANK_COLUMN)?;
-                let newest =
-                    tx.query(&newest, values![channel, form, now.as_millisecond(), 1_i64, rank, rank + 1])?;
-                let id: Option<[u8; 16]> = newest.first().map(|row| row.get(0)).transpose()?;
-                for (at, row) in oldest.iter().enumerate() {
-                    if Some(row.get::<[u8; 16]>(0)?) == id {
-                        oldest.remove(at);
-                        break;
-                    }
+            if oldest.len() == most && turns(want, NEWEST_EVERY) > 0 {
+                let rank = oldest[0].rank;
+                for found in read(&newest, form, &(rank..rank + 1), 1)? {
+                    oldest.retain(|other| other.submission != found.submission);
+                    of_form.push(found);
                 }
-                rows.extend(newest);
             }
-            rows.extend(oldest);
+            of_form.append(&mut oldest);
         }
-        by_form.push(rows);
+        by_form.push(of_form);
     }
-    by_form.retain(|rows| !rows.is_empty());
+    by_form.retain(|of_form| !of_form.is_empty());
+    let count = by_form.len();
     let mut found = Vec::new();
-    for (at, rows) in by_form.iter().enumerate() {
-        let turn = (at + want.turn) % by_form.len();
-        for (place, row) in rows.iter().enumerate() {
-            found.push((place, turn, DueDelivery::new(row)?));
-        }
+    for (at, of_form) in by_form.into_iter().enumerate() {
+        let turn = (at + want.turn) % count;
+        found.extend(of_form.into_iter().enumerate().map(|(place, found)| (place, turn, found)));
     }
     found.sort_by_key(|(place, turn, found)| (found.rank >= SUSPICIOUS_RANK, *place, *turn));
     let by_rank = found.into_iter().map(|(_, _, found)| found);
@@ -359,12 +356,12 @@ fn due_first(
     let is_oldest = |other: &DueDelivery| found.iter().any(|oldest| oldest.submission == other.submission);
     let rest: Vec<DueDelivery> = by_rank.filter(|other| !is_oldest(other)).collect();
     found.extend(rest);
-    let mut busy = 0;
+    let mut frequent = 0;
     found.retain(|found| {
         // An attempt that had begun was counted before.
-        let counts = found.is_busy() && !found.is_sending;
-        busy += usize::from(counts);
-        !counts || busy <= may_begin
+        let counts = found.is_frequent() && !found.is_sending;
+        frequent += usize::from(counts);
+        !counts || frequent <= may_begin
     });
     Ok(found)
 }
@@ -392,8 +389,8 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
     Ok(forms)
 }
 
-/// When the next first attempt is due that is not of a busy network.
-fn next_not_busy(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
+/// When the next first attempt is due that is not of a frequent network.
+fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
     let due = format!(
         "SELECT due_at FROM delivery {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
          ORDER BY due_at LIMIT 1",
@@ -411,68 +408,76 @@ fn next_not_busy(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, Store
     Ok(next)
 }
 
-/// The ranks of submissions that are not of a busy network.
+/// The ranks of submissions that are not of a frequent network.
 const QUIET_RANKS: [Range<i64>; 2] = [0..FREQUENT_RANK, SUSPICIOUS_RANK..SUSPICIOUS_RANK + FREQUENT_RANK];
 
-/// Limits how fast a channel with a daily quota sends submissions of networks beyond their daily allowance:
-/// 100 at once and 6 an hour, so at most 244 in a day. A hundred networks get two each before that, 444 in
-/// all, below the smallest usual quota of mail providers (500 a day).
+/// Limits how fast first attempts of frequent networks use up an account's daily quota: 100 recipients at
+/// once and 6 an hour, so at most 244 in a day. Other submissions are not limited: two a day from each
+/// network.
+///
+/// For example, a hundred networks use 200 + 244 of the quota in a day if each submission is sent to one
+/// recipient, and 400 + 244 if two channels or two recipients share the account. The smallest usual quota of
+/// a mail provider is 500 a day.
 ///
 /// This is the generic cell rate algorithm. Its state is in the database, for all replicas and across
 /// restarts.
-struct BusyPace {
+struct FrequentPace {
+    /// The name of the state in the database.
+    name: String,
     now: Timestamp,
     /// When no message counts any more.
     rested: Timestamp,
+    /// How long one message counts.
+    step: Duration,
     is_changed: bool,
 }
 
-/// The number of messages that may be sent at once.
-const BUSY_BURST: u32 = 100;
-/// How long one message counts.
-const BUSY_STEP: Duration = Duration::from_mins(10);
+/// The number of recipients that may get a message at once.
+const FREQUENT_BURST: u32 = 100;
+/// How long one recipient of a message counts.
+const FREQUENT_STEP: Duration = Duration::from_mins(10);
 
-impl BusyPace {
-    fn read(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<BusyPace, StoreError> {
+impl FrequentPace {
+    fn read(tx: &dyn Sql, quota: &DailyQuota, now: Timestamp) -> Result<FrequentPace, StoreError> {
+        let name = format!("pace of {}", quota.account);
         if tx.dialect() == Dialect::Postgres {
             // A replica that claims at the same time waits for this row.
             tx.execute(
                 "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
-                values![BusyPace::name(channel), now.as_millisecond().to_be_bytes()],
+                values![name, now.as_millisecond().to_be_bytes()],
             )?;
-            tx.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![BusyPace::name(channel)])?;
+            tx.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
         }
-        let latest = later(now, BUSY_STEP * (BUSY_BURST + 1));
+        let latest = later(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
         // A time that far ahead was written before the clock was set back.
-        let rested = remembered(tx, &BusyPace::name(channel))?.filter(|at| (now..=latest).contains(at));
-        Ok(BusyPace { now, rested: rested.unwrap_or(now), is_changed: false })
-    }
-
-    fn name(channel: &str) -> String {
-        format!("busy pace of {channel}")
+        let rested = remembered(tx, &name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
+        // A message to more recipients uses up the pace, but can be sent.
+        let step = FREQUENT_STEP * quota.recipients.clamp(1, FREQUENT_BURST);
+        Ok(FrequentPace { name, now, rested, step, is_changed: false })
     }
 
     /// The number of messages that may be sent now.
     fn may_begin(&self) -> usize {
         let debt = Duration::try_from(self.rested.duration_since(self.now)).unwrap_or_default();
-        let left = (BUSY_STEP * BUSY_BURST).saturating_sub(debt);
-        usize::try_from(left.as_millis() / BUSY_STEP.as_millis()).unwrap_or(usize::MAX)
+        let left = (FREQUENT_STEP * FREQUENT_BURST).saturating_sub(debt);
+        usize::try_from(left.as_millis() / self.step.as_millis()).unwrap_or(usize::MAX)
     }
 
     /// Counts a message.
     fn count(&mut self) {
-        self.rested = later(self.rested, BUSY_STEP);
+        self.rested = later(self.rested, self.step);
         self.is_changed = true;
     }
 
     /// When the next message may be sent.
     fn next(&self) -> Timestamp {
-        self.rested.checked_sub(BUSY_STEP * (BUSY_BURST - 1)).unwrap_or(self.now)
+        let room = (FREQUENT_STEP * FREQUENT_BURST).saturating_sub(self.step);
+        self.rested.checked_sub(room).unwrap_or(self.now)
     }
 
-    fn write(&self, tx: &dyn Sql, channel: &str) -> Result<(), StoreError> {
+    fn write(&self, tx: &dyn Sql) -> Result<(), StoreError> {
         if self.is_changed {
-            remember(tx, &BusyPace::name(channel), self.rested)?;
+            remember(tx, &self.name, self.rested)?;
         }
         Ok(())
     }
@@ -731,7 +736,7 @@ pub(crate) fn bring_forward(
         "UPDATE delivery SET due_at = ?1, failures = CASE WHEN failures > 1 AND (blame = 'channel' OR
              (SELECT received_at FROM submission WHERE id = delivery.submission) > ?3) THEN failures - 1 ELSE failures END
          WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame IN ('channel', 'unclear') AND submission",
-        values![now.as_millisecond(), channel, now.as_millisecond() - millis(GIVEN_BACK_FOR)],
+        values![now.as_millisecond(), channel, now.as_millisecond() - millis(FORGIVENESS_AGE)],
         &ids,
     )?;
     let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
@@ -742,7 +747,7 @@ pub(crate) fn bring_forward(
 /// After an outage, deliveries of submissions that are younger than this get a failure back even if their
 /// content may be its cause. An outage may concern part of the receiver only, and content that a receiver
 /// fails on each time must be parked in the end.
-const GIVEN_BACK_FOR: Duration = Duration::from_hours(72);
+const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
 /// Records that a channel is paused and probed.
 pub(crate) fn pause(tx: &dyn Sql, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::deliver::{SUSPICIOUS_RANK, millis};
+use super::deliver::millis;
 use super::rows::Removable;
 use super::transaction::Transaction;
 use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, edit, filled, flood, rows, values};
@@ -438,15 +438,13 @@ impl Transaction<'_> {
         )
     }
 
-    /// Sets the rank of a held submission's deliveries once a repeat has been counted for its network.
-    /// Screening holds submissions without counting them, with the lowest suspicious rank; that rank is
-    /// raised too.
-    pub fn set_counted_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
-        let set = format!(
-            "UPDATE delivery SET rank = ?2
-             WHERE submission = ?1 AND (rank > ?2 OR rank = {SUSPICIOUS_RANK}) AND state <> 'delivered'"
-        );
-        self.execute_for(id, &set, rank)
+    /// Sets the rank of a submission's deliveries.
+    pub fn set_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
+        self.execute_for(
+            id,
+            "UPDATE delivery SET rank = ?2 WHERE submission = ?1 AND state <> 'delivered'",
+            rank,
+        )
     }
 
     /// Sets a row aside that cannot be processed, unless it is gone.
@@ -517,9 +515,9 @@ struct Reach {
 
 /// A repeat cannot rely on a delivery that is due later than this: a new submission would be sent at once.
 const SOON: Duration = Duration::from_mins(5);
-/// Nor can a repeat rely on a delivery that has failed this often: if it fails once more, it waits for longer
+/// Nor can a repeat rely on a delivery that has failed more often: if it fails once more, it waits for longer
 /// than [`SOON`].
-const FAILS_AGAIN: u32 = 2;
+const MAX_RELIABLE_FAILURES: u32 = 1;
 
 impl Reach {
     /// Reads the deliveries of submissions whose ids are in the first column of `submissions`.
@@ -534,7 +532,7 @@ impl Reach {
         let select = "SELECT state, channel, due_at, submission, failures FROM delivery WHERE submission";
         for row in tx.query_in(select, &ids, "")? {
             let (state, name) = (row.text(0)?, row.text(1)?);
-            let is_far = row.get::<u32>(4)? >= FAILS_AGAIN
+            let is_far = row.get::<u32>(4)? > MAX_RELIABLE_FAILURES
                 || state == "waiting"
                     && row
                         .get::<Option<i64>>(2)?

@@ -4,7 +4,7 @@ use std::ops::{Deref, RangeInclusive};
 
 use uuid::Uuid;
 
-use crate::intake::{self, Arrival, Intake, IntakeOptions, Processed, Screener, Settings};
+use crate::intake::{self, Arrival, BatchConfig, Intake, IntakeOptions, Processed, Screener};
 use crate::store::fingerprint::Secret;
 use crate::store::sql::Sql;
 use crate::store::sql::transaction::Transaction;
@@ -25,9 +25,9 @@ impl Options {
         Options { url: url.into(), channels: Vec::new(), intake: IntakeOptions::default() }
     }
 
-    /// The settings by which a batch is processed.
-    pub fn settings(&self) -> Settings {
-        Settings { options: self.intake.clone().into(), channels: self.channels.clone().into() }
+    /// The configuration that a batch is processed by.
+    pub fn batch_config(&self) -> BatchConfig {
+        BatchConfig { options: self.intake.clone().into(), channels: self.channels.clone().into() }
     }
 }
 
@@ -86,5 +86,5 @@ pub(crate) fn process(
     most: usize,
     ids: RangeInclusive<Uuid>,
 ) -> Result<Option<Processed>, StoreError> {
-    intake::process(&transaction(sql), || options.settings(), screener, most, &ids)
+    intake::process(&transaction(sql), || options.batch_config(), screener, most, &ids)
 }

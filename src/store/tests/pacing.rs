@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::*;
 use crate::deliver::dispatch::{Dispatcher, HealthChange};
 use crate::limits::{MAX_QUOTA, Quota};
-use crate::submission::delivery::{ChannelTarget, Claimed};
+use crate::submission::delivery::{ChannelTarget, Claimed, DailyQuota};
 use crate::submission::outcome::{Cause, Outcome};
 use crate::submission::schedule::{self, NextStep};
 
@@ -26,10 +26,11 @@ struct Channel {
 }
 
 impl Channel {
-    /// A mail channel, which sends what busy networks have sent at a limited pace.
-    fn mail() -> Channel {
+    /// A mail channel to so many recipients, which sends what frequent networks have sent at a limited pace.
+    fn mail(recipients: u32) -> Channel {
         let mut channel = Channel::new();
-        channel.desk.options.channels[0].is_paced = true;
+        let quota = DailyQuota { account: "desk@mail.example.com".to_owned(), recipients };
+        channel.desk.options.channels[0].quota = Some(quota);
         // Limits are on, but no submission exceeds them.
         channel.desk.options.intake.form_quota = Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA });
         channel.desk.store.reconfigure(&channel.desk.options);
@@ -222,7 +223,7 @@ fn a_server_that_limits_the_rate_takes_what_visitors_send_in_time() {
 /// A mail provider that takes 500 messages a day and refuses more until the next day.
 #[test]
 fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
-    let mut channel = Channel::mail();
+    let mut channel = Channel::mail(1);
     let mut taken = 0;
     let mut quota = |_: &Claimed, elapsed: Duration| {
         if elapsed < DAY && taken == 500 {
@@ -258,7 +259,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
 /// The quota is used up by many networks, and no delivery is parked because of that.
 #[test]
 fn what_a_used_up_quota_refuses_is_delivered_on_the_next_day() {
-    let mut channel = Channel::mail();
+    let mut channel = Channel::mail(1);
     let mut taken = 0;
     let mut quota = |_: &Claimed, elapsed: Duration| {
         if elapsed < DAY && taken == 20 {

@@ -249,7 +249,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
 }
 
 #[test]
-fn a_batch_is_processed_by_settings_at_least_as_new_as_its_rows() {
+fn a_batch_is_processed_by_a_configuration_at_least_as_new_as_its_rows() {
     let desk = Desk::new();
     let secret = fingerprint::Secret::from_bytes([7; 32]);
     let sql = desk.fresh.sql();
@@ -261,7 +261,7 @@ fn a_batch_is_processed_by_settings_at_least_as_new_as_its_rows() {
     accept("before the reload", 1);
     let reload = || {
         accept("after the reload", 2);
-        desk.options.settings()
+        desk.options.batch_config()
     };
     let screener = crate::intake::Screener::new(Repeats::new(Instant::now()).into());
     let transaction = inbox::transaction(&*sql);

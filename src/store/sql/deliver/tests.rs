@@ -248,7 +248,13 @@ impl World {
         let mut world = World {
             database,
             options: Options {
-                channels: (0..peers.len()).map(|n| Route::new(&format!("c{n}"))).collect(),
+                channels: (0..peers.len())
+                    .map(|n| Route {
+                        // The first channel sends what frequent networks have sent at a limited pace.
+                        quota: (n == 0).then(|| DailyQuota { account: String::new(), recipients: 1 }),
+                        ..Route::new(&format!("c{n}"))
+                    })
+                    .collect(),
                 ..Options::new(std::path::Path::new("unused"))
             },
             screener: Screener::new(Repeats::new(Instant::now()).into()),
@@ -499,7 +505,7 @@ impl World {
         let Some(dispatcher) = &mut self.workers[worker].dispatcher else { return };
         let (wants, under_way) = (dispatcher.claim_requests(elapsed), dispatcher.under_way().to_vec());
         let claims =
-            claim(&self.database, &self.secret, &wants, &["c0".to_owned()], &under_way, clock, LEASE)
+            claim(&self.database, &self.secret, &wants, &self.options.channels, &under_way, clock, LEASE)
                 .unwrap();
         let mut sleep: Option<Duration> = None;
         let mut begun = Vec::new();

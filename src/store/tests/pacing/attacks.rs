@@ -1,6 +1,7 @@
 //! Attacks that use up a receiver's daily quota, exploit its outages, or send content on which it fails.
 
 use super::*;
+use crate::submission::delivery::{Capacity, ClaimRequest};
 use crate::submission::verdict::{ScreeningVerdict, Signal};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -22,19 +23,24 @@ impl Channel {
 
 /// A provider that accepts 500 messages on the first day.
 fn quota_of_500(refusal: Cause) -> impl FnMut(&Claimed, Duration) -> Outcome {
-    let mut accepted = 0;
+    daily_quota(500, 1, refusal)
+}
+
+/// A provider that accepts messages to so many recipients on the first day. Each message has `recipients`.
+fn daily_quota(quota: u32, recipients: u32, refusal: Cause) -> impl FnMut(&Claimed, Duration) -> Outcome {
+    let mut used = 0;
     move |_, elapsed| {
-        if elapsed < DAY && accepted == 500 {
+        if elapsed < DAY && used + recipients > quota {
             return Outcome::failed(refusal, "daily quota exceeded");
         }
-        accepted += 1;
+        used += recipients;
         Outcome::delivered("250")
     }
 }
 
 #[test]
 fn released_copies_of_held_messages_count_for_their_network() {
-    let mut channel = Channel::mail();
+    let mut channel = Channel::mail(1);
     let mut quota = quota_of_500(Cause::Channel);
     let marked = ScreeningVerdict { score: 65, suspicious: true, threshold: 100, ..Default::default() };
     for minute in 0..36_u64 {
@@ -55,29 +61,62 @@ fn released_copies_of_held_messages_count_for_their_network() {
 
 #[test]
 fn a_hundred_networks_leave_some_of_the_days_quota_to_visitors() {
-    let mut channel = Channel::mail();
-    let mut quota = quota_of_500(Cause::Channel);
-    for n in 0..10 {
-        let sent = |network| match n % 2 {
-            0 => channel.message(network, &format!("hostile {network} {n}")),
-            _ => channel.request(network, &format!("hostile{network}.{n}@example.com")),
-        };
-        let sent: Vec<Arrival> = (0..100).map(sent).collect();
-        channel.desk.keep_all(&sent);
-        channel.run(MINUTE * 20 * (n + 1), SECOND, &mut quota);
+    for (recipients, quota) in [(1, 500), (2, 700)] {
+        let mut channel = Channel::mail(recipients);
+        let mut quota = daily_quota(quota, recipients, Cause::Channel);
+        for n in 0..10 {
+            let sent = |network| match n % 2 {
+                0 => channel.message(network, &format!("hostile {network} {n}")),
+                _ => channel.request(network, &format!("hostile{network}.{n}@example.com")),
+            };
+            let sent: Vec<Arrival> = (0..100).map(sent).collect();
+            channel.desk.keep_all(&sent);
+            channel.run(MINUTE * 20 * (n + 1), SECOND, &mut quota);
+        }
+        let mut visitors = Vec::new();
+        for n in 0..20 {
+            visitors.push((channel.visitor(n), channel.elapsed));
+            channel.run(channel.elapsed + Duration::from_hours(1), SECOND, &mut quota);
+        }
+        let waits = channel.waits(&visitors);
+        assert!(waits.iter().all(|wait| *wait < TEN_MINUTES), "{waits:?}");
     }
-    let mut visitors = Vec::new();
-    for n in 0..20 {
-        visitors.push((channel.visitor(n), channel.elapsed));
-        channel.run(channel.elapsed + Duration::from_hours(1), SECOND, &mut quota);
-    }
-    let waits = channel.waits(&visitors);
-    assert!(waits.iter().all(|wait| *wait < TEN_MINUTES), "{waits:?}");
+}
+
+#[test]
+fn channels_of_one_account_share_its_pace_by_recipients() {
+    let channel = |name, account: &str, recipients| Route {
+        quota: Some(DailyQuota { account: account.to_owned(), recipients }),
+        ..Route::new(name)
+    };
+    let mut network = Channel::new();
+    network.desk = Desk::with_options(|options| {
+        options.channels = vec![
+            channel("team", "desk@mail.example.com", 2),
+            channel("copy", "desk@mail.example.com", 1),
+            channel("other", "other@mail.example.com", 1),
+            channel("list", "list@mail.example.com", 1000),
+        ];
+    });
+    let attack: Vec<Arrival> = (0..300).map(|n| network.message(1, &format!("hostile {n}"))).collect();
+    network.desk.keep_all(&attack);
+    let claim = |name: &str, at: Duration| {
+        let target = ChannelTarget { name: name.to_owned(), destination: String::new() };
+        let want = ClaimRequest { target, capacity: Capacity { any: 400, retries: 0 }, turn: 0 };
+        let claims = network.desk.store.claim(vec![want], Vec::new(), network.start + at, LEASE);
+        network.desk.runtime.block_on(claims).unwrap().remove(0).claimed.len()
+    };
+    // Each channel sends the two submissions of the network's daily allowance, and what its pace admits.
+    assert_eq!(
+        ["team", "copy", "other", "list"].map(|name| claim(name, SECOND)),
+        [2 + 50, 2, 2 + 100, 2 + 1]
+    );
+    assert_eq!(["team", "copy", "other", "list"].map(|name| claim(name, MINUTE)), [0; 4]);
 }
 
 #[test]
 fn a_paced_webhook_leaves_some_of_the_days_quota_to_visitors() {
-    let mut channel = Channel::mail();
+    let mut channel = Channel::mail(1);
     let mut quota = quota_of_500(Cause::Deferred);
     let attack: Vec<Arrival> = (0..600).map(|n| channel.message(1, &format!("hostile {n}"))).collect();
     channel.desk.keep_all(&attack);
