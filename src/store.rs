@@ -11,11 +11,9 @@ mod error;
 mod events;
 mod fingerprint;
 mod ids;
-pub mod lock;
-pub mod notifier;
+pub(crate) mod lock;
+pub(crate) mod notifier;
 mod postgres;
-#[cfg(test)]
-mod recorder;
 mod sql;
 mod sqlite;
 mod url;

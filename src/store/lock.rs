@@ -4,11 +4,10 @@
 //! takes and releases its own locks on the database all the time, and a lock on a replaced file would have no
 //! effect. The file stays; the lock ends with the process.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
@@ -17,14 +16,12 @@ use rustix::io::Errno;
 use super::error::StoreError;
 use super::postgres::connection::{ConnectionOptions, PgConnection};
 use super::sql::Sql;
+use super::sqlite::files::with_suffix;
 use super::url::DatabaseUrl;
 
 /// The lock of an inbox. Dropping it releases the lock.
 #[derive(Debug)]
-pub struct Lock(LockHandle);
-
-#[derive(Debug)]
-enum LockHandle {
+pub(crate) enum Lock {
     /// Closing the file releases the lock.
     File { _file: File },
     /// The lock belongs to the connection's session.
@@ -45,16 +42,16 @@ impl Lock {
                 let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
                 let sql: &dyn Sql = &link;
                 let is_taken: bool = sql.one(taken, &[])?.get(0)?;
-                Ok(is_taken.then_some(Lock(LockHandle::Server(Box::new(link)))))
+                Ok(is_taken.then(|| Lock::Server(Box::new(link))))
             }
         }
     }
 
     /// Whether we still have the lock: a connection may be lost.
     pub fn is_held(&self) -> bool {
-        match &self.0 {
-            LockHandle::File { .. } => true,
-            LockHandle::Server(link) => !link.is_lost(),
+        match self {
+            Lock::File { .. } => true,
+            Lock::Server(link) => !link.is_lost(),
         }
     }
 
@@ -69,8 +66,8 @@ impl Lock {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .open(file_of(&database))?;
-        Ok(try_lock(&file)?.then_some(Lock(LockHandle::File { _file: file })))
+            .open(with_suffix(&database, "-lock"))?;
+        Ok(try_lock(&file)?.then_some(Lock::File { _file: file }))
     }
 }
 
@@ -81,12 +78,6 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
         Err(Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(error.into()),
     }
-}
-
-fn file_of(database: &Path) -> PathBuf {
-    let mut name = OsString::from(database);
-    name.push("-lock");
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

@@ -43,10 +43,7 @@ const STAMP_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Listens for commits of any process.
 #[derive(Debug)]
-pub struct ChangeListener(ListenerKind);
-
-#[derive(Debug)]
-enum ListenerKind {
+pub(crate) enum ChangeListener {
     File(FileListener),
     Server(Box<ServerListener>),
 }
@@ -54,25 +51,25 @@ enum ListenerKind {
 impl ChangeListener {
     /// Starts to listen. The database need not exist yet.
     pub fn listen(place: &DatabaseUrl) -> ChangeListener {
-        ChangeListener(match place {
-            DatabaseUrl::Sqlite(path) => ListenerKind::File(FileListener::listen(path)),
-            DatabaseUrl::Postgres(server) => ListenerKind::Server(Box::new(ServerListener::listen(server))),
-        })
+        match place {
+            DatabaseUrl::Sqlite(path) => ChangeListener::File(FileListener::listen(path)),
+            DatabaseUrl::Postgres(server) => ChangeListener::Server(Box::new(ServerListener::listen(server))),
+        }
     }
 
     /// Waits for a commit since the last call, or until the timeout, and returns whether there may be one.
     /// With a server, true may also mean that it is time for a look, because not every commit is announced.
     pub fn wait(&mut self, timeout: Duration) -> bool {
-        match &mut self.0 {
-            ListenerKind::File(bell) => bell.wait(timeout),
-            ListenerKind::Server(bell) => bell.wait(timeout),
+        match self {
+            ChangeListener::File(listener) => listener.wait(timeout),
+            ChangeListener::Server(listener) => listener.wait(timeout),
         }
     }
 }
 
 /// Listens to the notifications of a PostgreSQL server.
 #[derive(Debug)]
-struct ServerListener {
+pub(crate) struct ServerListener {
     server: Server,
     /// `None` while there is no connection.
     heard: Option<(Receiver<()>, PgConnection)>,
@@ -128,7 +125,7 @@ impl ServerListener {
 
 /// Watches the time stamps of a file.
 #[derive(Debug)]
-struct FileListener {
+pub(crate) struct FileListener {
     database: PathBuf,
     /// `None` if all inotify instances of the user are in use; by default the kernel allows 128.
     inotify: Option<OwnedFd>,

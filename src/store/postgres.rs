@@ -52,7 +52,7 @@ pub(super) fn open_to_edit(server: &Server) -> Result<(PgConnection, Secret), St
     expect_layout(&connection, server)?;
     make_durable(&connection)?;
     mark_in_use(&connection)?;
-    let secret = read_secret(&connection)?;
+    let secret = Secret::read(&connection)?;
     Ok((connection, secret))
 }
 
@@ -101,7 +101,7 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
     if layout(&connection, server)?.is_none_or(|layout| layout < LAYOUT) {
         migrate(&connection, server)?;
     }
-    let secret = read_secret(&connection)?;
+    let secret = Secret::read(&connection)?;
     Ok((connection, secret))
 }
 
@@ -164,9 +164,8 @@ fn migrate(connection: &PgConnection, server: &Server) -> Result<(), StoreError>
             )?;
         } else {
             connection.run(TABLES)?;
-            let secret =
-                Secret::generate().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
-            sql.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", values![secret.as_bytes()])?;
+            let secret = Secret::generate()?;
+            sql.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", values![secret.0])?;
             connection.run(
                 "CREATE TABLE frontdesk_layout (layout bigint NOT NULL, readable_from bigint NOT NULL)",
             )?;
@@ -181,12 +180,6 @@ fn migrate(connection: &PgConnection, server: &Server) -> Result<(), StoreError>
         }
         made => made,
     }
-}
-
-fn read_secret(sql: &dyn Sql) -> Result<Secret, StoreError> {
-    let row = sql.row("SELECT value FROM meta WHERE name = 'secret'", &[])?;
-    let secret = row.and_then(|row| row.get(0).ok());
-    secret.map(Secret::from_bytes).ok_or(StoreError::Damaged("its secret is gone"))
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub(super) mod transaction;
 
 use std::fmt::Write as _;
 
+use uuid::Uuid;
+
 use super::error::StoreError;
 
 /// A connection to a database, or a transaction on it.
@@ -246,6 +248,7 @@ macro_rules! bind {
 bind! {
     i64: self => Value::Integer(*self),
     u32: self => Value::Integer(i64::from(*self)),
+    usize: self => Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX)),
     bool: self => Value::Integer(i64::from(*self)),
     str: self => Value::Text(self),
     String: self => Value::Text(self),
@@ -254,6 +257,7 @@ bind! {
     [u8; 16]: self => Value::Blob(self),
     [u8; 32]: self => Value::Blob(self),
     Vec<u8>: self => Value::Blob(self),
+    Uuid: self => Value::Blob(self.as_bytes()),
 }
 
 impl<T: Bind> Bind for Option<T> {
@@ -306,34 +310,20 @@ pub(super) trait Read: Sized {
     fn read(cell: &Cell) -> Option<Self>;
 }
 
-impl Read for i64 {
-    fn read(cell: &Cell) -> Option<i64> {
-        if let Cell::Integer(number) = cell { Some(*number) } else { None }
-    }
+macro_rules! read {
+    ($($kind:ty: $cell:pat => $value:expr),* $(,)?) => { $(impl Read for $kind {
+        fn read(cell: &Cell) -> Option<$kind> {
+            if let $cell = cell { $value } else { None }
+        }
+    })* };
 }
-
-impl Read for u32 {
-    fn read(cell: &Cell) -> Option<u32> {
-        i64::read(cell).and_then(|number| number.try_into().ok())
-    }
-}
-
-impl Read for bool {
-    fn read(cell: &Cell) -> Option<bool> {
-        i64::read(cell).map(|number| number != 0)
-    }
-}
-
-impl Read for String {
-    fn read(cell: &Cell) -> Option<String> {
-        if let Cell::Text(text) = cell { Some(text.clone()) } else { None }
-    }
-}
-
-impl Read for Vec<u8> {
-    fn read(cell: &Cell) -> Option<Vec<u8>> {
-        if let Cell::Blob(bytes) = cell { Some(bytes.clone()) } else { None }
-    }
+read! {
+    i64: Cell::Integer(number) => Some(*number),
+    u32: Cell::Integer(number) => (*number).try_into().ok(),
+    bool: Cell::Integer(number) => Some(*number != 0),
+    String: Cell::Text(text) => Some(text.clone()),
+    Vec<u8>: Cell::Blob(bytes) => Some(bytes.clone()),
+    Uuid: Cell::Blob(bytes) => Uuid::from_slice(bytes).ok(),
 }
 
 impl<const N: usize> Read for [u8; N] {

@@ -16,9 +16,7 @@ use std::time::{Duration, Instant};
 use jiff::SignedDuration;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, ffi, params_from_iter,
-};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, ffi, params_from_iter};
 use uuid::Uuid;
 
 use self::files::DatabaseFiles;
@@ -26,12 +24,12 @@ use super::error::StoreError;
 use super::fingerprint::Secret;
 use super::ids::Ids;
 use super::notifier;
-#[cfg(test)]
-use super::recorder;
 use super::sql::intake;
 use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::{self, Change, Transaction};
 use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, placeholders};
+#[cfg(test)]
+use super::tests::recorder;
 use super::url::DatabaseUrl;
 
 /// The tables of a new inbox.
@@ -80,7 +78,7 @@ impl SqliteWriter {
         if layout < LAYOUT {
             migrate(&mut connection)?;
         }
-        let secret = read_secret(&connection)?;
+        let secret = Secret::read(&connection)?;
         let files = DatabaseFiles::of(path)?;
         Ok(SqliteWriter { connection, files, secret, path: path.to_owned(), changed: 0 })
     }
@@ -144,9 +142,7 @@ impl SqliteWriter {
     pub(super) fn copy_log(&self) {
         let _ = copy_once(&self.connection);
     }
-}
 
-impl SqliteWriter {
     /// Copies the log into the database and truncates it, so that no earlier state can be read from it.
     /// Returns false while a reader prevents that.
     pub(super) fn truncate_wal(&self) -> Result<bool, StoreError> {
@@ -263,40 +259,39 @@ impl From<ValueRef<'_>> for Cell {
 /// Opens the database read-only. [`StoreError::Missing`] if there is none.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let (connection, layout) = open_any(path)?;
-    if layout < LAYOUT { Err(StoreError::TooOld(DatabaseUrl::from(path))) } else { Ok(connection) }
+    expect_current(layout, path)?;
+    Ok(connection)
 }
 
 /// Opens an existing database for changes. Waits up to `patience` for other writers.
 pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
-    match path.try_exists() {
-        Ok(true) => {}
-        Ok(false) => return Err(StoreError::Missing(DatabaseUrl::from(path))),
-        Err(error) => return Err(StoreError::io(path, error)),
-    }
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    connection.busy_timeout(patience)?;
-    match layout(&connection, path)? {
-        None => return Err(StoreError::Missing(DatabaseUrl::from(path))),
-        Some(LAYOUT) => {}
-        Some(_) => return Err(StoreError::TooOld(DatabaseUrl::from(path))),
-    }
+    let (connection, layout) = open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
+    expect_current(layout, path)?;
     make_durable(&connection)?;
-    let secret = read_secret(&connection)?;
+    let secret = Secret::read(&connection)?;
     Ok((connection, secret))
 }
 
 /// Opens a database of the current or an earlier layout read-only, and returns its layout.
 pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
+    open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY_TIMEOUT)
+        .map_err(|error| cannot_open(path, error))
+}
+
+fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<(Connection, i64), StoreError> {
+    let missing = || StoreError::Missing(DatabaseUrl::from(path));
     // Distinguish a folder without permission from a missing file.
-    match path.try_exists() {
-        Ok(true) => {}
-        Ok(false) => return Err(StoreError::Missing(DatabaseUrl::from(path))),
-        Err(error) => return Err(StoreError::io(path, error)),
+    if !path.try_exists().map_err(|error| StoreError::io(path, error))? {
+        return Err(missing());
     }
-    let connection =
-        connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;
-    let layout = layout(&connection, path).map_err(|error| cannot_open(path, error))?;
-    Ok((connection, layout.ok_or_else(|| StoreError::Missing(DatabaseUrl::from(path)))?))
+    let connection = connect(path, mode)?;
+    connection.busy_timeout(patience)?;
+    let layout = layout(&connection, path)?.ok_or_else(missing)?;
+    Ok((connection, layout))
+}
+
+fn expect_current(layout: i64, path: &Path) -> Result<(), StoreError> {
+    if layout < LAYOUT { Err(StoreError::TooOld(DatabaseUrl::from(path))) } else { Ok(()) }
 }
 
 /// Without a server, a database can be read only if its log can be created beside it.
@@ -311,11 +306,11 @@ fn cannot_open(path: &Path, error: StoreError) -> StoreError {
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     // SQLite must not take the path for a `file:` URI or `:memory:`.
-    let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+    let path = files::absolute(path)?;
     let connection = Connection::open_with_flags(&path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    keep_plans(&connection)?;
+    enable_stable_plans(&connection)?;
     connection.pragma_update(None, "trusted_schema", "off")?;
     // Overwrite removed data.
     connection.pragma_update(None, "secure_delete", "on")?;
@@ -325,7 +320,7 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
 /// Makes query plans independent of bound values. Otherwise SQLite compiles a statement again at each
 /// execution if one of its parameters is compared with a column of a partial index, which would take most of
 /// the time of a claim.
-pub(crate) fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
@@ -417,8 +412,8 @@ fn migrate_in_transaction(connection: &mut Connection) -> Result<(), StoreError>
     let layout: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if layout == 0 {
         transaction.execute_batch(TABLES)?;
-        let secret = Secret::generate().map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
-        transaction.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", [secret.as_bytes()])?;
+        let secret = Secret::generate()?;
+        transaction.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", [secret.0])?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     } else {
         let done = usize::try_from(layout - OLDEST_LAYOUT).unwrap_or_default();
@@ -429,15 +424,6 @@ fn migrate_in_transaction(connection: &mut Connection) -> Result<(), StoreError>
     transaction.pragma_update(None, "user_version", LAYOUT)?;
     transaction.commit()?;
     Ok(())
-}
-
-fn read_secret(connection: &Connection) -> Result<Secret, StoreError> {
-    let secret = connection
-        .query_row("SELECT value FROM meta WHERE name = 'secret' AND length(value) = 32", [], |row| {
-            row.get(0)
-        })
-        .optional()?;
-    secret.map(Secret::from_bytes).ok_or(StoreError::Damaged("its secret is gone"))
 }
 
 impl From<rusqlite::Error> for StoreError {

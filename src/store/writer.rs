@@ -79,7 +79,7 @@ fn start(
         let (queue, events, url) = (Arc::clone(queue), Arc::clone(events), place.clone());
         move || {
             let _end = AbandonOnDrop(&queue);
-            let copier = url.file().map(Copier::start);
+            let copier = url.file().map(Copier::new);
             WriterThread { url, events, ids: Ids::default(), unresolved: Vec::new(), copier, database }
                 .work(&queue);
         }

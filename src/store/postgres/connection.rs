@@ -29,9 +29,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::server::Server;
 use crate::store::error::StoreError;
-#[cfg(test)]
-use crate::store::recorder;
 use crate::store::sql::{Cell, Dialect, Row, Sql, Value};
+#[cfg(test)]
+use crate::store::tests::recorder;
 
 /// How much longer than the server we wait for a statement.
 const GRACE: Duration = Duration::from_secs(2);

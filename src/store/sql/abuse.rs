@@ -1,12 +1,10 @@
 //! Counts refused requests, and reports abuse: rate-limited sources, held submissions, and agents.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::read::InboxReader;
-use super::rows::{self, id_before, time};
+use super::rows::{self, id_before};
 use super::{Dialect, Sql, values};
 use crate::forms::source::Source;
 use crate::store::error::StoreError;
@@ -84,9 +82,6 @@ pub(super) fn forget_sources(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -
 pub(super) fn day(time: Timestamp) -> i64 {
     rows::day(time.as_millisecond())
 }
-
-/// How many of the oldest waiting deliveries are compared to find the one that has waited longest.
-const OLDEST: i64 = 100;
 
 /// Submissions, holds and refused requests over a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -230,26 +225,5 @@ impl InboxReader {
             });
         }
         Ok(abuse)
-    }
-
-    /// How long the oldest waiting submission has waited for a channel since it arrived or was released;
-    /// `None` if none waits. Held and parked deliveries do not wait. The cost does not depend on the number
-    /// of deliveries.
-    pub fn oldest_waiting(&self, now: Timestamp) -> Result<Option<Duration>, StoreError> {
-        // A submission that was held for long comes first in the index, but may have waited for less time
-        // than others.
-        let (greatest, index, join) = match self.sql.dialect() {
-            Dialect::Sqlite => ("max", "INDEXED BY delivery_unfinished", "CROSS JOIN"),
-            Dialect::Postgres => ("greatest", "", "JOIN"),
-        };
-        let oldest = format!(
-            "SELECT {greatest}(s.received_at, coalesce(s.released_at, s.received_at)) AS since FROM (
-                 SELECT submission FROM delivery {index}
-                 WHERE due_at IS NOT NULL ORDER BY submission LIMIT ?1) AS unfinished
-             {join} submission s ON s.id = submission ORDER BY since LIMIT 1"
-        );
-        let since = self.sql.row(&oldest, values![OLDEST])?;
-        let age = |since| Ok(Duration::try_from(now.duration_since(time(since)?)).unwrap_or_default());
-        since.map(|row| age(row.get(0)?)).transpose()
     }
 }

@@ -7,7 +7,6 @@
 //! A backup contains a digest of all its rows, because SQLite's own check does not detect a flipped bit in a
 //! text.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -20,8 +19,10 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{connect, files, open_any, read_secret};
+use super::files::{self, absolute, file_id, with_suffix};
+use super::{connect, open_any};
 use crate::store::error::StoreError;
+use crate::store::fingerprint::Secret;
 use crate::store::lock::{self, Lock};
 
 /// The row of `meta` that holds a backup's digest. An inbox in use has none.
@@ -225,7 +226,7 @@ fn check(connection: &Connection, layout: i64) -> Result<Contents> {
 }
 
 fn contents(connection: &Connection, layout: i64) -> Result<Contents> {
-    read_secret(connection)?;
+    Secret::read(connection)?;
     let tables: Vec<String> = connection
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")?
         .query_map([], |row| row.get(0))?
@@ -399,8 +400,7 @@ fn second_name(file: &Path, name: &Path) -> Result<()> {
 fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     let named =
         ["", "-wal", "-shm", "-journal", "-lock"].iter().any(|suffix| with_suffix(database, suffix) == file);
-    let identity = |path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
-    let same = identity(database).is_some_and(|found| identity(file) == Some(found));
+    let same = file_id(database).is_ok_and(|found| file_id(file).is_ok_and(|other| other == found));
     if named || same { Err(BackupError::IsTheInbox(file.to_owned())) } else { Ok(()) }
 }
 
@@ -432,8 +432,7 @@ impl Partial {
             }
             // The previous owner may have renamed or removed the file between our open and our lock.
             let ours = file.metadata().map_err(io)?;
-            if !fs::metadata(&path).is_ok_and(|found| (found.dev(), found.ino()) == (ours.dev(), ours.ino()))
-            {
+            if !file_id(&path).is_ok_and(|found| found == (ours.dev(), ours.ino())) {
                 continue;
             }
             file.set_len(0).map_err(io)?;
@@ -491,7 +490,7 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
 
 fn sync_folder_of(file: &Path) -> Result<()> {
     let folder = file.parent().unwrap_or(file);
-    Ok(files::sync_folder(folder).map_err(|error| StoreError::io(folder, error))?)
+    Ok(files::sync_folder(folder)?)
 }
 
 /// Whether a file has that name.
@@ -501,16 +500,6 @@ fn is_there(path: &Path) -> Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(StoreError::io(path, error).into()),
     }
-}
-
-fn absolute(path: &Path) -> Result<PathBuf> {
-    Ok(std::path::absolute(path).map_err(|error| StoreError::io(path, error))?)
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 fn not_text(path: &Path) -> StoreError {

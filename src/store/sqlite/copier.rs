@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::OpenFlags;
@@ -27,55 +26,41 @@ const MAX_PASSES: usize = 8;
 /// Decides when to copy the log. Dropping it ends its thread; drop it before the database, because the last
 /// connection that closes removes the log.
 pub(crate) struct Copier {
+    path: PathBuf,
     many: u64,
     /// The number of rows that were changed since the log was last copied.
     changes: u64,
-    is_copying: bool,
-    begin: Option<SyncSender<Option<DatabaseFiles>>>,
-    ended: Receiver<()>,
-    stop: Arc<AtomicBool>,
+    /// The thread that copies the log now. If none can be started, SQLite copies the log itself a little later.
     thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Copier {
-    /// Starts the thread for the database at `path`, which need not exist. Without the thread, SQLite copies
-    /// the log itself a little later.
-    pub(crate) fn start(path: &Path) -> Copier {
+    /// A copier for the database at `path`, which need not exist.
+    pub(crate) fn new(path: &Path) -> Copier {
         Copier::after(COPY_AFTER_ROWS, path)
     }
 
     fn after(many: u64, path: &Path) -> Copier {
-        let (begin, orders) = sync_channel(1);
-        let (end, ended) = sync_channel(1);
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = thread::Builder::new().name("inbox-copier".to_owned()).spawn({
-            let (path, stop) = (PathBuf::from(path), stop.clone());
-            move || {
-                while let Ok(files) = orders.recv() {
-                    // The writer reports errors: it has the same ones.
-                    let _ = copy(&path, files, &stop);
-                    if end.send(()).is_err() {
-                        return;
-                    }
-                }
-            }
-        });
-        Copier { many, changes: 0, is_copying: false, begin: Some(begin), ended, stop, thread: thread.ok() }
+        Copier { path: path.to_owned(), many, changes: 0, thread: None, stop: Arc::default() }
     }
 
     /// Call this after each commit with the number of changed rows and the open files. Returns whether the
     /// writer must copy the rest of the log now.
     pub(crate) fn is_due(&mut self, changes: u64, files: impl FnOnce() -> Option<DatabaseFiles>) -> bool {
-        if self.is_copying {
-            if self.ended.try_recv() == Err(TryRecvError::Empty) {
+        if let Some(thread) = &self.thread {
+            if !thread.is_finished() {
                 return false;
             }
-            (self.is_copying, self.changes) = (false, 0);
+            (self.thread, self.changes) = (None, 0);
             return true;
         }
         self.changes += changes;
         if self.changes >= self.many {
-            self.is_copying = self.begin.as_ref().is_some_and(|begin| begin.try_send(files()).is_ok());
+            let (path, files, stop) = (self.path.clone(), files(), Arc::clone(&self.stop));
+            // The writer reports errors: it has the same ones.
+            let copy = move || drop(copy(&path, files, &stop));
+            self.thread = thread::Builder::new().name("inbox-copier".to_owned()).spawn(copy).ok();
         }
         false
     }
@@ -84,7 +69,6 @@ impl Copier {
 impl Drop for Copier {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        drop(self.begin.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

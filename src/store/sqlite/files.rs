@@ -22,7 +22,7 @@ const MISSING: &str = "the folder is missing, and is created only when the serve
 /// unmounted, and a new inbox in the mount point would be hidden once it is mounted again. See
 /// [`create_folder`].
 pub(super) fn create(path: &Path) -> Result<(), StoreError> {
-    let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+    let path = absolute(path)?;
     let folder = path.parent().unwrap_or(&path);
     if let Err(error) = fs::metadata(folder) {
         let error = match error.kind() {
@@ -32,45 +32,55 @@ pub(super) fn create(path: &Path) -> Result<(), StoreError> {
         return Err(StoreError::io(folder, error));
     }
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(StoreError::io(&path, error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(StoreError::io(&path, error)),
+        _ => sync_folder(folder),
     }
-    sync_folder(folder).map_err(|error| StoreError::io(folder, error))
 }
 
 /// Creates the folder of the database `path` and its parents, and syncs their names. Only a starting server
 /// and commands that create a database may call this.
 pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
-    let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+    let path = absolute(path)?;
     let folder = path.parent().unwrap_or(&path);
     let missing: Vec<&Path> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|error| StoreError::io(folder, error))?;
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.map_err(|error| StoreError::io(folder, error))?;
     // A new name is durable once its parent folder is synced.
-    for holder in missing.into_iter().filter_map(Path::parent) {
-        sync_folder(holder).map_err(|error| StoreError::io(holder, error))?;
-    }
-    Ok(())
+    missing.into_iter().filter_map(Path::parent).try_for_each(sync_folder)
 }
 
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
+pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
         // Some file systems cannot sync folders.
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
-            Ok(())
+        Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Err(StoreError::io(folder, error))
         }
-        synced => synced,
+        _ => Ok(()),
     }
 }
 
-/// The identities of the database, its log and its shared memory when they were opened.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    std::path::absolute(path).map_err(|error| StoreError::io(path, error))
+}
+
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The device and the inode of a file.
+pub(super) type FileId = (u64, u64);
+
+pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
+    let metadata = fs::metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// The names and identities of the database, its log and its shared memory when they were opened.
 #[derive(Clone)]
 pub(crate) struct DatabaseFiles {
-    files: [(PathBuf, Identity); 3],
+    files: [(PathBuf, FileId); 3],
     /// The size of the database at the last check, in bytes. It never shrinks.
     length: u64,
 }
@@ -79,10 +89,9 @@ impl DatabaseFiles {
     /// Call this once SQLite has all three files open, after the first transaction.
     pub(super) fn of(path: &Path) -> Result<DatabaseFiles, StoreError> {
         let identify = |suffix: &str| {
-            let mut name = OsString::from(path);
-            name.push(suffix);
-            let file = PathBuf::from(name);
-            Identity::of(&file).map(|identity| (file, identity))
+            let file = with_suffix(path, suffix);
+            let id = file_id(&file).map_err(|error| StoreError::io(&file, error))?;
+            Ok::<_, StoreError>((file, id))
         };
         let length = fs::metadata(path).map_err(|error| StoreError::io(path, error))?.len();
         Ok(DatabaseFiles { files: [identify("")?, identify("-wal")?, identify("-shm")?], length })
@@ -92,30 +101,12 @@ impl DatabaseFiles {
     /// shorter.
     pub(super) fn check_in_place(&mut self) -> Result<(), StoreError> {
         let length = fs::metadata(&self.files[0].0).map_or(0, |metadata| metadata.len());
-        if length < self.length {
+        // If a file cannot be inspected, reopening the database returns the cause.
+        let is_in_place = |(file, id): &(PathBuf, FileId)| file_id(file).is_ok_and(|found| found == *id);
+        if length < self.length || !self.files.iter().all(is_in_place) {
             return Err(StoreError::Moved);
         }
         self.length = length;
-        for (file, identity) in &self.files {
-            // If the file cannot be inspected, reopening the database returns the cause.
-            if Identity::of(file).is_ok_and(|found| found == *identity) {
-                continue;
-            }
-            return Err(StoreError::Moved);
-        }
         Ok(())
-    }
-}
-
-#[derive(Clone, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    fn of(file: &Path) -> Result<Identity, StoreError> {
-        let metadata = fs::metadata(file).map_err(|error| StoreError::io(file, error))?;
-        Ok(Identity { device: metadata.dev(), inode: metadata.ino() })
     }
 }

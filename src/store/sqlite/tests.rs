@@ -166,7 +166,7 @@ fn two_processes_may_set_up_the_same_database() {
             std::thread::spawn(move || SqliteWriter::open(&path).unwrap())
         })
         .collect();
-    let secrets: Vec<_> = databases.into_iter().map(|d| *d.join().unwrap().secret.as_bytes()).collect();
+    let secrets: Vec<_> = databases.into_iter().map(|d| d.join().unwrap().secret.0).collect();
     assert!(secrets.iter().all(|secret| *secret == secrets[0]));
     assert_ne!(secrets[0], [0; 32]);
 }

@@ -74,7 +74,7 @@ impl Deref for TestInbox {
 
 /// A transaction on this connection that is at a database without a clock.
 pub(crate) fn transaction(sql: &dyn Sql) -> Transaction<'_> {
-    static SECRET: Secret = Secret::from_bytes([7; 32]);
+    static SECRET: Secret = Secret([7; 32]);
     Transaction { sql, secret: &SECRET, ahead: jiff::SignedDuration::ZERO }
 }
 

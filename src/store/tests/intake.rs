@@ -8,7 +8,7 @@ fn pending(desk: &Desk, arrivals: &[Arrival]) -> Vec<Uuid> {
     let secret: [u8; 32] =
         desk.fresh.sql().one("SELECT value FROM meta WHERE name = 'secret'", &[]).unwrap().get(0).unwrap();
     let jobs: Vec<Accepting> = arrivals.iter().map(|arrival| row(arrival.clone(), &desk.options)).collect();
-    let (secret, mut ids) = (fingerprint::Secret::from_bytes(secret), ids::Ids::default());
+    let (secret, mut ids) = (fingerprint::Secret(secret), ids::Ids::default());
     let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.received_at)).collect();
     sql::intake::append(&*desk.fresh.sql(), &secret, &jobs, &ids).unwrap();
     ids

@@ -86,7 +86,7 @@ impl Inbox {
         let mut options = options;
         options.intake.duplicate_window = WINDOW;
         options.intake.form_quota = form_quota;
-        Inbox { options, fresh, secret: fingerprint::Secret::from_bytes([7; 32]) }
+        Inbox { options, fresh, secret: fingerprint::Secret([7; 32]) }
     }
 
     fn accept(&self, sql: &dyn Sql, arrivals: &[(Uuid, Arrival)]) {

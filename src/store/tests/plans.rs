@@ -1,8 +1,8 @@
 //! Checks the statements that visitors wait for: each uses an index, and none does more work with more held
 //! submissions.
 
+use super::recorder::{self, Recorded};
 use super::*;
-use crate::store::recorder::{self, Recorded};
 use crate::store::sql::{Cell, bound, intake};
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;

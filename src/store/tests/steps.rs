@@ -233,7 +233,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
     let desk = Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
     desk.keep_all(&(0..20).map(large).collect::<Vec<_>>());
     assert_eq!((desk.count("submission"), desk.count("intake")), (20, 0), "it goes on until nothing is left");
-    let secret = fingerprint::Secret::from_bytes([7; 32]);
+    let secret = fingerprint::Secret([7; 32]);
     let jobs: Vec<Accepting> = (20..40).map(|n| row(large(n), &desk.options)).collect();
     desk.store.close();
     let ids: Vec<Uuid> = (0..20).map(|n| Uuid::from_u128(u128::MAX - 20 + n)).collect();
@@ -251,7 +251,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
 #[test]
 fn a_batch_is_processed_by_a_configuration_at_least_as_new_as_its_rows() {
     let desk = Desk::new();
-    let secret = fingerprint::Secret::from_bytes([7; 32]);
+    let secret = fingerprint::Secret([7; 32]);
     let sql = desk.fresh.sql();
     desk.store.close();
     let accept = |message: &str, id: u128| {

@@ -58,7 +58,7 @@ fn check(tables: &str, upgrades: &[&str], layout: i64) {
     let fresh = Fresh::place();
     let sql = old_inbox(&fresh, tables, upgrades);
     let sql = &*sql;
-    let secret = fingerprint::Secret::from_bytes([7; 32]);
+    let secret = fingerprint::Secret([7; 32]);
     let (message, address) = (contact("waits"), waitlist("ada@example.com"));
     let at = message.received_at.as_millisecond();
     sql.execute("INSERT INTO meta VALUES ('secret', ?1)", values![[7; 32]]).unwrap();

@@ -15,7 +15,7 @@ use super::*;
 use crate::deliver::dispatch::{Dispatcher, HealthChange};
 use crate::intake::Screener;
 use crate::screening::{Evidence, Repeats};
-use crate::store::sqlite::{STATEMENTS, TABLES, keep_plans};
+use crate::store::sqlite::{STATEMENTS, TABLES, enable_stable_plans};
 use crate::store::tests::inbox::{Options, process};
 use crate::submission::outcome::{AttemptFailure, LONGEST_ATTEMPT};
 use crate::submission::verdict::ScreeningVerdict;
@@ -78,7 +78,7 @@ fn open_database() -> Connection {
     let database = Connection::open_in_memory().unwrap();
     database.pragma_update(None, "foreign_keys", "on").unwrap();
     database.set_prepared_statement_cache_capacity(STATEMENTS);
-    keep_plans(&database).unwrap();
+    enable_stable_plans(&database).unwrap();
     database.execute_batch(TABLES).unwrap();
     database
 }
@@ -258,7 +258,7 @@ impl World {
                 ..Options::new(std::path::Path::new("unused"))
             },
             screener: Screener::new(Repeats::new(Instant::now()).into()),
-            secret: Secret::from_bytes([7; 32]),
+            secret: Secret([7; 32]),
             now: 0,
             offset: 1_700_000_000_000,
             events: BTreeMap::new(),
