@@ -37,17 +37,17 @@ pub use fingerprint::{Hash, of_day};
 pub use postgres::server::Server;
 pub use sql::abuse::{Abuse, AgentCount, RefusedRequests, RefusedSource, SignalCount};
 pub use sql::copy::{Copied, CopyError, copy_inbox, migrate};
+use sql::deliver;
 pub use sql::deliver::{FREQUENT_RANK, SUSPICIOUS_RANK};
 pub use sql::discard::{Expired, HeldFilter, HeldSummary, SourcePrefix};
-pub use sql::edit::{Erased, Retry};
-pub use sql::editor::Editor;
+pub use sql::edit::Erased;
+pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
 pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, is_taken};
 pub use sql::read::{ChannelState, IdMatch, InboxReader, Listing};
 pub use sql::rows::{Filter, day};
 pub use sql::stats::{ChannelQueue, DailyCount, Queue};
 pub use sql::transaction::Transaction;
-use sql::{abuse, deliver, discard};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, replaced_by_restores, restore, verify};
 pub use url::DatabaseUrl;
 use writer::Writer;
@@ -145,11 +145,6 @@ impl Store {
         }
     }
 
-    /// Waits until this process holds submissions because of a flood.
-    pub async fn flooded(&self) {
-        self.events().flooded.notified().await;
-    }
-
     /// Replaces the configured channels.
     pub fn reconfigure(&self, channels: Vec<Route>) {
         self.channels.store(Arc::new(channels));
@@ -171,16 +166,6 @@ impl Store {
     /// submissions.
     pub fn health(&self) -> Result<(), StoreError> {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
-    }
-
-    /// Commits a trivial change, and returns the outcome.
-    pub async fn check(&self) -> Result<(), StoreError> {
-        self.writer.submissions.check().await
-    }
-
-    /// Waits until this process may have queued deliveries.
-    pub async fn queued(&self) {
-        self.events().queued.notified().await;
     }
 
     /// Queues the attempts again that an earlier process left unfinished, and returns their number. Call this
@@ -285,19 +270,6 @@ impl Store {
         self.writer.changes.truncate_wal().await
     }
 
-    /// Runs one step of retention: removes submissions received before `before`, except held ones and those
-    /// with unfinished deliveries. A step is small, because visitors wait for it. Start with [`Uuid::nil`],
-    /// then pass [`Expired::after`].
-    pub async fn expire(&self, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
-        self.change(move |tx| discard::expire(tx.sql, before, after)).await
-    }
-
-    /// Removes a few of the submissions that have been held since before `before`; few, because visitors wait
-    /// for it. Returns the number removed; call again until it is zero.
-    pub async fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
-        self.change(move |tx| discard::expire_held(tx.sql, before)).await
-    }
-
     /// Adds to the counts of refused requests on the day of `now` in UTC. See [`RefusedRequests`] for the
     /// bound on rows. A failure is not retried, because the counts only inform the operator.
     pub async fn record_refusals(
@@ -307,14 +279,9 @@ impl Store {
     ) -> Result<(), StoreError> {
         for part in refused.chunks(REFUSED_AT_A_TIME) {
             let part = part.to_vec();
-            self.change(move |tx| abuse::record_refusals(tx.sql, tx.secret, &part, now)).await?;
+            self.change(move |tx| tx.record_refusals(&part, now)).await?;
         }
         Ok(())
-    }
-
-    /// Removes up to `most` rows of refused requests before the day of `before`, and returns their number.
-    pub async fn forget_refusals(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        self.change(move |tx| abuse::forget_refusals(tx.sql, before, most)).await
     }
 
     /// The time that [`Store::remember`] stored under a name.

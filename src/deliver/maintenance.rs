@@ -111,7 +111,7 @@ pub(super) async fn run(
         tokio::select! {
             () = tokio::time::sleep_until(wake_at.into()) => {}
             // A notification that is already scheduled will cover this flood.
-            () = store.flooded(), if flood_at.is_none() => flood_at = Some(Instant::now()),
+            () = store.events().flooded.notified(), if flood_at.is_none() => flood_at = Some(Instant::now()),
             () = sealed.notified() => {
                 log_is_stale = true;
                 // Wait for further ones, to truncate the log once.
@@ -181,7 +181,7 @@ async fn remove_expired(
     };
     let (mut removed, mut after) = (0, Some(Uuid::nil()));
     while let Some(last) = after {
-        let expired = store.expire(before, last).await?;
+        let expired = store.change(move |tx| tx.expire(before, last)).await?;
         removed += expired.removed;
         after = expired.after;
     }
@@ -203,7 +203,7 @@ async fn remove_held(
     };
     let mut removed = 0;
     loop {
-        let more = store.expire_held(before).await?;
+        let more = store.change(move |tx| tx.expire_held(before)).await?;
         if more == 0 {
             break;
         }
@@ -220,7 +220,7 @@ async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError
     let Ok(before) = now.checked_sub(Duration::from_hours(24) * (REFUSAL_DAYS - 1)) else {
         return Ok(());
     };
-    while store.forget_refusals(before, BATCH).await? == BATCH {}
+    while store.change(move |tx| tx.forget_refusals(before, BATCH)).await? == BATCH {}
     Ok(())
 }
 

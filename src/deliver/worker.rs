@@ -333,7 +333,7 @@ impl WorkerLoop {
             tokio::select! {
                 () = &mut maintenance => {}
                 // Skip wake-ups for channels that are backing off; both sources remember a notification.
-                () = self.store.queued(), if idle.is_none() => {}
+                () = self.store.events().queued.notified(), if idle.is_none() => {}
                 () = changed.notified(), if idle.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end(ended.ok()).await,
                 () = tokio::time::sleep(sleep) => {}

@@ -1,4 +1,4 @@
-//! The queue of a writer: submissions, other changes, and health checks.
+//! The queue of a writer: submissions and other changes.
 
 use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -61,7 +61,6 @@ pub(super) struct Batch {
     pub jobs: Vec<Accepting>,
     pub answers: Vec<ResultSender<Uuid>>,
     pub changes: Vec<Box<dyn Change>>,
-    pub checks: Vec<ResultSender<()>>,
     pub wal_truncations: Vec<ResultSender<bool>>,
     /// Whether this is only a check of an idle, healthy database.
     pub is_idle_check: bool,
@@ -69,10 +68,7 @@ pub(super) struct Batch {
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
-            && self.changes.is_empty()
-            && self.checks.is_empty()
-            && self.wal_truncations.is_empty()
+        self.jobs.is_empty() && self.changes.is_empty() && self.wal_truncations.is_empty()
     }
 }
 
@@ -149,18 +145,6 @@ impl WriteQueue {
             waiting.batch.changes.push(Box::new(PendingChange { apply, found, answer }));
             Ok(true)
         })
-    }
-
-    /// Waits for a commit, and returns its outcome.
-    pub async fn check(&self) -> Result<(), StoreError> {
-        let answered = self.push(|waiting, answer| {
-            if waiting.batch.checks.len() >= MAX_WAITING {
-                return Err(StoreError::Overloaded);
-            }
-            waiting.batch.checks.push(answer);
-            Ok(true)
-        })?;
-        answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// See [`Store::truncate_wal`](super::Store::truncate_wal).

@@ -175,9 +175,6 @@ impl WriterThread {
                 outcome = self.commit(&batch.jobs, &mut []);
             }
             queue.note(outcome.as_ref().err().cloned());
-            for check in batch.checks {
-                let _ = check.send(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
-            }
             for truncation in batch.wal_truncations {
                 let emptied = match &self.database {
                     Some(database) => database.truncate_wal(),

@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::read::InboxReader;
 use super::rows::{self, id_before};
+use super::transaction::Transaction;
 use super::{Dialect, Sql, values};
 use crate::forms::source::Source;
 use crate::store::error::StoreError;
-use crate::store::fingerprint::Secret;
 
 /// Requests of a source that the limits refused. A day has at most 10,000 rows of source and form; the rest
 /// is counted by form only.
@@ -25,45 +25,46 @@ pub struct RefusedRequests {
 /// The most rows of source and form for one day.
 const MOST_A_DAY: i64 = 10_000;
 
-/// Adds to the counts of refused requests on the day of `now` in UTC.
-pub(crate) fn record_refusals(
-    tx: &dyn Sql,
-    secret: &Secret,
-    refused: &[RefusedRequests],
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let day = day(now);
-    let mut rows: i64 = tx.one("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?.get(0)?;
-    for RefusedRequests { source, form, count } in refused {
-        let count = i64::try_from(*count).unwrap_or(i64::MAX);
-        let mut source = source.map(|source| secret.source(source).to_vec()).unwrap_or_default();
-        let known = tx.execute(
-            "UPDATE pressure SET refused = refused + ?4 WHERE day = ?1 AND source = ?2 AND form = ?3",
-            values![day, source, form, count],
-        )?;
-        if known == 1 {
-            continue;
+impl Transaction<'_> {
+    /// Adds to the counts of refused requests on the day of `now` in UTC.
+    pub(crate) fn record_refusals(
+        &self,
+        refused: &[RefusedRequests],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (tx, day) = (self.sql, day(now));
+        let mut rows: i64 = tx.one("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?.get(0)?;
+        for RefusedRequests { source, form, count } in refused {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            let mut source = source.map(|source| self.secret.source(source).to_vec()).unwrap_or_default();
+            let known = tx.execute(
+                "UPDATE pressure SET refused = refused + ?4 WHERE day = ?1 AND source = ?2 AND form = ?3",
+                values![day, source, form, count],
+            )?;
+            if known == 1 {
+                continue;
+            }
+            if rows >= MOST_A_DAY {
+                source.clear();
+            }
+            tx.execute(
+                "INSERT INTO pressure (day, source, form, refused) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (day, source, form) DO UPDATE SET refused = pressure.refused + ?4",
+                values![day, source, form, count],
+            )?;
+            rows += 1;
         }
-        if rows >= MOST_A_DAY {
-            source.clear();
-        }
-        tx.execute(
-            "INSERT INTO pressure (day, source, form, refused) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (day, source, form) DO UPDATE SET refused = pressure.refused + ?4",
-            values![day, source, form, count],
-        )?;
-        rows += 1;
+        Ok(())
     }
-    Ok(())
-}
 
-/// Removes up to `most` rows of days before that of `before`.
-pub(crate) fn forget_refusals(tx: &dyn Sql, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-    tx.execute(
-        "DELETE FROM pressure WHERE (day, source, form) IN
-         (SELECT day, source, form FROM pressure WHERE day < ?1 LIMIT ?2)",
-        values![day(before), i64::try_from(most).unwrap_or(i64::MAX)],
-    )
+    /// Removes up to `most` rows of refused requests before the day of `before`, and returns their number.
+    pub fn forget_refusals(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.sql.execute(
+            "DELETE FROM pressure WHERE (day, source, form) IN
+             (SELECT day, source, form FROM pressure WHERE day < ?1 LIMIT ?2)",
+            values![day(before), most],
+        )
+    }
 }
 
 /// The days that have rows.
@@ -186,7 +187,7 @@ impl InboxReader {
         for row in sources {
             abuse.source_count = row.count(4)?;
             abuse.sources.push(RefusedSource {
-                source: Uuid::from_bytes(row.get(0)?).simple().to_string(),
+                source: row.get::<Uuid>(0)?.simple().to_string(),
                 submissions: row.count(1)?,
                 held: row.count(2)?,
                 refused: row.count(3)?,

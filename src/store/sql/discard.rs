@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::read::{InboxReader, range};
 use super::rows::{self, Removable, id_before, time};
+use super::transaction::Transaction;
 use super::{Cell, Dialect, ROWS_AT_A_TIME, Sql, bound, edit, values};
 use crate::store::error::StoreError;
 use crate::submission::verdict::Signal;
@@ -193,35 +194,6 @@ impl ExpiryStep {
     }
 }
 
-/// Removes a few of the submissions that have been held since before `before`, the longest held first; few,
-/// because visitors wait for it. Returns the number removed; call again until it is zero.
-pub(crate) fn expire_held(tx: &dyn Sql, before: Timestamp) -> Result<usize, StoreError> {
-    let (held, lock, step) =
-        (held_table(tx.dialect()), tx.dialect().lock_free_rows(), ExpiryStep::of(tx.dialect()));
-    let oldest = format!(
-        "SELECT s.held_at, s.id, {} FROM {held}
-         WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3) AND s.flood = 0
-         ORDER BY s.held_at, s.id LIMIT {} {lock}",
-        rows::size_of(tx.dialect(), "s"),
-        step.sizes,
-    );
-    let (mut found, mut after) = (Vec::new(), START);
-    while step.has_room(&found) {
-        let rows = tx.query(&oldest, values![before.as_millisecond(), after.0, after.1])?;
-        for row in &rows {
-            found.push(Removable::read(row, 1, 2)?);
-            after = (row.get(0)?, row.get(1)?);
-        }
-        if rows.len() < step.sizes {
-            break;
-        }
-    }
-    let fitting = rows::fitting(&found, step.bytes);
-    let mut ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
-    ids.sort_unstable();
-    Ok(edit::remove(tx, &ids)?.submissions)
-}
-
 /// The outcome of one step of an expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
@@ -231,56 +203,89 @@ pub struct Expired {
     pub after: Option<Uuid>,
 }
 
-/// Removes submissions that were received before `before`, except held ones and those with unfinished
-/// deliveries. Looks at a few submissions after the id `after`; the index `submission_not_held` leaves out
-/// held ones.
-pub(crate) fn expire(tx: &dyn Sql, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
-    let before = before.as_millisecond();
-    let step = ExpiryStep::of(tx.dialect());
-    // Ids begin with the time of arrival, so the oldest come first.
-    let oldest = format!(
-        "SELECT s.id FROM {} WHERE s.held_at IS NULL AND s.id > ?1 AND s.id < ?2 ORDER BY s.id LIMIT {}",
-        match tx.dialect() {
-            Dialect::Sqlite => "submission AS s INDEXED BY submission_not_held",
-            Dialect::Postgres => "submission AS s",
-        },
-        step.rows,
-    );
-    let rows = tx.query(&oldest, values![after.as_bytes(), id_before(before)])?;
-    let looked_at = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
-    let unfinished = "SELECT submission FROM delivery WHERE state <> 'delivered' AND submission";
-    let unfinished = tx.query_in(unfinished, &looked_at, "")?;
-    let unfinished = unfinished.iter().map(|row| row.get(0)).collect::<Result<BTreeSet<[u8; 16]>, _>>()?;
-    let settled: Vec<_> = looked_at.iter().filter(|id| !unfinished.contains(*id)).copied().collect();
-    let sizes = format!(
-        "SELECT s.received_at, {}, s.id FROM submission s WHERE s.held_at IS NULL AND s.id",
-        rows::size_of(tx.dialect(), "s")
-    );
-    let mut found = Vec::with_capacity(settled.len());
-    let mut last = looked_at.last();
-    for ids in settled.chunks(step.sizes) {
-        if !step.has_room(&found) {
-            break;
-        }
-        // Leave locked rows to the next run.
-        for row in tx.query_in(&sizes, ids, tx.dialect().lock_free_rows())? {
-            if row.get::<i64>(0)? < before {
-                found.push(Removable::read(&row, 2, 1)?);
+impl Transaction<'_> {
+    /// Removes a few of the submissions that have been held since before `before`, the longest held first; few,
+    /// because visitors wait for it. Returns the number removed; call again until it is zero.
+    pub fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
+        let tx = self.sql;
+        let (held, lock, step) =
+            (held_table(tx.dialect()), tx.dialect().lock_free_rows(), ExpiryStep::of(tx.dialect()));
+        let oldest = format!(
+            "SELECT s.held_at, s.id, {} FROM {held}
+             WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3) AND s.flood = 0
+             ORDER BY s.held_at, s.id LIMIT {} {lock}",
+            rows::size_of(tx.dialect(), "s"),
+            step.sizes,
+        );
+        let (mut found, mut after) = (Vec::new(), START);
+        while step.has_room(&found) {
+            let rows = tx.query(&oldest, values![before.as_millisecond(), after.0, after.1])?;
+            for row in &rows {
+                found.push(Removable::read(row, 1, 2)?);
+                after = (row.get(0)?, row.get(1)?);
+            }
+            if rows.len() < step.sizes {
+                break;
             }
         }
+        let fitting = rows::fitting(&found, step.bytes);
+        let mut ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
+        ids.sort_unstable();
+        Ok(edit::remove(tx, &ids)?.submissions)
     }
-    let fitting = rows::fitting(&found, step.bytes);
-    let ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
-    let removed = tx.execute_in(
-        "DELETE FROM submission WHERE held_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.submission = submission.id \
-         AND d.state <> 'delivered')
-         AND id",
-        &ids,
-    )?;
-    // If the step was full, the next one continues after the last removed submission.
-    if !step.has_room(&found) {
-        last = ids.last();
+
+    /// Runs one step of retention: removes submissions received before `before`, except held ones and those
+    /// with unfinished deliveries. A step is small, because visitors wait for it. Start with [`Uuid::nil`],
+    /// then pass [`Expired::after`].
+    pub fn expire(&self, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
+        let (tx, before) = (self.sql, before.as_millisecond());
+        let step = ExpiryStep::of(tx.dialect());
+        // Ids begin with the time of arrival, so the oldest come first.
+        let oldest = format!(
+            "SELECT s.id FROM {} WHERE s.held_at IS NULL AND s.id > ?1 AND s.id < ?2 ORDER BY s.id LIMIT {}",
+            match tx.dialect() {
+                Dialect::Sqlite => "submission AS s INDEXED BY submission_not_held",
+                Dialect::Postgres => "submission AS s",
+            },
+            step.rows,
+        );
+        let rows = tx.query(&oldest, values![after, id_before(before)])?;
+        let looked_at = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+        let unfinished = "SELECT submission FROM delivery WHERE state <> 'delivered' AND submission";
+        let unfinished = tx.query_in(unfinished, &looked_at, "")?;
+        let unfinished =
+            unfinished.iter().map(|row| row.get(0)).collect::<Result<BTreeSet<[u8; 16]>, _>>()?;
+        let settled: Vec<_> = looked_at.iter().filter(|id| !unfinished.contains(*id)).copied().collect();
+        let sizes = format!(
+            "SELECT s.received_at, {}, s.id FROM submission s WHERE s.held_at IS NULL AND s.id",
+            rows::size_of(tx.dialect(), "s")
+        );
+        let mut found = Vec::with_capacity(settled.len());
+        let mut last = looked_at.last();
+        for ids in settled.chunks(step.sizes) {
+            if !step.has_room(&found) {
+                break;
+            }
+            // Leave locked rows to the next run.
+            for row in tx.query_in(&sizes, ids, tx.dialect().lock_free_rows())? {
+                if row.get::<i64>(0)? < before {
+                    found.push(Removable::read(&row, 2, 1)?);
+                }
+            }
+        }
+        let fitting = rows::fitting(&found, step.bytes);
+        let ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
+        let removed = tx.execute_in(
+            "DELETE FROM submission WHERE held_at IS NULL
+             AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.submission = submission.id \
+             AND d.state <> 'delivered')
+             AND id",
+            &ids,
+        )?;
+        // If the step was full, the next one continues after the last removed submission.
+        if !step.has_room(&found) {
+            last = ids.last();
+        }
+        Ok(Expired { removed, after: last.copied().map(Uuid::from_bytes) })
     }
-    Ok(Expired { removed, after: last.copied().map(Uuid::from_bytes) })
 }

@@ -2,18 +2,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "a command leaves the lock to the server")]
 
-use std::cell::Cell;
-use std::collections::BTreeSet;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::discard::{self, HeldFilter};
-use super::edit::{Erased, Retry};
-use super::rows;
-use super::{Sql, abuse, edit, transaction, values};
+use super::edit::Erased;
+use super::rows::{self, Filter, Removable, condition};
+use super::{Cell, Sql, abuse, bound, edit, transaction, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::url::DatabaseUrl;
@@ -25,18 +23,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The pause before another try at locked rows, or at a log that has readers.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Selects deliveries to be retried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// The submissions. The filter's limit is ignored.
+    pub which: Filter,
+    /// Only deliveries of this channel.
+    pub channel: Option<String>,
+    /// Whether to leave out deliveries that wait for their next attempt.
+    pub parked_only: bool,
+}
+
 /// An inbox that is open for the operator's changes. Each change is committed and synced when its method
 /// returns, and the server is notified.
 pub struct Editor {
     sql: Box<dyn Sql>,
     secret: Secret,
     place: DatabaseUrl,
-}
-
-impl fmt::Debug for Editor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Editor").finish_non_exhaustive()
-    }
 }
 
 impl Editor {
@@ -56,36 +59,78 @@ impl Editor {
         Ok(Editor { sql, secret, place })
     }
 
-    /// Makes deliveries due at once, in transactions of a bounded size, and returns their number. Concerns
-    /// the deliveries that are parked or wait at the call, unless an attempt begins meanwhile. After an
-    /// error, earlier transactions stay committed.
+    /// Makes deliveries due at once and starts their schedule again, processes submissions again that were set
+    /// aside, and switches channels on. Returns the number of deliveries and submissions. Concerns what is
+    /// parked or waits at the call, unless an attempt begins meanwhile. Uses transactions of a bounded size;
+    /// after an error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
-        let found = edit::Retried::find(&*self.sql, retry)?;
+        let selected = Selected::find(&*self.sql, retry)?;
+        self.retry_selected(&selected, now)
+    }
+
+    pub(crate) fn retry_selected(&self, selected: &Selected, now: Timestamp) -> Result<usize, StoreError> {
         let mut count = 0;
-        for part in found.parts() {
-            count += self.step(|tx| {
-                let count = edit::retry(tx, &part, theirs(tx, now)?)?;
-                transaction::announce(tx)?;
-                Ok(count)
-            })?;
+        let mut commit = |change: &dyn Fn(&dyn Sql) -> Result<usize, StoreError>| {
+            count +=
+                self.step(|tx| change(tx).and_then(|count| transaction::announce(tx).map(|()| count)))?;
             self.ring();
+            Ok::<_, StoreError>(())
+        };
+        let switch_on = "UPDATE channel SET off_at = NULL, paused_at = NULL, answer = NULL WHERE name = ?1";
+        for names in selected.channels.chunks(rows::MAX_ROWS) {
+            commit(&|tx| {
+                names.iter().try_for_each(|name| tx.execute(switch_on, values![name]).map(drop))?;
+                Ok(0)
+            })?;
+        }
+        let process = "UPDATE intake SET error = NULL WHERE error IS NOT NULL AND id";
+        for ids in selected.set_aside.chunks(rows::MAX_ROWS) {
+            commit(&|tx| tx.execute_in(process, ids))?;
+        }
+        for (channel, untried) in &selected.deliveries {
+            for untried in untried.chunks(rows::MAX_ROWS) {
+                commit(&|tx| make_due(tx, channel, untried, theirs(tx, now)?))?;
+            }
         }
         Ok(count)
     }
 
-    /// Holds a submission's unfinished deliveries. Returns whether it was not held before and not delivered
-    /// by every channel.
+    /// Holds a submission's unfinished deliveries. Returns whether the submission was not held before, or only
+    /// because of a flood; false also if every channel has delivered it.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
-        self.change(|tx, _| edit::hold(tx, id, because, theirs(tx, now)?))
+        self.change(|tx| {
+            // The end of a flood must not release submissions that the operator holds.
+            let was_in_flood = tx.execute(
+                "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2 WHERE id = ?1 AND flood = 1",
+                values![id, because],
+            )? == 1;
+            if was_in_flood {
+                return Ok(true);
+            }
+            let is_held = tx.execute(
+                "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1 AND held_at IS NULL
+                 AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')
+                      OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1))",
+                values![id, theirs(tx, now)?.as_millisecond(), because],
+            )? == 1;
+            if is_held {
+                tx.execute(
+                    "UPDATE delivery SET state = 'held', due_at = NULL
+                     WHERE submission = ?1 AND state IN ('waiting', 'parked')",
+                    values![id],
+                )?;
+            }
+            Ok(is_held)
+        })
     }
 
     /// Releases a held submission to the `channels` that take its form, ahead of other waiting ones. Returns
     /// whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
-        self.change(|tx, _| {
+        self.change(|tx| {
             let is_released = edit::release(tx, id, theirs(tx, now)?, channels)?;
             if is_released {
-                tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id.as_bytes()])?;
+                tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
             }
             Ok(is_released)
         })
@@ -93,7 +138,8 @@ impl Editor {
 
     /// The number of submissions from an e-mail address, without regard to case.
     pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
-        edit::count_from(&*self.sql, &self.secret, email)
+        let count = "SELECT count(*) FROM accepted WHERE sender = ?1";
+        self.sql.one(count, values![self.secret.sender(email)])?.count(0)
     }
 
     /// Removes all submissions from an e-mail address, without regard to case. In a SQLite file, also
@@ -107,13 +153,23 @@ impl Editor {
         let mut erased = Erased::default();
         let days = abuse::days(&*self.sql)?;
         let mut forgotten = BTreeSet::new();
-        let (mut after, last) = ([0; 16], edit::newest(&*self.sql)?.unwrap_or_default());
+        let newest = self.sql.row("SELECT id FROM accepted ORDER BY id DESC LIMIT 1", &[])?;
+        let last: [u8; 16] = newest.map(|row| row.get(0)).transpose()?.unwrap_or_default();
+        let page = format!(
+            "SELECT s.id, {}, s.source FROM accepted s WHERE s.sender = ?1 AND s.id > ?2 AND s.id <= ?3
+             ORDER BY s.id LIMIT {}",
+            rows::size_of(self.sql.dialect(), "s"),
+            rows::MAX_ROWS,
+        );
+        let mut after = [0; 16];
         loop {
             // Search outside of the transactions: in a SQLite file, a search inside one would block all
             // writers.
-            let (page, sources) = edit::page_from(&*self.sql, &self.secret, email, after, last)?;
-            let Some(removable) = page.last() else { break };
-            after = removable.id;
+            let found = self.sql.query(&page, values![self.secret.sender(email), after, last])?;
+            let Some(row) = found.last() else { break };
+            after = row.get(0)?;
+            let page = found.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
+            let sources = found.iter().map(|row| row.get(2)).collect::<Result<BTreeSet<_>, _>>()?;
             let sources: Vec<_> = sources.difference(&forgotten).copied().collect();
             self.step(|tx| abuse::forget_sources(tx, &days, &sources))?;
             forgotten.extend(sources);
@@ -125,13 +181,20 @@ impl Editor {
         self.wipe(erased)
     }
 
+    /// Removes the records of repeats whose original no longer exists.
     fn remove_orphaned_repeats(&self) -> Result<(), StoreError> {
+        let orphaned = format!(
+            "SELECT r.id FROM repeat r WHERE r.id > ?1 AND NOT EXISTS (SELECT 1 FROM submission s WHERE s.id = r.submission)
+             ORDER BY r.id LIMIT {}",
+            rows::MAX_ROWS
+        );
         let mut after = [0; 16];
         loop {
-            let ids = edit::orphaned_repeats(&*self.sql, after)?;
+            let rows = self.sql.query(&orphaned, values![after])?;
+            let ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<_>, _>>()?;
             let Some(last) = ids.last() else { return Ok(()) };
             after = *last;
-            self.step(|tx| edit::remove_repeats(tx, &ids))?;
+            self.step(|tx| tx.execute_in("DELETE FROM repeat WHERE id", &ids))?;
         }
     }
 
@@ -188,15 +251,15 @@ impl Editor {
 
     /// Commits one of many changes, then pauses so that other writers can get the lock.
     fn step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let has_lock_since = Cell::new(Instant::now());
+        let mut has_lock_since = Instant::now();
         let done = self.transact(|tx| {
-            has_lock_since.set(Instant::now());
+            has_lock_since = Instant::now();
             change(tx)
         })?;
         if let DatabaseUrl::Sqlite(_) = self.place {
             // The server polls the file's lock, with pauses of up to 100 ms, for two seconds. It gets the
             // lock if we leave it alone for longer than we have held it.
-            std::thread::sleep(has_lock_since.get().elapsed() * 2);
+            std::thread::sleep(has_lock_since.elapsed() * 2);
         }
         Ok(done)
     }
@@ -230,12 +293,9 @@ impl Editor {
     }
 
     /// Commits a change and notifies the server.
-    fn change<T>(
-        &mut self,
-        change: impl Fn(&dyn Sql, &Secret) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn change<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let found = self.transact(|tx| {
-            let found = change(tx, &self.secret)?;
+            let found = change(tx)?;
             transaction::announce(tx)?;
             Ok(found)
         })?;
@@ -252,7 +312,10 @@ impl Editor {
     }
 
     /// Commits a change, and retries for a while if it needs locks that others hold.
-    fn transact<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn transact<T>(
+        &self,
+        mut change: impl FnMut(&dyn Sql) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let (sql, began) = (&*self.sql, Instant::now());
         loop {
             match sql.transaction(|| change(sql)) {
@@ -262,6 +325,85 @@ impl Editor {
             }
         }
     }
+}
+
+/// What a [`Retry`] selects when it begins.
+#[derive(Debug, Default)]
+pub(crate) struct Selected {
+    /// The deliveries of each channel, sorted by submission.
+    deliveries: BTreeMap<String, Vec<Untried>>,
+    /// Submissions that could not be processed.
+    set_aside: Vec<[u8; 16]>,
+    /// Channels to switch on again.
+    channels: Vec<String>,
+}
+
+/// A delivery to be retried, unless an attempt has begun since.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Untried {
+    submission: [u8; 16],
+    attempts: u32,
+}
+
+impl Selected {
+    /// Selects what a retry concerns: parked and waiting deliveries, submissions that could not be processed,
+    /// and channels with one of the deliveries or named by `retry`. Visitors do not wait for this.
+    pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Selected, StoreError> {
+        let (chosen, mut values) = condition(&retry.which);
+        let mut found = Selected::default();
+        if retry.channel.is_none() {
+            let set_aside =
+                format!("SELECT s.id FROM accepted s WHERE s.error IS NOT NULL AND {chosen} ORDER BY s.id");
+            let rows = sql.query(&set_aside, &bound(&values))?;
+            found.set_aside = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
+        }
+        let mut deliveries = format!(
+            "SELECT submission, channel, attempts FROM delivery
+             WHERE state IN ({}) AND submission IN (SELECT s.id FROM accepted s WHERE s.held_at IS NULL AND {chosen})",
+            if retry.parked_only { "'parked'" } else { RETRIED },
+        );
+        if let Some(channel) = &retry.channel {
+            values.push(Cell::Text(channel.clone()));
+            deliveries.push_str(&format!(" AND channel = ?{}", values.len()));
+        }
+        for row in sql.query(&deliveries, &bound(&values))? {
+            let untried = Untried { submission: row.get(0)?, attempts: row.get(2)? };
+            match found.deliveries.get_mut(row.text(1)?) {
+                Some(others) => others.push(untried),
+                None => drop(found.deliveries.insert(row.get(1)?, vec![untried])),
+            }
+        }
+        for deliveries in found.deliveries.values_mut() {
+            deliveries.sort_unstable_by_key(|untried| untried.submission);
+        }
+        found.channels = found.deliveries.keys().chain(&retry.channel).cloned().collect();
+        Ok(found)
+    }
+}
+
+/// The states of deliveries that can be retried.
+const RETRIED: &str = "'parked', 'waiting'";
+
+/// Makes those of a channel's deliveries due that have not been attempted since they were selected.
+fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) -> Result<usize, StoreError> {
+    let ids: Vec<_> = untried.iter().map(|untried| untried.submission).collect();
+    let select = format!(
+        "SELECT channel, attempts, submission FROM delivery WHERE state IN ({RETRIED}) AND submission"
+    );
+    let mut unchanged = Vec::with_capacity(ids.len());
+    for row in tx.query_in(&select, &ids, tx.dialect().lock())? {
+        let (attempts, submission): (u32, [u8; 16]) = (row.get(1)?, row.get(2)?);
+        let found = untried.binary_search_by_key(&submission, |untried| untried.submission).ok();
+        if row.text(0)? == channel && found.is_some_and(|at| untried[at].attempts == attempts) {
+            unchanged.push(submission);
+        }
+    }
+    tx.execute_with_in(
+        "UPDATE delivery SET state = 'waiting', due_at = ?1, failures = 0, interrupted = 0
+         WHERE channel = ?2 AND submission",
+        values![now.as_millisecond(), channel],
+        &unchanged,
+    )
 }
 
 /// Converts a time by our clock to the database's.

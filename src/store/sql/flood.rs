@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use uuid::Uuid;
 
 use super::deliver::millis;
 use super::transaction::Transaction;
@@ -104,8 +103,8 @@ impl Transaction<'_> {
         let mut released = 0;
         for form in ended {
             let form = form.text(0)?;
-            for row in tx.query(&held, values![form, i64::try_from(most).unwrap_or(i64::MAX)])? {
-                released += usize::from(edit::release(tx, Uuid::from_bytes(row.get(0)?), now, channels)?);
+            for row in tx.query(&held, values![form, most])? {
+                released += usize::from(edit::release(tx, row.get(0)?, now, channels)?);
             }
             if !tx.exists("SELECT 1 FROM submission WHERE flood = 1 AND form = ?1 LIMIT 1", values![form])? {
                 tx.execute("UPDATE form_rate SET over_at = NULL WHERE form = ?1", values![form])?;

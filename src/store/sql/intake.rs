@@ -136,7 +136,7 @@ impl PendingRow {
     fn read(row: Row) -> Result<PendingRow, StoreError> {
         let source: Hash = row.get(5)?;
         Ok(PendingRow {
-            id: Uuid::from_bytes(row.get(0)?),
+            id: row.get(0)?,
             received_at: row.get(2)?,
             is_sealed: row.get::<Option<Vec<u8>>>(4)?.is_some(),
             source,
@@ -259,10 +259,7 @@ impl Transaction<'_> {
         let tx = self.sql;
         let most = size_of_batch(tx, most, ids)?;
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = tx.query(
-            &oldest_rows(tx.dialect()),
-            values![limit, ids.start().as_bytes(), ids.end().as_bytes()],
-        )?;
+        let rows = tx.query(&oldest_rows(tx.dialect()), values![limit, ids.start(), ids.end()])?;
         let has_more = rows.len() == most;
         Ok((rows.into_iter().map(PendingRow::read).collect::<Result<_, _>>()?, has_more))
     }
@@ -409,7 +406,7 @@ impl Transaction<'_> {
     pub fn hold_in_flood(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
         self.sql.execute(
             "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
-            values![id.as_bytes(), "the form has had more than its quota", at],
+            values![id, "the form has had more than its quota", at],
         )?;
         edit::add_deliveries(self.sql, id, None, channels)
     }
@@ -453,25 +450,25 @@ impl Transaction<'_> {
     }
 
     fn execute_for(&self, id: Uuid, statement: &str, value: impl Bind) -> Result<(), StoreError> {
-        self.sql.execute(statement, values![id.as_bytes(), value]).map(drop)
+        self.sql.execute(statement, values![id, value]).map(drop)
     }
 
     /// The id of the oldest row that is not set aside.
     pub fn oldest_pending(&self) -> Result<Option<Uuid>, StoreError> {
         let row = self.sql.row("SELECT id FROM intake WHERE error IS NULL ORDER BY id LIMIT 1", &[])?;
-        row.map(|row| row.get(0).map(Uuid::from_bytes)).transpose()
+        row.map(|row| row.get(0)).transpose()
     }
 
     /// The outcome of an accepted request; `None` until it is processed.
     pub(crate) fn fate(&self, id: Uuid) -> Result<Option<Accepted>, StoreError> {
         // The intake comes first: a row that another replica processes between the two queries would be found
         // in neither table, and a repeat would be taken for a new submission.
-        if self.sql.exists("SELECT 1 FROM intake WHERE id = ?1", values![id.as_bytes()])? {
+        if self.sql.exists("SELECT 1 FROM intake WHERE id = ?1", values![id])? {
             return Ok(None);
         }
-        let original = self.sql.row("SELECT submission FROM repeat WHERE id = ?1", values![id.as_bytes()])?;
+        let original = self.sql.row("SELECT submission FROM repeat WHERE id = ?1", values![id])?;
         Ok(Some(match original {
-            Some(row) => Accepted::Duplicate(Uuid::from_bytes(row.get(0)?)),
+            Some(row) => Accepted::Duplicate(row.get(0)?),
             None => Accepted::New(id),
         }))
     }
@@ -491,7 +488,7 @@ fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Resul
         rows::size_of(tx.dialect(), "i")
     );
     let limit = i64::try_from(most).unwrap_or(i64::MAX);
-    let rows = tx.query(&sizes, values![limit, ids.start().as_bytes(), ids.end().as_bytes()])?;
+    let rows = tx.query(&sizes, values![limit, ids.start(), ids.end()])?;
     let sizes = rows.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
     let fitting = rows::fitting(&sizes, BATCH_BYTES);
     Ok(if fitting == sizes.len() { most } else { fitting })
@@ -583,7 +580,7 @@ fn newest_in(
 pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
         "SELECT 1 FROM accepted WHERE id = ?1 UNION ALL SELECT 1 FROM repeat WHERE id = ?1",
-        values![id.as_bytes()],
+        values![id],
     )
 }
 

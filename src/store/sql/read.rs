@@ -106,9 +106,7 @@ impl InboxReader {
 
     /// The submission with that id.
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
-        let row = self
-            .sql
-            .row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id.as_bytes()])?;
+        let row = self.sql.row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id])?;
         row.as_ref().map(submission).transpose()
     }
 
@@ -128,14 +126,14 @@ impl InboxReader {
         let rows = self.sql.query(
             "SELECT d.channel, d.state, d.due_at, c.off_at, c.paused_at, c.answer
              FROM delivery d LEFT JOIN channel c ON c.name = d.channel WHERE d.submission = ?1 ORDER BY d.channel",
-            values![id.as_bytes()],
+            values![id],
         )?;
         let mut deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, StoreError>>()?;
         for delivery in &mut deliveries {
             let rows = self.sql.query(
                 "SELECT number, began_at, ended_at, delivered, answer FROM attempt
                  WHERE submission = ?1 AND channel = ?2 ORDER BY number",
-                values![id.as_bytes(), delivery.channel],
+                values![id, delivery.channel],
             )?;
             delivery.attempts = rows.iter().map(attempt).collect::<Result<_, StoreError>>()?;
         }
@@ -219,10 +217,9 @@ impl InboxReader {
         let Some((first, last)) = range(prefix) else { return Ok(IdMatch::None) };
         let rows = self.sql.query(
             "SELECT id FROM accepted WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3",
-            values![first.as_bytes(), last.as_bytes(), MAX_CANDIDATES],
+            values![first, last, MAX_CANDIDATES],
         )?;
-        let ids: Vec<Uuid> =
-            rows.iter().map(|row| row.get(0).map(Uuid::from_bytes)).collect::<Result<_, _>>()?;
+        let ids: Vec<Uuid> = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
         match ids[..] {
             [] => Ok(IdMatch::None),
             [id] => Ok(self.get(id)?.map_or(IdMatch::None, |submission| IdMatch::One(Box::new(submission)))),
@@ -269,7 +266,7 @@ impl Listing<'_> {
         let page =
             format!("SELECT {SUBMISSION} FROM accepted s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}");
         for row in self.reader.sql.query(&page, &bound(&values))? {
-            self.filter.before = Some(Uuid::from_bytes(row.get(0)?));
+            self.filter.before = Some(row.get(0)?);
             self.page.push_back(submission(&row));
         }
         self.left = if self.page.len() < size { 0 } else { self.left - size };

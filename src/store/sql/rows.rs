@@ -129,7 +129,7 @@ pub(super) fn submission(row: &Row) -> Result<Submission, StoreError> {
     let because: Option<String> = row.get(8)?;
     let held = held_at.map(time).transpose()?;
     Ok(Submission {
-        id: Uuid::from_bytes(row.get(0)?),
+        id: row.get(0)?,
         form: row.get(1)?,
         received_at: time(row.get(2)?)?,
         status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,

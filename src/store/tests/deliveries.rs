@@ -329,7 +329,9 @@ fn what_is_too_old_goes_unless_it_is_still_to_be_delivered() {
     let waiting = desk.keep_new(&old(&contact("waiting")));
     let new = desk.keep_new(&contact("new"));
     let expire = |after| {
-        desk.runtime.block_on(desk.store.expire("2021-01-01T00:00:00Z".parse().unwrap(), after)).unwrap()
+        desk.runtime
+            .block_on(desk.store.change(move |tx| tx.expire("2021-01-01T00:00:00Z".parse().unwrap(), after)))
+            .unwrap()
     };
     assert_eq!(expire(Uuid::nil()), Expired { removed: 2, after: Some(waiting) });
     assert_eq!(expire(waiting), Expired { removed: 0, after: None });

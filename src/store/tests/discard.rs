@@ -223,7 +223,7 @@ fn what_is_held_for_too_long_expires() {
     assert!(desk.editor().hold(by_hand, "odd", "2026-11-10T00:00:00Z".parse().unwrap()).unwrap());
     let expire = || {
         let before = "2026-11-10T00:00:00Z".parse().unwrap();
-        desk.runtime.block_on(desk.store.expire_held(before)).unwrap()
+        desk.runtime.block_on(desk.store.change(move |tx| tx.expire_held(before))).unwrap()
     };
     assert_eq!((expire(), expire()), (2, 0));
     assert_eq!(desk.ids(), [late, waiting, by_hand]);

@@ -68,7 +68,8 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     assert_eq!((flood.form.as_str(), flood.held), ("contact", 6));
 
     // Retention leaves what a flood holds.
-    let expired = desk.runtime.block_on(desk.store.expire_held(start() + Duration::from_hours(1)));
+    let expired =
+        desk.runtime.block_on(desk.store.change(move |tx| tx.expire_held(start() + Duration::from_hours(1))));
     assert_eq!(expired.unwrap(), 0);
 
     // The end of the flood does not change the operator's decisions.
@@ -139,7 +140,8 @@ fn a_replica_that_opens_a_flooded_inbox_is_notified() {
     }
     store.close();
     let next = TestInbox::open(&options).unwrap();
-    let heard = async { tokio::time::timeout(Duration::from_mins(1), next.flooded()).await };
+    let heard =
+        async { tokio::time::timeout(Duration::from_mins(1), next.events().flooded.notified()).await };
     runtime.block_on(heard).expect("it hears of the flood");
 }
 

@@ -254,11 +254,11 @@ impl Desk {
                 }
                 store.record_refusals((0..9).map(refused).collect(), day(1)).await?;
                 store.record_refusals(vec![RefusedRequests { source: None, ..refused(1) }], day(2)).await?;
-                assert_eq!(store.forget_refusals(day(2), 200).await?, 9);
+                assert_eq!(store.change(move |tx| tx.forget_refusals(day(2), 200)).await?, 9);
                 store.remember("digest", day(1)).await?;
                 store.remembered("digest").await?;
-                assert!(store.expire_held(day(1)).await? > 0);
-                let expired = store.expire(day(1), Uuid::nil()).await?;
+                assert!(store.change(move |tx| tx.expire_held(day(1))).await? > 0);
+                let expired = store.change(move |tx| tx.expire(day(1), Uuid::nil())).await?;
                 assert!(expired.removed > 0, "{expired:?}");
                 store.truncate_wal().await
             })

@@ -176,7 +176,7 @@ fn a_repeat_that_is_held_counts_as_held_since_then() {
     desk.keep_again(&later(&hostile(), DAY * 30), first);
     let expire = |after: Duration| {
         let before = hostile().received_at + after;
-        desk.runtime.block_on(desk.store.expire_held(before)).unwrap()
+        desk.runtime.block_on(desk.store.change(move |tx| tx.expire_held(before))).unwrap()
     };
     // One that was received earlier and processed later changes nothing.
     desk.keep_again(&later(&hostile(), DAY), first);

@@ -1,7 +1,7 @@
 //! Changes to many submissions run in bounded transactions, and new submissions are accepted between them.
 
 use super::*;
-use crate::store::sql::edit::{Part, Retried, retry};
+use crate::store::sql::editor::Selected;
 use crate::store::sql::intake;
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
@@ -131,7 +131,7 @@ fn deliveries_attempted_during_a_retry_are_not_retried_again() {
     let ids = ["delivered", "failed", "under way", "waiting", "held", "gone"]
         .map(|message| desk.keep_new(&contact(message)));
     let sql = desk.fresh.sql();
-    let found = Retried::find(&*sql, &Retry::default()).unwrap();
+    let found = Selected::find(&*sql, &Retry::default()).unwrap();
     // The server goes on meanwhile.
     let want = ClaimRequest {
         turn: 0,
@@ -148,12 +148,7 @@ fn deliveries_attempted_during_a_retry_are_not_retried_again() {
     }
     desk.editor().hold(ids[4], "odd", now(1)).unwrap();
     desk.sql("DELETE FROM submission WHERE CAST(fields AS text) LIKE '%gone%'");
-    let mut count = 0;
-    for part in found.parts() {
-        assert!(matches!(part, Part::Channels(_) | Part::Deliveries("crm", _)));
-        count += sql.transaction(|| retry(&*sql, &part, now(2))).unwrap();
-    }
-    assert_eq!(count, 1);
+    assert_eq!(desk.editor().retry_selected(&found, now(2)).unwrap(), 1);
     let due_at = |id: Uuid| desk.reader().deliveries(id).unwrap()[0].due_at;
     assert_eq!(due_at(ids[3]), Some(now(2)));
     assert_eq!(due_at(ids[1]), Some(now(300)), "its next attempt is not brought forward");
@@ -193,7 +188,8 @@ fn expired_submissions_are_removed_in_bounded_steps() {
     desk.sql("UPDATE delivery SET state = 'delivered', due_at = NULL");
     let (mut steps, mut after) = (Vec::new(), Some(Uuid::nil()));
     while let Some(last) = after {
-        let expired = desk.runtime.block_on(desk.store.expire(now(4_000_000_000), last)).unwrap();
+        let expired =
+            desk.runtime.block_on(desk.store.change(move |tx| tx.expire(now(4_000_000_000), last))).unwrap();
         steps.push(expired.removed);
         after = expired.after;
     }
@@ -210,7 +206,8 @@ fn a_step_removes_fewer_submissions_where_they_are_large() {
     let make_large = "UPDATE submission SET fields = json_object('message', hex(zeroblob(30000)))";
     desk.sql(make_large);
     let expire = |after| {
-        let expired = desk.runtime.block_on(desk.store.expire(now(4_000_000_000), after)).unwrap();
+        let expired =
+            desk.runtime.block_on(desk.store.change(move |tx| tx.expire(now(4_000_000_000), after))).unwrap();
         (expired.removed, expired.after.unwrap())
     };
     let (removed, after) = expire(Uuid::nil());
@@ -220,7 +217,8 @@ fn a_step_removes_fewer_submissions_where_they_are_large() {
         desk.keep_new(&contact(&format!("held {n}")).held_for(&LINKS));
     }
     desk.sql(make_large);
-    let expire_held = || desk.runtime.block_on(desk.store.expire_held(now(4_000_000_000))).unwrap();
+    let expire_held =
+        || desk.runtime.block_on(desk.store.change(move |tx| tx.expire_held(now(4_000_000_000)))).unwrap();
     assert_eq!((expire_held(), expire_held(), expire_held()), (4, 1, 0));
     assert_eq!(desk.count("submission"), 1);
 }
