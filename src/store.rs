@@ -16,6 +16,8 @@ pub(crate) mod notifier;
 mod postgres;
 mod sql;
 mod sqlite;
+#[cfg(test)]
+mod test_recorder;
 mod url;
 mod write_queue;
 mod writer;

@@ -29,7 +29,7 @@ use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::{self, Change, Transaction};
 use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, placeholders};
 #[cfg(test)]
-use super::tests::recorder;
+use super::test_recorder as recorder;
 use super::url::DatabaseUrl;
 
 /// The tables of a new inbox.

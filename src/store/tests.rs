@@ -36,7 +36,6 @@ mod intake;
 mod interleavings;
 mod pacing;
 mod plans;
-pub(super) mod recorder;
 mod repeats;
 mod screened;
 mod steps;

@@ -31,7 +31,7 @@ use super::server::Server;
 use crate::store::error::StoreError;
 use crate::store::sql::{Cell, Dialect, Row, Sql, Value};
 #[cfg(test)]
-use crate::store::tests::recorder;
+use crate::store::test_recorder as recorder;
 
 /// How much longer than the server we wait for a statement.
 const GRACE: Duration = Duration::from_secs(2);

@@ -204,8 +204,8 @@ pub struct Expired {
 }
 
 impl Transaction<'_> {
-    /// Removes a few of the submissions that have been held since before `before`, the longest held first; few,
-    /// because visitors wait for it. Returns the number removed; call again until it is zero.
+    /// Removes a few of the submissions that have been held since before `before`, the longest held first;
+    /// few, because visitors wait for it. Returns the number removed; call again until it is zero.
     pub fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let (held, lock, step) =

@@ -59,10 +59,10 @@ impl Editor {
         Ok(Editor { sql, secret, place })
     }
 
-    /// Makes deliveries due at once and starts their schedule again, processes submissions again that were set
-    /// aside, and switches channels on. Returns the number of deliveries and submissions. Concerns what is
-    /// parked or waits at the call, unless an attempt begins meanwhile. Uses transactions of a bounded size;
-    /// after an error, earlier ones stay committed.
+    /// Makes deliveries due at once and starts their schedule again, processes submissions again that were
+    /// set aside, and switches channels on. Returns the number of deliveries and submissions. Concerns those
+    /// that are parked or wait at the call, unless an attempt begins meanwhile. Uses transactions of a
+    /// bounded size; after an error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
         self.retry_selected(&selected, now)
@@ -95,8 +95,8 @@ impl Editor {
         Ok(count)
     }
 
-    /// Holds a submission's unfinished deliveries. Returns whether the submission was not held before, or only
-    /// because of a flood; false also if every channel has delivered it.
+    /// Holds a submission's unfinished deliveries. Returns whether the submission was not held before, or
+    /// only because of a flood; false also if every channel has delivered it.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.change(|tx| {
             // The end of a flood must not release submissions that the operator holds.
@@ -327,7 +327,7 @@ impl Editor {
     }
 }
 
-/// What a [`Retry`] selects when it begins.
+/// The deliveries, submissions and channels that a [`Retry`] selects when it begins.
 #[derive(Debug, Default)]
 pub(crate) struct Selected {
     /// The deliveries of each channel, sorted by submission.

@@ -30,7 +30,7 @@ pub(crate) struct Copier {
     many: u64,
     /// The number of rows that were changed since the log was last copied.
     changes: u64,
-    /// The thread that copies the log now. If none can be started, SQLite copies the log itself a little later.
+    /// The thread that copies the log now. Without it, SQLite copies the log itself a little later.
     thread: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }

@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use super::plans::keyed;
-use super::recorder::{self, Executions};
 use super::*;
+use crate::store::test_recorder::{self as recorder, Executions};
 use crate::submission::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];

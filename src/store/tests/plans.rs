@@ -1,9 +1,9 @@
 //! Checks the statements that visitors wait for: each uses an index, and none does more work with more held
 //! submissions.
 
-use super::recorder::{self, Recorded};
 use super::*;
 use crate::store::sql::{Cell, bound, intake};
+use crate::store::test_recorder::{self as recorder, Recorded};
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
 use crate::submission::verdict::Signal;

@@ -8,11 +8,11 @@ use crate::store::sql::{Cell, Value};
 use crate::store::url::DatabaseUrl;
 
 /// By the statements' texts.
-pub(in crate::store) type Recorded = BTreeMap<String, Executions>;
+pub(super) type Recorded = BTreeMap<String, Executions>;
 
 /// The executions of a statement.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Executions {
+pub(super) struct Executions {
     /// The most steps of SQLite's virtual machine in one execution.
     pub steps: i32,
     /// The duration of each execution.
@@ -25,7 +25,7 @@ pub(in crate::store) struct Executions {
 static RECORDED: Mutex<BTreeMap<String, Recorded>> = Mutex::new(BTreeMap::new());
 
 /// The name of the writer threads.
-pub(in crate::store) const WRITER: &str = "inbox-writer";
+pub(super) const WRITER: &str = "inbox-writer";
 
 /// The path of a file, or the application name of a server's clients: unique for each test.
 fn name(place: &DatabaseUrl) -> String {
@@ -36,17 +36,17 @@ fn name(place: &DatabaseUrl) -> String {
 }
 
 /// Starts to record the statements of a database. Call this before it is opened.
-pub(in crate::store) fn start(place: &DatabaseUrl) {
+pub(super) fn start(place: &DatabaseUrl) {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).insert(name(place), Recorded::new());
 }
 
 /// Stops recording, and returns the recorded statements.
-pub(in crate::store) fn stop(place: &DatabaseUrl) -> Recorded {
+pub(super) fn stop(place: &DatabaseUrl) -> Recorded {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(place)).unwrap()
 }
 
 /// Records an executed statement. `steps` returns its virtual machine steps and resets their counter.
-pub(in crate::store) fn record(
+pub(super) fn record(
     name: Option<&str>,
     sql: &str,
     values: &[Value<'_>],
