@@ -8,7 +8,9 @@ pub mod address;
 mod client;
 pub mod url;
 
-pub use client::{ExtraRoots, FetchClient, FetchError, FetchResponse, FetchTimeouts, NameResolver};
+pub use client::{
+    ExtraRoots, FetchClient, FetchError, FetchResponse, FetchTimeouts, NameResolver, tls_config,
+};
 pub use url::Url;
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub mod rule;
 mod sketch;
 
 pub use crate::forms::source::{Source, SourceNetwork};
-pub use bytes::{ByteLimiter, ByteOptions, ByteRefusals, MAX_BYTES, OverBudget};
+pub use bytes::{ByteLimiter, ByteOptions, MAX_BYTES};
 pub use gcra::MAX_QUOTA;
 pub use local::LocalLimiter;
 pub use quota::{

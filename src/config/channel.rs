@@ -102,7 +102,7 @@ impl ChannelReader<'_, '_> {
         let password = key("password", "", "better in the environment").example("\"secret\"").secret();
         let password = self.get(password, secret);
         let (from, from_name, to) = self.correspondents(self.defaults.email);
-        let extra_roots = self.certificate_file().map(|(pem, _)| pem);
+        let extra_roots = self.certificate_file();
         self.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
         self.refuse_if(
             tls == SmtpTls::None && !host.is_empty() && !is_loopback(&host),
@@ -153,7 +153,7 @@ impl ChannelReader<'_, '_> {
         );
         let allow_private =
             self.get(key("allow_private", "false", "whether it may be in a private network"), value::flag);
-        let extra_roots = self.certificate_file().map(|(_, roots)| roots);
+        let extra_roots = self.certificate_file();
         self.refuse_if(url.is_none(), "url", "is missing: where submissions are posted to");
         if let Some(url) = &url {
             let name = self.name_of("url");
@@ -199,14 +199,14 @@ impl ChannelReader<'_, '_> {
         (from, from_name, to)
     }
 
-    fn certificate_file(&mut self) -> Option<(Vec<u8>, ExtraRoots)> {
+    fn certificate_file(&mut self) -> Option<ExtraRoots> {
         let key = key(self.name_of("ca_file"), "", "your own certificate authority (PEM)");
-        pem(self.r, key, self.defaults.folder)
+        certificates(self.r, key, self.defaults.folder)
     }
 }
 
-/// Reads a PEM file with the certificates of a private authority. Returns its bytes as well, because the mail
-/// library parses them itself.
+/// Reads a PEM file with the certificates of a private authority. Returns its bytes as well, because the
+/// Redis client parses them itself.
 pub(super) fn pem(r: &mut Reader<'_>, key: ConfigKey, folder: &Path) -> Option<(Vec<u8>, ExtraRoots)> {
     let name = key.name.clone();
     let path = r.get(key, value::text);

@@ -75,7 +75,6 @@ impl TransportOptions {
 }
 
 /// An open channel.
-#[derive(Debug)]
 pub enum Channel {
     /// See [`TransportOptions::Smtp`].
     Smtp(Smtp),

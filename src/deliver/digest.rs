@@ -44,15 +44,12 @@ impl Digest {
         min_free: MinFree,
         now: Timestamp,
     ) -> Result<Digest, StoreError> {
-        let shortage = Shortage::at(place, min_free);
-        let held = inbox.count(&Filter { status: Some(Status::Held), ..Filter::default() })?;
-        let overdue = inbox.overdue(now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN))?;
         Ok(Digest {
-            shortage,
-            held,
+            shortage: Shortage::at(place, min_free),
+            held: inbox.count(&Filter { status: Some(Status::Held), ..Filter::default() })?,
             set_aside: inbox.queue()?.set_aside,
             channels: inbox.channels()?,
-            overdue,
+            overdue: inbox.overdue(now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN))?,
             failing: inbox.failing(MANY_FAILURES)?,
         })
     }
@@ -65,26 +62,26 @@ impl Digest {
     /// One sentence for each problem, with what to do about it.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.shortage.iter().map(Shortage::to_string).collect();
-        match self.held {
-            0 => {}
-            1 => lines.push(
-                "1 submission is held until you release or discard it (frontdesk inbox list --status held).".to_owned(),
-            ),
-            n => lines.push(format!(
-                "{n} submissions are held until you release or discard them (frontdesk inbox list --status held)."
-            )),
+        if self.held > 0 {
+            let (submissions, are) = counted(self.held, "submission", "submissions");
+            let them = if self.held == 1 { "it" } else { "them" };
+            lines.push(format!(
+                "{submissions} {are} held until you release or discard {them} (frontdesk inbox list --status held)."
+            ));
         }
-        match self.set_aside {
-            0 => {}
-            n => lines.push(format!(
-                "{n} {} could not be processed and {} set aside (frontdesk inbox list --status parked; frontdesk inbox show ID says why; \
+        if self.set_aside > 0 {
+            let (submissions, are) = counted(self.set_aside, "submission", "submissions");
+            lines.push(format!(
+                "{submissions} could not be processed and {are} set aside (frontdesk inbox list --status parked; frontdesk inbox show ID says why; \
                  frontdesk inbox retry --parked).",
-                if n == 1 { "submission" } else { "submissions" },
-                if n == 1 { "is" } else { "are" },
-            )),
+            ));
         }
         for channel in &self.channels {
             let name = &channel.name;
+            let of_channel = |counts: &[(String, usize)]| {
+                let (_, n) = counts.iter().find(|(other, _)| other == name)?;
+                Some(counted(*n, "delivery", "deliveries"))
+            };
             match &channel.obstacle {
                 Some(obstacle) if obstacle.off => lines.push(format!(
                     "Channel \"{name}\" has been switched off since {:.0}: the other side said that it is gone. Once it is there again, or its address \
@@ -96,32 +93,23 @@ impl Digest {
                     "Channel \"{name}\" has been failing since {:.0} and is only probed; what is meant for it waits (frontdesk inbox stats shows its reply).",
                     obstacle.since
                 )),
-                None => {}
+                None => {
+                    lines.extend(of_channel(&self.overdue).map(|(deliveries, _)| format!(
+                        "{deliveries} for channel \"{name}\" should have been tried more than an hour ago: is a channel of that name still configured, and \
+                         does the server run?",
+                    )));
+                    lines.extend(of_channel(&self.failing).map(|(deliveries, are)| format!(
+                        "{deliveries} for channel \"{name}\" failed again and again and {are} still tried (frontdesk inbox list --status waiting; \
+                         frontdesk inbox show ID says why).",
+                    )));
+                }
             }
-            let overdue = self.overdue.iter().find(|(other, _)| other == name);
-            if let (None, Some((_, n))) = (&channel.obstacle, overdue) {
+            let parked = channel.count(DeliveryState::Parked);
+            if parked > 0 {
+                let (deliveries, are) = counted(parked, "delivery", "deliveries");
                 lines.push(format!(
-                    "{n} {} for channel \"{name}\" should have been tried more than an hour ago: is a channel of that name still configured, and \
-                     does the server run?",
-                    if *n == 1 { "delivery" } else { "deliveries" },
+                    "{deliveries} for channel \"{name}\" {are} parked (frontdesk inbox list --status parked; frontdesk inbox retry --parked --channel {name}).",
                 ));
-            }
-            let failing = self.failing.iter().find(|(other, _)| other == name);
-            if let (None, Some((_, n))) = (&channel.obstacle, failing) {
-                lines.push(format!(
-                    "{n} {} for channel \"{name}\" failed again and again and {} still tried (frontdesk inbox list --status waiting; \
-                     frontdesk inbox show ID says why).",
-                    if *n == 1 { "delivery" } else { "deliveries" },
-                    if *n == 1 { "is" } else { "are" },
-                ));
-            }
-            match channel.count(DeliveryState::Parked) {
-                0 => {}
-                n => lines.push(format!(
-                    "{n} {} for channel \"{name}\" {} parked (frontdesk inbox list --status parked; frontdesk inbox retry --parked --channel {name}).",
-                    if n == 1 { "delivery" } else { "deliveries" },
-                    if n == 1 { "is" } else { "are" },
-                )),
             }
         }
         lines
@@ -130,7 +118,7 @@ impl Digest {
     /// The digest of a day. Its id is derived from the date, so that receivers recognise a retry.
     pub fn notification(&self, now: Timestamp) -> Notification {
         let day = now.to_zoned(TimeZone::UTC).date();
-        let title = "The inbox needs your attention".to_owned();
+        let title = "The inbox needs your attention";
         inbox_notification(Topic::Digest, &format!("digest {day}"), title, self.lines(), now)
     }
 
@@ -154,35 +142,29 @@ impl Digest {
 /// use the same id for one flood.
 pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notification {
     let line = |flood: &Flood| {
+        let (submissions, are) = counted(flood.held, "submission", "submissions");
         format!(
-            "{}: {} held. Its quota (limits.form_per_minute, limits.form_per_hour) is exceeded, and the networks that sent them have sent \
+            "{}: {submissions} {are} held. Its quota (limits.form_per_minute, limits.form_per_hour) is exceeded, and the networks that sent them have sent \
              many. Other submissions are delivered. When the flood ends, these are delivered as well; to look at them now: \
              frontdesk inbox list --status held --form {}",
-            flood.form,
-            if flood.held == 1 {
-                "1 submission is".to_owned()
-            } else {
-                format!("{} submissions are", flood.held)
-            },
-            flood.form
+            flood.form, flood.form
         )
     };
-    let hour = now.as_second().div_euclid(3600);
+    let name = format!("flood {}", now.as_second().div_euclid(3600));
     let words = floods.iter().map(line).collect();
-    inbox_notification(
-        Topic::Flood,
-        &format!("flood {hour}"),
-        "A form is being flooded".to_owned(),
-        words,
-        now,
-    )
+    inbox_notification(Topic::Flood, &name, "A form is being flooded", words, now)
+}
+
+/// `1 delivery`, `2 deliveries`, and the verb that follows.
+fn counted(n: usize, singular: &str, plural: &str) -> (String, &'static str) {
+    if n == 1 { (format!("1 {singular}"), "is") } else { (format!("{n} {plural}"), "are") }
 }
 
 /// A notification about the inbox. Its id is a hash of `name`, so that receivers recognise a retry.
 fn inbox_notification(
     topic: Topic,
     name: &str,
-    title: String,
+    title: &str,
     words: Vec<String>,
     now: Timestamp,
 ) -> Notification {
@@ -194,7 +176,7 @@ fn inbox_notification(
         created_at: now,
         form: None,
         is_suspicious: false,
-        title,
+        title: title.to_owned(),
         words,
         fields: Vec::new(),
         may_be_there: true,

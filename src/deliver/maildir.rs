@@ -35,7 +35,6 @@ pub struct MaildirOptions {
 }
 
 /// An open Maildir channel.
-#[derive(Debug)]
 pub struct Maildir {
     path: PathBuf,
     addresses: Result<MailAddresses, String>,

@@ -54,71 +54,236 @@ pub struct MaintenanceOptions {
     pub recipient: Option<Recipient>,
 }
 
-/// Runs maintenance for as long as the future is polled.
-pub(super) async fn run(
-    maintenance: MaintenanceOptions,
-    place: DatabaseUrl,
-    store: Store,
-    channels: Vec<(String, Rc<Channel>)>,
-    sealed: Rc<Notify>,
-) {
-    let removes_texts = maintenance.recipient.is_some()
-        || maintenance.retention.is_some()
-        || maintenance.retention_held.is_some();
-    // The last process may have ended before it truncated the log.
-    let mut log_is_stale = removes_texts;
-    warn_about_removed_channels(&place, &channels).await;
-    // Scanning the inbox is slow, so a notification about a sealed submission only truncates the log.
-    let mut run_at = Instant::now();
-    let mut flood_at = Some(Instant::now());
-    let mut clock = ClockCheck::default();
-    loop {
-        let now = Timestamp::now();
-        let is_time = Instant::now() >= run_at;
-        let done = async {
-            if is_time && clock.runs_evenly(Instant::now(), now) {
-                log_is_stale |= remove_expired(&maintenance, &store, now).await? > 0;
-                log_is_stale |= remove_held(&maintenance, &store, now).await? > 0;
+/// The maintenance of one inbox.
+pub(super) struct Maintenance {
+    pub options: MaintenanceOptions,
+    pub place: DatabaseUrl,
+    pub store: Store,
+    pub channels: Vec<(String, Rc<Channel>)>,
+    /// Notified after a submission was sealed.
+    pub sealed: Rc<Notify>,
+}
+
+impl Maintenance {
+    /// Runs maintenance for as long as the future is polled.
+    pub async fn run(&self) {
+        let options = &self.options;
+        // The last process may have ended before it truncated the log.
+        let mut log_is_stale =
+            options.recipient.is_some() || options.retention.is_some() || options.retention_held.is_some();
+        self.warn_about_removed_channels().await;
+        // Scanning the inbox is slow, so a notification about a sealed submission only truncates the log.
+        let mut run_at = Instant::now();
+        let mut flood_at = Some(Instant::now());
+        let mut clock = ClockCheck::default();
+        loop {
+            let now = Timestamp::now();
+            let is_time = Instant::now() >= run_at;
+            let done = async {
+                if is_time && clock.runs_evenly(Instant::now(), now) {
+                    log_is_stale |= self.remove_expired(now).await? > 0;
+                    log_is_stale |= self.remove_held(now).await? > 0;
+                }
+                if is_time {
+                    log_is_stale |= self.seal_settled().await? > 0;
+                    forget_pressure(&self.store, now).await?;
+                }
+                if log_is_stale {
+                    log_is_stale = !self.store.truncate_wal().await?;
+                }
+                if is_time {
+                    self.send_digest(now).await?;
+                }
+                Ok::<(), StoreError>(())
+            };
+            if let Err(error) = done.await {
+                tracing::warn!(%error, "maintenance of the inbox failed; will retry");
             }
-            if is_time {
-                log_is_stale |= seal_settled(&maintenance, &place, &store).await? > 0;
-                forget_pressure(&store, now).await?;
-            }
-            if log_is_stale {
-                log_is_stale = !store.truncate_wal().await?;
-            }
-            if is_time {
-                send_digest(&maintenance, &place, &store, &channels, now).await?;
-            }
-            Ok::<(), StoreError>(())
-        };
-        if let Err(error) = done.await {
-            tracing::warn!(%error, "maintenance of the inbox failed; will retry");
-        }
-        if flood_at.is_some_and(|at| Instant::now() >= at) {
-            let retry =
-                send_flood_notification(&place, &store, &channels, now).await.unwrap_or_else(|error| {
+            if flood_at.is_some_and(|at| Instant::now() >= at) {
+                let retry = self.send_flood_notification(now).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "sending the flood notice failed; will retry");
                     Some(FLOOD_RETRY)
                 });
-            flood_at = retry.map(|wait| Instant::now() + wait);
-        }
-        if is_time {
-            run_at = Instant::now() + time_to_next_run(&maintenance, Timestamp::now());
-        }
-        let wake_at = if log_is_stale { run_at.min(Instant::now() + TRUNCATE_DELAY) } else { run_at };
-        let wake_at = flood_at.map_or(wake_at, |at| wake_at.min(at));
-        tokio::select! {
-            () = tokio::time::sleep_until(wake_at.into()) => {}
-            // A notification that is already scheduled will cover this flood.
-            () = store.events().flooded.notified(), if flood_at.is_none() => flood_at = Some(Instant::now()),
-            () = sealed.notified() => {
-                log_is_stale = true;
-                // Wait for further ones, to truncate the log once.
-                tokio::time::sleep(TRUNCATE_DELAY).await;
+                flood_at = retry.map(|wait| Instant::now() + wait);
+            }
+            if is_time {
+                run_at = Instant::now() + time_to_next_run(options.digest_at, Timestamp::now());
+            }
+            let wake_at = if log_is_stale { run_at.min(Instant::now() + TRUNCATE_DELAY) } else { run_at };
+            let wake_at = flood_at.map_or(wake_at, |at| wake_at.min(at));
+            tokio::select! {
+                () = tokio::time::sleep_until(wake_at.into()) => {}
+                // A notification that is already scheduled will cover this flood.
+                () = self.store.events().flooded.notified(), if flood_at.is_none() => flood_at = Some(Instant::now()),
+                () = self.sealed.notified() => {
+                    log_is_stale = true;
+                    // Wait for further ones, to truncate the log once.
+                    tokio::time::sleep(TRUNCATE_DELAY).await;
+                }
             }
         }
     }
+
+    /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries.
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let place = self.place.clone();
+        let result = tokio::task::spawn_blocking(move || query(&InboxReader::open(&place)?)).await;
+        result.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Like [`Maintenance::read`], but an inbox that does not exist yet gives an empty result.
+    async fn read_if_any<T: Default + Send + 'static>(
+        &self,
+        query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match self.read(query).await {
+            Err(StoreError::Missing(_)) => Ok(T::default()),
+            result => result,
+        }
+    }
+
+    /// Warns about pending deliveries to channels that are no longer configured.
+    async fn warn_about_removed_channels(&self) {
+        let Ok(mut removed) = self.read(InboxReader::channels).await else { return };
+        removed.retain(|known| !self.channels.iter().any(|(name, _)| *name == known.name));
+        for channel in removed {
+            let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
+            if waiting > 0 {
+                tracing::warn!(
+                    channel = channel.name,
+                    waiting,
+                    "deliveries wait for a channel that is no longer configured"
+                );
+            }
+        }
+    }
+
+    async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let Some(before) = expires_before(now, self.options.retention) else { return Ok(0) };
+        let (mut removed, mut after) = (0, Some(Uuid::nil()));
+        while let Some(last) = after {
+            let expired = self.store.change(move |tx| tx.expire(before, last)).await?;
+            removed += expired.removed;
+            after = expired.after;
+        }
+        if removed > 0 {
+            tracing::info!(removed, "removed submissions older than `store.retention`");
+        }
+        Ok(removed)
+    }
+
+    /// Removes submissions that have been held for too long, and returns their number.
+    async fn remove_held(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let Some(before) = expires_before(now, self.options.retention_held) else { return Ok(0) };
+        let mut removed = 0;
+        loop {
+            let more = self.store.change(move |tx| tx.expire_held(before)).await?;
+            if more == 0 {
+                break;
+            }
+            removed += more;
+        }
+        if removed > 0 {
+            tracing::info!(removed, "removed submissions held for longer than `store.retention_held`");
+        }
+        Ok(removed)
+    }
+
+    /// Seals submissions that were not sealed after their delivery: the process ended before, sealing was
+    /// configured later, or the submission is held and no configured channel would deliver it after its
+    /// release.
+    async fn seal_settled(&self) -> Result<usize, StoreError> {
+        let Some(recipient) = &self.options.recipient else { return Ok(0) };
+        let channels = self.store.channels();
+        let mut sealed = 0;
+        loop {
+            let channels = channels.clone();
+            let settled = self.read_if_any(move |inbox| inbox.to_be_sealed(&channels, BATCH)).await?;
+            let (count, before) = (settled.len(), sealed);
+            for submission in settled {
+                sealed += usize::from(seal_submission(&self.store, recipient, &submission).await?);
+            }
+            if count < BATCH || sealed == before {
+                return Ok(sealed);
+            }
+        }
+    }
+
+    /// Sends the daily digest if it is due and not empty, through the first channel that accepts it.
+    async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
+        let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
+        let done = || self.store.remember(DIGEST_KEY, due);
+        match self.store.remembered(DIGEST_KEY).await? {
+            Some(last) if last >= due => return Ok(()),
+            // The clock was set back, or the inbox is new: start with the next digest.
+            Some(last) if last > now => return done().await,
+            None => return done().await,
+            Some(_) => {}
+        }
+        let (at, min_free) = (self.place.clone(), self.options.min_free);
+        let digest = self.read(move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
+        if digest.is_empty() || self.channels.is_empty() {
+            return done().await;
+        }
+        let notice = digest.notification(now);
+        let order = digest.order(self.channels.iter().map(|(name, _)| name.as_str()));
+        if order.is_empty() {
+            tracing::warn!(
+                "the inbox needs attention, but every channel is switched off; see `frontdesk inbox digest`"
+            );
+            return done().await;
+        }
+        let find = |name| self.channels.iter().find(|(other, _)| other == name);
+        if let Some(channel) = send_to_one(order.into_iter().filter_map(find), &notice).await {
+            tracing::info!(channel, "sent the digest to the team");
+            return done().await;
+        }
+        tracing::warn!("digest not accepted by any channel; will retry");
+        Ok(())
+    }
+
+    /// Notifies the team while submissions are held because of a flood, at most once an hour. Returns the
+    /// time until the next check; none while no submission is held because of a flood.
+    async fn send_flood_notification(&self, now: Timestamp) -> Result<Option<Duration>, StoreError> {
+        let floods = self.read_if_any(InboxReader::floods).await?;
+        if floods.is_empty() {
+            return Ok(None);
+        }
+        // Ignore a time in the future: the clock has been set back since.
+        let last = self.store.remembered(FLOOD_KEY).await?.filter(|last| *last <= now);
+        let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
+        if let Some(wait) =
+            since.and_then(|since| FLOOD_INTERVAL.checked_sub(since)).filter(|wait| !wait.is_zero())
+        {
+            return Ok(Some(wait));
+        }
+        let forms: Vec<&str> = floods.iter().map(|flood| flood.form.as_str()).collect();
+        let held: usize = floods.iter().map(|flood| flood.held).sum();
+        tracing::warn!(
+            forms = forms.join(", "),
+            held,
+            "form quota exceeded: submissions of networks that have sent several are held until the flood ends"
+        );
+        let notice = digest::flood_notification(&floods, now);
+        let channel = send_to_one(&self.channels, &notice).await;
+        if let Some(channel) = channel {
+            tracing::info!(channel, "sent the flood notice to the team");
+        }
+        if channel.is_some() || self.channels.is_empty() {
+            self.store.remember(FLOOD_KEY, now).await?;
+            return Ok(Some(FLOOD_INTERVAL));
+        }
+        tracing::warn!("flood notice not accepted by any channel; will retry");
+        Ok(Some(FLOOD_RETRY))
+    }
+}
+
+/// The time from which on nothing has expired; none if nothing ever expires.
+fn expires_before(now: Timestamp, retention: Option<Duration>) -> Option<Timestamp> {
+    now.checked_sub(retention?).ok()
 }
 
 /// Compares the system's clock with the monotonic clock. A clock that is set forward by mistake, or is wrong
@@ -139,80 +304,11 @@ impl ClockCheck {
     }
 }
 
-/// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries.
-async fn read<T: Send + 'static>(
-    place: &DatabaseUrl,
-    query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    let place = place.clone();
-    let result = tokio::task::spawn_blocking(move || query(&InboxReader::open(&place)?)).await;
-    result.unwrap_or(Err(StoreError::Closed))
-}
-
-/// Warns about pending deliveries to channels that are no longer configured.
-async fn warn_about_removed_channels(place: &DatabaseUrl, channels: &[(String, Rc<Channel>)]) {
-    let Ok(known) = read(place, InboxReader::channels).await else { return };
-    for channel in known.iter().filter(|known| !channels.iter().any(|(name, _)| *name == known.name)) {
-        let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
-        if waiting > 0 {
-            tracing::warn!(
-                channel = channel.name,
-                waiting,
-                "deliveries wait for a channel that is no longer configured"
-            );
-        }
-    }
-}
-
 /// The time until the next maintenance: [`INTERVAL`], or until the next digest if that is earlier.
-fn time_to_next_run(maintenance: &MaintenanceOptions, now: Timestamp) -> Duration {
-    let Some(at) = maintenance.digest_at else { return INTERVAL };
+fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
+    let Some(at) = digest_at else { return INTERVAL };
     let next = last_due(now, at) + Duration::from_hours(24);
     Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(Duration::from_secs(1), INTERVAL)
-}
-
-async fn remove_expired(
-    maintenance: &MaintenanceOptions,
-    store: &Store,
-    now: Timestamp,
-) -> Result<usize, StoreError> {
-    let Some(before) = maintenance.retention.and_then(|retention| now.checked_sub(retention).ok()) else {
-        return Ok(0);
-    };
-    let (mut removed, mut after) = (0, Some(Uuid::nil()));
-    while let Some(last) = after {
-        let expired = store.change(move |tx| tx.expire(before, last)).await?;
-        removed += expired.removed;
-        after = expired.after;
-    }
-    if removed > 0 {
-        tracing::info!(removed, "removed submissions older than `store.retention`");
-    }
-    Ok(removed)
-}
-
-/// Removes submissions that have been held for too long, and returns their number.
-async fn remove_held(
-    maintenance: &MaintenanceOptions,
-    store: &Store,
-    now: Timestamp,
-) -> Result<usize, StoreError> {
-    let Some(before) = maintenance.retention_held.and_then(|retention| now.checked_sub(retention).ok())
-    else {
-        return Ok(0);
-    };
-    let mut removed = 0;
-    loop {
-        let more = store.change(move |tx| tx.expire_held(before)).await?;
-        if more == 0 {
-            break;
-        }
-        removed += more;
-    }
-    if removed > 0 {
-        tracing::info!(removed, "removed submissions held for longer than `store.retention_held`");
-    }
-    Ok(removed)
 }
 
 /// Removes old counts of refused requests.
@@ -224,34 +320,6 @@ async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError
     Ok(())
 }
 
-/// Seals submissions that were not sealed after their delivery: the process ended before, sealing was
-/// configured later, or the submission is held and no configured channel would deliver it after its release.
-async fn seal_settled(
-    maintenance: &MaintenanceOptions,
-    place: &DatabaseUrl,
-    store: &Store,
-) -> Result<usize, StoreError> {
-    let Some(recipient) = &maintenance.recipient else { return Ok(0) };
-    let channels = store.channels();
-    let mut sealed = 0;
-    loop {
-        let channels = channels.clone();
-        let settled = match read(place, move |inbox| inbox.to_be_sealed(&channels, BATCH)).await {
-            Ok(settled) => settled,
-            Err(StoreError::Missing(_)) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let count = settled.len();
-        let before = sealed;
-        for submission in settled {
-            sealed += usize::from(seal_submission(store, recipient, &submission).await?);
-        }
-        if count < BATCH || sealed == before {
-            return Ok(sealed);
-        }
-    }
-}
-
 /// Replaces the fields of a submission by an encrypted copy for `recipient`.
 pub(super) async fn seal_submission(
     store: &Store,
@@ -260,44 +328,6 @@ pub(super) async fn seal_submission(
 ) -> Result<bool, StoreError> {
     let sealed = recipient.encrypt(submission.fields_json().as_bytes()).map_err(|_| StoreError::NotSealed)?;
     store.seal(submission.id, sealed).await
-}
-
-/// Sends the daily digest if it is due and not empty, through the first channel that accepts it.
-async fn send_digest(
-    maintenance: &MaintenanceOptions,
-    place: &DatabaseUrl,
-    store: &Store,
-    channels: &[(String, Rc<Channel>)],
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let Some(due) = maintenance.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
-    match store.remembered(DIGEST_KEY).await? {
-        Some(last) if last >= due => return Ok(()),
-        // The clock was set back, or the inbox is new: start with the next digest.
-        Some(last) if last > now => return store.remember(DIGEST_KEY, due).await,
-        None => return store.remember(DIGEST_KEY, due).await,
-        Some(_) => {}
-    }
-    let (at, min_free) = (place.clone(), maintenance.min_free);
-    let digest = read(place, move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
-    if digest.is_empty() || channels.is_empty() {
-        return store.remember(DIGEST_KEY, due).await;
-    }
-    let notice = digest.notification(now);
-    let order = digest.order(channels.iter().map(|(name, _)| name.as_str()));
-    if order.is_empty() {
-        tracing::warn!(
-            "the inbox needs attention, but every channel is switched off; see `frontdesk inbox digest`"
-        );
-        return store.remember(DIGEST_KEY, due).await;
-    }
-    let in_order = order.into_iter().filter_map(|name| channels.iter().find(|(other, _)| other == name));
-    if let Some(channel) = send_to_one(in_order, &notice).await {
-        tracing::info!(channel, "sent the digest to the team");
-        return store.remember(DIGEST_KEY, due).await;
-    }
-    tracing::warn!("digest not accepted by any channel; will retry");
-    Ok(())
 }
 
 /// Sends a notification to the first channel that accepts it, and returns that channel's name.
@@ -312,51 +342,6 @@ async fn send_to_one<'a>(
         }
     }
     None
-}
-
-/// Notifies the team while submissions are held because of a flood, at most once an hour. Returns the
-/// time until the next check; none while no submission is held because of a flood.
-async fn send_flood_notification(
-    place: &DatabaseUrl,
-    store: &Store,
-    channels: &[(String, Rc<Channel>)],
-    now: Timestamp,
-) -> Result<Option<Duration>, StoreError> {
-    let floods = match read(place, InboxReader::floods).await {
-        Ok(floods) => floods,
-        Err(StoreError::Missing(_)) => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    if floods.is_empty() {
-        return Ok(None);
-    }
-    // Ignore a time in the future: the clock has been set back since.
-    let last = store.remembered(FLOOD_KEY).await?.filter(|last| *last <= now);
-    let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
-    if let Some(wait) =
-        since.and_then(|since| FLOOD_INTERVAL.checked_sub(since)).filter(|wait| !wait.is_zero())
-    {
-        return Ok(Some(wait));
-    }
-    let forms: Vec<&str> = floods.iter().map(|flood| flood.form.as_str()).collect();
-    let held: usize = floods.iter().map(|flood| flood.held).sum();
-    tracing::warn!(
-        forms = forms.join(", "),
-        held,
-        "form quota exceeded: submissions of networks that have sent several are held until the flood ends"
-    );
-    let notice = digest::flood_notification(&floods, now);
-    if let Some(channel) = send_to_one(channels, &notice).await {
-        tracing::info!(channel, "sent the flood notice to the team");
-        store.remember(FLOOD_KEY, now).await?;
-        return Ok(Some(FLOOD_INTERVAL));
-    }
-    if channels.is_empty() {
-        store.remember(FLOOD_KEY, now).await?;
-        return Ok(Some(FLOOD_INTERVAL));
-    }
-    tracing::warn!("flood notice not accepted by any channel; will retry");
-    Ok(Some(FLOOD_RETRY))
 }
 
 #[cfg(test)]
@@ -386,13 +371,12 @@ mod tests {
         std::fs::write(folder.path().join("broken"), "").unwrap();
         let channels: Vec<_> =
             ["off", "broken", "well"].map(|name| (name.to_owned(), open(&folder.path().join(name)))).into();
-        let maintenance = MaintenanceOptions {
-            digest_at: Some(Time::constant(7, 0, 0, 0)),
-            ..MaintenanceOptions::default()
-        };
+        let digest_at = Some(Time::constant(7, 0, 0, 0));
+        let maintenance = MaintenanceOptions { digest_at, ..MaintenanceOptions::default() };
+        let maintenance = Maintenance { channels, ..maintain(maintenance, &options, &store) };
         let tell = |now: &str| {
             let now = now.parse().unwrap();
-            runtime.block_on(send_digest(&maintenance, &options.url, &store, &channels, now)).unwrap();
+            runtime.block_on(maintenance.send_digest(now)).unwrap();
             ["off", "well"].map(|name| mails(&folder.path().join(name)).len())
         };
         hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
@@ -436,9 +420,9 @@ mod tests {
         let remove = |retention, retention_held| {
             let maintenance =
                 MaintenanceOptions { retention, retention_held, ..MaintenanceOptions::default() };
+            let maintenance = maintain(maintenance, &options, &store);
             let removed = runtime.block_on(async {
-                remove_expired(&maintenance, &store, now).await.unwrap()
-                    + remove_held(&maintenance, &store, now).await.unwrap()
+                maintenance.remove_expired(now).await.unwrap() + maintenance.remove_held(now).await.unwrap()
             });
             (removed, InboxReader::open(&options.url).unwrap().queue().unwrap().held)
         };
@@ -460,9 +444,10 @@ mod tests {
         let recipient =
             Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap();
         let maintenance = MaintenanceOptions { recipient: Some(recipient), ..MaintenanceOptions::default() };
+        let maintenance = maintain(maintenance, &options, &store);
         let seal = |channels: Vec<Route>| {
             store.reconfigure(&Options { channels, ..options.clone() });
-            runtime.block_on(seal_settled(&maintenance, &options.url, &store)).unwrap()
+            runtime.block_on(maintenance.seal_settled()).unwrap()
         };
         assert_eq!(seal(options.channels.clone()), 0);
         // After a release, the channel with the new name would deliver it.
@@ -499,15 +484,22 @@ mod tests {
 
     #[test]
     fn the_time_to_the_next_run_ends_at_the_next_digest() {
-        let at = |time: Option<Time>, now: &str| {
-            let maintenance = MaintenanceOptions { digest_at: time, ..MaintenanceOptions::default() };
-            time_to_next_run(&maintenance, now.parse().unwrap())
-        };
+        let at = |time: Option<Time>, now: &str| time_to_next_run(time, now.parse().unwrap());
         let seven = Some(Time::constant(7, 0, 0, 0));
         assert_eq!(at(None, "2026-11-20T06:00:00Z"), INTERVAL);
         assert_eq!(at(seven, "2026-11-20T06:00:00Z"), INTERVAL);
         assert_eq!(at(seven, "2026-11-20T06:59:00Z"), Duration::from_mins(1));
         assert_eq!(at(seven, "2026-11-20T07:00:00Z"), INTERVAL);
+    }
+
+    fn maintain(maintenance: MaintenanceOptions, inbox: &Options, store: &TestInbox) -> Maintenance {
+        Maintenance {
+            options: maintenance,
+            place: inbox.url.clone(),
+            store: Store::clone(store),
+            channels: Vec::new(),
+            sealed: Rc::default(),
+        }
     }
 
     /// Stores a message as if screening had held it.

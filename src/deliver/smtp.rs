@@ -12,12 +12,10 @@ use std::time::Duration;
 
 use lettre::transport::smtp::client::{Certificate, CertificateStore, TlsParameters};
 use secrecy::SecretString;
-use tokio_rustls::rustls;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
 use super::mail::{self, MailAddresses};
 use super::notification::Notification;
+use crate::fetch::{ExtraRoots, tls_config};
 use crate::submission::outcome::{Cause, Outcome};
 use error::reply_text;
 use session::{SmtpSession, TrustedRoots};
@@ -43,8 +41,8 @@ pub struct SmtpOptions {
     /// The sender's display name; may be empty.
     pub from_name: String,
     pub to: Vec<String>,
-    /// PEM certificates that are trusted in addition to the public roots.
-    pub extra_roots: Option<Vec<u8>>,
+    /// Certificate authorities that are trusted in addition to the public ones.
+    pub extra_roots: Option<ExtraRoots>,
     pub deadlines: SmtpDeadlines,
 }
 
@@ -101,7 +99,6 @@ impl Default for SmtpDeadlines {
 }
 
 /// An open SMTP channel.
-#[derive(Debug)]
 pub struct Smtp {
     options: Box<SmtpOptions>,
     /// Prepared from the options, or the reason why they cannot work.
@@ -114,9 +111,9 @@ struct Ready {
     trust: TrustedRoots,
 }
 
-impl fmt::Debug for Ready {
+impl fmt::Debug for Smtp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ready").field("addresses", &self.addresses).finish_non_exhaustive()
+        f.debug_struct("Smtp").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
@@ -203,31 +200,15 @@ impl Smtp {
 /// The public roots and the operator's additional ones.
 fn load_roots(options: &SmtpOptions) -> Result<TrustedRoots, String> {
     let no_tls = |error: &dyn fmt::Display| format!("TLS cannot be set up: {error}");
-    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let config = tls_config(options.extra_roots.as_ref()).map_err(|error| no_tls(&error))?;
     let mut parameters =
         TlsParameters::builder(options.host.clone()).certificate_store(CertificateStore::WebpkiRoots);
-    if let Some(pem) = &options.extra_roots {
-        let wrong = || "`extra_roots` are not certificates in PEM.".to_owned();
-        let own: Vec<CertificateDer> =
-            CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| wrong())?;
-        if own.is_empty() {
-            return Err(wrong());
-        }
-        for certificate in own {
-            roots.add(certificate).map_err(|_| wrong())?;
-        }
-        parameters = parameters.add_root_certificate(Certificate::from_pem(pem).map_err(|_| wrong())?);
+    for certificate in options.extra_roots.iter().flat_map(|roots| &roots.0) {
+        let own = Certificate::from_der(certificate.to_vec()).map_err(|error| no_tls(&error))?;
+        parameters = parameters.add_root_certificate(own);
     }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| no_tls(&error))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TrustedRoots {
-        config: Arc::new(config),
-        parameters: parameters.build().map_err(|error| no_tls(&error))?,
-    })
+    let parameters = parameters.build().map_err(|error| no_tls(&error))?;
+    Ok(TrustedRoots { config: Arc::new(config), parameters })
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
+use http::Method;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use standardwebhooks::{
     HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook as Signer,
@@ -87,8 +88,9 @@ impl Webhook {
             Ok(body) => body,
             Err(fault) => return Outcome::failed(Cause::Notification, fault),
         };
-        let headers = signed_headers(&self.secrets, notice.id, (self.clock)(), &body);
-        let exchange = self.client.post(&self.url, headers, body);
+        let mut headers = signed_headers(&self.secrets, notice.id, (self.clock)(), &body);
+        headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
+        let exchange = self.client.send(Method::POST, &self.url, headers, body);
         let failed = match tokio::time::timeout(LONGEST_ATTEMPT, exchange).await {
             Ok(Ok(answer)) => return answer::outcome(&answer, (self.clock)()),
             Ok(Err(failed)) => failed,
@@ -144,16 +146,19 @@ fn signed_headers(
     id: Uuid,
     now: Timestamp,
     body: &str,
-) -> Vec<(&'static str, HeaderValue)> {
+) -> Vec<(HeaderName, HeaderValue)> {
     let (id, seconds) = (id.to_string(), now.as_second());
     // The signer fails only if the body is not UTF-8.
     let signatures: Vec<String> =
         keys.iter().filter_map(|key| key.0.sign(&id, seconds, body.as_bytes()).ok()).collect();
     let signature = (!signatures.is_empty()).then(|| (HEADER_WEBHOOK_SIGNATURE, signatures.join(" ")));
-    [(HEADER_WEBHOOK_ID, id), (HEADER_WEBHOOK_TIMESTAMP, seconds.to_string())]
+    let headers = [(HEADER_WEBHOOK_ID, id), (HEADER_WEBHOOK_TIMESTAMP, seconds.to_string())];
+    headers
         .into_iter()
         .chain(signature)
-        .filter_map(|(name, value)| Some((name, HeaderValue::from_str(&value).ok()?)))
+        .filter_map(|(name, value)| {
+            Some((HeaderName::from_static(name), HeaderValue::from_str(&value).ok()?))
+        })
         .collect()
 }
 

@@ -12,7 +12,6 @@
 #![expect(clippy::disallowed_methods, reason = "the delivery loop reads the clock")]
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
@@ -28,7 +27,7 @@ use uuid::Uuid;
 use super::channel::{Channel, ChannelOptions, TransportOptions};
 use super::dispatch::{Dispatcher, HealthChange};
 use super::maildir;
-use super::maintenance::{self, MaintenanceOptions};
+use super::maintenance::{self, Maintenance, MaintenanceOptions};
 use super::notification::Notification;
 use crate::store::lock::Lock;
 use crate::store::notifier;
@@ -72,12 +71,6 @@ pub struct DeliveryWorker {
     options: watch::Sender<WorkerOptions>,
     thread: Mutex<Option<JoinHandle<()>>>,
     confirmations: Confirmations,
-}
-
-impl fmt::Debug for DeliveryWorker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeliveryWorker").finish_non_exhaustive()
-    }
 }
 
 impl DeliveryWorker {
@@ -317,13 +310,13 @@ impl WorkerLoop {
         let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
         let names = self.options.channels.iter().map(|channel| channel.name.clone());
         let channels = names.zip(self.channels.iter().cloned()).collect();
-        let mut maintenance = pin!(run_maintenance(
-            self.options.maintenance.clone(),
-            self.options.place.clone(),
-            self.store.clone(),
+        let mut maintenance = pin!(run_maintenance(Maintenance {
+            options: self.options.maintenance.clone(),
+            place: self.options.place.clone(),
+            store: self.store.clone(),
             channels,
-            self.sealed.clone(),
-        ));
+            sealed: self.sealed.clone(),
+        }));
         loop {
             let idle = self.idle_time();
             let sleep = match idle {
@@ -510,26 +503,19 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
 }
 
 /// Runs maintenance. Of several replicas, the one that holds the lock does.
-async fn run_maintenance(
-    maintenance: MaintenanceOptions,
-    place: DatabaseUrl,
-    store: Store,
-    channels: Vec<(String, Rc<Channel>)>,
-    sealed: Rc<Notify>,
-) {
-    if place.file().is_some() {
-        return maintenance::run(maintenance, place, store, channels, sealed).await;
+async fn run_maintenance(maintenance: Maintenance) {
+    if maintenance.place.file().is_some() {
+        return maintenance.run().await;
     }
     loop {
-        let lock = wait_for_lock(&place, SERVER_STANDBY, "runs maintenance").await;
+        let lock = wait_for_lock(&maintenance.place, SERVER_STANDBY, "runs maintenance").await;
         let lost = async {
             while lock.is_held() {
                 tokio::time::sleep(STANDBY).await;
             }
         };
-        let (maintenance, place, store) = (maintenance.clone(), place.clone(), store.clone());
         tokio::select! {
-            () = maintenance::run(maintenance, place, store, channels.clone(), sealed.clone()) => {}
+            () = maintenance.run() => {}
             () = lost => tracing::warn!("lost the inbox's lock with its database connection"),
         }
     }

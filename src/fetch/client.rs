@@ -1,6 +1,5 @@
 //! The HTTP client: one request per connection, a time limit for each phase, and size limits for responses.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -8,9 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT,
-};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -52,7 +49,7 @@ pub struct FetchTimeouts {
 
 /// Trusted certificate authorities besides the public ones.
 #[derive(Clone, Debug)]
-pub struct ExtraRoots(Vec<CertificateDer<'static>>);
+pub struct ExtraRoots(pub(crate) Vec<CertificateDer<'static>>);
 
 impl ExtraRoots {
     /// Parses one or more certificates in PEM. The error is a sentence for the operator.
@@ -135,51 +132,35 @@ impl FetchClient {
         extra_roots: Option<&ExtraRoots>,
         timeouts: FetchTimeouts,
     ) -> FetchClient {
-        FetchClient { resolver, allow_private, tls: tls_connector(extra_roots), timeouts }
+        let tls = tls_config(extra_roots).map(|mut config| {
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            TlsConnector::from(Arc::new(config))
+        });
+        FetchClient { resolver, allow_private, tls, timeouts }
     }
 
-    /// Sends a POST with a JSON body.
-    pub async fn post(
-        &self,
-        url: &Url,
-        headers: Vec<(&'static str, HeaderValue)>,
-        body: String,
-    ) -> Result<FetchResponse, FetchError> {
-        let mut request = request(Method::POST, url)
-            .header(CONTENT_TYPE, "application/json")
-            .header(CONTENT_LENGTH, body.len());
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
-        self.fetch(url, request.body(Full::new(Bytes::from(body)))).await
-    }
-
-    /// Sends a request. Set `content_type` if it has a body. The error is [`FetchError::sentence`].
+    /// Sends a request with `headers` besides `Host`, `User-Agent` and `Connection`.
     pub async fn send(
         &self,
         method: Method,
         url: &Url,
-        content_type: Option<HeaderValue>,
-        body: Bytes,
-    ) -> Result<FetchResponse, String> {
-        let mut request = request(method, url);
-        if let Some(content_type) = content_type {
-            request = request.header(CONTENT_TYPE, content_type).header(CONTENT_LENGTH, body.len());
-        }
-        self.fetch(url, request.body(Full::new(body))).await.map_err(|failed| failed.sentence)
-    }
-
-    /// Sends a GET. The error is [`FetchError::sentence`].
-    pub async fn get(&self, url: &Url, accept: &'static str) -> Result<FetchResponse, String> {
-        let request = request(Method::GET, url).header(ACCEPT, accept).body(Full::default());
-        self.fetch(url, request).await.map_err(|failed| failed.sentence)
-    }
-
-    async fn fetch(
-        &self,
-        url: &Url,
-        request: Result<Request<Full<Bytes>>, http::Error>,
+        headers: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
+        body: impl Into<Bytes>,
     ) -> Result<FetchResponse, FetchError> {
+        let body = body.into();
+        let mut request = Request::builder()
+            .method(method)
+            .uri(url.target())
+            .header(HOST, url.authority())
+            .header(USER_AGENT, concat!("frontdesk/", env!("CARGO_PKG_VERSION")))
+            .header(CONNECTION, "close");
+        if !body.is_empty() {
+            request = request.header(CONTENT_LENGTH, body.len());
+        }
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(body));
         let request = request.map_err(|error| FetchError::unsent(error.to_string()))?;
         let stream = self.connect(url).await.map_err(FetchError::unsent)?;
         let sent = |sentence| FetchError { is_sent: true, sentence };
@@ -251,27 +232,15 @@ impl FetchClient {
 }
 
 /// TLS 1.2 or 1.3 with the public authorities and the operator's. Always verifies certificates.
-fn tls_connector(extra_roots: Option<&ExtraRoots>) -> Result<TlsConnector, String> {
+pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     for certificate in extra_roots.iter().flat_map(|roots| &roots.0) {
         roots.add(certificate.clone()).map_err(|error| error.to_string())?;
     }
-    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
-fn request(method: Method, url: &Url) -> http::request::Builder {
-    Request::builder()
-        .method(method)
-        .uri(url.target())
-        .header(HOST, url.authority())
-        .header(USER_AGENT, concat!("frontdesk/", env!("CARGO_PKG_VERSION")))
-        .header(CONNECTION, "close")
+        .map_err(|error| error.to_string())?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// The addresses to try, from both families: a host may have IPv4 or IPv6 connectivity only.
@@ -323,16 +292,4 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-impl fmt::Debug for FetchResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchResponse").field("status", &self.status).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for FetchClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchClient").field("timeouts", &self.timeouts).finish_non_exhaustive()
-    }
 }

@@ -37,7 +37,7 @@ impl Entry {
         self.form
     }
 
-    /// Names and values in the order of the form's definition, without empty optional fields.
+    /// Names and values in the form's order, without empty optional fields.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
         self.fields.iter().map(|(name, value)| (*name, value.as_str()))
     }
@@ -81,7 +81,6 @@ pub struct Extras {
     pub time_to_fill: Option<Duration>,
 }
 
-/// A parsed request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedForm {
     pub entry: Entry,
@@ -89,16 +88,21 @@ pub struct ParsedForm {
 }
 
 /// Why a body is invalid. `Display` writes one sentence for the visitor.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// No bytes except white space.
+    #[error("The body must be a JSON object with {}, and it is empty.", required_fields(.0))]
     Empty(&'static Form),
     /// The position of the first invalid byte, counted from 1.
+    #[error("The body must be JSON in UTF-8, and its byte {0} is not UTF-8.")]
     NotUtf8(usize),
     /// The reason, with line and column.
+    #[error("The body must be JSON, and it is not: {0}.")]
     NotJson(String),
     /// The type of the JSON value.
+    #[error("The body must be a JSON object with {}, not {}.", required_fields(.0), .1)]
     NotAnObject(&'static Form, &'static str),
+    #[error("{}.", .0.iter().map(InvalidField::to_string).collect::<Vec<_>>().join("; "))]
     Fields(Vec<InvalidField>),
 }
 
@@ -191,14 +195,16 @@ fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     }
 }
 
-fn check_fields(form: &'static Form, shape: &'static [Field], members: Members) -> Result<Entry, Rejection> {
-    let mut values: Vec<_> = members;
+fn check_fields(
+    form: &'static Form,
+    shape: &'static [Field],
+    mut members: Members,
+) -> Result<Entry, Rejection> {
     let mut fields = Vec::with_capacity(shape.len());
     let mut faults = Vec::new();
     for field in shape {
-        let given =
-            values.iter().position(|(name, _)| *name == field.name).map(|at| values.swap_remove(at).1);
-        match check_field(field, given) {
+        let at = members.iter().position(|(name, _)| *name == field.name);
+        match check_field(field, at.map(|at| members.swap_remove(at).1)) {
             Ok(Some(text)) => fields.push((field.name, text)),
             Ok(None) => {}
             Err(problems) => faults.push(InvalidField { field, problems }),
@@ -224,25 +230,13 @@ fn check_field(field: &'static Field, given: Option<MemberValue>) -> Result<Opti
         }
     }
     let is_empty = text.chars().all(is_blank);
-    match field.kind {
-        FieldKind::Email if is_empty && !field.required => {}
-        FieldKind::Email => {
-            if Mailbox::parse(&text).is_none() {
-                problems.push(Problem::NotAnAddress);
-            }
-        }
-        _ if is_empty && field.required => problems.push(Problem::Empty),
-        FieldKind::Line => {
-            if text.contains(char::is_control) {
-                problems.push(Problem::ControlCharacter);
-            }
-        }
-        FieldKind::Text => {
-            if text.contains('\0') {
-                problems.push(Problem::Nul);
-            }
-        }
-    }
+    problems.extend(match field.kind {
+        FieldKind::Email if is_empty && !field.required => None,
+        FieldKind::Email => Mailbox::parse(&text).is_none().then_some(Problem::NotAnAddress),
+        _ if is_empty && field.required => Some(Problem::Empty),
+        FieldKind::Line => text.contains(char::is_control).then_some(Problem::ControlCharacter),
+        FieldKind::Text => text.contains('\0').then_some(Problem::Nul),
+    });
     if problems.is_empty() { Ok((!is_empty).then_some(text)) } else { Err(problems) }
 }
 
@@ -271,30 +265,27 @@ impl<'de> Visitor<'de> for MembersVisitor {
         let mut members = Members::new();
         let mut extras = Extras::default();
         while let Some(key) = map.next_key_seed(KnownKey(self.0))? {
-            let name = match key {
-                MemberName::Field(name) => name,
+            match key {
+                MemberName::Field(name) => {
+                    let given = map.next_value()?;
+                    match members.iter_mut().find(|(known, _)| *known == name) {
+                        Some(member) => member.1 = given,
+                        None => members.push((name, given)),
+                    }
+                }
                 MemberName::Honeypot => {
-                    let given: MemberValue = map.next_value()?;
+                    let given = map.next_value()?;
                     extras.honeypot = matches!(given, MemberValue::Text(text) if !text.chars().all(is_blank));
-                    continue;
                 }
                 MemberName::TimeToFill => {
-                    let given: MemberValue = map.next_value()?;
-                    extras.time_to_fill = match given {
+                    extras.time_to_fill = match map.next_value()? {
                         MemberValue::Number(milliseconds) => milliseconds.map(Duration::from_millis),
                         _ => None,
                     };
-                    continue;
                 }
                 MemberName::Unknown => {
                     map.next_value::<IgnoredAny>()?;
-                    continue;
                 }
-            };
-            let given = map.next_value()?;
-            match members.iter_mut().find(|(known, _)| *known == name) {
-                Some(member) => member.1 = given,
-                None => members.push((name, given)),
             }
         }
         Ok((members, extras))
@@ -387,99 +378,50 @@ impl<'de> Visitor<'de> for MemberValueVisitor {
     }
 }
 
-impl std::error::Error for Rejection {}
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Rejection::Empty(form) => {
-                write!(f, "The body must be a JSON object with {}, and it is empty.", Required(form))
-            }
-            Rejection::NotUtf8(at) => {
-                write!(f, "The body must be JSON in UTF-8, and its byte {at} is not UTF-8.")
-            }
-            Rejection::NotJson(reason) => write!(f, "The body must be JSON, and it is not: {reason}."),
-            Rejection::NotAnObject(form, found) => {
-                write!(f, "The body must be a JSON object with {}, not {found}.", Required(form))
-            }
-            Rejection::Fields(faults) => {
-                for (i, fault) in faults.iter().enumerate() {
-                    write!(f, "{}`{}` {fault}", if i == 0 { "" } else { "; " }, fault.field.name)?;
-                }
-                f.write_str(".")
-            }
-        }
-    }
-}
-
-/// Writes the rest of a sentence that begins with the field's name: "must …", "must … and must …".
+/// "`name` must …", "`name` must … and must …"
 impl fmt::Display for InvalidField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Field { kind, max_chars, example, .. } = self.field;
-        for (i, problem) in self.problems.iter().enumerate() {
-            f.write_str(if i == 0 { "" } else { " and " })?;
-            match problem {
-                Problem::Missing => match kind {
-                    FieldKind::Email => {
-                        write!(f, "is required and must be an e-mail address such as {example}")
-                    }
-                    FieldKind::Line | FieldKind::Text => f.write_str("is required and must not be empty"),
-                },
-                Problem::Empty => f.write_str("is required and must not be empty"),
-                Problem::NotAString(found) => match kind {
-                    FieldKind::Email => {
-                        write!(
-                            f,
-                            "must be a string that holds an e-mail address such as {example}, not {found}"
-                        )
-                    }
-                    FieldKind::Line | FieldKind::Text => write!(f, "must be a string, not {found}"),
-                },
-                Problem::TooLong(chars) => write!(
-                    f,
-                    "must have at most {} characters (it has {})",
-                    Thousands(*max_chars),
-                    Thousands(*chars)
-                ),
-                Problem::NotAnAddress => write!(f, "must be an e-mail address such as {example}"),
-                Problem::ControlCharacter => f.write_str(
-                    "must be a single line without control characters such as tabs and line breaks",
-                ),
-                Problem::Nul => f.write_str("must not contain the NUL character (U+0000)"),
-            }?;
-        }
-        Ok(())
+        let Field { name, kind, max_chars, example, .. } = self.field;
+        let is_email = *kind == FieldKind::Email;
+        let sentence = |problem: &Problem| match problem {
+            Problem::Missing if is_email => {
+                format!("is required and must be an e-mail address such as {example}")
+            }
+            Problem::Missing | Problem::Empty => "is required and must not be empty".to_owned(),
+            Problem::NotAString(found) if is_email => {
+                format!("must be a string that holds an e-mail address such as {example}, not {found}")
+            }
+            Problem::NotAString(found) => format!("must be a string, not {found}"),
+            Problem::TooLong(chars) => {
+                let (most, chars) = (thousands(*max_chars), thousands(*chars));
+                format!("must have at most {most} characters (it has {chars})")
+            }
+            Problem::NotAnAddress => format!("must be an e-mail address such as {example}"),
+            Problem::ControlCharacter => {
+                "must be a single line without control characters such as tabs and line breaks".to_owned()
+            }
+            Problem::Nul => "must not contain the NUL character (U+0000)".to_owned(),
+        };
+        let problems: Vec<String> = self.problems.iter().map(sentence).collect();
+        write!(f, "`{name}` {}", problems.join(" and "))
     }
 }
 
 /// "`name`, `email` and `message`"
-struct Required(&'static Form);
-
-impl fmt::Display for Required {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> =
-            self.0.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-        for (i, name) in names.iter().enumerate() {
-            let joint = match i {
-                0 => "",
-                _ if i + 1 == names.len() => " and ",
-                _ => ", ",
-            };
-            write!(f, "{joint}`{name}`")?;
-        }
-        Ok(())
+fn required_fields(form: &Form) -> String {
+    let required = form.fields.iter().filter(|field| field.required);
+    let names: Vec<String> = required.map(|field| format!("`{}`", field.name)).collect();
+    match names.split_last() {
+        Some((last, others @ [_, ..])) => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
     }
 }
 
 /// `20000` as "20,000".
-struct Thousands(usize);
-
-impl fmt::Display for Thousands {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0 / 1000, self.0 % 1000) {
-            (0, rest) => write!(f, "{rest}"),
-            (thousands, rest) => write!(f, "{},{rest:03}", Thousands(thousands)),
-        }
+fn thousands(number: usize) -> String {
+    match (number / 1000, number % 1000) {
+        (0, rest) => rest.to_string(),
+        (thousand, rest) => format!("{},{rest:03}", thousands(thousand)),
     }
 }
 

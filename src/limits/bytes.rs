@@ -10,13 +10,13 @@
 //! count at which its keys have recovered, at the rate of the budget since the limiter's start. Its 64 bits
 //! never wrap around, so no cell needs to be cleared in time.
 
-use std::fmt;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::quota::Layer;
-use super::sketch::{self, ROWS};
+use super::quota::{Admission, DecisionCounts};
+use super::rule;
+use super::sketch::{CellTable, Clock, ROWS};
 use crate::forms::source::Source;
 
 /// The time in which a budget refills.
@@ -48,33 +48,10 @@ impl Default for ByteOptions {
     }
 }
 
-/// A form exceeds a budget. Nothing was charged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OverBudget {
-    /// The layer with the longest wait.
-    pub by: Layer,
-    /// How long until it fits, if nothing else is charged before; never zero.
-    pub retry_after: Duration,
-}
-
-/// Forms refused since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ByteRefusals {
-    pub refused_by_source: u64,
-    pub refused_by_network: u64,
-}
-
 /// Counts the bytes of forms. Shared by all workers of a server, and by no other server.
 pub struct ByteLimiter {
     /// None if bytes are not limited.
     state: Option<Mutex<BudgetState>>,
-}
-
-/// Omits the contents, which reveal who sent forms.
-impl fmt::Debug for ByteLimiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ByteLimiter").field("enabled", &self.state.is_some()).finish_non_exhaustive()
-    }
 }
 
 impl ByteLimiter {
@@ -85,25 +62,24 @@ impl ByteLimiter {
 
     fn sized(options: &ByteOptions, source_bits: u32, network_bits: u32) -> ByteLimiter {
         let state = || BudgetState {
-            start: None,
-            elapsed: Duration::ZERO,
+            clock: Clock::default(),
             sources: Debts::new(options.source, source_bits),
             networks: Debts::new(options.network.max(options.source), network_bits),
-            refusals: ByteRefusals::default(),
+            counts: DecisionCounts::default(),
         };
         ByteLimiter { state: options.enabled.then(|| Mutex::new(state())) }
     }
 
     /// Charges `bytes` to `source` and its network at `now`, or refuses them and charges nothing. A form
     /// larger than a whole budget counts as a whole budget.
-    pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Result<(), OverBudget> {
-        let Some(mut state) = self.lock() else { return Ok(()) };
+    pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Admission {
+        let Some(mut state) = self.lock() else { return Admission::Allowed };
         state.charge(source, u64::try_from(bytes).unwrap_or(u64::MAX), now)
     }
 
-    /// The forms refused since the start.
-    pub fn refusals(&self) -> ByteRefusals {
-        self.lock().map(|state| state.refusals).unwrap_or_default()
+    /// Decisions since the start.
+    pub fn counts(&self) -> DecisionCounts {
+        self.lock().map(|state| state.counts).unwrap_or_default()
     }
 
     fn lock(&self) -> Option<MutexGuard<'_, BudgetState>> {
@@ -112,40 +88,27 @@ impl ByteLimiter {
 }
 
 struct BudgetState {
-    /// The time of the first form.
-    start: Option<Instant>,
-    /// From `start` to the latest form.
-    elapsed: Duration,
+    clock: Clock,
     sources: Debts,
     networks: Debts,
-    refusals: ByteRefusals,
+    counts: DecisionCounts,
 }
 
 impl BudgetState {
-    fn charge(&mut self, source: Source, bytes: u64, now: Instant) -> Result<(), OverBudget> {
-        let start = *self.start.get_or_insert(now);
-        // A request whose clock reading is older than the latest counts as simultaneous with it.
-        self.elapsed = self.elapsed.max(now.saturating_duration_since(start));
-        self.sources.advance(self.elapsed);
-        self.networks.advance(self.elapsed);
+    fn charge(&mut self, source: Source, bytes: u64, now: Instant) -> Admission {
+        let elapsed = self.clock.advance(now);
+        self.sources.advance(elapsed);
+        self.networks.advance(elapsed);
         let account = self.sources.account(source);
         let network = self.networks.account(source.network());
         let waits = [self.sources.wait(&account, bytes), self.networks.wait(&network, bytes)];
-        match waits[0].max(waits[1]) {
-            Duration::ZERO => {
-                self.sources.add(&account, bytes);
-                self.networks.add(&network, bytes);
-                Ok(())
-            }
-            retry_after if waits[0] == retry_after => {
-                self.refusals.refused_by_source += 1;
-                Err(OverBudget { by: Layer::Source, retry_after })
-            }
-            retry_after => {
-                self.refusals.refused_by_network += 1;
-                Err(OverBudget { by: Layer::Network, retry_after })
-            }
-        }
+        let admission = rule::refusal(waits).unwrap_or_else(|| {
+            self.sources.add(&account, bytes);
+            self.networks.add(&network, bytes);
+            Admission::Allowed
+        });
+        self.counts.count(admission);
+        admission
     }
 }
 
@@ -153,13 +116,7 @@ impl BudgetState {
 struct Debts {
     /// Bytes a day.
     budget: u64,
-    hasher: RandomState,
-    /// A row has `2^bits` cells.
-    bits: u32,
-    /// The rows, one after the other.
-    cells: Vec<u64>,
-    /// The time of the last use, since the limiter's start.
-    used: Duration,
+    table: CellTable,
     /// The bytes that a key can have recovered since the limiter's start.
     recovered: u64,
 }
@@ -171,41 +128,26 @@ struct DebtEntry {
 }
 
 impl Debts {
-    /// Uses `4 · 8 · 2^bits` bytes once all of it is written.
     fn new(budget: u64, bits: u32) -> Debts {
-        Debts {
-            budget: budget.clamp(1, MAX_BYTES),
-            hasher: RandomState::new(),
-            bits,
-            cells: vec![0; ROWS << bits],
-            used: Duration::ZERO,
-            recovered: 0,
-        }
+        Debts { budget: budget.clamp(1, MAX_BYTES), table: CellTable::new(bits, DAY), recovered: 0 }
     }
 
     /// Sets the time since the limiter's start, which never decreases.
     fn advance(&mut self, elapsed: Duration) {
-        if elapsed.saturating_sub(self.used) >= DAY {
-            // No debt lasts longer than a day. New memory returns what a busy day has used.
-            self.cells = vec![0; ROWS << self.bits];
-        }
-        self.used = elapsed;
+        self.table.advance(elapsed);
         let bytes = elapsed.as_nanos() * u128::from(self.budget) / DAY.as_nanos();
         self.recovered = u64::try_from(bytes).unwrap_or(u64::MAX);
     }
 
     fn account(&self, key: impl Hash) -> DebtEntry {
-        let places = sketch::places(self.hasher.hash_one(key), self.bits);
-        let least = places.iter().map(|place| self.cells[*place]).min().unwrap_or_default();
+        let places = self.table.places(key);
+        let least = places.iter().map(|place| self.table.cells[*place]).min().unwrap_or_default();
         DebtEntry { places, debt: least.saturating_sub(self.recovered) }
     }
 
     /// How long until this many more bytes fit; zero if they fit now.
     fn wait(&self, account: &DebtEntry, bytes: u64) -> Duration {
         let excess = (account.debt + bytes.min(self.budget)).saturating_sub(self.budget);
-        if excess == 0 {
-            return Duration::ZERO;
-        }
         let nanos = (u128::from(excess) * DAY.as_nanos()).div_ceil(u128::from(self.budget));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
@@ -214,7 +156,7 @@ impl Debts {
     fn add(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {
-            let cell = &mut self.cells[place];
+            let cell = &mut self.table.cells[place];
             *cell = recovered_at.max(*cell);
         }
     }
@@ -227,86 +169,89 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::limits::Layer;
 
     const HOUR: Duration = Duration::from_hours(1);
 
     #[test]
     fn a_source_may_use_its_budget_at_once_and_gets_it_back_in_a_day() {
         let (limiter, start) = (small(24_000, 240_000), Instant::now());
-        assert_eq!(limiter.charge(source(1), 20_000, start), Ok(()));
-        assert_eq!(limiter.charge(source(1), 4_000, start), Ok(()));
-        let refused = OverBudget { by: Layer::Source, retry_after: HOUR };
-        assert_eq!(limiter.charge(source(1), 1_000, start), Err(refused));
-        assert_eq!(limiter.charge(source(1), 1_000, start + HOUR.saturating_sub(Duration::from_secs(2))), {
-            Err(OverBudget { by: Layer::Source, retry_after: Duration::from_millis(3_600) })
-        });
-        assert_eq!(limiter.charge(source(1), 1_000, start + HOUR), Ok(()), "what was refused cost nothing");
-        assert!(limiter.charge(source(1), 1, start + HOUR).is_err());
-        assert_eq!(limiter.charge(source(1), 24_000, start + 25 * HOUR), Ok(()));
-        assert_eq!(limiter.refusals(), ByteRefusals { refused_by_source: 3, refused_by_network: 0 });
+        assert_eq!(limiter.charge(source(1), 20_000, start), Admission::Allowed);
+        assert_eq!(limiter.charge(source(1), 4_000, start), Admission::Allowed);
+        let refused = |retry_after| Admission::Refused { by: Layer::Source, retry_after };
+        assert_eq!(limiter.charge(source(1), 1_000, start), refused(HOUR));
+        assert_eq!(
+            limiter.charge(source(1), 1_000, start + HOUR.saturating_sub(Duration::from_secs(2))),
+            refused(Duration::from_millis(3_600))
+        );
+        assert_eq!(
+            limiter.charge(source(1), 1_000, start + HOUR),
+            Admission::Allowed,
+            "what was refused cost nothing"
+        );
+        assert!(wait(limiter.charge(source(1), 1, start + HOUR)).is_some());
+        assert_eq!(limiter.charge(source(1), 24_000, start + 25 * HOUR), Admission::Allowed);
+        assert_eq!(refusals(&limiter), (3, 0));
     }
 
     #[test]
     fn the_sources_of_one_network_share_its_budget_and_others_go_on() {
         let (limiter, start) = (small(1_000, 3_000), Instant::now());
         for n in 1..=3 {
-            assert_eq!(limiter.charge(source(n), 1_000, start), Ok(()));
+            assert_eq!(limiter.charge(source(n), 1_000, start), Admission::Allowed);
         }
         let retry_after = DAY / 3;
         assert_eq!(
             limiter.charge(source(4), 1_000, start),
-            Err(OverBudget { by: Layer::Network, retry_after })
+            Admission::Refused { by: Layer::Network, retry_after }
         );
-        assert_eq!(limiter.refusals(), ByteRefusals { refused_by_source: 0, refused_by_network: 1 });
+        assert_eq!(refusals(&limiter), (0, 1));
         for stranger in [Source::V4([198, 51, 100, 1]), Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 1])] {
-            assert_eq!(limiter.charge(stranger, 1_000, start), Ok(()));
+            assert_eq!(limiter.charge(stranger, 1_000, start), Admission::Allowed);
         }
         // A refusal by the network costs the source nothing.
-        assert_eq!(limiter.charge(source(4), 1_000, start + retry_after), Ok(()));
+        assert_eq!(limiter.charge(source(4), 1_000, start + retry_after), Admission::Allowed);
     }
 
     #[test]
     fn a_network_has_at_least_the_budget_of_one_source() {
         let (limiter, start) = (small(2_000, 10), Instant::now());
-        assert_eq!(limiter.charge(source(1), 2_000, start), Ok(()));
+        assert_eq!(limiter.charge(source(1), 2_000, start), Admission::Allowed);
     }
 
     #[test]
     fn a_form_that_is_larger_than_a_budget_takes_all_of_it() {
         let (limiter, start) = (small(1_000, 1_000), Instant::now());
-        assert_eq!(limiter.charge(source(1), 5_000, start), Ok(()));
-        assert_eq!(limiter.charge(source(1), 5_000, start).map_err(|refused| refused.retry_after), Err(DAY));
-        assert_eq!(limiter.charge(source(1), 5_000, start + DAY), Ok(()));
+        assert_eq!(limiter.charge(source(1), 5_000, start), Admission::Allowed);
+        assert_eq!(wait(limiter.charge(source(1), 5_000, start)), Some(DAY));
+        assert_eq!(limiter.charge(source(1), 5_000, start + DAY), Admission::Allowed);
     }
 
     #[test]
     fn a_disabled_limiter_refuses_nothing() {
         let limiter = ByteLimiter::new(&ByteOptions { enabled: false, source: 1, network: 1 });
         for _ in 0..10 {
-            assert_eq!(limiter.charge(source(1), 1 << 20, Instant::now()), Ok(()));
+            assert_eq!(limiter.charge(source(1), 1 << 20, Instant::now()), Admission::Allowed);
         }
-        assert_eq!(limiter.refusals(), ByteRefusals::default());
+        assert_eq!(limiter.counts(), DecisionCounts::default());
     }
 
     #[test]
     fn a_clock_that_was_read_early_refills_nothing() {
         let (limiter, start) = (small(1_000, 1_000), Instant::now());
-        assert_eq!(limiter.charge(source(1), 1_000, start + HOUR), Ok(()));
-        let refused = |now| limiter.charge(source(1), 1_000, now).map_err(|refused| refused.retry_after);
-        assert_eq!(refused(start + HOUR), Err(DAY));
-        assert_eq!(refused(start), Err(DAY));
+        assert_eq!(limiter.charge(source(1), 1_000, start + HOUR), Admission::Allowed);
+        let refused = |now| wait(limiter.charge(source(1), 1_000, now));
+        assert_eq!(refused(start + HOUR), Some(DAY));
+        assert_eq!(refused(start), Some(DAY));
     }
 
     #[test]
     fn the_largest_budget_is_counted_without_overflow_for_a_century() {
         let (limiter, start) = (small(u64::MAX, u64::MAX), Instant::now());
         let later = start + 100 * 365 * DAY;
-        assert_eq!(limiter.charge(source(1), 1, start), Ok(()));
-        assert_eq!(limiter.charge(source(1), usize::MAX, later), Ok(()));
-        assert_eq!(
-            limiter.charge(source(1), usize::MAX, later).map_err(|refused| refused.retry_after),
-            Err(DAY)
-        );
+        assert_eq!(limiter.charge(source(1), 1, start), Admission::Allowed);
+        assert_eq!(limiter.charge(source(1), usize::MAX, later), Admission::Allowed);
+        assert_eq!(wait(limiter.charge(source(1), usize::MAX, later)), Some(DAY));
     }
 
     #[test]
@@ -315,9 +260,9 @@ mod tests {
         let account = debts.account(7);
         debts.add(&account, 1_000);
         debts.advance(DAY.saturating_sub(Duration::from_secs(1)));
-        assert_eq!(debts.cells.iter().filter(|cell| **cell != 0).count(), ROWS);
+        assert_eq!(debts.table.cells.iter().filter(|cell| **cell != 0).count(), ROWS);
         debts.advance(2 * DAY);
-        assert_eq!(debts.cells, vec![0; ROWS << 4]);
+        assert_eq!(debts.table.cells, vec![0; ROWS << 4]);
     }
 
     #[test]
@@ -326,11 +271,12 @@ mod tests {
         let (limiter, start) = (ByteLimiter::sized(&options, 12, 12), Instant::now());
         // The share of sources in cells is that of 32,000 in a sketch of the server's size.
         for n in 0..500 {
-            // The last of them may already be refused for the sake of the first.
+            // The last of them may already be refused because they share cells with the first.
             let _ = limiter.charge(source(n), 1_000, start);
         }
         // Four of 20,000 are expected to be refused. The probability of 40 is below 10^-25.
-        let refused = (1_000..21_000).filter(|n| limiter.charge(source(*n), 0, start).is_err()).count();
+        let refused =
+            (1_000..21_000).filter(|n| wait(limiter.charge(source(*n), 0, start)).is_some()).count();
         assert_eq!(refused, 0, "nothing to charge always fits");
         let wrongly = (1_000..21_000).filter(|n| waits(&limiter, source(*n), 1_000)).count();
         assert!(wrongly < 40, "{wrongly}");
@@ -346,7 +292,7 @@ mod tests {
             let options = ByteOptions { enabled: true, source: BUDGET, network: MAX_BYTES };
             let (limiter, start) = (ByteLimiter::sized(&options, 16, 4), Instant::now());
             // From here on the limiter counts time, as the table does.
-            limiter.charge(source(0), 0, start).unwrap();
+            assert_eq!(limiter.charge(source(0), 0, start), Admission::Allowed);
             let mut table: HashMap<u32, u64> = HashMap::new();
             let mut elapsed = Duration::ZERO;
             for (key, bytes, seconds) in steps {
@@ -359,9 +305,23 @@ mod tests {
                 if fits {
                     *cell = recovered + debt;
                 }
-                prop_assert_eq!(limiter.charge(source(key), bytes, start + elapsed).is_ok(), fits);
+                prop_assert_eq!(wait(limiter.charge(source(key), bytes, start + elapsed)).is_none(), fits);
             }
         }
+    }
+
+    /// How long a refused form has to wait.
+    fn wait(admission: Admission) -> Option<Duration> {
+        match admission {
+            Admission::Allowed => None,
+            Admission::Refused { retry_after, .. } => Some(retry_after),
+        }
+    }
+
+    /// Forms refused by their source and by their network.
+    fn refusals(limiter: &ByteLimiter) -> (u64, u64) {
+        let counts = limiter.counts();
+        (counts.refused_by_source, counts.refused_by_network)
     }
 
     /// Whether so many bytes would have to wait, without charging them.

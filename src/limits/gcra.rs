@@ -21,7 +21,7 @@ const MAX_TICKS: u32 = 1 << 24;
 pub(super) struct WindowQuota {
     layer: Layer,
     name: &'static str,
-    quota: u32,
+    pub(super) quota: u32,
     window: Duration,
     /// Ticks per request. The window is exactly `quota` times as long, so ticks do not round the rate.
     step: u32,
@@ -31,7 +31,11 @@ pub(super) struct WindowQuota {
 
 /// The quotas of one layer, for a minute and for an hour.
 pub(super) fn windows(quota: Quota, layer: Layer) -> [WindowQuota; 2] {
-    let [minute, hour] = layer.policies();
+    // The policies' names in the `RateLimit-Policy` field.
+    let [minute, hour] = match layer {
+        Layer::Source => ["minute", "hour"],
+        Layer::Network => ["network-minute", "network-hour"],
+    };
     [
         WindowQuota::new(layer, minute, quota.per_minute, Duration::from_mins(1)),
         WindowQuota::new(layer, hour, quota.per_hour, Duration::from_hours(1)),
@@ -62,10 +66,6 @@ impl WindowQuota {
     /// The debt after one more request.
     pub(super) fn charged(&self, debt: u32) -> u32 {
         debt + self.step
-    }
-
-    pub(super) fn quota(self) -> u32 {
-        self.quota
     }
 
     /// The largest debt: a whole window.

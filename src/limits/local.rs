@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::quota::{Admission, DecisionCounts, LimitDecision, LimitOptions, QuotaStatuses};
 use super::rule::{self, LimitRule};
-use super::sketch::{self, Sketch};
+use super::sketch::{Clock, Sketch, SketchEntry};
 use crate::forms::source::Source;
 
 /// Columns of the sketches, as powers of two: 32 MiB for sources, 8 MiB for networks. The system only
@@ -36,8 +36,7 @@ impl LocalLimiter {
     fn sized(options: &LimitOptions, source_bits: u32, network_bits: u32) -> LocalLimiter {
         let rule = LimitRule::new(options);
         let state = || LocalState {
-            start: None,
-            elapsed: Duration::ZERO,
+            clock: Clock::default(),
             sources: Sketch::new(rule.source, source_bits),
             networks: Sketch::new(rule.network, network_bits),
             counts: DecisionCounts::default(),
@@ -102,23 +101,17 @@ impl LocalLimiter {
 }
 
 struct LocalState {
-    /// The time of the first request.
-    start: Option<Instant>,
-    /// From `start` to the latest request.
-    elapsed: Duration,
+    clock: Clock,
     sources: Sketch,
     networks: Sketch,
     counts: DecisionCounts,
 }
 
 impl LocalState {
-    /// Advances the time. A request whose clock reading is older than the latest counts as simultaneous with
-    /// it.
     fn advance(&mut self, now: Instant) {
-        let start = *self.start.get_or_insert(now);
-        self.elapsed = self.elapsed.max(now.saturating_duration_since(start));
-        self.sources.advance(self.elapsed);
-        self.networks.advance(self.elapsed);
+        let elapsed = self.clock.advance(now);
+        self.sources.advance(elapsed);
+        self.networks.advance(elapsed);
     }
 
     fn check(&mut self, source: Source, now: Instant) -> LimitDecision {
@@ -149,7 +142,7 @@ impl LocalState {
         }
     }
 
-    fn statuses(&self, entry: &sketch::SketchEntry, network: &sketch::SketchEntry) -> QuotaStatuses {
+    fn statuses(&self, entry: &SketchEntry, network: &SketchEntry) -> QuotaStatuses {
         let ([a, b], [c, d]) = (self.sources.statuses(entry), self.networks.statuses(network));
         [a, b, c, d]
     }

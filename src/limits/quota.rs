@@ -59,16 +59,6 @@ pub enum Layer {
     Network,
 }
 
-impl Layer {
-    /// The policies' names in the `RateLimit-Policy` field, for a minute and an hour.
-    pub(super) fn policies(self) -> [&'static str; 2] {
-        match self {
-            Layer::Source => ["minute", "hour"],
-            Layer::Network => ["network-minute", "network-hour"],
-        }
-    }
-}
-
 /// Whether a request is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {

@@ -9,31 +9,42 @@ mod options;
 mod redis;
 mod script;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::local::LocalLimiter;
 use super::quota::{DecisionCounts, LimitDecision, LimitOptions, QuotaStatuses};
-use super::rule::LimitRule;
+use super::rule::{LimitRule, ScriptReply};
 use crate::forms::source::Source;
 pub use options::{DEFAULT_TIMEOUT, HashSecret, RedisOptions};
 use redis::RedisClient;
-pub use redis::{BOUNDS, Fallback, RedisMetrics};
+pub use redis::{BOUNDS, Fallback, RedisMetrics, test_connection};
 pub use script::SCRIPT;
 use script::{Keys, Operation};
 
 /// Checks requests against the rate limits. Shared by all workers.
-#[derive(Debug)]
 pub struct RateLimiter {
     local: LocalLimiter,
     /// None if limits are not shared or are disabled.
     shared: Option<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     client: RedisClient,
     rule: LimitRule,
     keys: Keys,
+}
+
+impl Shared {
+    /// Calls the script and converts its reply with `read`. None if the local limits have to decide.
+    async fn call<T>(
+        &self,
+        operation: Operation,
+        source: Source,
+        read: impl Fn(&LimitRule, ScriptReply) -> Option<T>,
+    ) -> Option<T> {
+        let request = self.keys.request(operation, source, &self.rule);
+        self.client.call_script(&request, |reply| read(&self.rule, reply)).await
+    }
 }
 
 impl RateLimiter {
@@ -54,37 +65,28 @@ impl RateLimiter {
     /// Checks a request of `source` at `now`. Charges it if all quotas allow it. Waits for Redis at most
     /// [`RedisOptions::timeout`], and not at all while the circuit breaker is open.
     pub async fn check(&self, source: Source, now: Instant) -> LimitDecision {
-        match &self.shared {
-            None => self.local.check(source, now),
+        if let Some(shared) = &self.shared {
             // Boxed, so that the future stays small where limits are not shared.
-            Some(shared) => Box::pin(self.check_shared(shared, source, now)).await,
-        }
-    }
-
-    async fn check_shared(&self, shared: &Shared, source: Source, now: Instant) -> LimitDecision {
-        let request = shared.keys.request(Operation::Charge, source, &shared.rule);
-        match shared.client.call_script(&request, |entry| shared.rule.decide(entry)).await {
-            Some(decision) => {
+            let decision = Box::pin(shared.call(Operation::Charge, source, LimitRule::decide)).await;
+            if let Some(decision) = decision {
                 self.local.record_shared(source, decision.admission, now);
-                decision
+                return decision;
             }
-            None => self.local.check(source, now),
         }
+        self.local.check(source, now)
     }
 
     /// The status of `source` without charging a request. None if limits are disabled. Waits as
     /// [`RateLimiter::check`] does.
     pub async fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
-        match &self.shared {
-            None => self.local.status(source, now),
-            Some(shared) => Box::pin(self.shared_status(shared, source, now)).await,
+        if let Some(shared) = &self.shared {
+            let read = |rule: &LimitRule, reply: ScriptReply| rule.statuses(reply.debts);
+            let statuses = Box::pin(shared.call(Operation::Look, source, read)).await;
+            if statuses.is_some() {
+                return statuses;
+            }
         }
-    }
-
-    async fn shared_status(&self, shared: &Shared, source: Source, now: Instant) -> Option<QuotaStatuses> {
-        let request = shared.keys.request(Operation::Look, source, &shared.rule);
-        let statuses = shared.client.call_script(&request, |entry| shared.rule.statuses(entry.debts)).await;
-        statuses.or_else(|| self.local.status(source, now))
+        self.local.status(source, now)
     }
 
     /// This server's decisions since the start, local and shared.
@@ -101,10 +103,4 @@ impl RateLimiter {
     pub fn metrics(&self) -> Option<RedisMetrics> {
         self.shared.as_ref().map(|shared| shared.client.metrics())
     }
-}
-
-/// Tests the connection to Redis. Returns the time that a check takes, or the problem and its remedy. Blocks
-/// for at most a second.
-pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
-    redis::test_connection(options)
 }

@@ -6,7 +6,6 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,18 +32,7 @@ pub struct RefusalCounter {
 /// Each form has at most one count without a source, so these need no bound.
 type RefusalCounts = HashMap<(Option<Source>, &'static str), u64>;
 
-impl fmt::Debug for RefusalCounter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RefusalCounter").finish_non_exhaustive()
-    }
-}
-
 impl RefusalCounter {
-    /// Creates an empty counter.
-    pub fn new() -> RefusalCounter {
-        RefusalCounter::default()
-    }
-
     /// Counts a refused request. Returns whether it is the first since the last [`RefusalCounter::drain`].
     pub fn record(&self, source: Source, form: &'static str) -> bool {
         let mut counts = self.lock();
@@ -80,7 +68,7 @@ mod tests {
 
     #[test]
     fn refusals_are_counted_by_source_and_form_the_most_first() {
-        let refusals = RefusalCounter::new();
+        let refusals = RefusalCounter::default();
         for (n, form) in [(1, "contact"), (2, "contact"), (1, "contact"), (1, "waitlist"), (1, "contact")] {
             refusals.record(source(n), form);
         }
@@ -91,7 +79,7 @@ mod tests {
 
     #[test]
     fn further_sources_are_counted_together() {
-        let refusals = RefusalCounter::new();
+        let refusals = RefusalCounter::default();
         let all = u32::try_from(MAX_COUNTED).unwrap() + 500;
         for n in 0..all {
             refusals.record(source(n), "contact");
@@ -113,7 +101,7 @@ mod tests {
 
     #[test]
     fn concurrent_counting_loses_nothing() {
-        let refusals = RefusalCounter::new();
+        let refusals = RefusalCounter::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

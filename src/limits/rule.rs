@@ -33,14 +33,14 @@ impl LimitRule {
 
     /// Requests per minute and per hour, for the source and for the network.
     pub fn quotas(&self) -> [[u32; 2]; 2] {
-        [self.source, self.network].map(|windows| windows.map(WindowQuota::quota))
+        [self.source, self.network].map(|windows| windows.map(|window| window.quota))
     }
 
     /// The decision about a request. None if the reply contradicts this rule.
     pub fn decide(&self, entry: ScriptReply) -> Option<LimitDecision> {
         let statuses = self.statuses(entry.debts)?;
-        let (source, network) = split(entry.debts);
-        let waits = [gcra::wait(&self.source, source), gcra::wait(&self.network, network)];
+        let [a, b, c, d] = entry.debts;
+        let waits = [gcra::wait(&self.source, [a, b]), gcra::wait(&self.network, [c, d])];
         let admission = if entry.is_allowed { Admission::Allowed } else { refusal(waits)? };
         Some(LimitDecision { admission, statuses: Some(statuses) })
     }
@@ -54,10 +54,6 @@ impl LimitRule {
         }
         Some(std::array::from_fn(|at| windows[at].status(debts[at])))
     }
-}
-
-fn split([a, b, c, d]: [u32; 4]) -> ([u32; 2], [u32; 2]) {
-    ([a, b], [c, d])
 }
 
 /// The refusal by the layer with the longer wait; `None` if both waits are zero.

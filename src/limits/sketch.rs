@@ -17,7 +17,7 @@
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::gcra::{self, WindowQuota};
 use super::quota::QuotaStatus;
@@ -28,16 +28,64 @@ pub(super) const ROWS: usize = 4;
 /// The time in which every cell is visited once. It equals the longest window, after which no debt remains.
 const ROUND: Duration = Duration::from_hours(1);
 
-/// The debts of all keys of one kind.
-pub(super) struct Sketch {
-    windows: [WindowQuota; 2],
+/// The time since a limiter's first request.
+#[derive(Default)]
+pub(super) struct Clock {
+    start: Option<Instant>,
+    elapsed: Duration,
+}
+
+impl Clock {
+    /// The time of the latest request. A request whose clock reading is older counts as simultaneous with it.
+    pub(super) fn advance(&mut self, now: Instant) -> Duration {
+        let start = *self.start.get_or_insert(now);
+        self.elapsed = self.elapsed.max(now.saturating_duration_since(start));
+        self.elapsed
+    }
+}
+
+/// The cells of a sketch.
+pub(super) struct CellTable {
     hasher: RandomState,
     /// A row has `2^bits` cells.
     bits: u32,
     /// The rows, one after the other.
-    cells: Vec<u64>,
+    pub(super) cells: Vec<u64>,
     /// The time of the last use, since the limiter's start.
     used: Duration,
+    /// The time after which no debt remains.
+    lifetime: Duration,
+}
+
+impl CellTable {
+    /// Uses `4 · 8 · 2^bits` bytes once all of it is written.
+    pub(super) fn new(bits: u32, lifetime: Duration) -> CellTable {
+        let cells = vec![0; ROWS << bits];
+        CellTable { hasher: RandomState::new(), bits, cells, used: Duration::ZERO, lifetime }
+    }
+
+    /// Sets the time since the limiter's start, which never decreases. Returns whether all debts have expired
+    /// since the last use, and clears the cells.
+    pub(super) fn advance(&mut self, elapsed: Duration) -> bool {
+        let expired = elapsed.saturating_sub(self.used) >= self.lifetime;
+        if expired {
+            // New memory instead of zeros returns what a busy time has used.
+            self.cells = vec![0; ROWS << self.bits];
+        }
+        self.used = elapsed;
+        expired
+    }
+
+    /// A key's cells.
+    pub(super) fn places(&self, key: impl Hash) -> [usize; ROWS] {
+        places(self.hasher.hash_one(key), self.bits)
+    }
+}
+
+/// The debts of all keys of one kind.
+pub(super) struct Sketch {
+    windows: [WindowQuota; 2],
+    table: CellTable,
     /// How many cells have been visited since the limiter's start, over all rounds.
     swept: u64,
 }
@@ -51,32 +99,19 @@ pub(super) struct SketchEntry {
 }
 
 impl Sketch {
-    /// Uses `4 · 8 · 2^bits` bytes once all of it is written.
     pub(super) fn new(windows: [WindowQuota; 2], bits: u32) -> Sketch {
-        Sketch {
-            windows,
-            hasher: RandomState::new(),
-            bits,
-            cells: vec![0; ROWS << bits],
-            used: Duration::ZERO,
-            swept: 0,
-        }
+        Sketch { windows, table: CellTable::new(bits, ROUND), swept: 0 }
     }
 
     /// Sets the time since the limiter's start, which never decreases. Call this before any other method.
     pub(super) fn advance(&mut self, elapsed: Duration) {
-        let silence = elapsed.saturating_sub(self.used);
-        self.used = elapsed;
-        let count = self.cells.len() as u64;
+        let count = self.table.cells.len() as u64;
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let target = millis.saturating_mul(count) / (ROUND.as_secs() * 1000);
-        if silence >= ROUND {
-            // New memory instead of zeros returns what a busy hour has used.
-            self.cells = vec![0; ROWS << self.bits];
-        } else {
+        if !self.table.advance(elapsed) {
             let now = self.ticks();
             for at in self.swept..target {
-                let cell = &mut self.cells[usize::try_from(at % count).unwrap_or_default()];
+                let cell = &mut self.table.cells[usize::try_from(at % count).unwrap_or_default()];
                 if *cell != 0 {
                     *cell = pack(unpack(*cell, &self.windows, now), now);
                 }
@@ -87,9 +122,9 @@ impl Sketch {
 
     /// Looks up a key's cells and debts.
     pub(super) fn entry(&self, key: impl Hash) -> SketchEntry {
-        let places = places(self.hasher.hash_one(key), self.bits);
+        let places = self.table.places(key);
         let now = self.ticks();
-        let debts = places.map(|place| unpack(self.cells[place], &self.windows, now));
+        let debts = places.map(|place| unpack(self.table.cells[place], &self.windows, now));
         let debts = debts.into_iter().fold([u32::MAX; 2], |[a, b], [c, d]| [a.min(c), b.min(d)]);
         SketchEntry { places, now, debts }
     }
@@ -103,7 +138,7 @@ impl Sketch {
     pub(super) fn charge(&mut self, entry: &mut SketchEntry) {
         entry.debts = self.each(entry, WindowQuota::charged);
         for place in entry.places {
-            let cell = &mut self.cells[place];
+            let cell = &mut self.table.cells[place];
             let [a, b] = unpack(*cell, &self.windows, entry.now);
             *cell = pack([a.max(entry.debts[0]), b.max(entry.debts[1])], entry.now);
         }
@@ -116,13 +151,13 @@ impl Sketch {
 
     /// The number of cells in a row.
     pub(super) fn row(&self) -> usize {
-        1 << self.bits
+        1 << self.table.bits
     }
 
     /// Counts the cells with a debt in this range of the first row.
     pub(super) fn owing(&self, cells: Range<usize>) -> usize {
         let now = self.ticks();
-        self.cells[cells].iter().filter(|cell| unpack(**cell, &self.windows, now) != [0; 2]).count()
+        self.table.cells[cells].iter().filter(|cell| unpack(**cell, &self.windows, now) != [0; 2]).count()
     }
 
     fn each<T>(&self, entry: &SketchEntry, f: impl Fn(&WindowQuota, u32) -> T) -> [T; 2] {
@@ -130,13 +165,13 @@ impl Sketch {
     }
 
     fn ticks(&self) -> [u64; 2] {
-        self.windows.map(|window| window.tick(self.used))
+        self.windows.map(|window| window.tick(self.table.used))
     }
 }
 
 /// Derives one cell per row of `2^bits` cells from one hash, by SplitMix64 without the last step of its
 /// finalizer, which does not change the high bits.
-pub(super) fn places(hash: u64, bits: u32) -> [usize; ROWS] {
+fn places(hash: u64, bits: u32) -> [usize; ROWS] {
     std::array::from_fn(|row| {
         let z = hash.wrapping_add((row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -189,11 +224,11 @@ mod tests {
         for key in 0..1000 {
             charge(&mut sketch, key);
         }
-        let half = sketch.cells.len() / 2;
+        let half = sketch.table.cells.len() / 2;
         let owed = |cells: &[u64]| cells.iter().filter(|cell| **cell != 0).count();
-        assert_eq!(owed(&sketch.cells), 2 * half);
+        assert_eq!(owed(&sketch.table.cells), 2 * half);
         sketch.advance(30 * MINUTE);
-        assert_eq!((owed(&sketch.cells[..half]), owed(&sketch.cells[half..])), (0, half));
+        assert_eq!((owed(&sketch.table.cells[..half]), owed(&sketch.table.cells[half..])), (0, half));
         charge(&mut sketch, 7);
         let debts = sketch.entry(7).debts;
         assert!(debts.iter().all(|debt| *debt > 0));
@@ -201,9 +236,9 @@ mod tests {
         sketch.advance(30 * MINUTE);
         assert_eq!(sketch.entry(7).debts, debts);
         sketch.advance(60 * MINUTE);
-        assert_eq!(owed(&sketch.cells), owed(&sketch.cells[..half]));
+        assert_eq!(owed(&sketch.table.cells), owed(&sketch.table.cells[..half]));
         sketch.advance(90 * MINUTE);
-        assert_eq!(owed(&sketch.cells), 0);
+        assert_eq!(owed(&sketch.table.cells), 0);
     }
 
     #[test]

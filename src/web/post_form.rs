@@ -122,10 +122,10 @@ async fn submit(
         return Err(Refusal::LowDisk(request));
     }
     // Charge the byte limit last: a submission that is refused for another reason must not count.
-    snapshot
-        .byte_limiter
-        .charge(sender.source, bytes.len(), Instant::now())
-        .map_err(|over| Refusal::OverBudget(whole_seconds(over.retry_after)))?;
+    let charged = snapshot.byte_limiter.charge(sender.source, bytes.len(), Instant::now());
+    if let Admission::Refused { retry_after, .. } = charged {
+        return Err(Refusal::OverBudget(whole_seconds(retry_after)));
+    }
     drop(bytes);
     let received_at = Timestamp::now();
     let standing = snapshot.agents.verify(head, received_at).await;

@@ -21,7 +21,6 @@ use crate::store::disk::DiskMonitor;
 use crate::store::{RefusedRequests, Store, StoreError};
 
 /// The state of a running server.
-#[derive(Debug)]
 pub struct AppState {
     /// Where submissions are stored.
     pub store: Store,
@@ -99,7 +98,6 @@ impl AppState {
 }
 
 /// Everything that a reload replaces at once: site, limits and options.
-#[derive(Debug)]
 pub struct Snapshot {
     /// Everything that is served by GET and HEAD.
     pub site: Arc<Site>,

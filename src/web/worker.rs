@@ -11,7 +11,6 @@ use super::socket::{Peer, Scheme};
 use super::state::{AppState, ShutdownPhase};
 
 /// The state that all connections of one thread share.
-#[derive(Debug)]
 pub struct WorkerState {
     pub(super) app: Arc<AppState>,
     pub(super) fast_path: FastPath,

@@ -143,12 +143,6 @@ impl SmtpSession {
     }
 }
 
-impl fmt::Debug for SmtpSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SmtpSession").field("sent", &self.sent).finish_non_exhaustive()
-    }
-}
-
 /// Connects to the first reachable address of the host. The addresses share the time limit.
 async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let limit = options.deadlines.connect;

@@ -320,7 +320,6 @@ async fn options_that_cannot_work_fail_with_the_reason() {
             "`from`",
         ),
         (SmtpOptions { to: vec!["team@example.com\r\nDATA".to_owned()], ..bare_options() }, "`to`: number 1"),
-        (SmtpOptions { extra_roots: Some(b"not PEM".to_vec()), ..bare_options() }, "`extra_roots`"),
     ];
     for (options, words) in wrong {
         check_outcome(&Smtp::new(options).send(&notice("x")).await, Cause::Channel, words);

@@ -486,7 +486,7 @@ fn check_signature(keys: &[&str], signature: Option<&str>) {
     let now = Timestamp::from_second(1_700_000_000).unwrap();
     let found = signed_headers(&keys, SIGNED_ID, now, r#"{"a":"ü"}"#);
     let found: Vec<(&str, &str)> =
-        found.iter().map(|(name, value)| (*name, value.to_str().unwrap())).collect();
+        found.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
     let id = ("webhook-id", "01934a5b-6c7d-7e8f-9a0b-1c2d3e4f5a6b");
     let mut expected = vec![id, ("webhook-timestamp", "1700000000")];
     expected.extend(signature.map(|signature| ("webhook-signature", signature)));

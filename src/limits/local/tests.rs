@@ -1,6 +1,7 @@
 //! The layers together: what is promised of them, and against a model that has an entry for each source.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 

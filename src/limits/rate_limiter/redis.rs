@@ -7,7 +7,6 @@
 //! A call waits at most [`RedisOptions::timeout`]. After several timeouts in a row, or any other failure, the
 //! breaker opens: no call waits until a new connection has answered a probe.
 
-use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -90,12 +89,6 @@ pub(super) struct RedisClient {
     inner: Arc<Inner>,
     /// Ends the thread when dropped.
     _stop: watch::Sender<()>,
-}
-
-impl fmt::Debug for RedisClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisClient").field("metrics", &self.metrics()).finish_non_exhaustive()
-    }
 }
 
 struct Inner {
@@ -266,10 +259,10 @@ impl Primary {
         request: &Request,
     ) -> Result<ScriptReply, RedisError> {
         let mut connection = connection.clone();
-        let answer = match request.by_hash(&self.hash).query_async(&mut connection).await {
+        let answer = match request.call("EVALSHA", &self.hash).query_async(&mut connection).await {
             // Redis was restarted, or its script cache was flushed.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                request.in_full().query_async(&mut connection).await
+                request.call("EVAL", SCRIPT).query_async(&mut connection).await
             }
             answer => answer,
         };
@@ -366,7 +359,9 @@ fn add_jitter(pause: Duration) -> Duration {
     pause * (768 + random) / 1024
 }
 
-pub(super) fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
+/// Tests the connection to Redis. Returns the time that a check takes, or the problem and its remedy. Blocks
+/// for at most a second.
+pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let opened = runtime.block_on(Primary::open(options));
@@ -376,20 +371,34 @@ pub(super) fn test_connection(options: &RedisOptions) -> Result<Duration, String
 }
 
 /// Why Redis is unavailable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum RedisFault {
     /// Connecting failed or the connection broke; with the message of the system or the TLS library.
+    #[error("it cannot be reached: {0}")]
     Unreachable(String),
+    #[error("it does not respond in time")]
     Slow,
+    #[error("it wants another user or password than `limits.shared_url` has")]
     Password,
+    #[error("it has no database of the number in `limits.shared_url`")]
     Database,
+    #[error(
+        "the user may not do what is needed: EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET, with keys `frontdesk:*`"
+    )]
     Permission,
+    #[error("it is a replica that may not be written to, or has lost its primary")]
     ReadOnly,
+    #[error("it is still reading its data")]
     Loading,
+    #[error("it is part of a cluster, and a single primary is needed")]
     Cluster,
     /// The script's reply contradicts the rule.
+    #[error(
+        "what it answers makes no sense: is it a Redis, and does nothing else write to keys `frontdesk:*`?"
+    )]
     InvalidReply,
     /// Any other error, with Redis's error code.
+    #[error("it refuses what it is asked ({0})")]
     Refused(String),
 }
 
@@ -417,25 +426,6 @@ impl From<&RedisError> for RedisFault {
                 // The rest of the message may contain arbitrary text.
                 code => RedisFault::Refused(code.unwrap_or("ERR").to_owned()),
             },
-        }
-    }
-}
-
-impl fmt::Display for RedisFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RedisFault::Unreachable(error) => write!(f, "it cannot be reached: {error}"),
-            RedisFault::Slow => f.write_str("it does not respond in time"),
-            RedisFault::Password => f.write_str("it wants another user or password than `limits.shared_url` has"),
-            RedisFault::Database => f.write_str("it has no database of the number in `limits.shared_url`"),
-            RedisFault::Permission => f.write_str(
-                "the user may not do what is needed: EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET, with keys `frontdesk:*`",
-            ),
-            RedisFault::ReadOnly => f.write_str("it is a replica that may not be written to, or has lost its primary"),
-            RedisFault::Loading => f.write_str("it is still reading its data"),
-            RedisFault::Cluster => f.write_str("it is part of a cluster, and a single primary is needed"),
-            RedisFault::InvalidReply => f.write_str("what it answers makes no sense: is it a Redis, and does nothing else write to keys `frontdesk:*`?"),
-            RedisFault::Refused(code) => write!(f, "it refuses what it is asked ({code})"),
         }
     }
 }

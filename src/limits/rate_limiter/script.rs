@@ -30,13 +30,6 @@ pub(super) struct Keys {
     secret: [u8; 32],
 }
 
-/// Omits the secret.
-impl std::fmt::Debug for Keys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keys")
-    }
-}
-
 /// The arguments of one call.
 #[derive(Debug)]
 pub(super) struct Request {
@@ -80,17 +73,8 @@ impl Request {
         Request { keys, operation: Operation::Charge, quotas: [[MAX_QUOTA; 2]; 2] }
     }
 
-    /// Calls the loaded script by its hash.
-    pub(super) fn by_hash(&self, hash: &str) -> Cmd {
-        self.call("EVALSHA", hash)
-    }
-
-    /// Calls with the script's text, which also loads it.
-    pub(super) fn in_full(&self) -> Cmd {
-        self.call("EVAL", SCRIPT)
-    }
-
-    fn call(&self, command: &str, script: &str) -> Cmd {
+    /// Calls the script by `EVALSHA` and its hash, or by `EVAL` and its text, which also loads it.
+    pub(super) fn call(&self, command: &str, script: &str) -> Cmd {
         let mut call = Cmd::with_capacity(10, 256);
         call.arg(command).arg(script).arg(self.keys.len());
         for key in &self.keys {
@@ -150,7 +134,7 @@ mod tests {
     fn a_request_contains_no_part_of_an_address() {
         let request =
             Keys::new("secret").request(Operation::Look, SOURCE, &LimitRule::new(&LimitOptions::default()));
-        let packed = request.by_hash("0123").get_packed_command();
+        let packed = request.call("EVALSHA", "0123").get_packed_command();
         let text = String::from_utf8(packed).expect("it is all text");
         assert!(
             text.contains("frontdesk:source:") && !text.contains("192") && !text.contains("c00002"),

@@ -9,8 +9,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -189,7 +189,9 @@ struct DirectoryFetch {
 impl DirectoryFetch {
     async fn run(mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
-        let fetch = async { read(&client.get(&self.directory.url, MEDIA_TYPE).await?) };
+        let accept = [(ACCEPT, HeaderValue::from_static(MEDIA_TYPE))];
+        let request = client.send(Method::GET, &self.directory.url, accept, "");
+        let fetch = async { read(&request.await.map_err(|failed| failed.sentence)?) };
         let result = timeout(LONGEST_FETCH, fetch).await;
         match result.unwrap_or_else(|_| Err(format!("not done within {} s", LONGEST_FETCH.as_secs()))) {
             Ok(found) => self.result = Some(found),

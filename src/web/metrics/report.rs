@@ -98,7 +98,7 @@ fn limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
         .sample(&[("layer", "source")], tally.refused_by_source)
         .sample(&[("layer", "network")], tally.refused_by_network)
         .sample(&[("layer", "form")], app.intake.held_in_floods());
-    let tally = snapshot.byte_limiter.refusals();
+    let tally = snapshot.byte_limiter.counts();
     out.family("frontdesk_byte_limited_total")
         .sample(&[("layer", "source")], tally.refused_by_source)
         .sample(&[("layer", "network")], tally.refused_by_network);

@@ -77,7 +77,7 @@ fn twenty_gigabytes_cannot_be_written_within_a_day() {
                 let source = source(n);
                 while matches!(limiter.check(source, now).admission, Admission::Allowed) {
                     requests += 1;
-                    if bytes.charge(source, MAX_BODY_BYTES, now).is_err() {
+                    if bytes.charge(source, MAX_BODY_BYTES, now) != Admission::Allowed {
                         break;
                     }
                     accepted += MAX_BODY_BYTES as u64;

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tokio_rustls::rustls::{self, ServerConfig, ServerConnection, StreamOwned};
 
 use super::smtp_peer::{Shared, converse, lock, serve};
 use super::*;
@@ -100,7 +100,7 @@ async fn replies_injected_before_the_handshake_are_ignored() {
     });
     let options = SmtpOptions {
         port: address.port(),
-        extra_roots: Some(pem),
+        extra_roots: Some(ExtraRoots::parse(&pem).expect("a certificate")),
         tls: SmtpTls::StartTls,
         ..bare_options()
     };
@@ -122,7 +122,8 @@ async fn a_stalled_handshake_times_out() {
 impl TlsPeer {
     fn options(&self, tls: SmtpTls) -> SmtpOptions {
         let host = "localhost".to_owned();
-        SmtpOptions { host, port: self.port, tls, extra_roots: Some(self.pem.clone()), ..bare_options() }
+        let extra_roots = Some(ExtraRoots::parse(&self.pem).expect("a certificate"));
+        SmtpOptions { host, port: self.port, tls, extra_roots, ..bare_options() }
     }
 }
 

@@ -74,9 +74,9 @@ async fn exchange(
     url: &Url,
     body: Bytes,
 ) -> Result<Response<Full<Bytes>>, String> {
-    let content_type = head.headers.get(CONTENT_TYPE).cloned();
+    let content_type = head.headers.get(CONTENT_TYPE).map(|value| (CONTENT_TYPE, value.clone()));
     let answer = client.send(head.method.clone(), url, content_type, body).await;
-    let answer = answer.map_err(|error| format!("{}: {error}", url.place()))?;
+    let answer = answer.map_err(|failed| format!("{}: {}", url.place(), failed.sentence))?;
     if !answer.is_whole {
         return Err(format!("{}: the answer is too long or incomplete", url.place()));
     }
