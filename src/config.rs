@@ -333,23 +333,17 @@ impl Config {
             "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or a client that waits for a confirmation gets no answer",
         );
         let resources = resources::ResourceOptions {
-            title: pages.title.clone(),
-            description: pages.description.clone(),
-            language: pages.language.clone(),
-            base_url: String::new(),
             security_email: if security_email.is_empty() {
                 pages.operator.email.clone()
             } else {
                 security_email
             },
-            operator: pages.operator.clone(),
             signals,
             quotas: limits
                 .requests
                 .enabled
                 .then_some((limits.requests.source.per_minute, limits.requests.source.per_hour)),
             duplicate_window: intake.duplicate_window,
-            today: pages.today,
         };
         Self {
             data_dir,
@@ -465,9 +459,8 @@ impl Config {
         self.base_url = self.base_url.or_else(|| tls::acme_base_url(&self.web.tls));
         let base_url = self.base_url.clone().unwrap_or_else(|| tls::address_base_url(&self.web.tls, address));
         tls::complete_redirect(&mut self.web.tls, &base_url, address);
-        self.pages.base_url.clone_from(&base_url);
         self.agents.origin = agent::SiteOrigin::of(&base_url);
-        self.resources.base_url = base_url;
+        self.pages.base_url = base_url;
         self
     }
 }

@@ -9,12 +9,14 @@ pub mod source;
 pub mod text;
 
 pub use parse::{Entry, Extras, ParsedForm, Rejection, parse, parse_with_extras};
+use serde::Serialize;
 
 /// Maximum size in bytes of a form's request body.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// The syntax of a field's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FieldKind {
     /// A Mailbox of RFC 5321, as JSON Schema's `format: email` means it; see [`crate::forms::email`].
     Email,
@@ -76,7 +78,7 @@ impl FieldKind {
 }
 
 /// One member of a form's JSON object. Every field is a string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Field {
     /// The JSON member's name. It does not begin with `_`, and is not `id`, `form`, `received_at` or
     /// `status`, because the inbox uses these names for properties of submissions.
@@ -87,12 +89,14 @@ pub struct Field {
     /// Whether the field must be present with at least one visible character.
     pub required: bool,
     /// Maximum length in characters (Unicode scalar values).
+    #[serde(rename = "max")]
     pub max_chars: usize,
     /// The value of the HTML `autocomplete` attribute.
     pub autocomplete: &'static str,
     /// One sentence for the person who fills the field in.
     pub description: &'static str,
     /// A valid value.
+    #[serde(skip)]
     pub example: &'static str,
 }
 

@@ -28,7 +28,7 @@ mod twin;
 pub use encodings::Encodings;
 pub use file::File;
 pub use load::{LoadCache, LoadResult, load};
-pub use options::{FooterGroup, FooterLink, Operator, PageField, PageForm, PagesOptions};
+pub use options::{FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::in_parallel;
 pub use site::{FEED_LENGTH, Page, PageSummary, Role, Site, SiteEntry};
 pub use theme::built_in as built_in_theme;

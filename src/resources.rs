@@ -14,7 +14,7 @@ mod text;
 mod well_known;
 
 use crate::pages::file::{Cache, File};
-use crate::pages::{Site, in_parallel};
+use crate::pages::{PagesOptions, Site, in_parallel};
 
 pub use forms::page_forms;
 pub use options::{ContentSignals, ResourceOptions};
@@ -30,29 +30,31 @@ pub fn home_links() -> Vec<String> {
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 const XML: &str = "application/xml";
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
 /// Builds a resource's text; `None` if an option that it needs is missing.
-type Build = fn(&Site, &ResourceOptions) -> Option<String>;
+type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
 /// Path, media type and builder of each resource.
 const RESOURCES: [(&str, &str, Build); 11] = [
-    ("/llms.txt", TEXT, |site, options| Some(llms::guide(site.pages(), options))),
-    ("/llms-full.txt", TEXT, |site, options| Some(llms::full(site, options))),
-    ("/agents.md", MARKDOWN, |site, options| Some(agents::build(site.pages(), options))),
-    ("/openapi.json", "application/json", |site, options| Some(openapi::build(site.pages(), options))),
-    ("/sitemap-index.xml", XML, |site, options| Some(sitemap::index(site.pages(), options))),
-    ("/sitemap.xml", XML, |site, options| Some(sitemap::urls(sitemap::parts(site.pages())[0].1, options))),
-    ("/sitemap.md", MARKDOWN, |site, options| Some(sitemap::markdown(site.pages(), options))),
-    ("/robots.txt", TEXT, |_, options| Some(robots::build(options))),
-    ("/blog/rss.xml", "application/rss+xml", |site, options| Some(feed::build(site.pages(), options))),
-    // A contact is required (RFC 9116 §2.5.3).
-    ("/.well-known/security.txt", TEXT, |site, options| {
-        (!options.security_email.is_empty()).then(|| well_known::security_txt(site.pages(), options))
+    ("/llms.txt", TEXT, |site, options, _| Some(llms::guide(site.pages(), options))),
+    ("/llms-full.txt", TEXT, |site, options, _| Some(llms::full(site, options))),
+    ("/agents.md", MARKDOWN, |site, options, more| Some(agents::build(site.pages(), options, more))),
+    ("/openapi.json", JSON, |site, options, more| Some(openapi::build(site.pages(), options, more))),
+    ("/sitemap-index.xml", XML, |site, options, _| Some(sitemap::index(site.pages(), options))),
+    ("/sitemap.xml", XML, |site, options, _| Some(sitemap::urls(sitemap::parts(site.pages())[0].1, options))),
+    ("/sitemap.md", MARKDOWN, |site, options, _| Some(sitemap::markdown(site.pages(), options))),
+    ("/robots.txt", TEXT, |_, options, more| Some(robots::build(&options.base_url, more.signals))),
+    ("/blog/rss.xml", "application/rss+xml", |site, options, _| Some(feed::build(site.pages(), options))),
+    ("/.well-known/security.txt", TEXT, |site, options, more| {
+        // A contact is required (RFC 9116 §2.5.3).
+        let contact = Some(more.security_email.as_str()).filter(|contact| !contact.is_empty())?;
+        Some(well_known::security_txt(site.pages(), options, contact))
     }),
-    ("/.well-known/api-catalog", LINKSET, |site, options| {
+    ("/.well-known/api-catalog", LINKSET, |site, options, _| {
         Some(well_known::api_catalog(site.pages(), options))
     }),
 ];
@@ -64,21 +66,15 @@ pub fn paths() -> Vec<&'static str> {
 }
 
 /// Inserts every resource that the operator has not replaced.
-pub fn add(site: &mut Site, options: &ResourceOptions) {
-    let files = in_parallel(&RESOURCES, |(_, media_type, build)| {
-        Some(File::new(media_type, Cache::Revalidate, build(site, options)?))
+pub fn add(site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
+    let file = |media_type, text: String| File::new(media_type, Cache::Revalidate, text);
+    let built = in_parallel(&RESOURCES, |(path, media_type, build)| {
+        Some(((*path).to_owned(), file(media_type, build(site, options, resources)?)))
     });
-    for ((path, ..), file) in RESOURCES.iter().zip(files) {
-        if let Some(file) = file {
-            site.insert_resource(path, file);
-        }
-    }
-    let further: Vec<(String, File)> = sitemap::parts(site.pages())
-        .into_iter()
-        .skip(1)
-        .map(|(path, pages)| (path, File::new(XML, Cache::Revalidate, sitemap::urls(pages, options))))
-        .collect();
-    for (path, file) in further {
+    let further = sitemap::parts(site.pages()).into_iter().skip(1);
+    let further = further.map(|(path, pages)| (path, file(XML, sitemap::urls(pages, options))));
+    let files: Vec<(String, File)> = built.into_iter().flatten().chain(further).collect();
+    for (path, file) in files {
         site.insert_resource(&path, file);
     }
 }

@@ -17,7 +17,7 @@ use mail_builder::mime::MimePart;
 use super::notification::{Notification, Topic};
 use crate::forms::Form;
 use crate::forms::email::Mailbox;
-use crate::forms::text::{visible, visible_lines};
+use crate::forms::text::{escape_html, visible, visible_lines};
 
 /// Maximum length of a subject, in characters. Longer ones end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
@@ -211,15 +211,16 @@ fn plain_text(notice: &Notification) -> String {
 /// HTML without styles, scripts and external resources. `bdi` isolates the writing direction of each value.
 fn html(notice: &Notification) -> String {
     let mut html = String::from("<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n");
-    let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape(&subject(&notice.title)));
+    let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape_html(&subject(&notice.title)));
     for sentence in &notice.words {
-        let _ = writeln!(html, "<p><bdi>{}</bdi></p>", escape(&visible(sentence)));
+        let _ = writeln!(html, "<p><bdi>{}</bdi></p>", escape_html(&visible(sentence)));
     }
     if !notice.fields.is_empty() {
         html.push_str("<dl>\n");
         for (name, value) in &notice.fields {
-            let value = escape(&visible_lines(value)).replace('\n', "<br>\n");
-            let _ = writeln!(html, "<dt>{}</dt>\n<dd><bdi>{value}</bdi></dd>", escape(&label(notice, name)));
+            let value = escape_html(&visible_lines(value)).replace('\n', "<br>\n");
+            let _ =
+                writeln!(html, "<dt>{}</dt>\n<dd><bdi>{value}</bdi></dd>", escape_html(&label(notice, name)));
         }
         html.push_str("</dl>\n");
     }
@@ -230,21 +231,6 @@ fn html(notice: &Notification) -> String {
 
 fn received(notice: &Notification) -> String {
     format!("{:.3}", notice.created_at)
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

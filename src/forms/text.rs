@@ -1,5 +1,5 @@
 //! Makes invisible and control characters visible, which could mislead a terminal, a mail program or a
-//! reader.
+//! reader, and escapes text for HTML.
 
 use std::fmt::Write as _;
 
@@ -29,6 +29,22 @@ fn show(text: &str, line_feed: char, keep_tabs: bool) -> String {
         }
     }
     shown
+}
+
+/// Escapes text for the content and the quoted attributes of HTML.
+pub fn escape_html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 /// Whether a character is a control character, a line separator, invisible, or changes the writing direction.

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use giallo::{HighlightOptions, Registry, ThemeVariant};
 
-use super::html::escape;
+use crate::forms::text::escape_html;
 
 /// The library marks tokens with the colours of a theme. In this theme, the colour identifies the kind of
 /// token, which [`token_kind`] looks up. A test checks the lookup.
@@ -41,12 +41,12 @@ impl Highlighter {
         let code = code.trim_end_matches('\n');
         let too_long = code.len() > MAX_BLOCK_BYTES || code.lines().any(|line| line.len() > MAX_LINE_BYTES);
         if too_long || matches!(language, "" | "text" | "txt" | "plain" | "plaintext") {
-            return escape(code);
+            return escape_html(code);
         }
         let options = HighlightOptions::new(language, ThemeVariant::Single(PALETTE)).merge_whitespace(false);
         let registry = self.registry().filter(|registry| registry.contains_grammar(language));
         let Some(highlighted) = registry.and_then(|registry| registry.highlight(code, &options).ok()) else {
-            return escape(code);
+            return escape_html(code);
         };
         let mut html = String::with_capacity(code.len() * 2);
         for (number, line) in highlighted.tokens.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Highlighter {
             }
             for token in line {
                 let ThemeVariant::Single(style) = &token.style else { continue };
-                let text = escape(&token.text);
+                let text = escape_html(&token.text);
                 match token_kind(&style.foreground.as_hex()).filter(|_| !token.text.trim().is_empty()) {
                     Some(kind) => html.push_str(&format!("<span class=\"c-{kind}\">{text}</span>")),
                     None => html.push_str(&text),

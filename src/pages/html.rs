@@ -1,22 +1,6 @@
-//! Escapes text for HTML, and finds and replaces attributes in HTML that an author wrote.
+//! Finds and replaces attributes in HTML that an author wrote.
 
 use std::ops::Range;
-
-/// Escapes text for content and quoted attributes.
-pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
 
 /// Attributes that hold a link; `srcset` holds several.
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::document::{Document, PageKind, Tag, listed_posts, listed_tags};
-use super::options::{FooterLink, PageForm, PagesOptions};
+use super::options::{PageForm, PagesOptions};
 use super::path::{encode, twin};
 use super::theme::{CompiledTheme, template_fault};
 use crate::fault::Fault;
@@ -40,28 +40,20 @@ pub(super) struct NavLink {
     path: String,
 }
 
-/// An entry of the main navigation.
-#[derive(Debug, PartialEq)]
-struct NavItem {
-    link: NavLink,
-    /// Decoded, for comparison with the paths of pages.
-    path: String,
-}
-
-#[derive(Debug, Serialize, PartialEq)]
-struct FooterColumn {
-    title: String,
-    links: Vec<NavLink>,
+impl NavLink {
+    fn new(title: &str, page: &Document) -> Self {
+        Self { title: title.to_owned(), path: encode(&page.path).into_owned() }
+    }
 }
 
 /// The data that all pages share.
 #[derive(Debug, PartialEq)]
-struct SiteData {
-    options: PagesOptions,
-    forms: Vec<PageForm>,
-    navigation: Vec<NavItem>,
-    footer: Vec<FooterColumn>,
-    tags: Vec<Tag>,
+pub(super) struct SiteData {
+    /// With a title for each link of the footer.
+    pub options: PagesOptions,
+    pub forms: Vec<PageForm>,
+    navigation: Vec<NavLink>,
+    pub tags: Vec<Tag>,
     /// The URL of the operator's additions to the stylesheet.
     custom_css: Option<String>,
 }
@@ -69,14 +61,9 @@ struct SiteData {
 /// The templates and the data that all pages share.
 #[derive(Debug)]
 pub(super) struct SiteContext {
-    data: SiteData,
+    pub data: SiteData,
     templates: Arc<CompiledTheme>,
-    /// Parts of `data` as template values, converted once.
-    values: SharedValues,
-}
-
-#[derive(Debug)]
-struct SharedValues {
+    // Parts of `data` as template values, converted once.
     operator: Value,
     footer: Value,
     tags: Value,
@@ -92,55 +79,38 @@ impl SiteContext {
         options: &PagesOptions,
         forms: &[PageForm],
         templates: Arc<CompiledTheme>,
-        custom_css: Option<&str>,
+        custom_css: Option<String>,
         before: Option<&Arc<SiteContext>>,
     ) -> Arc<Self> {
-        let mut navigation: Vec<&Document> =
-            documents.iter().filter(|document| document.front_matter.nav.is_some()).collect();
-        navigation.sort_by_key(|document| document.front_matter.nav);
+        let navigation = navigation(documents).into_iter();
+        let mut options = options.clone();
         // Pages show the year, but not the day: a new day must not change every page.
-        let today = options.today.first_of_year();
+        options.today = options.today.first_of_year();
+        name_footer_links(&mut options, documents);
         let data = SiteData {
-            options: PagesOptions { today, ..options.clone() },
+            options,
             forms: forms.to_vec(),
-            navigation: navigation
-                .into_iter()
-                .map(|page| NavItem { link: nav_link(page), path: page.path.clone() })
-                .collect(),
-            footer: footer(documents, options),
+            navigation: navigation.map(|page| NavLink::new(page.short_title(), page)).collect(),
             tags: listed_tags(documents),
-            custom_css: custom_css.map(str::to_owned),
+            custom_css,
         };
-        let same = before
-            .filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data)
-            .cloned();
-        same.unwrap_or_else(|| {
+        let same = before.filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data);
+        same.cloned().unwrap_or_else(|| {
             let forms: BTreeMap<_, _> = data.forms.iter().map(|form| (form.name, form)).collect();
-            let values = SharedValues {
+            Arc::new(Self {
                 operator: value(&data.options.operator),
-                footer: value(&data.footer),
+                footer: value(&data.options.footer),
                 tags: value(&data.tags),
                 forms: value(forms),
                 tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
-            };
-            Arc::new(Self { data, templates, values })
+                data,
+                templates,
+            })
         })
     }
 
-    pub fn options(&self) -> &PagesOptions {
-        &self.data.options
-    }
-
-    pub fn form(&self, name: &str) -> Option<&PageForm> {
-        self.data.forms.iter().find(|form| form.name == name)
-    }
-
-    pub fn tags(&self) -> &[Tag] {
-        &self.data.tags
-    }
-
     fn tag(&self, name: &str) -> Option<&Tag> {
-        self.values.tag_index.get(name).map(|at| &self.data.tags[*at])
+        self.tag_index.get(name).map(|at| &self.data.tags[*at])
     }
 
     fn url(&self, path: &str) -> String {
@@ -148,27 +118,21 @@ impl SiteContext {
     }
 }
 
-fn nav_link(page: &Document) -> NavLink {
-    NavLink { title: page.short_title().to_owned(), path: encode(&page.path).into_owned() }
+/// The pages of the main navigation, in its order.
+fn navigation(documents: &[Document]) -> Vec<&Document> {
+    let mut pages: Vec<&Document> =
+        documents.iter().filter(|document| document.front_matter.nav.is_some()).collect();
+    pages.sort_by_key(|document| document.front_matter.nav);
+    pages
 }
 
-/// The footer's groups. A link without a title shows the short title of its page.
-fn footer(documents: &[Document], options: &PagesOptions) -> Vec<FooterColumn> {
-    let nav_link = |link: &FooterLink| {
-        let title = link.title.clone().or_else(|| {
-            let page = documents.iter().rfind(|document| document.path == link.href);
-            page.map(|page| page.short_title().to_owned())
-        });
-        NavLink { title: title.unwrap_or_else(|| link.href.clone()), path: link.href.clone() }
-    };
-    options
-        .footer
-        .iter()
-        .map(|group| FooterColumn {
-            title: group.title.clone(),
-            links: group.links.iter().map(nav_link).collect(),
-        })
-        .collect()
+/// Gives links of the footer without a title the short title of their page.
+fn name_footer_links(options: &mut PagesOptions, documents: &[Document]) {
+    for link in options.footer.iter_mut().flat_map(|group| &mut group.links) {
+        let page = || documents.iter().rfind(|document| document.path == link.href);
+        let title = link.title.clone().or_else(|| Some(page()?.short_title().to_owned()));
+        link.title = Some(title.unwrap_or_else(|| link.href.clone()));
+    }
 }
 
 /// The other pages that a page shows.
@@ -221,10 +185,8 @@ impl<'a> PageIndex<'a> {
     pub fn related_pages(&self, document: &Document) -> RelatedPages {
         let newest = self.post_index.get(document.path.as_str()).copied();
         let neighbour = |at: Option<usize>| {
-            at.and_then(|at| self.posts.get(at)).map(|post| NavLink {
-                title: post.front_matter.title.clone(),
-                path: encode(&post.path).into_owned(),
-            })
+            let post = self.posts.get(at?)?;
+            Some(NavLink::new(&post.front_matter.title, post))
         };
         RelatedPages {
             breadcrumbs: self.breadcrumbs(document),
@@ -267,10 +229,7 @@ impl<'a> PageIndex<'a> {
         }
         let ends = document.path.match_indices('/').map(|(at, _)| &document.path[..=at]);
         ends.filter_map(|path| self.by_path.get(path))
-            .map(|page| {
-                let title = if page.path == "/" { "Home" } else { page.short_title() };
-                NavLink { title: title.to_owned(), path: encode(&page.path).into_owned() }
-            })
+            .map(|page| NavLink::new(if page.path == "/" { "Home" } else { page.short_title() }, page))
             .collect()
     }
 
@@ -278,12 +237,8 @@ impl<'a> PageIndex<'a> {
     fn help(&self) -> String {
         let base = &self.shared.data.options.base_url;
         let mut text = String::from("These are the main pages:\n\n");
-        let mut navigation: Vec<&Document> = self
-            .documents
-            .iter()
-            .filter(|document| document.front_matter.nav.is_some() && document.path != "/")
-            .collect();
-        navigation.sort_by_key(|document| document.front_matter.nav);
+        let mut navigation = navigation(self.documents);
+        navigation.retain(|document| document.path != "/");
         for page in self.by_path.get("/").into_iter().chain(&navigation) {
             let description = page.front_matter.description.as_deref().unwrap_or_default();
             text.push_str(&format!(
@@ -356,42 +311,39 @@ impl TemplateContext<'_> {
             site => self.site(),
             page => page,
             posts => value(&view.listing),
-            tags => &shared.values.tags,
+            tags => &shared.tags,
             tag => value(tag),
-            forms => &shared.values.forms,
+            forms => &shared.forms,
         }
     }
 
     fn site(&self) -> Value {
-        let Self { shared: SiteContext { data, values, .. }, document, .. } = *self;
+        let SiteContext { data, operator, footer, .. } = self.shared;
         let options = &data.options;
-        let nav: Vec<_> = data
-            .navigation
-            .iter()
-            .map(|page| {
-                context! {
-                    title => page.link.title.as_str(),
-                    path => page.link.path.as_str(),
-                    current => document.path == page.path || (page.path != "/" && document.path.starts_with(&page.path)),
-                }
-            })
-            .collect();
+        let path = encode(&self.document.path);
+        let nav = data.navigation.iter().map(|page| {
+            context! {
+                title => page.title.as_str(),
+                path => page.path.as_str(),
+                current => path == page.path || (page.path != "/" && path.starts_with(&page.path)),
+            }
+        });
         context! {
             title => options.title.as_str(),
             tagline => options.tagline.as_str(),
             description => options.description.as_str(),
             language => options.language.as_str(),
             base_url => options.base_url.as_str(),
-            operator => &values.operator,
-            nav => nav,
-            footer => &values.footer,
+            operator,
+            nav => nav.collect::<Vec<_>>(),
+            footer,
             year => options.today.year(),
             custom_css => data.custom_css.as_deref(),
         }
     }
 
     fn head_title(&self) -> String {
-        let (document, options) = (self.document, self.shared.options());
+        let (document, options) = (self.document, &self.shared.data.options);
         let (title, site) = (&document.front_matter.title, &options.title);
         if site.is_empty() || title == site {
             title.clone()
@@ -405,7 +357,7 @@ impl TemplateContext<'_> {
     /// Structured data (schema.org) as JSON, escaped for use inside a script element.
     fn json_ld(&self, url: &str) -> String {
         let Self { shared, document, view } = *self;
-        let (options, crumbs) = (shared.options(), &view.breadcrumbs);
+        let (options, crumbs) = (&shared.data.options, &view.breadcrumbs);
         let matter = &document.front_matter;
         let publisher =
             json!({ "@type": "Organization", "name": options.operator.name, "url": shared.url("/") });

@@ -135,14 +135,8 @@ impl LoadCache {
         // Rendering with a theme that does not compile would only repeat its faults.
         let pages = if templates.faults.is_empty() {
             self.templates = Some(templates.clone());
-            let shared = SiteContext::new(
-                &documents,
-                options,
-                forms,
-                templates,
-                custom_css.as_deref(),
-                self.shared.as_ref(),
-            );
+            let before = self.shared.as_ref();
+            let shared = SiteContext::new(&documents, options, forms, templates, custom_css, before);
             self.shared = Some(shared.clone());
             self.lay_out(&documents, &missing, &shared, &mut faults)
         } else {
@@ -517,23 +511,21 @@ fn lay_out(
     shared: &Arc<SiteContext>,
 ) -> Result<RenderedPage, Fault> {
     let template_context = TemplateContext { shared, document, view: &view };
-    let options = shared.options();
+    let options = &shared.data.options;
     let path = encode(&document.path).into_owned();
     let twin_path = encode(&path::twin(&document.path)).into_owned();
     let url = format!("{}{path}", options.base_url);
     let html = template_context.render_html()?;
-    let tags: Vec<ListItem> = if document.kind == PageKind::Tags {
-        shared.tags().iter().map(tag_entry).collect()
-    } else {
-        Vec::new()
-    };
-    let form = document.front_matter.form.as_ref().and_then(|name| shared.form(name));
+    let is_list_of_tags = document.kind == PageKind::Tags;
+    let tags: Vec<ListItem> = shared.data.tags.iter().filter(|_| is_list_of_tags).map(tag_entry).collect();
+    let form = document.front_matter.form.as_ref();
+    let form = form.and_then(|name| shared.data.forms.iter().find(|form| form.name == name));
     let markdown = twin::compose(&twin::Parts {
         document,
         help: &view.help,
         url: &url,
         base_url: &options.base_url,
-        listing: if document.kind == PageKind::Tags { &tags } else { &view.listing },
+        listing: if is_list_of_tags { &tags } else { &view.listing },
         form: form.map(|form| form.markdown.as_str()),
         operator: &options.operator,
     });

@@ -12,8 +12,9 @@ use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 
 use super::highlight::Highlighter;
-use super::html::{escape, rewrite_links};
+use super::html::rewrite_links;
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
+use crate::forms::text::escape_html;
 
 /// A body in both representations, with its properties.
 #[derive(Debug, Default)]
@@ -201,7 +202,7 @@ impl<'a> BodyRenderer<'a, '_> {
                     Some(html) => (*html).to_owned(),
                     None => format!(
                         "<pre class=\"code\" tabindex=\"0\" data-lang=\"{}\"><code>{}\n</code></pre>\n",
-                        escape(named),
+                        escape_html(named),
                         self.highlighter.highlight(&block.literal, language)
                     ),
                 };
@@ -239,12 +240,12 @@ impl<'a> BodyRenderer<'a, '_> {
                 let title = if image.title.is_empty() {
                     String::new()
                 } else {
-                    format!(" title=\"{}\"", escape(&image.title))
+                    format!(" title=\"{}\"", escape_html(&image.title))
                 };
                 let html = format!(
                     "<img src=\"{}\" alt=\"{}\"{title} loading=\"lazy\" decoding=\"async\">",
-                    escape(&href),
-                    escape(&node.collect_text())
+                    escape_html(&href),
+                    escape_html(&node.collect_text())
                 );
                 for child in node.children().collect::<Vec<_>>() {
                     child.detach();
@@ -525,7 +526,7 @@ struct AnchoredHeadings(Mutex<std::vec::IntoIter<Heading>>);
 impl HeadingAdapter for AnchoredHeadings {
     fn enter(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta, _: Option<Sourcepos>) -> fmt::Result {
         let next = self.0.lock().ok().and_then(|mut headings| headings.next());
-        let id = escape(&next.map(|heading| heading.id).unwrap_or_default());
+        let id = escape_html(&next.map(|heading| heading.id).unwrap_or_default());
         let level = heading.level;
         write!(
             output,

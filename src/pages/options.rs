@@ -3,6 +3,8 @@
 use jiff::civil::Date;
 use serde::Serialize;
 
+use crate::forms::Field;
+
 /// The operator's settings for the site as a whole.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PagesOptions {
@@ -37,17 +39,18 @@ pub struct Operator {
 }
 
 /// A group of links in the footer, with its heading.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FooterGroup {
     pub title: String,
     pub links: Vec<FooterLink>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FooterLink {
     /// The link's text. `None` shows the short title of the page at `href`.
     pub title: Option<String>,
     /// A path on this site, or a URL.
+    #[serde(rename = "path")]
     pub href: String,
 }
 
@@ -58,26 +61,8 @@ pub struct PageForm {
     pub name: &'static str,
     /// `/api/contact`
     pub action: &'static str,
-    pub fields: Vec<PageField>,
+    pub fields: &'static [Field],
     /// Instructions for sending the form, as a section of the page's Markdown.
     #[serde(skip)]
     pub markdown: String,
-}
-
-/// A form field as pages show it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PageField {
-    /// The member's name in JSON.
-    pub name: &'static str,
-    /// The text beside the input.
-    pub label: &'static str,
-    /// `email`, `line` or `text`.
-    pub kind: &'static str,
-    pub required: bool,
-    /// Maximum length in characters.
-    pub max: usize,
-    /// The value of the `autocomplete` attribute.
-    pub autocomplete: &'static str,
-    /// One sentence for the person who fills the field in.
-    pub description: &'static str,
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 use super::file::Blob;
-use super::html::escape;
 use crate::fault::Fault;
+use crate::forms::text::escape_html;
 
 /// The built-in files by their names in the theme's folder.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -113,7 +113,7 @@ impl Theme {
         environment.set_formatter(|output, _, value| {
             let text =
                 if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
-            let text = if value.is_safe() { text } else { escape(&text) };
+            let text = if value.is_safe() { text } else { escape_html(&text) };
             output.write_str(&text).map_err(Error::from)
         });
         environment.add_function("asset", move |name: String| -> Result<Value, Error> {

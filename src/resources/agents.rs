@@ -6,10 +6,10 @@ use super::forms::{CONFIRMATION, section};
 use super::options::ResourceOptions;
 use super::text::{format_duration, list_item, rate_limit_clause};
 use crate::forms::FORMS;
-use crate::pages::PageSummary;
+use crate::pages::{PageSummary, PagesOptions};
 
 /// Explains how to read pages, how to send the two forms, and which APIs do not exist.
-pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String {
+pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let (base, operator) = (&options.base_url, &options.operator);
     let mut text = format!(
         "# {title}: guide for agents\n\n> {description}\n\n\
@@ -26,7 +26,7 @@ pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String 
         title = options.title,
         description = options.description,
         name = operator.name,
-        limited = rate_limit_clause(options),
+        limited = rate_limit_clause(resources),
     );
     for form in FORMS {
         let _ = write!(text, "\n{}", section(form, base, 2));
@@ -42,7 +42,7 @@ pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String 
          | 429 | Too many requests or bytes; `Retry-After` says after how many seconds to try again | `{\"error\": \"…\"}` |\n\
          | 500 | Nothing was kept; try again | `{\"error\": \"…\"}` |\n\n",
     );
-    if let Some((minute, hour)) = options.quotas {
+    if let Some((minute, hour)) = resources.quotas {
         let _ = write!(
             text,
             "One source may send {minute} requests a minute and {hour} an hour; `RateLimit` and \
@@ -55,7 +55,7 @@ pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String 
          joins the waitlist once. An `Idempotency-Key` header is accepted; a key that comes again with other \
          content makes a new submission.\n\n\
          ## What there is not\n\n",
-        format_duration(options.duplicate_window)
+        format_duration(resources.duplicate_window)
     );
     let _ = write!(
         text,

@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::options::ResourceOptions;
 use super::text::{escape_xml, has_page};
-use crate::pages::{FEED_LENGTH, PageSummary};
+use crate::pages::{FEED_LENGTH, PageSummary, PagesOptions};
 
 /// The feed, newest post first.
-pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String {
+pub(super) fn build(pages: &[PageSummary], options: &PagesOptions) -> String {
     let base = &options.base_url;
     let posts: Vec<&PageSummary> = pages.iter().filter(|page| page.is_post).take(FEED_LENGTH).collect();
     let mut text = format!(

@@ -15,26 +15,10 @@ pub fn page_forms(base_url: &str) -> Vec<pages::PageForm> {
         .map(|form| pages::PageForm {
             name: form.name,
             action: form.path,
-            fields: form.fields.iter().map(page_field).collect(),
+            fields: form.fields,
             markdown: section(form, base_url, 2),
         })
         .collect()
-}
-
-fn page_field(field: &Field) -> pages::PageField {
-    pages::PageField {
-        name: field.name,
-        label: field.label,
-        kind: match field.kind {
-            FieldKind::Email => "email",
-            FieldKind::Line => "line",
-            FieldKind::Text => "text",
-        },
-        required: field.required,
-        max: field.max_chars,
-        autocomplete: field.autocomplete,
-        description: field.description,
-    }
 }
 
 /// A Markdown section that explains a form: address, fields, an example and the responses. `level` is the

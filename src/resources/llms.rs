@@ -1,9 +1,8 @@
 //! `/llms.txt`, a guide to the site for language models (llmstxt.org), and `/llms-full.txt`, all pages in one
 //! file.
 
-use super::options::ResourceOptions;
 use super::text::list_item;
-use crate::pages::{PageSummary, Site};
+use crate::pages::{PageSummary, PagesOptions, Site};
 
 /// Maximum length of the guide, so that it fits into a model's context. The sitemap lists the remaining
 /// pages.
@@ -13,7 +12,7 @@ const MAX_CHARACTERS: usize = 50_000;
 const RESERVED: usize = 2_000;
 
 /// A heading, a summary, and lists of links to the Markdown of each page.
-pub(super) fn guide(pages: &[PageSummary], options: &ResourceOptions) -> String {
+pub(super) fn guide(pages: &[PageSummary], options: &PagesOptions) -> String {
     let base = &options.base_url;
     let mut text = format!("# {}\n\n> {}\n\n", options.title, options.description);
     text.push_str(&format!(
@@ -52,7 +51,7 @@ pub(super) fn guide(pages: &[PageSummary], options: &ResourceOptions) -> String 
 }
 
 /// The Markdown of all pages, concatenated.
-pub(super) fn full(site: &Site, options: &ResourceOptions) -> String {
+pub(super) fn full(site: &Site, options: &PagesOptions) -> String {
     let pages = site.pages().iter().filter(|page| !page.is_generated);
     let bodies: Vec<&[u8]> =
         pages.filter_map(|page| Some(&site.markdown(&page.path)?.identity().bytes[..])).collect();
@@ -88,10 +87,7 @@ mod tests {
             feed_html: String::new(),
         };
         let pages: Vec<PageSummary> = (0..pages).map(page).collect();
-        guide(
-            &pages,
-            &ResourceOptions { base_url: "https://www.example.com".into(), ..ResourceOptions::default() },
-        )
+        guide(&pages, &PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() })
     }
 
     #[test]

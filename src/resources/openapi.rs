@@ -6,14 +6,14 @@ use super::forms::{CONFIRMATION, example};
 use super::options::ResourceOptions;
 use super::text::{format_duration, has_page, rate_limit_clause};
 use crate::forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
-use crate::pages::PageSummary;
+use crate::pages::{PageSummary, PagesOptions};
 
 /// Includes every status that the forms' endpoints return.
-pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String {
+pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     for form in FORMS {
-        paths.insert(form.path.to_owned(), json!({ "post": operation(form, options) }));
+        paths.insert(form.path.to_owned(), json!({ "post": operation(form, resources) }));
         schemas.insert(form.schema_name.to_owned(), schema(form.fields));
     }
     schemas.insert(
@@ -50,7 +50,7 @@ pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String 
             "title": format!("{} website forms", options.title),
             "version": "1.0.0",
             "summary": "A waitlist request and a contact message.",
-            "description": format!("The two forms of the website of {}. Neither needs credentials{}.\n\n{CONFIRMATION}", operator.name, rate_limit_clause(options)),
+            "description": format!("The two forms of the website of {}. Neither needs credentials{}.\n\n{CONFIRMATION}", operator.name, rate_limit_clause(resources)),
             "contact": contact,
         },
         "servers": [{ "url": options.base_url }],
@@ -58,18 +58,18 @@ pub(super) fn build(pages: &[PageSummary], options: &ResourceOptions) -> String 
         "tags": [{ "name": "forms", "description": "The forms of the website." }],
         "externalDocs": guide,
         "paths": paths,
-        "components": { "schemas": schemas, "headers": headers(options.quotas.is_some()) },
+        "components": { "schemas": schemas, "headers": headers(resources.quotas.is_some()) },
     });
     format!("{document:#}\n")
 }
 
-fn operation(form: &Form, options: &ResourceOptions) -> Value {
+fn operation(form: &Form, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
     if let Some(alternative) = form.alternative {
         let names: Vec<String> = alternative.iter().map(|field| format!("`{}`", field.name)).collect();
         description.push_str(&format!("\n\nAn object without `name` is read as an older shape with {}; the developer guide documents it.", names.join(", ")));
     }
-    let limited = options.quotas.is_some();
+    let limited = resources.quotas.is_some();
     let mut responses = Map::new();
     let mut add = |status: &str, description: &str, schema: &str, more: &[&str]| {
         let always: &[&str] = if limited { &["RateLimit", "RateLimit-Policy"] } else { &[] };
@@ -119,7 +119,7 @@ fn operation(form: &Form, options: &ResourceOptions) -> Value {
             "name": "Idempotency-Key",
             "in": "header",
             "required": false,
-            "description": format!("A value of the client's own, such as a UUID. A request with the same content counts as one submission for {}; the same key with other content makes a new one.", format_duration(options.duplicate_window)),
+            "description": format!("A value of the client's own, such as a UUID. A request with the same content counts as one submission for {}; the same key with other content makes a new one.", format_duration(resources.duplicate_window)),
             "schema": { "type": "string" },
             "example": "6f9c2f5e-6f0f-4c1b-9a53-1f0a3f1f7a11",
         }],

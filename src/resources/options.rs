@@ -1,18 +1,8 @@
 //! The options of the generated resources.
 
-use crate::pages::Operator;
-
+/// The options of resources besides those of the site.
 #[derive(Debug, Clone, Default)]
 pub struct ResourceOptions {
-    /// The site's name.
-    pub title: String,
-    /// One or two sentences on the site's subject.
-    pub description: String,
-    /// A language tag (BCP 47).
-    pub language: String,
-    /// Scheme and authority, without a trailing slash.
-    pub base_url: String,
-    pub operator: Operator,
     /// The address for vulnerability reports. If it is empty, there is no `security.txt`.
     pub security_email: String,
     pub signals: ContentSignals,
@@ -20,8 +10,6 @@ pub struct ResourceOptions {
     pub quotas: Option<(u32, u32)>,
     /// Messages with the same content within this time count as one submission.
     pub duplicate_window: std::time::Duration,
-    /// The start of `security.txt`'s validity.
-    pub today: jiff::civil::Date,
 }
 
 /// The operator's preferences in `robots.txt` (contentsignals.org). `None` expresses no preference.

@@ -1,6 +1,6 @@
 //! `/robots.txt` (RFC 9309) with the operator's content signals and rules for AI crawlers.
 
-use super::options::ResourceOptions;
+use super::options::ContentSignals;
 
 /// Crawlers that build search indexes or fetch pages for an answer.
 const ASSISTANTS: [&str; 9] = [
@@ -29,8 +29,7 @@ const TRAINERS: [&str; 8] = [
 ];
 
 /// Allows everything that the operator's signals do not forbid, except for the forms' endpoints.
-pub(super) fn build(options: &ResourceOptions) -> String {
-    let signals = options.signals;
+pub(super) fn build(base_url: &str, signals: ContentSignals) -> String {
     let said: Vec<String> =
         [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]
             .into_iter()
@@ -49,23 +48,22 @@ pub(super) fn build(options: &ResourceOptions) -> String {
     text.push_str(&group(&ASSISTANTS, signals.ai_input != Some(false)));
     text.push_str("# Training\n");
     text.push_str(&group(&TRAINERS, signals.ai_train != Some(false)));
-    text.push_str(&format!("Sitemap: {}/sitemap-index.xml\n", options.base_url));
+    text.push_str(&format!("Sitemap: {base_url}/sitemap-index.xml\n"));
     text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resources::options::ContentSignals;
+
+    const BASE: &str = "https://www.example.com";
 
     #[test]
     fn the_operators_signals_decide() {
-        let mut options =
-            ResourceOptions { base_url: "https://www.example.com".into(), ..ResourceOptions::default() };
-        let silent = build(&options);
+        let silent = build(BASE, ContentSignals::default());
         assert!(!silent.contains("Content-Signal") && !silent.contains("Disallow: /\n"), "{silent}");
-        options.signals = ContentSignals { search: Some(true), ai_input: Some(true), ai_train: Some(false) };
-        let text = build(&options);
+        let signals = ContentSignals { search: Some(true), ai_input: Some(true), ai_train: Some(false) };
+        let text = build(BASE, signals);
         assert!(
             text.starts_with(
                 "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\nAllow: /\n"

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::options::ResourceOptions;
 use super::text::{escape_xml, list_item};
-use crate::pages::PageSummary;
+use crate::pages::{PageSummary, PagesOptions};
 
 /// Selects the pages of a section.
 type Section = fn(&PageSummary) -> bool;
@@ -28,7 +27,7 @@ pub(super) fn parts(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
 }
 
 /// The index of all sitemaps. A sitemap's date is that of its newest page.
-pub(super) fn index(pages: &[PageSummary], options: &ResourceOptions) -> String {
+pub(super) fn index(pages: &[PageSummary], options: &PagesOptions) -> String {
     let mut text =
         format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
     for (path, pages) in parts(pages) {
@@ -45,7 +44,7 @@ pub(super) fn index(pages: &[PageSummary], options: &ResourceOptions) -> String 
 }
 
 /// A sitemap of `pages`, one of [`parts`].
-pub(super) fn urls(pages: &[PageSummary], options: &ResourceOptions) -> String {
+pub(super) fn urls(pages: &[PageSummary], options: &PagesOptions) -> String {
     let mut text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n");
     for page in pages {
         let location = escape_xml(&format!("{}{}", options.base_url, page.path));
@@ -60,7 +59,7 @@ pub(super) fn urls(pages: &[PageSummary], options: &ResourceOptions) -> String {
 }
 
 /// The Markdown sitemap, which links to the pages' Markdown.
-pub(super) fn markdown(pages: &[PageSummary], options: &ResourceOptions) -> String {
+pub(super) fn markdown(pages: &[PageSummary], options: &PagesOptions) -> String {
     let mut text = format!("# Sitemap of {}\n", options.title);
     let sections: [(&str, Section); 3] = [
         ("Pages", |page| !page.is_post && !page.is_generated),
@@ -100,8 +99,7 @@ mod tests {
             is_generated: false,
             feed_html: String::new(),
         };
-        let options =
-            ResourceOptions { base_url: "https://www.example.com".into(), ..ResourceOptions::default() };
+        let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
         for (pages, expected) in
             [(0, vec![0]), (1, vec![1]), (50_000, vec![50_000]), (50_001, vec![50_000, 1])]
         {

@@ -1,6 +1,7 @@
 //! Text that several resources share.
 
 use super::options::ResourceOptions;
+use crate::forms::text::escape_html;
 use crate::pages::{PageSummary, escape_brackets};
 
 /// Whether guides list a page at `path`.
@@ -9,8 +10,8 @@ pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
 }
 
 /// The end of a sentence about the two forms.
-pub(super) fn rate_limit_clause(options: &ResourceOptions) -> &'static str {
-    if options.quotas.is_some() { "; both are rate limited and monitored for abuse" } else { "" }
+pub(super) fn rate_limit_clause(resources: &ResourceOptions) -> &'static str {
+    if resources.quotas.is_some() { "; both are rate limited and monitored for abuse" } else { "" }
 }
 
 /// `24 hours`, `90 minutes`
@@ -37,5 +38,5 @@ pub(super) fn escape_xml(text: &str) -> String {
         matches!(c, '\t' | '\n' | '\r') || (!c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))
     };
     let allowed: String = text.chars().filter(is_allowed).collect();
-    crate::pages::html::escape(&allowed)
+    escape_html(&allowed)
 }

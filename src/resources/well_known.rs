@@ -3,17 +3,16 @@
 use jiff::ToSpan;
 use serde_json::json;
 
-use super::options::ResourceOptions;
 use super::text::has_page;
-use crate::pages::PageSummary;
+use crate::pages::{PageSummary, PagesOptions};
 
 /// Expires 180 days after the site was loaded. RFC 9116 §2.5.5 recommends less than a year.
-pub(super) fn security_txt(pages: &[PageSummary], options: &ResourceOptions) -> String {
+pub(super) fn security_txt(pages: &[PageSummary], options: &PagesOptions, contact: &str) -> String {
     let expires = options.today.saturating_add(180.days());
     let base = &options.base_url;
     let mut text = format!(
-        "Contact: mailto:{}\nExpires: {expires}T00:00:00Z\nPreferred-Languages: {}\n",
-        options.security_email, options.language
+        "Contact: mailto:{contact}\nExpires: {expires}T00:00:00Z\nPreferred-Languages: {}\n",
+        options.language
     );
     if has_page(pages, "/security/") {
         text.push_str(&format!("Policy: {base}/security/\n"));
@@ -23,7 +22,7 @@ pub(super) fn security_txt(pages: &[PageSummary], options: &ResourceOptions) -> 
 }
 
 /// A link set (RFC 9264) with the forms, their description and their documentation.
-pub(super) fn api_catalog(pages: &[PageSummary], options: &ResourceOptions) -> String {
+pub(super) fn api_catalog(pages: &[PageSummary], options: &PagesOptions) -> String {
     let at = |path: &str| format!("{}{path}", options.base_url);
     let mut documents = vec![json!({ "href": at("/agents.md"), "type": "text/markdown" })];
     if has_page(pages, "/developers/") {

@@ -240,7 +240,7 @@ fn check_contained(notice: &Notification) {
         for line in value.lines() {
             assert!(plain.contains(line), "{line:?} is not in {plain:?}");
         }
-        let value = format!("<bdi>{}</bdi>", escape(&value).replace('\n', "<br>\n"));
+        let value = format!("<bdi>{}</bdi>", escape_html(&value).replace('\n', "<br>\n"));
         assert!(html.contains(&value), "{value:?} is not in {html:?}");
     }
     assert!(!html.contains("<script") && !html.contains("<img") && !html.contains("<a "), "{html}");

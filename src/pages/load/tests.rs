@@ -242,7 +242,7 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
 }
 
 fn form() -> PageForm {
-    PageForm { name: "contact", action: "/api/contact", fields: Vec::new(), markdown: "Send it.".into() }
+    PageForm { name: "contact", action: "/api/contact", fields: &[], markdown: "Send it.".into() }
 }
 
 proptest! {
