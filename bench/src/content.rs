@@ -6,8 +6,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
 
+use crate::Bench;
 use crate::http::{ClientKind, Response, get, send};
+use crate::load::Expected;
+use crate::machine::Cores;
+use crate::peer::{FileServer, Peer, folder, frontdesk};
+use crate::random::Random;
+use crate::tls::Identity;
 
 /// A short theme: with the built-in one, head and navigation alone are longer than 1 KB.
 const BASE: &str = "<!doctype html>
@@ -49,8 +56,47 @@ pub const SMALL: Page =
 pub const LARGE: Page =
     Page { label: "12 KB", path: "/large/", twin: "/large.md", file: "/large.html", size: 12 * 1024 };
 
+/// A request for a page by a browser, or by an agent if it negotiates Markdown.
+#[derive(Debug, Clone, Copy)]
+pub struct PageRequest {
+    pub page: Page,
+    pub representation: Representation,
+    /// The `Accept-Encoding`.
+    pub encodings: &'static str,
+    /// Whether the client sends the current ETag.
+    pub is_cached: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Representation {
+    Html,
+    /// Markdown at its own address.
+    Markdown,
+    /// Markdown at the address of the page. Only frontdesk has it.
+    NegotiatedMarkdown,
+}
+
+impl PageRequest {
+    /// An uncompressed page.
+    pub const fn html(page: Page) -> Self {
+        Self { page, representation: Representation::Html, encodings: IDENTITY, is_cached: false }
+    }
+
+    /// Its address on `peer`.
+    pub fn address(&self, peer: &Peer) -> &'static str {
+        match self.representation {
+            Representation::Html if !peer.is_frontdesk() => self.page.file,
+            Representation::Markdown => self.page.twin,
+            Representation::Html | Representation::NegotiatedMarkdown => self.page.path,
+        }
+    }
+}
+
+/// The `Accept-Encoding` of a client that takes no compressed bodies.
+const IDENTITY: &str = "identity";
+
 /// Writes the site of frontdesk.
-pub fn write_site(folder: &Path) -> Result<()> {
+fn write_site(folder: &Path) -> Result<()> {
     for part in ["pages", "theme"] {
         fs::create_dir_all(folder.join(part))?;
     }
@@ -76,13 +122,12 @@ pub fn write_site(folder: &Path) -> Result<()> {
 fn markdown(page: Page) -> String {
     let mut text =
         format!("---\ntitle: A page of {}\ndescription: A page to be measured.\n---\n", page.label);
-    let mut state: usize = 7;
+    let mut random = Random::seeded(7);
     let mut length = 190;
     while length + 20 < page.size {
         let mut paragraph = String::new();
         while paragraph.len() < 300.min(page.size - length - 10) {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            paragraph += WORDS[(state >> 33) % WORDS.len()];
+            paragraph += WORDS[random.below(WORDS.len())];
             paragraph.push(' ');
         }
         let paragraph = paragraph.trim_end();
@@ -90,14 +135,6 @@ fn markdown(page: Page) -> String {
         text += &format!("\n{paragraph}.\n");
     }
     text
-}
-
-/// The content that frontdesk serves, as files.
-#[derive(Debug)]
-pub struct Files {
-    root: PathBuf,
-    /// Headers that other servers add, so that responses have a similar size.
-    pub headers: Vec<(String, String)>,
 }
 
 /// Headers that each server writes itself.
@@ -112,49 +149,131 @@ const SERVER_HEADERS: [&str; 8] = [
     "connection",
 ];
 
-impl Files {
-    /// Fetches both pages in each encoding from the frontdesk at `address`, and writes them to `root`.
-    pub fn fetch(address: SocketAddr, root: &Path) -> Result<Self> {
-        let mut headers = Vec::new();
+/// Encodings, and the suffixes of their files.
+const ENCODINGS: [(&str, &str); 4] = [(IDENTITY, ""), ("gzip", ".gz"), ("br", ".br"), ("zstd", ".zst")];
+
+/// The site of frontdesk, and the same content as files.
+#[derive(Debug)]
+pub struct Content {
+    site: TempDir,
+    root: TempDir,
+    /// Headers that other servers add, so that responses have a similar size.
+    headers: Vec<(String, String)>,
+}
+
+impl Content {
+    /// Writes the site, starts frontdesk, and writes what it serves to files.
+    pub fn start(bench: &Bench, tls: Option<&Identity>) -> Result<(Self, Peer)> {
+        let mut content = Self { site: folder()?, root: folder()?, headers: Vec::new() };
+        write_site(content.site.path())?;
+        let peer = frontdesk::start(bench, frontdesk::Options { tls, ..content.options(frontdesk::NAME) })?;
+        content.fetch(peer.address)?;
+        Ok((content, peer))
+    }
+
+    /// Options of another frontdesk with this site.
+    pub fn options<'a>(&'a self, name: &'a str) -> frontdesk::Options<'a> {
+        frontdesk::Options::new(name, self.site.path())
+    }
+
+    /// Starts frontdesk without its fast path.
+    pub fn start_general_path(&self, bench: &Bench) -> Result<Peer> {
+        frontdesk::start(bench, self.options("frontdesk, general path").set("SERVER__FAST_LANE", "false"))
+    }
+
+    /// Settings of another server with this content.
+    pub fn file_server<'a>(&'a self, tls: Option<&'a Identity>) -> FileServer<'a> {
+        FileServer { root: self.root.path(), cores: Cores::Servers, headers: &self.headers, tls }
+    }
+
+    /// Fetches both pages in each encoding from the frontdesk at `address`, and writes them to files.
+    fn fetch(&mut self, address: SocketAddr) -> Result<()> {
         for page in [SMALL, LARGE] {
             for (path, file) in [(page.path, page.file), (page.twin, page.twin)] {
-                for (encoding, suffix) in [("identity", ""), ("gzip", ".gz"), ("br", ".br"), ("zstd", ".zst")]
-                {
+                for (encoding, suffix) in ENCODINGS {
                     let response = fetch_encoded(address, path, encoding)?;
-                    fs::write(
-                        root.join(format!("{}{suffix}", file.trim_start_matches('/'))),
-                        &response.body,
-                    )?;
-                    if path == page.path && encoding == "identity" {
-                        let near = page.size * 9 / 10..page.size * 11 / 10;
-                        ensure!(
-                            near.contains(&response.body.len()),
-                            "{path} has {} bytes",
-                            response.body.len()
-                        );
-                        headers = response
-                            .headers
-                            .into_iter()
-                            .filter(|(name, _)| !SERVER_HEADERS.contains(&name.as_str()))
-                            .collect();
-                    }
+                    fs::write(self.path(file, suffix), response.body)?;
                 }
             }
+            let response = fetch_encoded(address, page.path, IDENTITY)?;
+            let (length, near) = (response.body.len(), page.size * 9 / 10..page.size * 11 / 10);
+            ensure!(near.contains(&length), "{} has {length} bytes", page.path);
+            self.headers = response.headers;
+            self.headers.retain(|(name, _)| !SERVER_HEADERS.contains(&name.as_str()));
         }
-        Ok(Self { root: root.to_owned(), headers })
+        Ok(())
+    }
+
+    fn path(&self, file: &str, suffix: &str) -> PathBuf {
+        self.root.path().join(format!("{}{suffix}", file.trim_start_matches('/')))
     }
 
     /// The expected body of a response for this file.
     pub fn body(&self, file: &str, encoding: Option<&str>) -> Result<Vec<u8>> {
-        let suffix = match encoding {
-            None => "",
-            Some("gzip") => ".gz",
-            Some("br") => ".br",
-            Some("zstd") => ".zst",
-            Some(other) => anyhow::bail!("unexpected encoding {other}"),
-        };
-        let path = self.root.join(format!("{}{suffix}", file.trim_start_matches('/')));
+        let encoding = encoding.unwrap_or(IDENTITY);
+        let known = ENCODINGS.iter().find(|(known, _)| *known == encoding);
+        let (_, suffix) = known.with_context(|| format!("unexpected encoding {encoding}"))?;
+        let path = self.path(file, suffix);
         fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))
+    }
+
+    /// A request to `peer`, and its response, which is compared with the files.
+    pub fn exchange(&self, peer: &Peer, request: PageRequest) -> Result<(Vec<u8>, Response)> {
+        self.exchange_over(peer, request, |bytes| send(peer.address, bytes))
+    }
+
+    /// The same over another connection than plain HTTP.
+    pub fn exchange_over(
+        &self,
+        peer: &Peer,
+        request: PageRequest,
+        send: impl Fn(&[u8]) -> Result<Response>,
+    ) -> Result<(Vec<u8>, Response)> {
+        let PageRequest { page, representation, encodings, is_cached } = request;
+        let (name, address) = (&peer.name, request.address(peer));
+        let content = if representation == Representation::Html { page.file } else { page.twin };
+        let negotiates = representation == Representation::NegotiatedMarkdown;
+        let client = if negotiates { ClientKind::Agent } else { ClientKind::Browser };
+        let has_twin = representation != Representation::Markdown;
+        let bytes = get(client, address, encodings, None);
+        let response = send(&bytes).with_context(|| name.clone())?;
+        ensure!(response.status == 200, "{address} gets {} from {name}", response.status);
+        let encoding = response.header("content-encoding");
+        ensure!(
+            encoding.is_some() == (encodings != IDENTITY),
+            "{name} sends {address} with the encoding {encoding:?}"
+        );
+        ensure!(response.body == self.body(content, encoding)?, "{name} sends another body for {address}");
+        if peer.is_frontdesk() {
+            check_headers(&response, has_twin)?;
+        }
+        if !is_cached {
+            return Ok((bytes, response));
+        }
+        let etag = response.header("etag");
+        let mut bytes = get(client, address, encodings, etag);
+        if etag.is_none() {
+            let since = response.header("last-modified");
+            let since = since.with_context(|| format!("{name} sends no ETag and no Last-Modified"))?;
+            bytes.truncate(bytes.len() - 2);
+            bytes.extend_from_slice(format!("If-Modified-Since: {since}\r\n\r\n").as_bytes());
+        }
+        let response = send(&bytes)?;
+        ensure!(
+            response.status == 304 && response.body.is_empty(),
+            "{name} sends {} for a cached page",
+            response.status
+        );
+        if peer.is_frontdesk() {
+            check_headers(&response, has_twin)?;
+        }
+        Ok((bytes, response))
+    }
+
+    /// The same for [`load::run`](crate::load::run).
+    pub fn expected(&self, peer: &Peer, request: PageRequest) -> Result<(Vec<u8>, Expected)> {
+        let (bytes, response) = self.exchange(peer, request)?;
+        Ok((bytes, Expected::like(&response)))
     }
 }
 
@@ -173,7 +292,7 @@ fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Resp
 }
 
 /// Fails if a response of frontdesk lacks its ETag, its policies, or `Vary`.
-pub fn check_headers(response: &Response, negotiated: bool) -> Result<()> {
+fn check_headers(response: &Response, negotiated: bool) -> Result<()> {
     for name in
         ["etag", "content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy"]
     {

@@ -1,9 +1,9 @@
 //! The stored figures of all suites, `docs/performance/figures.json`: the source of the report and its plots.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::rounds::Spread;
@@ -17,11 +17,10 @@ pub struct Figures {
 /// The figures of a suite.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Section {
-    /// Name of the suite on the command line.
     pub suite: String,
     /// Date, such as 2026-11-20.
     pub measured: String,
-    /// Names and values from `machine::describe`.
+    /// From `machine::describe`.
     pub machine: Vec<(String, String)>,
     /// Names and values, such as the number of rounds.
     pub conditions: Vec<(String, String)>,
@@ -59,7 +58,6 @@ pub enum Unit {
     Count,
     Micros,
     Millis,
-    Nanos,
     /// Bytes, written in KB or MB (powers of 1,024).
     Bytes,
     Ratio,
@@ -71,7 +69,7 @@ pub enum Unit {
 pub struct Row {
     pub label: String,
     /// One for each column.
-    pub cells: Vec<Option<Spread>>,
+    pub cells: Vec<Spread>,
 }
 
 /// A line plot over a logarithmic axis.
@@ -108,12 +106,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// Creates a target that is met at `threshold` or above.
-    pub fn at_least(name: impl Into<String>, threshold: f64, measured: f64, unit: Unit) -> Self {
-        Self { name: name.into(), at_least: true, threshold, measured, unit }
+    /// A ratio that must be `threshold` or more.
+    pub fn at_least(name: impl Into<String>, threshold: f64, measured: f64) -> Self {
+        Self { name: name.into(), at_least: true, threshold, measured, unit: Unit::Ratio }
     }
 
-    /// Creates a target that is met at `threshold` or below.
+    /// A figure that must be `threshold` or less.
     pub fn at_most(name: impl Into<String>, threshold: f64, measured: f64, unit: Unit) -> Self {
         Self { name: name.into(), at_least: false, threshold, measured, unit }
     }
@@ -124,23 +122,65 @@ impl Target {
 }
 
 impl Table {
+    /// A table without a bar chart.
+    pub fn new<C: Into<Column>>(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        note: impl Into<String>,
+        columns: impl IntoIterator<Item = C>,
+        rows: impl IntoIterator<Item = Row>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            title: title.into(),
+            note: note.into(),
+            columns: columns.into_iter().map(Into::into).collect(),
+            rows: rows.into_iter().collect(),
+            plotted: None,
+        }
+    }
+
+    /// Adds a bar chart of the first column.
+    pub fn plotted(self) -> Self {
+        Self { plotted: Some(0), ..self }
+    }
+
     /// The cell in the row and the column with these labels.
     pub fn cell(&self, row: &str, column: &str) -> Option<Spread> {
         let column = self.columns.iter().position(|known| known.title == column)?;
-        *self.rows.iter().find(|known| known.label == row)?.cells.get(column)?
+        self.rows.iter().find(|known| known.label == row)?.cells.get(column).copied()
     }
 }
 
-impl Column {
-    pub fn new(title: impl Into<String>, unit: Unit) -> Self {
+impl<T: Into<String>> From<(T, Unit)> for Column {
+    fn from((title, unit): (T, Unit)) -> Self {
         Self { title: title.into(), unit }
     }
 }
 
 impl Row {
-    /// A row without empty cells.
     pub fn new(label: impl Into<String>, cells: impl IntoIterator<Item = Spread>) -> Self {
-        Self { label: label.into(), cells: cells.into_iter().map(Some).collect() }
+        Self { label: label.into(), cells: cells.into_iter().collect() }
+    }
+}
+
+impl Curve {
+    pub fn new(
+        name: &str,
+        title: &str,
+        x: &str,
+        y: (&str, Unit),
+        log_y: bool,
+        lines: impl Into<Vec<Line>>,
+    ) -> Self {
+        let (name, title, x) = (name.into(), title.into(), x.into());
+        Self { name, title, x, y: y.into(), log_y, lines: lines.into() }
+    }
+}
+
+impl Line {
+    pub fn new(label: &str, points: Vec<(f64, Spread)>) -> Self {
+        Self { label: label.into(), points }
     }
 }
 
@@ -149,7 +189,6 @@ impl Unit {
     pub fn format(self, value: f64) -> String {
         match self {
             Self::Count => grouped(value),
-            Self::Nanos => format!("{} ns", digits(value)),
             Self::Micros => format!("{} µs", digits(value)),
             Self::Millis => format!("{} ms", digits(value)),
             Self::Bytes if value.abs() < 1_048_576.0 => format!("{} KB", digits(value / 1024.0)),
@@ -161,20 +200,18 @@ impl Unit {
 
     /// The median, and the range if it is not empty.
     pub fn format_spread(self, spread: &Spread) -> String {
-        let (median, least, most) =
-            (self.format(spread.median), self.format(spread.least), self.format(spread.most));
+        let [median, least, most] =
+            [spread.median, spread.least, spread.most].map(|value| self.format(value));
         if least == most {
             return median;
         }
-        let mut text = median;
         let bare = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
-        let _ = write!(text, " ({}–{})", bare(&least), bare(&most));
-        text
+        format!("{median} ({}–{})", bare(&least), bare(&most))
     }
 }
 
 /// Puts each array of numbers on one line.
-pub fn flatten(json: &str) -> String {
+fn flatten(json: &str) -> String {
     let mut flat = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(open) = rest.find('[') {
@@ -210,47 +247,36 @@ fn grouped(value: f64) -> String {
     if value.abs() < 10.0 && value.fract() != 0.0 {
         return format!("{value:.2}");
     }
-    let whole = format!("{:.0}", value.abs());
-    let mut text = String::new();
-    if value < 0.0 {
-        text.push('-');
-    }
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
+    let mut text = format!("{value:.0}");
+    for place in (1..text.len()).rev().filter(|place| (text.len() - place) % 3 == 0).collect::<Vec<_>>() {
+        text.insert(place, ',');
     }
     text
 }
 
-impl Figures {
-    /// Empty if the file does not exist.
-    pub fn read(path: &Path) -> Result<Self> {
-        if !path.exists() {
-            return Ok(Self::default());
-        }
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} is invalid", path.display()))
-    }
+/// Reads stored figures.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is invalid", path.display()))
+}
 
+/// Stores figures, one on each line.
+pub fn write(path: &Path, figures: &impl Serialize) -> Result<()> {
+    std::fs::create_dir_all(path.parent().context("the path has a folder")?)?;
+    Ok(std::fs::write(path, flatten(&serde_json::to_string_pretty(figures)?) + "\n")?)
+}
+
+impl Figures {
     /// Replaces the figures of a suite, and sorts the suites by `order`.
     pub fn replace(&mut self, section: Section, order: &[&str]) {
         self.sections.retain(|known| known.suite != section.suite);
         self.sections.push(section);
-        let place = |suite: &str| order.iter().position(|known| *known == suite).unwrap_or(order.len());
-        self.sections.sort_by_key(|section| place(&section.suite));
+        self.sections.sort_by_key(|section| order.iter().position(|known| *known == section.suite));
     }
 
     /// The table with this name.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.sections.iter().flat_map(|section| &section.tables).find(|table| table.name == name)
-    }
-
-    /// One line for each figure.
-    pub fn to_json(&self) -> Result<String> {
-        Ok(flatten(&serde_json::to_string_pretty(self)?) + "\n")
     }
 }
 
@@ -284,8 +310,8 @@ mod tests {
 
     #[test]
     fn a_target_is_met_at_its_exact_value() {
-        assert!(Target::at_least("a", 1.6, 1.6, Unit::Ratio).is_met());
-        assert!(!Target::at_least("a", 1.6, 1.59, Unit::Ratio).is_met());
+        assert!(Target::at_least("a", 1.6, 1.6).is_met());
+        assert!(!Target::at_least("a", 1.6, 1.59).is_met());
         assert!(Target::at_most("a", 15.0, 15.0, Unit::Bytes).is_met());
         assert!(!Target::at_most("a", 15.0, 15.1, Unit::Bytes).is_met());
     }

@@ -2,7 +2,7 @@
 //! by byte.
 //!
 //! One thread for each core waits with epoll. During the measurement, a response that arrives in one piece is
-//! not allocated, and a response with a header of the expected length is not parsed.
+//! not copied, and a response with a header of the expected length is not parsed.
 
 pub mod open;
 
@@ -18,9 +18,9 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::http::{self, Response};
-use crate::latency::Latencies;
 use crate::machine::{Cores, Machine, pin};
-use crate::process::{self, Usage};
+use crate::peer::Peer;
+use crate::rounds::percentile;
 
 /// Maximum length of a response, header and body.
 const MAX_RESPONSE: usize = 4 << 20;
@@ -95,13 +95,6 @@ pub struct Cycle<'a> {
     places: Vec<usize>,
 }
 
-impl<'a> Cycle<'a> {
-    /// Panics if `exchanges` is empty.
-    pub fn new(exchanges: &'a [(Vec<u8>, Expected)], connections: usize) -> Self {
-        Self { exchanges, places: (0..connections).map(|number| number % exchanges.len()).collect() }
-    }
-}
-
 impl Script for Cycle<'_> {
     fn next(&mut self, connection: usize) -> &[u8] {
         let place = &mut self.places[connection];
@@ -112,6 +105,11 @@ impl Script for Cycle<'_> {
     fn expected(&self, connection: usize) -> &Expected {
         &self.exchanges[self.places[connection]].1
     }
+}
+
+/// A script for [`run`] that cycles through these requests.
+pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Expected)]) -> impl Fn(usize, usize) -> Cycle<'a> {
+    move |_, count| Cycle { exchanges, places: (0..count).map(|number| number % exchanges.len()).collect() }
 }
 
 /// The settings of a load.
@@ -161,6 +159,26 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// A sample with these response times, and the CPU time of each thread of the server in descending order,
+    /// all in nanoseconds. Fails with [`NoResponses`] if there was no response.
+    pub fn new(mut latencies: Vec<u64>, length: Duration, threads: &[u64], generator: f64) -> Result<Self> {
+        if latencies.is_empty() {
+            return Err(NoResponses(length).into());
+        }
+        latencies.sort_unstable();
+        let micros = |share| percentile(&latencies, share) as f64 / 1e3;
+        Ok(Self {
+            responses: latencies.len() as u64,
+            seconds: length.as_secs_f64(),
+            server: threads.iter().sum::<u64>() as f64 / 1e9,
+            busiest: threads.first().copied().unwrap_or(0) as f64 / 1e9,
+            generator,
+            p50: micros(0.5),
+            p99: micros(0.99),
+            p999: micros(0.999),
+        })
+    }
+
     /// Responses a second.
     pub fn rate(&self) -> f64 {
         self.responses as f64 / self.seconds
@@ -175,74 +193,66 @@ impl Sample {
     pub fn busy(&self) -> f64 {
         self.server / self.seconds
     }
-
-    /// A sample with these responses and response times.
-    pub fn of(latencies: &Latencies, seconds: f64) -> Self {
-        let micros = |share| latencies.percentile(share) as f64 / 1e3;
-        let (p50, p99, p999) = (micros(0.5), micros(0.99), micros(0.999));
-        Self { responses: latencies.total(), seconds, p50, p99, p999, ..Self::default() }
-    }
 }
 
-/// Runs `load` against the server at `address` with the process `server`. `script` gets the number of the
-/// first connection and the number of connections of each thread.
+/// Runs `load` against `server`. `script` gets the number of the first connection and the number of
+/// connections of each thread.
 pub fn run<S: Script>(
     load: &Load,
-    address: SocketAddr,
-    server: u32,
+    server: &Peer,
     script: impl Fn(usize, usize) -> S + Sync,
 ) -> Result<Sample> {
     let cores = load.machine.numbers(load.cores);
-    let shares = shares(load.connections, cores.len());
-    let threads = cores.iter().zip(&shares).filter(|(_, (_, count))| *count > 0).count();
-    let ready = Barrier::new(threads + 1);
-    std::thread::scope(|scope| {
-        let mut running = Vec::new();
-        for (core, (first, count)) in cores.iter().copied().zip(shares).filter(|(_, (_, count))| *count > 0) {
-            let (ready, script) = (&ready, &script);
-            running.push(scope.spawn(move || {
-                let prepared = pin(&[core]).and_then(|()| Worker::new(address, count, script(first, count)));
-                ready.wait();
-                prepared?.run(Window::new(load))
-            }));
-        }
-        ready.wait();
-        let window = Window::new(load);
-        window.sleep_to_start();
-        let (began, before) = (Instant::now(), process::usage(server));
-        window.sleep_to_end();
-        let (elapsed, after) = (began.elapsed(), process::usage(server));
-        let mut generator = Duration::ZERO;
-        let mut latencies = Latencies::default();
-        for thread in running {
-            let done = thread.join().map_err(|_| anyhow!("the load generator panicked"))??;
-            latencies.merge(&done.latencies);
-            generator += done.busy;
-        }
-        sample(&latencies, load.length, elapsed, &before, &after, generator / threads as u32)
-    })
+    let threads = cores.len().min(load.connections);
+    let shares = shares(load.connections, threads);
+    let connect = |thread: usize| {
+        pin(&[cores[thread]])?;
+        let (first, count) = shares[thread];
+        Worker::new(server.address, count, script(first, count))
+    };
+    measure(load, server, threads, connect, Worker::run)
 }
 
-/// The sample of a measurement of this length. The CPU time of the server was read after `observed`, because
-/// reading `/proc` takes time. Fails with [`NoResponses`] if there was no response.
-pub fn sample(
-    latencies: &Latencies,
-    length: Duration,
-    observed: Duration,
-    before: &Usage,
-    after: &Usage,
-    generator: Duration,
+/// Measures `server` under the load of several threads. Each of them calls `prepare` with its number and,
+/// when all are ready, `generate`, which ends after the measurement.
+pub fn measure<W>(
+    load: &Load,
+    server: &Peer,
+    threads: usize,
+    prepare: impl Fn(usize) -> Result<W> + Sync,
+    generate: impl Fn(W, Recorder) -> Result<Recorder> + Sync,
 ) -> Result<Sample> {
-    if latencies.total() == 0 {
-        return Err(NoResponses(length).into());
-    }
-    let spent = after.since(before);
-    let scale = length.as_secs_f64() / observed.as_secs_f64() / 1e9;
-    Ok(Sample {
-        server: spent.iter().sum::<u64>() as f64 * scale,
-        busiest: spent.first().copied().unwrap_or(0) as f64 * scale,
-        generator: generator.as_secs_f64() / length.as_secs_f64(),
-        ..Sample::of(latencies, length.as_secs_f64())
+    let ready = Barrier::new(threads + 1);
+    std::thread::scope(|scope| {
+        let (ready, prepare, generate) = (&ready, &prepare, &generate);
+        let start = move |number| {
+            scope.spawn(move || {
+                let prepared = prepare(number);
+                ready.wait();
+                generate(prepared?, Recorder::new(load))
+            })
+        };
+        let running: Vec<_> = (0..threads).map(start).collect();
+        ready.wait();
+        let Recorder { start, end, .. } = Recorder::new(load);
+        std::thread::sleep(start.saturating_duration_since(Instant::now()));
+        let (began, before) = (Instant::now(), server.usage());
+        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+        let (observed, spent) = (began.elapsed(), server.usage().since(&before));
+        let (mut latencies, mut busy) = (Vec::new(), Duration::ZERO);
+        for thread in running {
+            let mut recorder = thread.join().map_err(|_| anyhow!("the load generator panicked"))??;
+            latencies.append(&mut recorder.latencies);
+            busy += recorder.busy.unwrap_or_default();
+        }
+        let cores = load.machine.numbers(load.cores).len().min(threads);
+        let generator = busy.as_secs_f64() / load.length.as_secs_f64() / cores as f64;
+        let mut sample = Sample::new(latencies, load.length, &spent, generator)?;
+        // Reading `/proc` takes time, in which the server is busy.
+        let scale = load.length.as_secs_f64() / observed.as_secs_f64();
+        sample.server *= scale;
+        sample.busiest *= scale;
+        Ok(sample)
     })
 }
 
@@ -252,25 +262,41 @@ fn shares(connections: usize, threads: usize) -> Vec<(usize, usize)> {
     (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
 }
 
-/// The time of the measurement.
-#[derive(Debug, Clone, Copy)]
-struct Window {
+/// Records the response times of a thread during the measurement, and its CPU time.
+#[derive(Debug)]
+pub struct Recorder {
     start: Instant,
     end: Instant,
+    /// Nanoseconds.
+    latencies: Vec<u64>,
+    cpu_at_start: Option<Duration>,
+    busy: Option<Duration>,
 }
 
-impl Window {
+impl Recorder {
     fn new(load: &Load) -> Self {
         let start = Instant::now() + load.warm_up;
-        Self { start, end: start + load.length }
+        Self { start, end: start + load.length, latencies: Vec::new(), cpu_at_start: None, busy: None }
     }
 
-    fn sleep_to_start(&self) {
-        std::thread::sleep(self.start.saturating_duration_since(Instant::now()));
+    /// Whether the measurement has ended at `now`. Must be called often, because it reads the CPU time when
+    /// the measurement begins and ends.
+    pub fn is_over(&mut self, now: Instant) -> bool {
+        if now >= self.start {
+            self.cpu_at_start.get_or_insert_with(cpu_time);
+        }
+        if now >= self.end {
+            let before = self.cpu_at_start.unwrap_or_default();
+            self.busy.get_or_insert_with(|| cpu_time().saturating_sub(before));
+        }
+        now >= self.end
     }
 
-    fn sleep_to_end(&self) {
-        std::thread::sleep(self.end.saturating_duration_since(Instant::now()));
+    /// Records a response at `now` to a request from `sent`, unless it arrived during the warm-up.
+    pub fn record(&mut self, sent: Instant, now: Instant) {
+        if now >= self.start {
+            self.latencies.push(now.saturating_duration_since(sent).as_nanos() as u64);
+        }
     }
 }
 
@@ -285,14 +311,8 @@ struct Worker<S> {
 struct Connection {
     stream: TcpStream,
     sent: Instant,
-    /// The beginning of a response that arrives in several partial.
+    /// The beginning of a response that arrives in several pieces.
     partial: Vec<u8>,
-}
-
-/// The result of a thread.
-struct WorkerResult {
-    latencies: Latencies,
-    busy: Duration,
 }
 
 impl<S: Script> Worker<S> {
@@ -302,58 +322,56 @@ impl<S: Script> Worker<S> {
         for number in 0..count {
             let stream = connect_from(number % SOURCES, address)
                 .with_context(|| format!("connection {} to {address}", number + 1))?;
-            epoll::add(
-                &epoll,
-                &stream,
-                epoll::EventData::new_u64(number as u64),
-                epoll::EventFlags::IN | epoll::EventFlags::ET,
-            )?;
+            let data = epoll::EventData::new_u64(number as u64);
+            epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
             connections.push(Connection { stream, sent: Instant::now(), partial: Vec::new() });
         }
         Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
     }
 
-    fn run(mut self, window: Window) -> Result<WorkerResult> {
-        let mut latencies = Latencies::default();
-        let mut busy_at_start = None;
+    fn run(mut self, mut recorder: Recorder) -> Result<Recorder> {
         for number in 0..self.connections.len() {
-            self.connections[number].sent = Instant::now();
-            self.send(number)?;
+            self.send(number, Instant::now())?;
         }
-        let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
-        let mut events = [none; 512];
-        let patience = Timespec { tv_sec: RESPONSE_TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
+        let mut events = Vec::with_capacity(512);
         loop {
-            let count = match epoll::wait(&self.epoll, &mut events, Some(&patience)) {
-                Ok(0) => bail!("no response for {RESPONSE_TIMEOUT:?}"),
-                Ok(count) => count,
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            };
-            for event in &events[..count] {
+            self.wait(&mut events, RESPONSE_TIMEOUT)?;
+            ensure!(!events.is_empty(), "no response for {RESPONSE_TIMEOUT:?}");
+            for event in &events {
                 let number = event.data.u64() as usize;
                 if !self.receive(number)? {
                     continue;
                 }
                 let now = Instant::now();
-                if now >= window.end {
-                    let busy = cpu_time().saturating_sub(busy_at_start.unwrap_or_default());
-                    return Ok(WorkerResult { latencies, busy });
+                if recorder.is_over(now) {
+                    return Ok(recorder);
                 }
-                if now >= window.start {
-                    busy_at_start.get_or_insert_with(cpu_time);
-                    latencies.record((now - self.connections[number].sent).as_nanos() as u64);
-                }
+                recorder.record(self.connections[number].sent, now);
                 self.script.on_response(number);
-                self.connections[number].sent = now;
-                self.send(number)?;
+                self.send(number, now)?;
             }
         }
     }
 
-    fn send(&mut self, number: usize) -> Result<()> {
+    /// Waits for responses on any connection. `events` is empty after `timeout`.
+    fn wait(&self, events: &mut Vec<epoll::Event>, timeout: Duration) -> Result<()> {
+        let timeout =
+            Timespec { tv_sec: timeout.as_secs().cast_signed(), tv_nsec: timeout.subsec_nanos().into() };
+        events.clear();
+        loop {
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => return Ok(result.map(drop)?),
+            }
+        }
+    }
+
+    /// Sends the next request of a connection. Its response time begins at `at`.
+    fn send(&mut self, number: usize, at: Instant) -> Result<()> {
+        let connection = &mut self.connections[number];
+        connection.sent = at;
         let request = self.script.next(number);
-        let sent = self.connections[number].stream.write(request).context("a request cannot be sent")?;
+        let sent = connection.stream.write(request).context("a request cannot be sent")?;
         // The previous request was answered, so the socket buffer is empty.
         ensure!(sent == request.len(), "a request of {} bytes does not fit into the socket", request.len());
         Ok(())
@@ -361,43 +379,36 @@ impl<S: Script> Worker<S> {
 
     /// Reads the available bytes. Returns whether a response is complete.
     fn receive(&mut self, number: usize) -> Result<bool> {
+        let Connection { stream, partial, .. } = &mut self.connections[number];
+        let expected = self.script.expected(number);
         loop {
-            let (is_complete, count) = self.receive_once(number)?;
+            let count = match stream.read(&mut self.buffer) {
+                Ok(0) => bail!("the server closed a connection"),
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error).context("a response cannot be read"),
+            };
+            let received = &self.buffer[..count];
+            let is_first = partial.is_empty();
+            if !is_first {
+                partial.extend_from_slice(received);
+            }
+            let bytes = if is_first { received } else { &partial[..] };
+            if let Some(length) = expected.check(bytes)? {
+                ensure!(length == bytes.len(), "unexpected bytes after a response");
+                partial.clear();
+                return Ok(true);
+            }
+            ensure!(bytes.len() <= MAX_RESPONSE, "a response is longer than {MAX_RESPONSE} bytes");
+            if is_first {
+                partial.extend_from_slice(received);
+            }
             // A read that does not fill the buffer has emptied the socket; epoll reports further bytes.
-            if is_complete || count < self.buffer.len() {
-                return Ok(is_complete);
+            if count < self.buffer.len() {
+                return Ok(false);
             }
         }
-    }
-
-    /// The same for one read. Also returns the number of bytes.
-    fn receive_once(&mut self, number: usize) -> Result<(bool, usize)> {
-        let connection = &mut self.connections[number];
-        let count = match connection.stream.read(&mut self.buffer) {
-            Ok(0) => bail!("the server closed a connection"),
-            Ok(count) => count,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok((false, 0)),
-            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok((false, self.buffer.len())),
-            Err(error) => return Err(error).context("a response cannot be read"),
-        };
-        let expected = self.script.expected(number);
-        if connection.partial.is_empty() {
-            let Some(length) = expected.check(&self.buffer[..count])? else {
-                connection.partial.extend_from_slice(&self.buffer[..count]);
-                return Ok((false, count));
-            };
-            ensure!(length == count, "unexpected bytes after a response");
-            return Ok((true, count));
-        }
-        connection.partial.extend_from_slice(&self.buffer[..count]);
-        ensure!(connection.partial.len() <= MAX_RESPONSE, "a response is longer than {MAX_RESPONSE} bytes");
-        if connection.partial.len() < expected.head_length.min(MAX_RESPONSE) {
-            return Ok((false, count));
-        }
-        let Some(length) = expected.check(&connection.partial)? else { return Ok((false, count)) };
-        ensure!(length == connection.partial.len(), "unexpected bytes after a response");
-        connection.partial.clear();
-        Ok((true, count))
     }
 }
 

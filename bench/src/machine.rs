@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::Bench;
+use crate::{Bench, peer};
 
 /// The cores that a thread and its child processes may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,10 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     {
         pairs.push((name, version(Path::new(program), &[question], word)));
     }
-    pairs.push(("static-web-server", version(&bench.static_web_server, &["--version"], 1)));
+    pairs.push((
+        "static-web-server",
+        version(&bench.tools.join(peer::static_web_server::PROGRAM), &["--version"], 1),
+    ));
     pairs.push(("compiler", version(Path::new("rustc"), &["--version"], 1)));
     pairs
         .into_iter()

@@ -6,7 +6,6 @@
 mod content;
 mod figures;
 mod http;
-mod latency;
 mod load;
 mod machine;
 mod model;
@@ -33,13 +32,11 @@ use crate::load::Load;
 use crate::machine::{Cores, Machine};
 use crate::suites::Suite;
 
-/// The settings of all suites.
+/// The settings of all suites. The working directory is the root folder of the repository.
 #[derive(Debug, Clone)]
 pub struct Bench {
     /// The `frontdesk` binary.
     pub frontdesk: PathBuf,
-    /// The `static-web-server` binary, for which there is no Debian package.
-    pub static_web_server: PathBuf,
     /// The cores of servers and load generator.
     pub machine: Machine,
     /// Rounds for each server.
@@ -52,8 +49,6 @@ pub struct Bench {
     pub tools: PathBuf,
     /// Output folder for the figures of each round.
     pub out: PathBuf,
-    /// Root folder of the repository.
-    pub repository: PathBuf,
     /// Whether to include measurements that take more than a few minutes.
     pub long: bool,
 }
@@ -86,86 +81,64 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command from the command line.
-#[derive(Debug, PartialEq, Eq)]
-enum Task {
-    /// Measures these suites, or all if none is named.
-    Measure(Vec<String>),
-    /// Tests the benchmark itself with one short round.
-    Smoke,
-    /// Only checks the arguments.
-    CheckArguments,
-    /// Writes the report, or only compares it with the figures.
-    Report { check: bool },
-    /// Writes the tables of `docs/scale.md`, optionally after a measurement.
-    Model { measure: bool },
-}
-
 fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [command, file] = arguments.as_slice()
-        && command == "yardstick"
-    {
-        return peer::yardstick::serve(Path::new(file));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["yardstick", address, file] => return peer::yardstick::serve(address, Path::new(file)),
+        ["log", address, growth, response, log] => {
+            return peer::log::serve(address, growth, Path::new(response), Path::new(log));
+        }
+        _ => {}
     }
-    if let [command, growth, response, log] = arguments.as_slice()
-        && command == "log"
-    {
-        return peer::log::serve(growth, Path::new(response), Path::new(log));
-    }
-    let machine = Machine::of_this_process()?;
-    let (bench, task) = parse(&arguments, machine)?;
-    raise_descriptor_limit();
-    machine.pin(Cores::Generator)?;
-    match task {
-        Task::CheckArguments => Ok(()),
-        Task::Smoke => suites::smoke::run(&bench),
-        Task::Measure(names) => measure(&bench, &names),
-        // The tables of several machines depend on the figures of one.
-        Task::Report { check: false } => report::write(&bench).and_then(|()| model::write(&bench)),
-        Task::Report { check: true } => report::check(&bench).and_then(|()| model::check(&bench)),
-        Task::Model { measure: false } => model::write(&bench),
-        Task::Model { measure: true } => model::measure(&bench),
-    }
-}
-
-fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
     let mut bench = Bench {
         frontdesk: "frontdesk".into(),
-        static_web_server: "static-web-server".into(),
-        machine,
+        machine: Machine::of_this_process()?,
         rounds: 5,
         warm_up: Duration::from_millis(300),
         length: Duration::from_secs(2),
         tools: "target/test-tools".into(),
         out: "target/bench".into(),
-        repository: ".".into(),
         long: false,
     };
-    let mut suites = Vec::new();
-    let (mut smoke, mut check_arguments, mut report, mut check) = (false, false, false, false);
-    let (mut model, mut measure) = (false, false);
-    let mut arguments = arguments.iter();
+    let (commands, suites) = parse(&arguments, &mut bench)?;
+    raise_descriptor_limit();
+    bench.machine.pin(Cores::Generator)?;
+    match commands[..] {
+        [] => measure(&bench, &suites),
+        ["--smoke"] => {
+            (bench.warm_up, bench.length) = (Duration::from_millis(50), Duration::from_millis(300));
+            suites::smoke::run(&bench)
+        }
+        ["--check-arguments"] => Ok(()),
+        // The tables of several machines depend on the figures of one.
+        ["report"] => report::write(&bench).and_then(|()| model::write(&bench)),
+        ["report", "--check"] => report::check(&bench).and_then(|()| model::check(&bench)),
+        ["model"] => model::write(&bench),
+        ["model", "--measure"] => model::measure(&bench),
+        _ => bail!("these commands exclude each other: {}", commands.join(" ")),
+    }
+}
+
+/// Changes the settings. Returns the commands and the names of suites.
+fn parse<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<&'a str>, Vec<&'a str>)> {
+    let (mut commands, mut suites) = (Vec::new(), Vec::new());
+    let mut arguments = arguments.iter().copied();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
-        match argument.as_str() {
+        match argument {
             "--frontdesk" => bench.frontdesk = value()?.into(),
-            "--static-web-server" => bench.static_web_server = value()?.into(),
             "--tools" => bench.tools = value()?.into(),
             "--out" => bench.out = value()?.into(),
-            "--repository" => bench.repository = value()?.into(),
             "--rounds" => bench.rounds = value()?.parse().context("--rounds needs a number")?,
             "--seconds" => {
                 bench.length = Duration::from_secs_f64(value()?.parse().context("--seconds needs a number")?);
             }
             "--long" => bench.long = true,
-            "--smoke" => smoke = true,
-            "--check-arguments" => check_arguments = true,
-            "--check" => check = true,
-            "--measure" => measure = true,
-            "report" => report = true,
-            "model" => model = true,
-            name if suites::ALL.iter().any(|suite| suite.name == name) => suites.push(name.to_owned()),
+            "--smoke" | "--check-arguments" | "--check" | "--measure" | "report" | "model" => {
+                commands.push(argument);
+            }
+            name if suites::ALL.iter().any(|suite| suite.name == name) => suites.push(name),
             other => {
                 let known: Vec<&str> = suites::ALL.iter().map(|suite| suite.name).collect();
                 bail!("unknown suite or option '{other}'; suites are: {}", known.join(" "));
@@ -175,19 +148,7 @@ fn parse(arguments: &[String], machine: Machine) -> Result<(Bench, Task)> {
     if bench.rounds == 0 || bench.length.is_zero() {
         bail!("--rounds and --seconds must not be zero");
     }
-    if smoke {
-        (bench.warm_up, bench.length) = (Duration::from_millis(50), Duration::from_millis(300));
-        return Ok((bench, Task::Smoke));
-    }
-    if model {
-        return Ok((bench, Task::Model { measure }));
-    }
-    let task = match (check_arguments, report) {
-        (true, _) => Task::CheckArguments,
-        (_, true) => Task::Report { check },
-        _ => Task::Measure(suites),
-    };
-    Ok((bench, task))
+    Ok((commands, suites))
 }
 
 /// Raises the limit to its maximum: each connection needs a descriptor here and one in the server, which
@@ -198,17 +159,15 @@ fn raise_descriptor_limit() {
 }
 
 /// Runs the named suites, or all if none is named.
-fn measure(bench: &Bench, names: &[String]) -> Result<()> {
+fn measure(bench: &Bench, names: &[&str]) -> Result<()> {
     std::fs::create_dir_all(&bench.out)?;
-    for suite in
-        suites::ALL.iter().filter(|suite| names.is_empty() || names.iter().any(|name| name == suite.name))
-    {
+    for suite in suites::ALL.iter().filter(|suite| names.is_empty() || names.contains(&suite.name)) {
         bench.log(&format!("suite {}", suite.name));
         let section = measure_one(bench, suite).with_context(|| format!("suite {}", suite.name))?;
         let text = report::summary(&section)?;
         std::io::stdout().write_all(text.as_bytes())?;
         let path = bench.out.join(format!("{}.json", suite.name));
-        std::fs::write(&path, Figures { sections: vec![section] }.to_json()?)?;
+        figures::write(&path, &Figures { sections: vec![section] })?;
     }
     Ok(())
 }
@@ -234,11 +193,16 @@ fn measure_one(bench: &Bench, suite: &Suite) -> Result<Section> {
     }
     Ok(Section {
         suite: suite.name.into(),
-        measured: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+        measured: today(),
         machine: machine::describe(bench),
         conditions,
         tables: outcome.tables,
         curves: outcome.curves,
         targets: outcome.targets,
     })
+}
+
+/// Today's date in UTC, such as 2026-11-20.
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

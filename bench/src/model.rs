@@ -9,53 +9,48 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use calibration::Calibration;
-
-use crate::Bench;
-use crate::figures::Figures;
+use crate::figures;
+use crate::{Bench, report};
 
 /// Requests or submissions that are simulated for a row of a table.
 const SIMULATED: usize = 400_000;
 
+const DOCUMENT: &str = "docs/scale.md";
+/// The measured input of the model.
+const FIGURES: &str = "docs/scale/figures.json";
 /// Ends a generated table in the document.
 const END_OF_TABLE: &str = "<!-- end of table -->";
 
 /// Measures the costs, compares the model with the machine, and writes the tables.
 pub fn measure(bench: &Bench) -> Result<()> {
-    measure::run(bench)?.write(&bench.repository)?;
+    figures::write(Path::new(FIGURES), &measure::run(bench)?)?;
     write(bench)
 }
 
 /// Writes the tables into the document.
 pub fn write(bench: &Bench) -> Result<()> {
-    fs::write(document(&bench.repository), filled(&bench.repository)?)?;
+    fs::write(DOCUMENT, filled(&fs::read_to_string(DOCUMENT)?)?)?;
     bench.log("wrote the tables of docs/scale.md");
     Ok(())
 }
 
 /// Fails if the tables in the document differ from the figures and the model.
 pub fn check(bench: &Bench) -> Result<()> {
-    let text = fs::read_to_string(document(&bench.repository))?;
-    ensure!(
-        text == filled(&bench.repository)?,
-        "docs/scale.md does not match its figures: run scripts/bench model"
-    );
+    let text = fs::read_to_string(DOCUMENT)?;
+    ensure!(text == filled(&text)?, "{DOCUMENT} does not match its figures: run scripts/bench model");
     bench.log("docs/scale.md matches its figures and those of docs/performance.md");
     Ok(())
 }
 
-fn document(repository: &Path) -> PathBuf {
-    repository.join("docs/scale.md")
-}
-
-fn filled(repository: &Path) -> Result<String> {
-    let figures = Figures::read(&repository.join("docs/performance/figures.json"))?;
-    let text = fs::read_to_string(document(repository)).context("docs/scale.md cannot be read")?;
-    fill(&text, &tables::all(&figures, &Calibration::read(repository)?)?).context("docs/scale.md")
+fn filled(text: &str) -> Result<String> {
+    let pages = figures::read(Path::new(report::FIGURES))?;
+    let calibration =
+        figures::read(Path::new(FIGURES)).context("scripts/bench model --measure writes the figures")?;
+    fill(text, &tables::all(&pages, &calibration)?).context(DOCUMENT)
 }
 
 /// Replaces each table between `<!-- table: NAME -->` and the end mark. Fails if a table or its place is

@@ -1,7 +1,6 @@
 //! A running server: a process group that ends when its value is dropped.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -17,6 +16,7 @@ use tempfile::TempDir;
 use crate::Bench;
 use crate::machine::Cores;
 use crate::process::{self, Memory, Usage};
+use crate::tls::Identity;
 
 pub mod caddy;
 pub mod forms;
@@ -37,8 +37,7 @@ pub struct Peer {
     pub name: String,
     /// HTTP address.
     pub address: SocketAddr,
-    /// HTTPS address.
-    pub secure: Option<SocketAddr>,
+    secure: Option<SocketAddr>,
     child: Child,
     /// Its files; removed after the process has ended.
     folder: TempDir,
@@ -49,69 +48,45 @@ impl Peer {
     /// `address`. Its output goes to a file in `folder`, and into the error if it ends.
     pub fn start(
         bench: &Bench,
-        name: impl Into<String>,
+        name: &str,
         cores: Cores,
         command: &Command,
         address: SocketAddr,
         folder: TempDir,
     ) -> Result<Self> {
-        let name = name.into();
         let log = File::create(folder.path().join("output.log"))?;
-        let child = spawn(bench, cores, command, [log.try_clone()?.into(), log.into()])
-            .with_context(|| format!("{name} cannot be started"))?;
-        let mut peer = Self { name, address, secure: None, child, folder };
+        let child = spawn(bench, cores, command, log).with_context(|| format!("{name} cannot be started"))?;
+        let mut peer = Self { name: name.to_owned(), address, secure: None, child, folder };
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
             if let Some(status) = peer.child.try_wait()? {
-                bail!("{} ended with {status}: {}", peer.name, peer.stderr());
+                bail!("{name} ended with {status}: {}", peer.stderr());
             }
             if began.elapsed() > START_TIMEOUT {
-                bail!("{} accepts no connections at {address}: {}", peer.name, peer.stderr());
+                bail!("{name} accepts no connections at {address}: {}", peer.stderr());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(peer)
     }
 
-    /// The same, for servers that print their addresses: `read` gets each line of standard output until it
-    /// returns them.
-    pub fn start_with_output(
-        bench: &Bench,
-        name: impl Into<String>,
-        cores: Cores,
-        command: &Command,
-        folder: TempDir,
-        mut read: impl FnMut(&str) -> Option<(SocketAddr, Option<SocketAddr>)>,
-    ) -> Result<Self> {
-        let name = name.into();
-        let log = File::create(folder.path().join("output.log"))?;
-        let output = [Stdio::piped(), log.into()];
-        let mut child =
-            spawn(bench, cores, command, output).with_context(|| format!("{name} cannot be started"))?;
-        let output = child.stdout.take().context("standard output is piped")?;
-        let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut peer = Self { name, address: unknown, secure: None, child, folder };
-        for line in BufReader::new(output).lines() {
-            if let Some((address, secure)) = read(&line?) {
-                (peer.address, peer.secure) = (address, secure);
-                return Ok(peer);
-            }
-        }
-        bail!("{} does not print its address: {}", peer.name, peer.stderr())
+    /// Whether it is frontdesk, on any path and on any number of cores.
+    pub fn is_frontdesk(&self) -> bool {
+        self.name.starts_with(frontdesk::NAME)
     }
 
-    /// Id of its first process.
-    pub fn process(&self) -> u32 {
-        self.child.id()
+    /// Its HTTPS address.
+    pub fn secure(&self) -> Result<SocketAddr> {
+        self.secure.with_context(|| format!("{} has no HTTPS address", self.name))
     }
 
     /// CPU time since the start.
     pub fn usage(&self) -> Usage {
-        process::usage(self.process())
+        process::usage(self.child.id())
     }
 
     pub fn memory(&self) -> Result<Memory> {
-        process::memory(self.process())
+        process::memory(self.child.id())
     }
 
     pub fn folder(&self) -> &Path {
@@ -148,15 +123,14 @@ impl Drop for Peer {
 
 /// A child inherits its cores from the thread that starts it. `setpriv` makes it end if this process is
 /// killed; that takes unsafe code otherwise.
-fn spawn(bench: &Bench, cores: Cores, command: &Command, output: [Stdio; 2]) -> Result<Child> {
-    let [stdout, stderr] = output;
+fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
     with_end.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     if let Some(folder) = command.get_current_dir() {
         with_end.current_dir(folder);
     }
-    with_end.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
+    with_end.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
     bench.machine.pin(cores)?;
     let child = with_end.spawn();
     bench.machine.pin(Cores::Generator)?;
@@ -181,8 +155,15 @@ pub struct FileServer<'a> {
     pub cores: Cores,
     /// Headers that are added to each response.
     pub headers: &'a [(String, String)],
-    /// Certificate and key, to serve HTTP/2 and HTTP/1.1 over TLS 1.3 as well.
-    pub tls: Option<(&'a Path, &'a Path)>,
+    /// Serves HTTP/2 and HTTP/1.1 over TLS 1.3 as well.
+    pub tls: Option<&'a Identity>,
+}
+
+impl FileServer<'_> {
+    /// A line of configuration for each header.
+    fn header_lines(&self, line: impl Fn(&str, &str) -> String) -> String {
+        self.headers.iter().map(|(name, value)| line(name, value) + "\n").collect()
+    }
 }
 
 /// A folder for the files of a server, readable for servers that drop their privileges.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::Bench;
-use crate::figures::{Figures, Section, Table, Target, Unit};
+use crate::figures::{self, Figures, Section, Table, Target, Unit};
 use crate::rounds::Spread;
 use crate::suites::{ALL, Suite};
 use crate::svg;
@@ -17,28 +17,29 @@ const INTRODUCTION: &str = include_str!("report/introduction.md");
 const METHOD: &str = include_str!("report/method.md");
 const CONCLUSION: &str = include_str!("report/conclusion.md");
 
+/// Folder of the plots and the figures.
+const PLOTS: &str = "docs/performance";
+/// The stored figures of all suites.
+pub const FIGURES: &str = "docs/performance/figures.json";
+
 /// Columns that are stored and printed by a measurement, but left out of the document.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
 /// Adds the last figures of each suite, and writes the document.
 pub fn write(bench: &Bench) -> Result<()> {
-    let stored = stored(&bench.repository);
-    let mut figures = Figures::read(&stored)?;
+    let mut figures: Figures = figures::read(Path::new(FIGURES))?;
     let order: Vec<&str> = ALL.iter().map(|suite| suite.name).collect();
-    for suite in ALL {
-        for section in Figures::read(&bench.out.join(format!("{}.json", suite.name)))?.sections {
-            figures.replace(section, &order);
+    for name in &order {
+        let path = bench.out.join(format!("{name}.json"));
+        if path.exists() {
+            let measured: Figures = figures::read(&path)?;
+            measured.sections.into_iter().for_each(|section| figures.replace(section, &order));
         }
     }
-    ensure!(!figures.sections.is_empty(), "there are no figures: run scripts/bench SUITE");
-    let folder = stored.parent().context("the figures are in a folder")?;
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
-    fs::create_dir_all(folder)?;
-    fs::write(&stored, figures.to_json()?)?;
+    fs::remove_dir_all(PLOTS)?;
+    figures::write(Path::new(FIGURES), &figures)?;
     for (name, text) in compose(&figures)? {
-        fs::write(bench.repository.join("docs").join(name), text)?;
+        fs::write(Path::new("docs").join(name), text)?;
     }
     for target in targets(&figures).filter(|target| !target.is_met()) {
         bench.log(&format!(
@@ -54,25 +55,20 @@ pub fn write(bench: &Bench) -> Result<()> {
 
 /// Fails if the document or a plot differs from the stored figures.
 pub fn check(bench: &Bench) -> Result<()> {
-    let figures = Figures::read(&stored(&bench.repository))?;
-    ensure!(!figures.sections.is_empty(), "docs/performance/figures.json has no figures");
-    let docs = bench.repository.join("docs");
+    let figures: Figures = figures::read(Path::new(FIGURES))?;
+    ensure!(!figures.sections.is_empty(), "{FIGURES} has no figures");
     let files = compose(&figures)?;
     for (name, text) in &files {
-        let stored =
-            fs::read_to_string(docs.join(name)).with_context(|| format!("docs/{name} cannot be read"))?;
+        let stored = fs::read_to_string(Path::new("docs").join(name));
+        let stored = stored.with_context(|| format!("docs/{name} cannot be read"))?;
         ensure!(stored == *text, "docs/{name} does not match its figures: run scripts/bench report");
     }
-    for entry in fs::read_dir(docs.join("performance"))? {
+    for entry in fs::read_dir(PLOTS)? {
         let name = format!("performance/{}", entry?.file_name().display());
         ensure!(files.contains_key(&name) || name.ends_with("/figures.json"), "docs/{name} is not used");
     }
     bench.log("docs/performance.md matches its figures");
     Ok(())
-}
-
-fn stored(repository: &Path) -> PathBuf {
-    repository.join("docs/performance/figures.json")
 }
 
 fn targets(figures: &Figures) -> impl Iterator<Item = &Target> {
@@ -200,7 +196,7 @@ fn tabulate(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
             let format = |spread: &Spread| {
                 if has_range { column.unit.format_spread(spread) } else { column.unit.format(spread.median) }
             };
-            write!(text, " {} |", cell.as_ref().map_or(String::new(), format))?;
+            write!(text, " {} |", format(cell))?;
         }
         text.push('\n');
     }
@@ -225,17 +221,11 @@ pub fn summary(section: &Section) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Column, Row};
+    use crate::figures::Row;
 
     fn figures(target: f64) -> Figures {
-        let table = Table {
-            name: "pages-html".into(),
-            title: "HTML".into(),
-            columns: vec![Column::new("requests/s", Unit::Count)],
-            rows: vec![Row::new("frontdesk", [Spread { median: 2000.0, least: 1000.0, most: 3000.0 }])],
-            plotted: Some(0),
-            ..Table::default()
-        };
+        let row = Row::new("frontdesk", [Spread { median: 2000.0, least: 1000.0, most: 3000.0 }]);
+        let table = Table::new("pages-html", "HTML", "", [("requests/s", Unit::Count)], [row]).plotted();
         Figures {
             sections: vec![Section {
                 suite: "pages".into(),
@@ -244,7 +234,7 @@ mod tests {
                 conditions: vec![("rounds".into(), "5".into())],
                 tables: vec![table],
                 curves: Vec::new(),
-                targets: vec![Target::at_least("HTML", target, 1.7, Unit::Ratio)],
+                targets: vec![Target::at_least("HTML", target, 1.7)],
             }],
         }
     }

@@ -55,22 +55,33 @@ impl From<Spread> for [f64; 3] {
     }
 }
 
+/// The value that `share` of `sorted`, such as 0.99, do not exceed. Panics if `sorted` is empty.
+pub fn percentile<T: Copy>(sorted: &[T], share: f64) -> T {
+    let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize;
+    sorted[rank.min(sorted.len()) - 1]
+}
+
 /// Measures each of `peers` in turn, `rounds` times, so that a slow phase of the machine affects all of them.
-/// Returns the results of each peer in the order of the rounds.
-pub fn interleave<P, T>(
+pub fn interleave<P>(
     rounds: usize,
     peers: &[P],
-    name: impl Fn(&P) -> String,
-    mut measure: impl FnMut(&P) -> Result<T>,
-) -> Result<Vec<Vec<T>>> {
-    let mut seen: Vec<Vec<T>> = peers.iter().map(|_| Vec::with_capacity(rounds)).collect();
+    label: impl Fn(&P) -> &str,
+    mut measure: impl FnMut(&P) -> Result<Sample>,
+) -> Result<Vec<Rounds>> {
+    let mut seen: Vec<Rounds> =
+        peers.iter().map(|peer| Rounds { label: label(peer).to_owned(), samples: Vec::new() }).collect();
     for round in 1..=rounds {
         for (peer, seen) in peers.iter().zip(&mut seen) {
-            let sample = measure(peer).with_context(|| format!("round {round}, {}", name(peer)))?;
-            seen.push(sample);
+            let sample = measure(peer).with_context(|| format!("round {round}, {}", seen.label))?;
+            seen.samples.push(sample);
         }
     }
     Ok(seen)
+}
+
+/// The rounds with this label.
+pub fn find<'a>(servers: &'a [Rounds], label: &str) -> Result<&'a Rounds> {
+    servers.iter().find(|rounds| rounds.label == label).with_context(|| format!("{label} was not measured"))
 }
 
 /// From this CPU utilisation on, the load generator may limit the server.
@@ -78,6 +89,9 @@ const SATURATED: f64 = 0.97;
 
 /// Below this CPU utilisation of server and generator, other programs used their cores.
 const UNDISTURBED: f64 = 0.9;
+
+/// A figure of a round.
+type Figure = fn(&Sample) -> f64;
 
 /// The rounds of a server.
 #[derive(Debug, Clone)]
@@ -127,44 +141,30 @@ pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
 
 /// A table of all figures, with ratios to `reference` by both measures if it is one of the servers.
 pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference: &str) -> Table {
-    let base = servers.iter().find(|rounds| rounds.label == reference);
-    let mut columns = vec![
-        Column::new("requests/s", Unit::Count),
-        Column::new("CPU time per request", Unit::Micros),
-        Column::new("p50", Unit::Micros),
-        Column::new("p99", Unit::Micros),
-        Column::new("p99.9", Unit::Micros),
-        Column::new("server CPU", Unit::Share),
-        Column::new("generator CPU", Unit::Share),
+    let figures: [(&str, Unit, Figure); 7] = [
+        ("requests/s", Unit::Count, Sample::rate),
+        ("CPU time per request", Unit::Micros, Sample::cost),
+        ("p50", Unit::Micros, |sample| sample.p50),
+        ("p99", Unit::Micros, |sample| sample.p99),
+        ("p99.9", Unit::Micros, |sample| sample.p999),
+        ("server CPU", Unit::Share, Sample::busy),
+        ("generator CPU", Unit::Share, |sample| sample.generator),
     ];
+    let base = servers.iter().find(|rounds| rounds.label == reference);
+    let mut columns: Vec<Column> = figures.iter().map(|(title, unit, _)| (*title, *unit).into()).collect();
     if base.is_some() {
-        columns.push(Column::new(format!("× {reference}, requests/s"), Unit::Ratio));
-        columns.push(Column::new(format!("× {reference}, requests per CPU time"), Unit::Ratio));
+        columns.push((format!("× {reference}, requests/s"), Unit::Ratio).into());
+        columns.push((format!("× {reference}, requests per CPU time"), Unit::Ratio).into());
     }
     let rows = servers.iter().map(|rounds| {
-        let mut cells = vec![
-            rounds.spread(Sample::rate),
-            rounds.spread(Sample::cost),
-            rounds.spread(|sample| sample.p50),
-            rounds.spread(|sample| sample.p99),
-            rounds.spread(|sample| sample.p999),
-            Spread::exactly(rounds.spread(Sample::busy).median),
-            Spread::exactly(rounds.spread(|sample| sample.generator).median),
-        ];
+        let mut cells: Vec<Spread> = figures.iter().map(|(_, _, figure)| rounds.spread(figure)).collect();
         if let Some(base) = base {
             cells.push(Spread::of_ratios(&rounds.rates(), &base.rates()));
             cells.push(Spread::of_ratios(&rounds.capacities(), &base.capacities()));
         }
         Row::new(&rounds.label, cells)
     });
-    Table {
-        name: name.into(),
-        title: title.into(),
-        note: note.into(),
-        rows: rows.collect(),
-        columns,
-        plotted: Some(0),
-    }
+    Table::new(name, title, note, columns, rows).plotted()
 }
 
 #[cfg(test)]
@@ -175,6 +175,12 @@ mod tests {
     fn the_median_of_even_counts_is_the_midpoint() {
         assert_eq!(Spread::of([3.0, 1.0, 2.0]), Spread { median: 2.0, least: 1.0, most: 3.0 });
         assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]), Spread { median: 2.5, least: 1.0, most: 4.0 });
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let sorted: Vec<u64> = (1..=30).collect();
+        assert_eq!([0.0, 0.5, 0.99, 1.0].map(|share| percentile(&sorted, share)), [1, 15, 30, 30]);
     }
 
     #[test]
@@ -192,11 +198,18 @@ mod tests {
     #[test]
     fn each_round_measures_every_peer() {
         let mut order = Vec::new();
-        let seen = interleave(2, &["a", "b"], ToString::to_string, |peer| {
-            order.push(*peer);
-            Ok(order.len())
-        });
-        assert_eq!(seen.expect("nothing fails"), [[1, 3], [2, 4]]);
+        let seen = interleave(
+            2,
+            &["a", "b"],
+            |peer| peer,
+            |peer| {
+                order.push(*peer);
+                Ok(Sample { responses: order.len() as u64, ..Sample::default() })
+            },
+        );
+        let seen = seen.expect("nothing fails");
+        let numbers = |of: &Rounds| of.samples.iter().map(|sample| sample.responses).collect::<Vec<_>>();
+        assert_eq!(seen.iter().map(numbers).collect::<Vec<_>>(), [[1, 3], [2, 4]]);
         assert_eq!(order, ["a", "b", "a", "b"]);
     }
 

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use crate::Bench;
 use crate::figures::{Curve, Table, Target};
-use crate::rounds::Rounds;
+use crate::peer::frontdesk;
+use crate::rounds::{self, Rounds};
 
 pub mod connections;
 pub mod loading;
@@ -83,6 +84,24 @@ impl Outcome {
         Ok(())
     }
 
+    /// Records the rounds of all servers, and adds their table. `reference` is the server for the ratios.
+    pub fn add(
+        &mut self,
+        name: &str,
+        title: &str,
+        note: &str,
+        servers: &[Rounds],
+        reference: &str,
+    ) -> Result<()> {
+        self.tables.push(rounds::table(name, title, note, servers, reference));
+        self.record_all(name, servers)
+    }
+
+    /// Records the rounds of all servers.
+    pub fn record_all(&mut self, case: &str, servers: &[Rounds]) -> Result<()> {
+        servers.iter().try_for_each(|rounds| self.record(case, &rounds.label, &rounds.samples))
+    }
+
     /// Records which of these busy servers shared their core with other programs.
     pub fn record_disturbance(&mut self, case: &str, servers: &[Rounds]) {
         let disturbed: Vec<&str> =
@@ -92,6 +111,15 @@ impl Outcome {
         } else if !disturbed.is_empty() {
             self.disturbed.push(format!("{case} ({})", disturbed.join(", ")));
         }
+    }
+
+    /// Compares frontdesk with another server, by requests a second if both were at their limit.
+    pub fn compare(&mut self, title: &str, servers: &[Rounds], other: &str, target: f64) -> Result<()> {
+        let (ratio, measure) =
+            rounds::ratio(rounds::find(servers, frontdesk::NAME)?, rounds::find(servers, other)?);
+        let name = format!("{title}: frontdesk / {other}, {measure}");
+        self.targets.push(Target::at_least(name, target, ratio.median));
+        Ok(())
     }
 
     pub fn condition(&mut self, name: &str, value: impl Into<String>) {

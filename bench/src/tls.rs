@@ -19,10 +19,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
 use crate::http::{self, Response};
-use crate::latency::Latencies;
-use crate::load::{Load, Sample, connect_from, sample};
-use crate::machine::pin;
-use crate::process;
+use crate::load::{Load, Recorder, Sample, connect_from, measure};
+use crate::peer::Peer;
 
 /// A key and a self-signed certificate, as PEM files.
 #[derive(Debug)]
@@ -39,10 +37,7 @@ impl Identity {
             .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30".split(' '))
             .args(["-subj", "/CN=www.example.com"])
             .args(["-addext", "subjectAltName=DNS:www.example.com,IP:127.0.0.1"])
-            .arg("-keyout")
-            .arg(&made.key)
-            .arg("-out")
-            .arg(&made.certificate)
+            .args([Path::new("-keyout"), &made.key, Path::new("-out"), &made.certificate])
             .output()
             .context("openssl cannot be run")?;
         ensure!(output.status.success(), "openssl: {}", String::from_utf8_lossy(&output.stderr));
@@ -128,54 +123,28 @@ pub fn send(
     Ok(response)
 }
 
-/// Measures handshakes from `load.connections` threads, each of which makes one after the other. Fails if a
-/// response differs from `expected`.
+/// Measures new connections to `server`. Each of `load.connections` threads opens its next connection after
+/// the previous response. Fails if a response differs from `expected`.
 pub fn handshakes(
     load: &Load,
     config: &Arc<ClientConfig>,
-    address: SocketAddr,
-    server: u32,
+    server: &Peer,
     request: &[u8],
     expected: &Response,
 ) -> Result<Sample> {
-    let cores = load.machine.numbers(load.cores);
-    let start = Instant::now() + load.warm_up;
-    let end = start + load.length;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..load.connections)
-            .map(|number| {
-                let cores = &cores;
-                scope.spawn(move || -> Result<Latencies> {
-                    pin(cores)?;
-                    let mut latencies = Latencies::default();
-                    loop {
-                        let began = Instant::now();
-                        let response = send(config, number % 8, address, request)?;
-                        if response.status != expected.status || response.body != expected.body {
-                            bail!("wrong response over TLS");
-                        }
-                        let now = Instant::now();
-                        if now >= end {
-                            return Ok(latencies);
-                        }
-                        if now >= start {
-                            latencies.record((now - began).as_nanos() as u64);
-                        }
-                    }
-                })
-            })
-            .collect();
-        let own = std::process::id();
-        std::thread::sleep(start.saturating_duration_since(Instant::now()));
-        let (began, before, own_before) = (Instant::now(), process::usage(server), process::usage(own));
-        std::thread::sleep(end.saturating_duration_since(Instant::now()));
-        let (elapsed, after, own_after) = (began.elapsed(), process::usage(server), process::usage(own));
-        let mut latencies = Latencies::default();
-        for thread in threads {
-            latencies.merge(&thread.join().map_err(|_| anyhow!("the client panicked"))??);
+    let address = server.secure()?;
+    let generate = |number, mut recorder: Recorder| loop {
+        let began = Instant::now();
+        let response = send(config, number % 8, address, request)?;
+        if response.status != expected.status || response.body != expected.body {
+            bail!("wrong response over TLS");
         }
-        let busy = std::time::Duration::from_nanos(own_after.since(&own_before).iter().sum());
-        let busy = busy.mul_f64(load.length.as_secs_f64() / elapsed.as_secs_f64());
-        sample(&latencies, load.length, elapsed, &before, &after, busy)
-    })
+        let now = Instant::now();
+        if recorder.is_over(now) {
+            return Ok(recorder);
+        }
+        recorder.record(began, now);
+    };
+    let prepare = |number| load.machine.pin(load.cores).map(|()| number);
+    measure(load, server, load.connections, prepare, generate)
 }

@@ -1,12 +1,9 @@
 //! The measured input of the model, and its comparison with the machine: `docs/scale/figures.json`.
 
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::submissions::Costs;
-use crate::figures::{Unit, flatten};
+use crate::figures::Unit;
 use crate::rounds::Spread;
 
 /// Everything that the model was measured with.
@@ -82,31 +79,5 @@ pub struct ComparedFigure {
 impl ComparedFigure {
     pub fn new(name: &str, unit: Unit, predicted: f64, measured: Spread) -> Self {
         Self { name: name.to_owned(), unit, predicted, measured }
-    }
-
-    /// Relative error of the model: positive if it predicts too much.
-    pub fn error(&self) -> f64 {
-        self.predicted / self.measured.median - 1.0
-    }
-}
-
-impl Calibration {
-    fn path(repository: &Path) -> PathBuf {
-        repository.join("docs/scale/figures.json")
-    }
-
-    pub fn read(repository: &Path) -> Result<Self> {
-        let path = Self::path(repository);
-        let text = std::fs::read_to_string(&path).with_context(|| {
-            format!("{} cannot be read: scripts/bench model --measure writes it", path.display())
-        })?;
-        serde_json::from_str(&text).with_context(|| format!("{} is invalid", path.display()))
-    }
-
-    pub fn write(&self, repository: &Path) -> Result<()> {
-        let path = Self::path(repository);
-        std::fs::create_dir_all(path.parent().context("the path has a folder")?)?;
-        std::fs::write(&path, flatten(&serde_json::to_string_pretty(self)?) + "\n")?;
-        Ok(())
     }
 }

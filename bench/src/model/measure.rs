@@ -14,17 +14,17 @@ use super::calibration::{Calibration, ComparedFigure, Comparison, DeliveryCosts,
 use super::queue::{self, Stage};
 use super::submissions::{self, Costs, System};
 use crate::Bench;
-use crate::content::{LARGE, check_headers, write_site};
+use crate::content::{Content, LARGE, PageRequest};
 use crate::figures::Unit;
-use crate::http::{self, ClientKind, get};
-use crate::load::{self, Cycle, Expected, Sample};
+use crate::http;
+use crate::load::{self, Expected, Sample, open};
 use crate::machine::Cores;
 use crate::peer::postgres::Postgres;
 use crate::peer::{Peer, folder, free_address, frontdesk, postgres};
 use crate::process::Usage;
-use crate::rounds::Spread;
+use crate::rounds::{Spread, percentile};
 use crate::submission::{Visitors, fixed_request};
-use crate::suites::submissions::{CONTACT, Channel, Site, is_accepted, with_open_limits};
+use crate::suites::submissions::{CONTACT, Channel, Site, is_accepted, options};
 
 /// Requests a second that leave the server nearly idle, while the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
@@ -43,11 +43,12 @@ const LARGE_INBOX: f64 = 1e6;
 /// Measures everything.
 pub fn run(bench: &Bench) -> Result<Calibration> {
     std::fs::create_dir_all(&bench.out)?;
-    let mut comparisons = Vec::new();
-    for (name, fast_path, loads) in [("fast path", true, FAST_LOADS), ("general path", false, GENERAL_LOADS)]
-    {
-        pages(bench, name, fast_path, loads, &mut comparisons)?;
-    }
+    let (content, ours) = Content::start(bench, None)?;
+    let mut comparisons = pages(bench, &content, &ours, "fast path", FAST_LOADS)?;
+    drop(ours);
+    let general_path = content.start_general_path(bench)?;
+    comparisons.extend(pages(bench, &content, &general_path, "general path", GENERAL_LOADS)?);
+    drop(general_path);
     let (max_rate, costs) = submissions(bench, &mut comparisons)?;
     for comparison in &comparisons {
         for figure in &comparison.figures {
@@ -57,14 +58,12 @@ pub fn run(bench: &Bench) -> Result<Calibration> {
         }
     }
     let (bytes, delivery) = bytes(bench)?;
+    let mut machine = crate::machine::describe(bench);
+    let shown = ["processor", "cores", "memory", "kernel", "system", "frontdesk"];
+    machine.retain(|(name, _)| shown.contains(&name.as_str()));
     Ok(Calibration {
-        measured: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
-        machine: crate::machine::describe(bench)
-            .into_iter()
-            .filter(|(name, _)| {
-                ["processor", "cores", "memory", "kernel", "system", "frontdesk"].contains(&name.as_str())
-            })
-            .collect(),
+        measured: crate::today(),
+        machine,
         rounds: bench.rounds,
         seconds: bench.length.as_secs_f64(),
         max_rate,
@@ -86,76 +85,59 @@ fn with_retries<T>(bench: &Bench, mut measure: impl FnMut() -> Result<T>) -> Res
     measure()
 }
 
-/// Used for waiting times: the median contains time of other programs.
-fn least(values: impl IntoIterator<Item = f64>) -> f64 {
-    Spread::of(values).least
+/// The distribution of a figure over all rounds.
+fn spread<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> Spread {
+    Spread::of(rounds.iter().map(figure))
 }
 
-fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    Spread::of(values).median
-}
-
-/// The 12 KB page on one core, at several loads of the core.
+/// Measures the 12 KB page on one core, and compares the model at several loads of the core.
 fn pages(
     bench: &Bench,
+    content: &Content,
+    peer: &Peer,
     name: &str,
-    fast_path: bool,
     loads: [f64; 2],
-    comparisons: &mut Vec<Comparison>,
-) -> Result<()> {
-    let site = folder()?;
-    write_site(site.path())?;
-    let options = frontdesk::Options::new("frontdesk", site.path())
-        .set("FRONTDESK_SERVER__FAST_LANE", fast_path.to_string());
-    let peer = frontdesk::start(bench, &options)?;
-    let request = get(ClientKind::Browser, LARGE.path, "identity", None);
-    let response = http::send(peer.address, &request)?;
-    check_headers(&response, true)?;
-    let exchanges = [(request, Expected::like(&response))];
+) -> Result<Vec<Comparison>> {
+    let exchanges = [content.expected(peer, PageRequest::html(LARGE))?];
     let load = bench.load(CONNECTIONS);
-    let saturate =
-        || load::run(&load, peer.address, peer.process(), |_, count| Cycle::new(&exchanges, count));
-    let at = |rate: f64, seed| {
-        load::open::run(&load, rate, seed, peer.address, peer.process(), |_, count| {
-            Cycle::new(&exchanges, count)
-        })
+    let at = |rate: f64, seed: usize| {
+        with_retries(bench, || open::run(&load, rate, seed as u64, peer, load::cycle(&exchanges)))
     };
     let (mut saturated, mut quiet) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
         bench.log(&format!("{name}: calibration {}", round + 1));
-        saturated.push(saturate()?);
-        quiet.push(with_retries(bench, || at(QUIET, round as u64))?);
+        saturated.push(load::run(&load, peer, load::cycle(&exchanges))?);
+        quiet.push(at(QUIET, round)?);
     }
     // All in microseconds.
-    let cost = median(saturated.iter().map(Sample::cost));
-    let generator = median(saturated.iter().map(|sample| sample.generator / sample.rate())) * 1e6;
-    let wake_up = (median(quiet.iter().map(Sample::cost)) - cost).max(0.0);
+    let cost = spread(&saturated, Sample::cost).median;
+    let generator = spread(&saturated, |sample| sample.generator / sample.rate()).median * 1e6;
+    let wake_up = (spread(&quiet, Sample::cost).median - cost).max(0.0);
     let alone = cost + wake_up + generator;
-    let delay = (least(quiet.iter().map(|sample| sample.p50)) - alone).max(0.0);
+    // The minimum: the median contains time of other programs.
+    let delay = (spread(&quiet, |sample| sample.p50).least - alone).max(0.0);
     let half_of_generator = Stage { service: generator / 2.0, wake_up: 0.0 };
     let stages = [half_of_generator, Stage { service: cost, wake_up }, half_of_generator];
     let mut measured = loads.map(|_| Vec::new());
     for round in 0..bench.rounds {
         for (load, samples) in loads.iter().zip(&mut measured) {
             bench.log(&format!("{name}: {:.0} %, round {}", load * 100.0, round + 1));
-            samples.push(with_retries(bench, || at(load * 1e6 / cost, 100 + round as u64))?);
+            samples.push(at(load * 1e6 / cost, 100 + round)?);
         }
     }
-    for (load, samples) in loads.iter().zip(&measured) {
-        let model = queue::simulate(&stages, load / cost, SIMULATED, 1);
-        let response = |part| model.percentile(part) + delay;
-        let of = |value: fn(&Sample) -> f64| Spread::of(samples.iter().map(value));
-        comparisons.push(Comparison {
-            load: format!("12 KB page, {name}, {:.0} % of a core", load * 100.0),
-            rate: load * 1e6 / cost,
-            figures: vec![
-                ComparedFigure::new("core utilisation", Unit::Share, model.utilisation[1], of(Sample::busy)),
-                ComparedFigure::new("p50", Unit::Micros, response(0.5), of(|sample| sample.p50)),
-                ComparedFigure::new("p99", Unit::Micros, response(0.99), of(|sample| sample.p99)),
-            ],
-        });
-    }
-    Ok(())
+    let compare = |(load, samples): (&f64, &Vec<Sample>)| {
+        let (utilisation, responses) = queue::simulate(&stages, load / cost, SIMULATED, 1);
+        let response = |share| percentile(&responses, share) + delay;
+        let figure = ComparedFigure::new;
+        let figures = vec![
+            figure("core utilisation", Unit::Share, utilisation[1], spread(samples, Sample::busy)),
+            figure("p50", Unit::Micros, response(0.5), spread(samples, |sample| sample.p50)),
+            figure("p99", Unit::Micros, response(0.99), spread(samples, |sample| sample.p99)),
+        ];
+        let title = format!("12 KB page, {name}, {:.0} % of a core", load * 100.0);
+        Comparison { load: title, rate: load * 1e6 / cost, figures }
+    };
+    Ok(loads.iter().zip(&measured).map(compare).collect())
 }
 
 /// A replica with its PostgreSQL and its Redis.
@@ -164,6 +146,7 @@ struct Stack {
     replica: Peer,
     postgres: Postgres,
     redis: Peer,
+    channel: Channel,
     expected: Expected,
     number: u64,
 }
@@ -182,32 +165,34 @@ struct Round {
     sync: f64,
     /// Bytes of its WAL.
     wal: f64,
+    /// Submissions a second until all are delivered.
+    delivery_rate: f64,
 }
 
 impl Stack {
     fn start(bench: &Bench, site: &Site, channel: Channel) -> Result<Self> {
         let postgres = postgres::start(bench, Cores::Generator)?;
         let redis = start_redis(bench)?;
-        let options = with_open_limits(frontdesk::Options::new("frontdesk", &site.of(channel)))
-            .set("FRONTDESK_STORE__URL", postgres.url())
-            .set("FRONTDESK_LIMITS__SHARED_URL", format!("redis://{}", redis.address));
-        let replica = frontdesk::start(bench, &options)?;
+        let site = site.of(channel);
+        let options = options(&site)
+            .set("STORE__URL", postgres.url())
+            .set("LIMITS__SHARED_URL", format!("redis://{}", redis.address));
+        let replica = frontdesk::start(bench, options)?;
         let response = http::send(replica.address, &fixed_request(CONTACT))?;
         ensure!(is_accepted(&response), "a submission gets {}: {}", response.status, replica.stderr());
-        Ok(Self { replica, postgres, redis, expected: Expected::like(&response), number: 0 })
+        let expected = Expected::like(&response);
+        Ok(Self { replica, postgres, redis, channel, expected, number: 0 })
     }
 
     fn usage(&self) -> [Usage; 3] {
         [&self.replica, &self.postgres.peer, &self.redis].map(Peer::usage)
     }
 
-    fn stored(&self) -> Result<f64> {
-        self.postgres.number("SELECT count(*) FROM accepted")
-    }
-
-    /// Counters of PostgreSQL: writing transactions, bytes of WAL, syncs, and milliseconds of syncs.
-    fn counters(&self) -> Result<[f64; 4]> {
+    /// Counters of PostgreSQL: stored submissions, writing transactions, bytes of WAL, syncs, and their time
+    /// in milliseconds.
+    fn counters(&self) -> Result<[f64; 5]> {
         Ok([
+            self.postgres.number("SELECT count(*) FROM accepted")?,
             self.postgres.number("SELECT pg_snapshot_xmax(pg_current_snapshot())")?,
             self.postgres.number("SELECT pg_current_wal_lsn() - '0/0'")?,
             self.postgres.number("SELECT wal_sync FROM pg_stat_wal")?,
@@ -215,32 +200,34 @@ impl Stack {
         ])
     }
 
-    /// Runs a round with so many connections: always busy, or with random arrivals at `rate`. Fails if an
-    /// acknowledged submission is missing.
+    /// Runs a round with this number of connections: always busy, or with random arrivals at `rate`. Then
+    /// waits for deliveries, if the channel works. Fails if an acknowledged submission is missing.
     fn round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
         self.number += 1;
         let acknowledged = AtomicU64::new(0);
-        let load = bench.load(connections);
-        let (address, process, number) = (self.replica.address, self.replica.process(), self.number);
+        let (load, number) = (bench.load(connections), self.number);
         let script = |first, _| Visitors::new(CONTACT, &self.expected, &acknowledged, number, first);
-        let (rows, usage, counters) = (self.stored()?, self.usage(), self.counters()?);
+        let (began, usage, counters) = (Instant::now(), self.usage(), self.counters()?);
         let sample = match rate {
-            None => load::run(&load, address, process, script)?,
-            Some(rate) => load::open::run(&load, rate, number, address, process, script)?,
+            None => load::run(&load, &self.replica, script)?,
+            Some(rate) => open::run(&load, rate, number, &self.replica, script)?,
         };
         // The last submissions are still being stored, and PostgreSQL updates its counters once a second.
         std::thread::sleep(Duration::from_millis(1_200));
-        let (stored, usage_after, counters_after) = (self.stored()? - rows, self.usage(), self.counters()?);
+        if self.channel == Channel::Maildir {
+            self.wait_for_deliveries()?;
+        }
+        let (elapsed, usage_after, counters_after) = (began.elapsed(), self.usage(), self.counters()?);
+        let [stored, commits, wal, syncs, sync_millis] =
+            std::array::from_fn(|part| counters_after[part] - counters[part]);
         let acknowledged = acknowledged.load(Relaxed) as f64;
         ensure!(
             (acknowledged..=acknowledged + connections as f64).contains(&stored),
             "{acknowledged} submissions were acknowledged and {stored} stored"
         );
-        let [replica, postgres, redis] = [0, 1, 2].map(|part: usize| {
+        let [replica, postgres, redis] = std::array::from_fn(|part| {
             usage_after[part].since(&usage[part]).iter().sum::<u64>() as f64 / 1e3 / stored
         });
-        let [commits, wal, syncs, sync_millis] =
-            [0, 1, 2, 3].map(|part: usize| counters_after[part] - counters[part]);
         Ok(Round {
             sample,
             replica,
@@ -249,7 +236,18 @@ impl Stack {
             batch_size: stored / commits.max(1.0),
             sync: sync_millis * 1e3 / syncs.max(1.0),
             wal: wal / stored,
+            delivery_rate: stored / elapsed.as_secs_f64(),
         })
+    }
+
+    fn wait_for_deliveries(&self) -> Result<()> {
+        let began = Instant::now();
+        while self.postgres.number("SELECT count(*) FROM delivery WHERE due_at IS NOT NULL")? > 0.0 {
+            let is_late = began.elapsed() > Duration::from_mins(3);
+            ensure!(!is_late, "deliveries take too long: {}", self.replica.stderr());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        Ok(())
     }
 }
 
@@ -282,17 +280,19 @@ fn submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spre
         single.push(stack.round(bench, 1, None)?);
         large.push(stack.round(bench, CONNECTIONS, None)?);
     }
-    let of = |rounds: &[Round], value: fn(&Round) -> f64| median(rounds.iter().map(value));
-    let batch_size = of(&large, |round| round.batch_size);
+    let batch_size = spread(&large, |round| round.batch_size).median;
     ensure!(batch_size > 1.5, "{CONNECTIONS} connections give batches of {batch_size:.1}");
-    let split = |value| split_cost(of(&single, value), of(&large, value), batch_size);
+    let split = |cost: fn(&Round) -> f64| {
+        split_cost(spread(&single, cost).median, spread(&large, cost).median, batch_size)
+    };
     let (replica_batch, replica) = split(|round| round.replica);
     let (postgres_batch, postgres) = split(|round| round.postgres);
-    let redis = of(&large, |round| round.redis);
+    let redis = spread(&large, |round| round.redis).median;
+    // Minimums: the medians contain time of other programs.
+    let sync = spread(&single, |round| round.sync).least;
+    let alone = spread(&single, |round| round.sample.p50).least;
     // The rest of the response time with one connection. CPU time after the response can make it zero.
-    let sync = least(single.iter().map(|round| round.sync));
-    let known = replica_batch + replica + postgres_batch + postgres + redis + sync;
-    let wait = (least(single.iter().map(|round| round.sample.p50)) - known).max(0.0);
+    let wait = (alone - (replica_batch + replica + postgres_batch + postgres + redis + sync)).max(0.0);
     let costs = Costs { replica, replica_batch, redis, postgres, postgres_batch, sync, wait };
     let system =
         System { replicas: 1, replica_cores: 1, postgres_cores: 1, round_trip: 0.0, standby: 0.0, costs };
@@ -303,109 +303,76 @@ fn submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spre
             rounds.push(stack.round(bench, CONNECTIONS, Some(rate))?);
         }
         let model = submissions::simulate(&system, rate / 1e6, SIMULATED, 1);
-        let of = |value: &dyn Fn(&Round) -> f64| Spread::of(rounds.iter().map(value));
+        let [p50, p99] = [0.5, 0.99].map(|share| percentile(&model.responses, share));
         let busy = |cpu: f64| cpu * rate / 1e6;
-        let figure = ComparedFigure::new;
-        comparisons.push(Comparison {
-            load: "Submissions".to_owned(),
-            rate,
-            figures: vec![
-                figure("batch size", Unit::Count, model.batch_size, of(&|round| round.batch_size)),
-                figure("replica CPU", Unit::Share, model.replica, of(&|round| busy(round.replica))),
-                figure("PostgreSQL CPU", Unit::Share, model.postgres, of(&|round| busy(round.postgres))),
-                figure("p50", Unit::Micros, model.percentile(0.5), of(&|round| round.sample.p50)),
-                figure("p99", Unit::Micros, model.percentile(0.99), of(&|round| round.sample.p99)),
-            ],
-        });
+        let figure = |name, unit, predicted, measured: &dyn Fn(&Round) -> f64| {
+            ComparedFigure::new(name, unit, predicted, spread(&rounds, measured))
+        };
+        let figures = vec![
+            figure("batch size", Unit::Count, model.batch_size, &|round| round.batch_size),
+            figure("replica CPU", Unit::Share, model.replica, &|round| busy(round.replica)),
+            figure("PostgreSQL CPU", Unit::Share, model.postgres, &|round| busy(round.postgres)),
+            figure("p50", Unit::Micros, p50, &|round| round.sample.p50),
+            figure("p99", Unit::Micros, p99, &|round| round.sample.p99),
+        ];
+        comparisons.push(Comparison { load: "Submissions".to_owned(), rate, figures });
     }
-    Ok((Spread::of(large.iter().map(|round| round.sample.rate())), costs))
+    Ok((spread(&large, |round| round.sample.rate()), costs))
 }
 
 /// Measures the bytes of a submission in WAL and tables, and the costs with delivery.
 fn bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
-    let mut fresh = Vec::new();
-    for _ in 0..bench.rounds {
-        fresh.push(stack.round(bench, 16, None)?.wal);
-    }
+    let wal = |stack: &mut Stack, rate, prepare: &[&str]| -> Result<f64> {
+        let mut rounds = Vec::new();
+        for _ in 0..bench.rounds {
+            prepare.iter().try_for_each(|statement| stack.postgres.run(statement))?;
+            rounds.push(stack.round(bench, 16, rate)?);
+        }
+        Ok(spread(&rounds, |round| round.wal).median)
+    };
+    let wal_fresh = wal(&mut stack, None, &[])?;
     bench.log("large inbox");
     fill(&stack.postgres)?;
-    let table = |name: &str| stack.postgres.number(&format!("SELECT pg_total_relation_size('{name}')"));
-    let rows = stack.stored()?;
-    let [submission, delivery_row, attempt] =
-        [table("submission")?, table("delivery")?, table("attempt")?].map(|bytes| bytes / rows);
-    let mut cold = |compression: &str| -> Result<f64> {
-        let mut seen = Vec::new();
-        for _ in 0..bench.rounds {
-            stack.postgres.run(&format!("ALTER SYSTEM SET wal_compression = {compression}"))?;
-            stack.postgres.run("SELECT pg_reload_conf()")?;
-            stack.postgres.run("CHECKPOINT")?;
-            seen.push(stack.round(bench, 16, Some(200.0))?.wal);
-        }
-        Ok(median(seen))
+    let [rows, ..] = stack.counters()?;
+    let table = |name: &str| -> Result<f64> {
+        Ok(stack.postgres.number(&format!("SELECT pg_total_relation_size('{name}')"))? / rows)
     };
-    let (cold, compressed) = (cold("off")?, cold("lz4")?);
+    let [submission, delivery_row, attempt] = [table("submission")?, table("delivery")?, table("attempt")?];
+    let mut cold = |compression: &str| {
+        let set = format!("ALTER SYSTEM SET wal_compression = {compression}");
+        wal(&mut stack, Some(200.0), &[&set, "SELECT pg_reload_conf()", "CHECKPOINT"])
+    };
+    let (wal_cold, wal_compressed) = (cold("off")?, cold("lz4")?);
     drop(stack);
     bench.log("deliveries");
     let mut stack = Stack::start(bench, &site, Channel::Maildir)?;
     let (mut low_rate, mut highest) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
-        low_rate.push(deliver(bench, &mut stack, 4, Some(200.0))?);
+        low_rate.push(stack.round(bench, 4, Some(200.0))?);
         // Half a minute is needed to deliver the submissions of a second.
         if round < 2 {
-            highest.push(deliver(bench, &mut stack, CONNECTIONS, None)?);
+            highest.push(stack.round(bench, CONNECTIONS, None)?);
         }
     }
-    let of = |rounds: &[Delivered], value: fn(&Delivered) -> f64| median(rounds.iter().map(value));
     let delivery = DeliveryCosts {
-        postgres_low_rate: of(&low_rate, |round| round.postgres),
-        postgres: of(&highest, |round| round.postgres),
-        replica: of(&highest, |round| round.replica),
-        rate: Spread::of(highest.iter().map(|round| round.rate)),
+        postgres_low_rate: spread(&low_rate, |round| round.postgres).median,
+        postgres: spread(&highest, |round| round.postgres).median,
+        replica: spread(&highest, |round| round.replica).median,
+        rate: spread(&highest, |round| round.delivery_rate),
     };
+    let wal_delivered = spread(&low_rate, |round| round.wal).median;
     let bytes = SubmissionBytes {
-        wal_fresh: median(fresh),
-        wal_delivered: of(&low_rate, |round| round.wal),
-        wal_cold: cold,
-        wal_compressed: compressed,
+        wal_fresh,
+        wal_delivered,
+        wal_cold,
+        wal_compressed,
         submission,
         delivery: delivery_row,
         attempt,
     };
     Ok((bytes, delivery))
-}
-
-/// The result of a round with deliveries, for each submission.
-struct Delivered {
-    /// Bytes of WAL.
-    wal: f64,
-    /// Microseconds of CPU.
-    postgres: f64,
-    /// Microseconds of CPU.
-    replica: f64,
-    /// Deliveries a second.
-    rate: f64,
-}
-
-/// Runs a round and waits until everything is delivered.
-fn deliver(bench: &Bench, stack: &mut Stack, connections: usize, rate: Option<f64>) -> Result<Delivered> {
-    let (rows, usage, counters) = (stack.stored()?, stack.usage(), stack.counters()?);
-    let began = Instant::now();
-    stack.round(bench, connections, rate)?;
-    while stack.postgres.number("SELECT count(*) FROM delivery WHERE due_at IS NOT NULL")? > 0.0 {
-        ensure!(
-            began.elapsed() < Duration::from_mins(3),
-            "deliveries take too long: {}",
-            stack.replica.stderr()
-        );
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    let (stored, elapsed, after) = (stack.stored()? - rows, began.elapsed(), stack.usage());
-    let [replica, postgres] =
-        [0, 1].map(|part: usize| after[part].since(&usage[part]).iter().sum::<u64>() as f64 / 1e3 / stored);
-    let wal = (stack.counters()?[1] - counters[1]) / stored;
-    Ok(Delivered { wal, postgres, replica, rate: stored / elapsed.as_secs_f64() })
 }
 
 /// Fills the inbox with a million submissions, one each millisecond, each delivered at the first attempt.

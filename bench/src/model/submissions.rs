@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::queue::{ServerPool, percentile};
+use super::queue::ServerPool;
 use crate::random::Random;
 
 /// CPU and waiting times of the parts of the system, in microseconds as they are stored.
@@ -74,32 +74,26 @@ pub struct Prediction {
     /// Mean number of batches that are synced together.
     pub batches_per_sync: f64,
     /// Response times in ascending order.
-    responses: Vec<f64>,
+    pub responses: Vec<f64>,
 }
 
-impl Prediction {
-    /// The response time that `share` of the submissions did not exceed.
-    pub fn percentile(&self, share: f64) -> f64 {
-        percentile(&self.responses, share)
-    }
-}
-
+/// Most events have the number of a replica.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// A submission arrives.
     Arrived,
-    /// A replica has read a submission that arrived at `since`.
-    Read { replica: usize, since: f64 },
+    /// A replica has read a submission that arrived at this time.
+    Read(usize, f64),
     /// Redis has allowed it.
-    Allowed { replica: usize, since: f64 },
+    Allowed(usize, f64),
     /// The batch of a replica has reached PostgreSQL.
-    Sent { replica: usize },
+    Sent(usize),
     /// The batch is executed and must be synced.
-    Executed { replica: usize },
+    Executed(usize),
     /// A sync has ended.
     Synced,
     /// The batch of a replica is committed.
-    Committed { replica: usize },
+    Committed(usize),
 }
 
 #[derive(Debug)]
@@ -159,32 +153,32 @@ pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Predicti
                 }
                 let replica = random.below(simulation.replicas.len());
                 let read = simulation.replicas[replica].cores.serve(now, costs.replica, 0.0);
-                simulation.schedule(read, Event::Read { replica, since: now });
+                simulation.schedule(read, Event::Read(replica, now));
             }
-            Event::Read { replica, since } => {
+            Event::Read(replica, since) => {
                 let decided = simulation.redis.serve(now, costs.redis, 0.0);
-                simulation.schedule(decided + system.round_trip, Event::Allowed { replica, since });
+                simulation.schedule(decided + system.round_trip, Event::Allowed(replica, since));
             }
-            Event::Allowed { replica, since } => {
+            Event::Allowed(replica, since) => {
                 simulation.replicas[replica].waiting.push(since);
                 simulation.start_batch(replica, now);
             }
-            Event::Sent { replica } => {
+            Event::Sent(replica) => {
                 let rows = simulation.replicas[replica].batch.len() as f64;
                 let done = simulation.postgres.serve(now, costs.postgres_batch + rows * costs.postgres, 0.0);
-                simulation.schedule(done, Event::Executed { replica });
+                simulation.schedule(done, Event::Executed(replica));
             }
-            Event::Executed { replica } => {
+            Event::Executed(replica) => {
                 simulation.unsynced.push(replica);
                 simulation.start_sync(now);
             }
             Event::Synced => {
                 for replica in std::mem::take(&mut simulation.syncing) {
-                    simulation.schedule(now + system.standby + costs.wait, Event::Committed { replica });
+                    simulation.schedule(now + system.standby + costs.wait, Event::Committed(replica));
                 }
                 simulation.start_sync(now);
             }
-            Event::Committed { replica } => {
+            Event::Committed(replica) => {
                 for since in std::mem::take(&mut simulation.replicas[replica].batch) {
                     committed += 1;
                     // The first tenth finds the system empty and does not count.
@@ -224,7 +218,7 @@ impl Simulation<'_> {
         std::mem::swap(&mut replica.waiting, &mut replica.batch);
         self.batches += 1;
         let sent = replica.cores.interrupt(now, self.system.costs.replica_batch);
-        self.schedule(sent + EXCHANGES * self.system.round_trip, Event::Sent { replica: number });
+        self.schedule(sent + EXCHANGES * self.system.round_trip, Event::Sent(number));
     }
 
     /// Syncs all waiting batches, unless a sync is in progress.
@@ -241,6 +235,7 @@ impl Simulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rounds::percentile;
 
     const NOTHING: Costs = Costs {
         replica: 0.0,
@@ -317,8 +312,8 @@ mod tests {
         let system = System { costs: Costs { wait: 1.0, ..NOTHING }, ..ONE };
         let seen = simulate(&system, 50.0, COUNT, 3);
         check(mean(&seen), 1.5);
-        check(seen.percentile(0.99), 1.99);
-        check(seen.percentile(0.5), 1.5);
+        check(percentile(&seen.responses, 0.99), 1.99);
+        check(percentile(&seen.responses, 0.5), 1.5);
     }
 
     #[test]
@@ -354,8 +349,8 @@ mod tests {
         let costs = Costs { postgres: 1.0, ..NOTHING };
         let system = System { costs, ..ONE };
         let [.., most] = saturation(&system);
-        let short = |rate| simulate(&system, rate, 2_000, 6).percentile(0.99);
-        let long = |rate| simulate(&system, rate, 20_000, 6).percentile(0.99);
+        let short = |rate| percentile(&simulate(&system, rate, 2_000, 6).responses, 0.99);
+        let long = |rate| percentile(&simulate(&system, rate, 20_000, 6).responses, 0.99);
         assert!(long(most * 1.2) > 5.0 * short(most * 1.2));
         assert!(long(most * 0.7) < 3.0 * short(most * 0.7));
     }

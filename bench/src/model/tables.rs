@@ -1,7 +1,6 @@
 //! The tables of `docs/scale.md`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 
@@ -9,7 +8,8 @@ use super::SIMULATED;
 use super::calibration::Calibration;
 use super::queue::{self, Stage};
 use super::submissions::{self, Costs, System};
-use crate::figures::{Figures, Table, Unit};
+use crate::figures::{Figures, Unit};
+use crate::rounds::percentile;
 
 /// Planned utilisation of cores and network cards.
 const TARGET: f64 = 0.6;
@@ -33,13 +33,20 @@ pub fn all(figures: &Figures, calibration: &Calibration) -> Result<BTreeMap<&'st
     ]))
 }
 
+/// A Markdown table.
+fn table<const N: usize>(titles: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let head = line(&titles.map(str::to_owned)) + &line(&titles.map(|_| "---".to_owned()));
+    rows.into_iter().fold(head, |text, row| text + &line(&row))
+}
+
 /// The measured cost of a response.
 #[derive(Debug)]
 struct ResponseCost {
     name: &'static str,
     /// CPU time in microseconds.
     cpu: f64,
-    /// Length of header and body.
+    /// Length of header and body, if the table of figures has it.
     bytes: Option<f64>,
 }
 
@@ -53,60 +60,48 @@ struct PageCosts {
 
 impl PageCosts {
     fn read(figures: &Figures) -> Result<Self> {
-        let cpu =
-            |name| figures.table(name).and_then(cpu_time).with_context(|| format!("no CPU time: {name}"));
-        let plain = |name, table| -> Result<ResponseCost> {
-            let bytes = figures.table(table).and_then(|table| length(&table.note));
-            Ok(ResponseCost { name, cpu: cpu(table)?, bytes: Some(bytes.context("no response length")?) })
+        let read = |(name, table)| -> Result<ResponseCost> {
+            let table = figures.table(table).with_context(|| format!("no figures: {table}"))?;
+            let cpu = table.cell("frontdesk", "CPU time per request");
+            let cpu = cpu.with_context(|| format!("no CPU time: {}", table.name))?.median;
+            Ok(ResponseCost { name, cpu, bytes: length(&table.note) })
         };
-        let tls = |name, table| -> Result<_> { Ok(ResponseCost { name, cpu: cpu(table)?, bytes: None }) };
-        Ok(Self {
-            responses: vec![
-                plain("12 KB page", "pages-html-12k")?,
-                plain("12 KB page, compressed", "pages-compressed-12k")?,
-                plain("304 Not Modified", "pages-304-12k")?,
-                tls("12 KB page, HTTP/2 over TLS", "tls-http2-12kb")?,
-                tls("new TLS connection and 1 KB page", "tls-handshakes")?,
-            ],
-            wake_up: (cpu("connections-1")? - cpu("connections-64")?).max(0.0),
-        })
+        let responses = [
+            ("12 KB page", "pages-html-12k"),
+            ("12 KB page, compressed", "pages-compressed-12k"),
+            ("304 Not Modified", "pages-304-12k"),
+            ("12 KB page, HTTP/2 over TLS", "tls-http2-12kb"),
+            ("new TLS connection and 1 KB page", "tls-handshakes"),
+        ];
+        let responses = responses.into_iter().map(read).collect::<Result<_>>()?;
+        let wake_up = read(("", "connections-1"))?.cpu - read(("", "connections-64"))?.cpu;
+        Ok(Self { responses, wake_up: wake_up.max(0.0) })
     }
 
     fn costs(&self) -> String {
-        let mut text = header(&["response", "CPU time", "maximum of a core, per second", "bytes"]);
-        for response in &self.responses {
-            let bytes = response.bytes.map_or_else(String::new, count);
-            row(&mut text, &[response.name, &micros(response.cpu), &rounded(1e6 / response.cpu), &bytes]);
-        }
-        row(&mut text, &["additional, if the core was idle", &micros(self.wake_up), "", ""]);
-        text
+        let titles = ["response", "CPU time", "maximum of a core, per second", "bytes"];
+        let rows = self.responses.iter().map(|ResponseCost { name, cpu, bytes }| {
+            [(*name).to_owned(), micros(*cpu), rounded(1e6 / cpu), optional(*bytes, count)]
+        });
+        let name = "additional, if the core was idle".to_owned();
+        table(titles, rows.chain([[name, micros(self.wake_up), String::new(), String::new()]]))
     }
 
     /// Response times as a core fills up.
     fn core(&self) -> String {
-        let mut text = header(&["requests/s", "load without wake-ups", "core utilisation", "p50", "p99"]);
         let service = self.responses[0].cpu;
         let stages = [Stage { service, wake_up: self.wake_up }];
-        for load in [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98] {
-            let predicted = queue::simulate(&stages, load / service, SIMULATED, 1);
-            let [utilisation, p50, p99] =
-                [predicted.utilisation[0], predicted.percentile(0.5), predicted.percentile(0.99)];
-            row(
-                &mut text,
-                &[
-                    &rounded(load * 1e6 / service),
-                    &share(load),
-                    &share(utilisation),
-                    &micros(p50),
-                    &micros(p99),
-                ],
-            );
-        }
-        text
+        let titles = ["requests/s", "load without wake-ups", "core utilisation", "p50", "p99"];
+        let rows = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98].map(|load| {
+            let (utilisation, responses) = queue::simulate(&stages, load / service, SIMULATED, 1);
+            let [p50, p99] = [0.5, 0.99].map(|part| micros(percentile(&responses, part)));
+            [rounded(load * 1e6 / service), share(load), share(utilisation[0]), p50, p99]
+        });
+        table(titles, rows)
     }
 
     fn plan(&self) -> String {
-        let mut text = header(&[
+        let titles = [
             "requests/s",
             "response",
             "cores",
@@ -114,26 +109,23 @@ impl PageCosts {
             "machines (CPU)",
             "machines (network)",
             "machines with a spare",
-        ]);
-        for rate in [1e4, 1e6] {
-            for response in &self.responses {
-                let Some(bytes) = response.bytes else { continue };
-                let [by_cpu, by_network] = machines(rate, response.cpu, bytes);
-                row(
-                    &mut text,
-                    &[
-                        &rounded(rate),
-                        response.name,
-                        &format!("{:.1}", rate * response.cpu / 1e6 / TARGET),
-                        &format!("{:.1}", gigabits(rate, bytes)),
-                        &count(by_cpu),
-                        &count(by_network),
-                        &count(by_cpu.max(by_network) + 1.0),
-                    ],
-                );
-            }
-        }
-        text
+        ];
+        let rows = [1e4, 1e6].into_iter().flat_map(|rate| {
+            self.responses.iter().filter_map(move |ResponseCost { name, cpu, bytes }| {
+                let bytes = (*bytes)?;
+                let [by_cpu, by_network] = machines(rate, *cpu, bytes);
+                Some([
+                    rounded(rate),
+                    (*name).to_owned(),
+                    format!("{:.1}", rate * cpu / 1e6 / TARGET),
+                    format!("{:.1}", gigabits(rate, bytes)),
+                    count(by_cpu),
+                    count(by_network),
+                    count(by_cpu.max(by_network) + 1.0),
+                ])
+            })
+        });
+        table(titles, rows)
     }
 }
 
@@ -145,11 +137,6 @@ fn machines(rate: f64, cpu: f64, bytes: f64) -> [f64; 2] {
 /// Network traffic without the overhead of TCP and IP.
 fn gigabits(rate: f64, bytes: f64) -> f64 {
     rate * bytes * 8.0 / 1e9
-}
-
-/// Microseconds of CPU time for a response of frontdesk.
-fn cpu_time(table: &Table) -> Option<f64> {
-    Some(table.cell("frontdesk", "CPU time per request")?.median)
 }
 
 /// The sum of both lengths in "Response of frontdesk: 775 header bytes, 12258 body bytes."
@@ -164,8 +151,7 @@ fn length(note: &str) -> Option<f64> {
 
 fn submission_costs(calibration: &Calibration) -> String {
     let Calibration { costs, delivery, .. } = calibration;
-    let mut text = header(&["", "per submission", "per batch"]);
-    for (name, each, batch) in [
+    let costs = [
         ("replica CPU", Some(costs.replica), Some(costs.replica_batch)),
         ("Redis CPU", Some(costs.redis), None),
         ("PostgreSQL CPU", Some(costs.postgres), Some(costs.postgres_batch)),
@@ -174,23 +160,20 @@ fn submission_costs(calibration: &Calibration) -> String {
         ("PostgreSQL CPU with delivery, low rate", Some(delivery.postgres_low_rate), None),
         ("PostgreSQL CPU with delivery, highest rate", Some(delivery.postgres), None),
         ("replica CPU with delivery, highest rate", Some(delivery.replica), None),
-    ] {
-        let [each, batch] = [each, batch].map(|cost| cost.map_or_else(String::new, micros));
-        row(&mut text, &[name, &each, &batch]);
-    }
-    for (name, rate) in [
+    ];
+    let costs =
+        costs.map(|(name, each, batch)| [name.to_owned(), optional(each, micros), optional(batch, micros)]);
+    let rates = [
         ("**stored per second, 64 concurrent visitors**", &calibration.max_rate),
         ("**delivered to a Maildir per second**", &delivery.rate),
-    ] {
-        row(&mut text, &[name, &Unit::Count.format_spread(rate), ""]);
-    }
-    text
+    ];
+    let rates = rates.map(|(name, rate)| [name.to_owned(), Unit::Count.format_spread(rate), String::new()]);
+    table(["", "per submission", "per batch"], costs.into_iter().chain(rates))
 }
 
 fn bytes(calibration: &Calibration) -> String {
     let bytes = &calibration.bytes;
-    let mut text = header(&["", "per submission", "per million", "per day at 100/s", "per day at 10,000/s"]);
-    for (name, each) in [
+    let rows = [
         ("WAL, recently written pages", bytes.wal_fresh),
         ("WAL, with a delivery", bytes.wal_delivered),
         ("WAL, inbox of a million just after a checkpoint", bytes.wal_cold),
@@ -199,11 +182,12 @@ fn bytes(calibration: &Calibration) -> String {
         ("table of deliveries", bytes.delivery),
         ("table of attempts", bytes.attempt),
         ("all tables", bytes.submission + bytes.delivery + bytes.attempt),
-    ] {
+    ];
+    let rows = rows.map(|(name, each)| {
         let day = |rate: f64| large(each * rate * 86_400.0);
-        row(&mut text, &[name, &format!("{} B", count(each)), &large(each * 1e6), &day(1e2), &day(1e4)]);
-    }
-    text
+        [name.to_owned(), format!("{} B", count(each)), large(each * 1e6), day(1e2), day(1e4)]
+    });
+    table(["", "per submission", "per million", "per day at 100/s", "per day at 10,000/s"], rows)
 }
 
 /// A setup in the table of submissions. Times are in microseconds.
@@ -282,7 +266,7 @@ impl Scenario {
 }
 
 fn submissions(costs: &Costs) -> String {
-    let mut text = header(&[
+    let titles = [
         "per second",
         "setup",
         "cores of each replica",
@@ -295,91 +279,74 @@ fn submissions(costs: &Costs) -> String {
         "disk sync",
         "p50",
         "p99",
-    ]);
-    for scenario in &SCENARIOS {
+    ];
+    let rows = SCENARIOS.iter().map(|scenario| {
         let predicted = submissions::simulate(&scenario.system(costs), scenario.rate / 1e6, SIMULATED, 1);
-        let millis = |part| Unit::Millis.format(predicted.percentile(part) / 1e3);
-        row(
-            &mut text,
-            &[
-                &rounded(scenario.rate),
-                scenario.name,
-                &scenario.replica_cores.to_string(),
-                &scenario.postgres_cores.to_string(),
-                &format!("{:.1}", predicted.batch_size),
-                &format!("{:.1}", predicted.batches_per_sync),
-                &share(predicted.replica),
-                &share(predicted.postgres),
-                &share(predicted.redis),
-                &share(predicted.disk),
-                &millis(0.5),
-                &millis(0.99),
-            ],
-        );
-    }
-    text
+        let millis = |part| Unit::Millis.format(percentile(&predicted.responses, part) / 1e3);
+        [
+            rounded(scenario.rate),
+            scenario.name.to_owned(),
+            scenario.replica_cores.to_string(),
+            scenario.postgres_cores.to_string(),
+            format!("{:.1}", predicted.batch_size),
+            format!("{:.1}", predicted.batches_per_sync),
+            share(predicted.replica),
+            share(predicted.postgres),
+            share(predicted.redis),
+            share(predicted.disk),
+            millis(0.5),
+            millis(0.99),
+        ]
+    });
+    table(titles, rows)
 }
 
 /// The maximum rate of each part of the setup for 10,000 submissions a second.
 fn saturation(calibration: &Calibration) -> String {
-    let mut text = header(&["part", "maximum submissions/s", "planned maximum"]);
     let system = FOUR_REPLICAS.system(&calibration.costs);
     let [replicas, redis, postgres] = submissions::saturation(&system);
     let delivering = system.postgres_cores as f64 / calibration.delivery.postgres;
-    for (part, per_microsecond) in [
+    let parts = [
         ("4 replicas with 4 cores", replicas),
         ("Redis", redis),
         ("PostgreSQL, storing (4 writers use 4 of its cores)", postgres),
         ("PostgreSQL, storing and delivering to one channel (8 cores)", delivering),
-    ] {
-        let rate = per_microsecond * 1e6;
-        row(&mut text, &[part, &rounded(rate), &rounded(rate * TARGET)]);
-    }
-    text
+    ];
+    let rows = parts.map(|(part, per_microsecond)| {
+        [part.to_owned(), rounded(per_microsecond * 1e6), rounded(per_microsecond * 1e6 * TARGET)]
+    });
+    table(["part", "maximum submissions/s", "planned maximum"], rows)
 }
 
 fn check(calibration: &Calibration) -> String {
-    let mut text = header(&["load", "figure", "model", "measured", "model error"]);
+    let mut rows = Vec::new();
     for comparison in &calibration.comparisons {
         let mut load = format!("{} ({}/s)", comparison.load, rounded(comparison.rate));
         for figure in &comparison.figures {
-            row(
-                &mut text,
-                &[
-                    &std::mem::take(&mut load),
-                    &figure.name,
-                    &figure.unit.format(figure.predicted),
-                    &figure.unit.format_spread(&figure.measured),
-                    &format!("{:+.0} %", figure.error() * 100.0),
-                ],
-            );
+            // Positive if the model predicts too much.
+            let error = figure.predicted / figure.measured.median - 1.0;
+            rows.push([
+                std::mem::take(&mut load),
+                figure.name.clone(),
+                figure.unit.format(figure.predicted),
+                figure.unit.format_spread(&figure.measured),
+                format!("{:+.0} %", error * 100.0),
+            ]);
         }
     }
-    text
+    table(["load", "figure", "model", "measured", "model error"], rows)
 }
 
 fn machine(calibration: &Calibration) -> String {
-    let mut text = header(&["", ""]);
-    for (name, value) in &calibration.machine {
-        row(&mut text, &[name, value]);
-    }
     let Calibration { measured, rounds, seconds, .. } = calibration;
-    row(&mut text, &["measured", &format!("{measured}, medians of {rounds} rounds of {seconds} s")]);
-    text
+    let measured = format!("{measured}, medians of {rounds} rounds of {seconds} s");
+    let machine = calibration.machine.iter().map(|(name, value)| [name.clone(), value.clone()]);
+    table(["", ""], machine.chain([["measured".to_owned(), measured]]))
 }
 
-fn header(titles: &[&str]) -> String {
-    let mut text = String::new();
-    row(&mut text, titles);
-    let _ = writeln!(text, "|{}", " --- |".repeat(titles.len()));
-    text
-}
-
-fn row(text: &mut String, cells: &[&str]) {
-    for cell in cells {
-        let _ = write!(text, "| {cell} ");
-    }
-    text.push_str("|\n");
+/// Nothing for an unknown value.
+fn optional(value: Option<f64>, format: fn(f64) -> String) -> String {
+    value.map_or_else(String::new, format)
 }
 
 fn micros(microseconds: f64) -> String {

@@ -1,6 +1,5 @@
 //! Caddy as a file server with precompressed files.
 
-use std::fmt::Write as _;
 use std::process::Command;
 
 use anyhow::Result;
@@ -10,32 +9,18 @@ use crate::Bench;
 
 /// Starts it without admin API and access log.
 pub fn start(bench: &Bench, options: &FileServer) -> Result<Peer> {
-    let own = folder()?;
-    let address = free_address()?;
-    let secure = options.tls.is_some().then(free_address).transpose()?;
-    let mut site = format!("  bind 127.0.0.1\n  root * {}\n", options.root.display());
-    for (name, value) in options.headers {
-        writeln!(site, "  header {name} `{value}`")?;
-    }
-    site += "  file_server {\n    precompressed br gzip\n  }\n";
+    let (own, address) = (folder()?, free_address()?);
     let mut configuration = format!(
-        "{{
-  admin off
-  auto_https off
-  grace_period 1s
-}}
-http://:{} {{
-{site}}}
-",
-        address.port()
+        include_str!("Caddyfile"),
+        port = address.port(),
+        root = options.root.display(),
+        headers = options.header_lines(|name, value| format!("  header {name} `{value}`")),
     );
-    if let (Some((certificate, key)), Some(secure)) = (options.tls, secure) {
-        let (certificate, key) = (certificate.display(), key.display());
-        write!(
-            configuration,
-            "https://:{} {{\n  tls {certificate} {key} {{\n    protocols tls1.3\n  }}\n{site}}}\n",
-            secure.port()
-        )?;
+    let secure = options.tls.map(|_| free_address()).transpose()?;
+    if let (Some(identity), Some(secure)) = (options.tls, secure) {
+        let (certificate, key) = (identity.certificate.display(), identity.key.display());
+        let tls = format!("tls {certificate} {key} {{\n    protocols tls1.3\n  }}");
+        configuration += &format!("https://:{} {{\n  import site\n  {tls}\n}}\n", secure.port());
     }
     let file = own.path().join("Caddyfile");
     std::fs::write(&file, configuration)?;

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Peer, free_address};
+use super::{Peer, free_address, nginx};
 use crate::Bench;
 use crate::http;
 use crate::machine::Cores;
@@ -61,49 +61,14 @@ pub fn php(bench: &Bench, own: TempDir) -> Result<Peer> {
         &database(own.path()),
         "PRAGMA journal_mode = WAL; CREATE TABLE contact (id INTEGER PRIMARY KEY, name TEXT, email TEXT, message TEXT)",
     )?;
-    let root = rustix::process::geteuid().is_root();
-    let user = if root { "user = root\ngroup = root\n" } else { "" };
-    std::fs::write(
-        own.path().join("fpm.conf"),
-        format!(
-            "[global]\nerror_log = {folder}/fpm.log\ndaemonize = no\n[www]\n{user}listen = {folder}/php.sock\nlisten.backlog = 4096\n\
-             pm = static\npm.max_children = 8\nenv[DATABASE] = {}\n",
-            database(own.path()).display()
-        ),
-    )?;
-    let user = if root { "user root;\n" } else { "" };
-    std::fs::write(
-        own.path().join("nginx.conf"),
-        format!(
-            "daemon off;
-{user}pid {folder}/nginx.pid;
-error_log {folder}/error.log crit;
-worker_processes 1;
-events {{ worker_connections 4096; }}
-http {{
-  access_log off;
-  keepalive_requests 1000000000;
-  client_body_temp_path {folder}/body;
-  fastcgi_temp_path {folder}/fastcgi;
-  proxy_temp_path {folder}/proxy;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
-  upstream php {{ server unix:{folder}/php.sock; keepalive 8; }}
-  server {{
-    listen {address} backlog=4096;
-    location / {{
-      fastcgi_pass php;
-      fastcgi_keep_conn on;
-      fastcgi_param SCRIPT_FILENAME {folder}/form.php;
-      fastcgi_param REQUEST_METHOD $request_method;
-      fastcgi_param CONTENT_TYPE $content_type;
-      fastcgi_param CONTENT_LENGTH $content_length;
-    }}
-  }}
-}}
-"
-        ),
-    )?;
+    let user = nginx::user();
+    let pool_user = if user.is_empty() { "" } else { "user = root\ngroup = root\n" };
+    let database = database(own.path()).display().to_string();
+    let pool =
+        format!(include_str!("forms/fpm.conf"), folder = folder, user = pool_user, database = database);
+    std::fs::write(own.path().join("fpm.conf"), pool)?;
+    let proxy = format!(include_str!("forms/nginx.conf"), folder = folder, user = user, address = address);
+    std::fs::write(own.path().join("nginx.conf"), proxy)?;
     // One process group for both servers.
     let mut command = Command::new("sh");
     command
@@ -130,7 +95,7 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let directus = |what: &str, folder: &Path| {
         let mut command = Command::new(&node);
         command.arg(&program).arg(what).current_dir(folder);
-        for (name, value) in [
+        command.envs([
             ("KEY", "0123456789abcdef"),
             ("SECRET", "0123456789abcdef0123456789abcdef"),
             ("DB_CLIENT", "sqlite3"),
@@ -144,9 +109,7 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
             ("CACHE_ENABLED", "false"),
             ("LOG_LEVEL", "warn"),
             ("NODE_ENV", "production"),
-        ] {
-            command.env(name, value);
-        }
+        ]);
         command.env("DB_FILENAME", database(folder)).env("PORT", address.port().to_string());
         command
     };

@@ -1,73 +1,69 @@
 //! Starts frontdesk.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Peer, folder, workers};
+use super::{Peer, folder, free_address, workers};
 use crate::Bench;
 use crate::machine::Cores;
-use crate::process;
+use crate::tls::Identity;
+
+/// Row of frontdesk with default settings.
+pub const NAME: &str = "frontdesk";
 
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct Options<'a> {
     /// Name in the report.
-    pub name: String,
-    pub site: PathBuf,
+    pub name: &'a str,
+    pub site: &'a Path,
     pub cores: Cores,
     /// Settings as environment variables, such as `FRONTDESK_LIMITS__ENABLED`.
     pub environment: Vec<(String, String)>,
+    /// Serves HTTPS as well.
+    pub tls: Option<&'a Identity>,
     /// Data folder; a temporary one by default.
     pub data: Option<PathBuf>,
 }
 
-impl Options {
-    /// The defaults of frontdesk, except for the number of connections from one source: all come from this
-    /// machine.
-    pub fn new(name: impl Into<String>, site: &Path) -> Self {
-        let many = ["FRONTDESK_SERVER__MAX_CONNECTIONS", "FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE"];
-        Self {
-            name: name.into(),
-            site: site.to_owned(),
-            cores: Cores::Servers,
-            environment: many.map(|name| (name.to_owned(), "19000".to_owned())).to_vec(),
-            data: None,
-        }
+impl<'a> Options<'a> {
+    /// The defaults of frontdesk on the servers' core, except for the number of connections from one source:
+    /// all come from this machine.
+    pub fn new(name: &'a str, site: &'a Path) -> Self {
+        let environment = Vec::new();
+        Self { name, site, cores: Cores::Servers, environment, tls: None, data: None }
+            .set("SERVER__MAX_CONNECTIONS", "19000")
+            .set("SERVER__MAX_CONNECTIONS_PER_SOURCE", "19000")
     }
 
-    /// Adds or replaces a setting.
+    /// Adds a setting, such as `LIMITS__ENABLED`.
     #[must_use]
-    pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.environment.retain(|(known, _)| known != name);
-        self.environment.push((name.to_owned(), value.into()));
-        self
-    }
-
-    #[must_use]
-    pub fn on(mut self, cores: Cores) -> Self {
-        self.cores = cores;
+    pub fn set(mut self, key: &str, value: impl Into<String>) -> Self {
+        self.environment.push((format!("FRONTDESK_{key}"), value.into()));
         self
     }
 }
 
-pub fn start(bench: &Bench, options: &Options) -> Result<Peer> {
-    let own = folder()?;
+pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
+    let (own, address) = (folder()?, free_address()?);
+    let mut options = options;
+    let secure = options.tls.map(|_| free_address()).transpose()?;
+    if let (Some(identity), Some(secure)) = (options.tls, secure) {
+        options = options
+            .set("TLS__LISTEN", secure.to_string())
+            .set("TLS__CERTIFICATE", identity.certificate.to_string_lossy())
+            .set("TLS__KEY", identity.key.to_string_lossy())
+            .set("TLS__REDIRECT", "false");
+    }
     let mut command = Command::new(&bench.frontdesk);
-    command.arg("serve").arg(&options.site);
-    command.args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir"]);
-    command.arg(options.data.clone().unwrap_or_else(|| own.path().join("data")));
-    command.env("FRONTDESK_SERVER__WORKERS", workers(options.cores).to_string());
-    command.envs(options.environment.iter().map(|(name, value)| (name, value)));
-    let wants_tls = options.environment.iter().any(|(name, _)| name == "FRONTDESK_TLS__LISTEN");
-    let (mut public, mut secure) = (None, None);
-    let peer = Peer::start_with_output(bench, &options.name, options.cores, &command, own, |line| {
-        public = public.or(address(line, "listening on http://"));
-        secure = secure.or(address(line, "listening on https://"));
-        public.filter(|_| secure.is_some() || !wants_tls).map(|public| (public, secure))
-    })?;
+    command.arg("serve").arg(options.site).arg("--listen").arg(address.to_string());
+    command.args(["--ops-listen", "127.0.0.1:0", "--data-dir"]);
+    command.arg(options.data.unwrap_or_else(|| own.path().join("data")));
+    command.env("FRONTDESK_SERVER__WORKERS", workers(options.cores).to_string()).envs(options.environment);
+    let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
+    peer.secure = secure;
     settle(&peer);
     Ok(peer)
 }
@@ -75,25 +71,14 @@ pub fn start(bench: &Bench, options: &Options) -> Result<Peer> {
 /// Waits until the server is idle. In the background it replaces quick encodings by strong ones, which
 /// changes compressed bodies.
 fn settle(peer: &Peer) {
-    let cpu = || process::usage(peer.process()).total();
-    let mut before = cpu();
+    let mut before = peer.usage().total();
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(300));
-        let now = cpu();
+        let now = peer.usage().total();
         // Less than 6 ms of CPU time in 300 ms.
         if now.saturating_sub(before) < 6_000_000 {
             return;
         }
         before = now;
     }
-}
-
-fn address(line: &str, before: &str) -> Option<SocketAddr> {
-    line.strip_prefix(before)?.trim_end_matches('/').parse().ok()
-}
-
-/// Whether this build has a configuration key, such as `server.fast_lane`.
-pub fn has_key(bench: &Bench, site: &Path, key: &str) -> Result<bool> {
-    let output = Command::new(&bench.frontdesk).arg("config").arg(site).output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).contains(key.rsplit('.').next().unwrap_or(key)))
 }

@@ -3,21 +3,21 @@
 //! One thread with epoll finds the bodies; another one appends all waiting bodies to a file with one write
 //! and one `fdatasync`, and sends the responses. It parses nothing and has no limits.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use rustix::event::epoll;
 use tempfile::TempDir;
 
-use super::Peer;
-use super::yardstick::{print_address, serve_connections};
+use super::yardstick::{bytes_like, serve_connections};
+use super::{Peer, free_address};
 use crate::Bench;
-use crate::http;
+use crate::http::Response;
 use crate::machine::Cores;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,15 +42,13 @@ impl Growth {
 /// Length of a preallocated file: about the length of SQLite's WAL before a checkpoint.
 const PREALLOCATED: u64 = 32 << 20;
 
-/// Starts it as a process that sends exactly these bytes, with its file in `own`.
-pub fn start(bench: &Bench, name: &str, growth: Growth, response: &[u8], own: TempDir) -> Result<Peer> {
-    let file = own.path().join("response");
-    std::fs::write(&file, response)?;
+/// Starts it as a process that responds as in `like`, with its file in `own`.
+pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
+    let (file, address) = (own.path().join("response"), free_address()?);
+    std::fs::write(&file, bytes_like(like))?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("log").arg(growth.name()).arg(&file).arg(path(own.path()));
-    Peer::start_with_output(bench, name, Cores::Servers, &command, own, |line| {
-        Some((line.parse().ok()?, None))
-    })
+    command.args(["log", &address.to_string(), growth.name()]).arg(&file).arg(path(own.path()));
+    Peer::start(bench, name, Cores::Servers, &command, address, own)
 }
 
 fn path(folder: &Path) -> PathBuf {
@@ -63,17 +61,14 @@ pub fn stored(folder: &Path) -> Result<u64> {
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 
-/// Serves until it is killed, with the bytes in the file `response`. Prints its address on standard output.
-pub fn serve(growth: &str, response: &Path, log: &Path) -> Result<()> {
+/// Serves until it is killed, with the bytes in the file `response`.
+pub fn serve(address: &str, growth: &str, response: &Path, log: &Path) -> Result<()> {
     let response =
         std::fs::read(response).with_context(|| format!("{} cannot be read", response.display()))?;
-    ensure!(http::parse(&response)?.is_some(), "the file is not a response");
     let is_preallocated = growth == Growth::Preallocated.name();
-    let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(log)?;
+    let mut file = File::create(log)?;
     if is_preallocated {
-        for _ in 0..PREALLOCATED >> 20 {
-            file.write_all(&vec![0; 1 << 20])?;
-        }
+        std::io::copy(&mut std::io::repeat(0).take(PREALLOCATED), &mut file)?;
         file.sync_all()?;
         file.rewind()?;
     }
@@ -85,12 +80,10 @@ pub fn serve(growth: &str, response: &Path, log: &Path) -> Result<()> {
             std::process::exit(1);
         }
     });
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    print_address(listener.local_addr()?)?;
     let mut buffer = vec![0; 64 * 1024];
     let connect = |stream| LogConnection { stream: Arc::new(stream), partial: Vec::new() };
     // Level-triggered: a request can be longer than one read.
-    serve_connections(&listener, epoll::EventFlags::empty(), connect, |connection| {
+    serve_connections(address, epoll::EventFlags::empty(), connect, |connection| {
         connection.handle(&mut buffer, &queue)
     })
 }
@@ -148,7 +141,7 @@ impl Queue {
     }
 }
 
-/// A connection, and the beginning of a request that arrives in several partial.
+/// A connection, and the beginning of a request that arrives in several pieces.
 struct LogConnection {
     stream: Arc<TcpStream>,
     partial: Vec<u8>,
@@ -162,12 +155,6 @@ impl LogConnection {
             Ok(count) => count,
             Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
-        if self.partial.is_empty()
-            && let Some(body) = body(&buffer[..count])
-        {
-            queue.push(body, &self.stream);
-            return true;
-        }
         self.partial.extend_from_slice(&buffer[..count]);
         if let Some(body) = body(&self.partial) {
             queue.push(body, &self.stream);

@@ -4,31 +4,33 @@
 //! It parses nothing, knows no paths and enforces no deadlines.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
+use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
+use rustix::io::Errno;
 
-use super::{Peer, folder};
+use super::{Peer, folder, free_address};
 use crate::Bench;
-use crate::http::{self, Response};
+use crate::http::Response;
 use crate::machine::Cores;
 
+/// Name in the report.
+pub const NAME: &str = "yardstick";
 /// Event data of the listening socket.
 const LISTENER: u64 = u64::MAX;
 
-/// Starts it as a process that sends exactly these bytes.
-pub fn start(bench: &Bench, response: &[u8]) -> Result<Peer> {
-    let own = folder()?;
+/// Starts it as a process. Its response has the same body, and a header of the same length.
+pub fn start(bench: &Bench, like: &Response) -> Result<Peer> {
+    let (own, address) = (folder()?, free_address()?);
     let file = own.path().join("response");
-    std::fs::write(&file, response)?;
+    std::fs::write(&file, bytes_like(like))?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("yardstick").arg(&file);
-    Peer::start_with_output(bench, "yardstick", Cores::Servers, &command, own, |line| {
-        Some((line.parse().ok()?, None))
-    })
+    command.arg("yardstick").arg(address.to_string()).arg(&file);
+    Peer::start(bench, NAME, Cores::Servers, &command, address, own)
 }
 
 /// A response with the same body and a header of the same length.
@@ -42,49 +44,39 @@ pub fn bytes_like(response: &Response) -> Vec<u8> {
     [head.as_bytes(), &response.body].concat()
 }
 
-/// Serves the bytes in a file until it is killed. Prints its address on standard output.
-pub fn serve(file: &Path) -> Result<()> {
+/// Serves the bytes in a file until it is killed.
+pub fn serve(address: &str, file: &Path) -> Result<()> {
     let response = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    ensure!(http::parse(&response)?.is_some(), "{} is not a response", file.display());
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    print_address(listener.local_addr()?)?;
     let mut buffer = vec![0; 16 * 1024];
     serve_connections(
-        &listener,
+        address,
         epoll::EventFlags::ET,
         |stream| stream,
         |stream| handle(stream, &mut buffer, &response),
     )
 }
 
-#[expect(clippy::print_stdout, reason = "the parent process reads the address")]
-pub fn print_address(address: SocketAddr) -> Result<()> {
-    println!("{address}");
-    Ok(std::io::stdout().flush()?)
-}
-
-/// Accepts connections and calls `handle` for each readable one until an error occurs. Closes connections if
-/// `handle` returns false.
+/// Accepts connections at `address` and calls `handle` for each readable one until an error occurs. Closes
+/// connections if `handle` returns false.
 pub fn serve_connections<C>(
-    listener: &TcpListener,
+    address: &str,
     flags: epoll::EventFlags,
     connect: impl Fn(TcpStream) -> C,
     mut handle: impl FnMut(&mut C) -> bool,
 ) -> Result<()> {
+    let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+    epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
     let mut connections: Vec<Option<C>> = Vec::new();
     let mut free = Vec::new();
-    let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
-    let mut events = [none; 512];
+    let mut events = Vec::with_capacity(512);
     loop {
-        let count = match epoll::wait(&epoll, &mut events, None) {
-            Ok(count) => count,
-            Err(rustix::io::Errno::INTR) => continue,
+        match epoll::wait(&epoll, spare_capacity(&mut events), None) {
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
-        };
-        for event in &events[..count] {
+        }
+        for event in events.drain(..) {
             if event.data.u64() == LISTENER {
                 while let Ok((stream, _)) = listener.accept() {
                     stream.set_nonblocking(true)?;
@@ -125,6 +117,7 @@ fn handle(stream: &mut TcpStream, buffer: &mut [u8], response: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http;
 
     #[test]
     fn the_yardstick_response_has_the_same_length() {

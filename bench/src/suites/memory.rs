@@ -2,13 +2,14 @@
 
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::Outcome;
 use crate::Bench;
-use crate::figures::{Column, Row, Table, Target, Unit};
+use crate::figures::{Row, Table, Target, Unit};
 use crate::http::{self, ClientKind, get, send};
 use crate::load::connect_from;
 use crate::machine::Cores;
@@ -23,75 +24,68 @@ const STABLE: Duration = Duration::from_secs(2);
 const STARTS: usize = 3;
 const PAGE: &str = "/";
 const FILE: &str = "/home.html";
+const SERVERS: [&str; 2] = [frontdesk::NAME, "nginx"];
+
+/// The memory of a server after one start.
+struct StartMemory {
+    idle: Memory,
+    connected: Memory,
+}
 
 /// Measures frontdesk and nginx, each with two workers.
 pub fn run(bench: &Bench) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     outcome.condition("site", "the example site of the repository (`site/`)");
     let root = folder()?;
-    let (mut idle, mut with) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    let mut seen = SERVERS.map(|_| Vec::new());
     for start in 1..=STARTS {
         bench.log(&format!("start {start} of {STARTS}"));
-        let ours = frontdesk::start(bench, &options(bench))?;
+        let ours = start_frontdesk(bench)?;
         let page = send(ours.address, &get(ClientKind::Browser, PAGE, "identity", None))?;
         ensure!(page.status == 200, "the home page gets {}", page.status);
         std::fs::write(root.path().join(FILE.trim_start_matches('/')), &page.body)?;
-        for (place, (peer, path)) in
-            [(ours, PAGE), (start_nginx(bench, root.path())?, FILE)].into_iter().enumerate()
-        {
-            let before = stable_memory(&peer)?;
+        let files = FileServer { root: root.path(), cores: Cores::Both, headers: &[], tls: None };
+        let nginx = nginx::start(bench, "nginx", &files, true)?;
+        for ((peer, path), seen) in [(ours, PAGE), (nginx, FILE)].into_iter().zip(&mut seen) {
+            let idle = stable_memory(&peer)?;
             let open = open(&peer, path, &page.body)?;
-            let after = stable_memory(&peer)?;
+            let connected = stable_memory(&peer)?;
             ensure!(open.iter().all(is_open), "{} closed idle connections", peer.name);
-            outcome.record("idle", &peer.name, &[before])?;
-            outcome.record("10,000 connections", &peer.name, &[after])?;
-            idle[place].push(before);
-            with[place].push(after);
+            outcome.record("idle", &peer.name, &[idle])?;
+            outcome.record("10,000 connections", &peer.name, &[connected])?;
+            seen.push(StartMemory { idle, connected });
         }
     }
     outcome.tables = vec![
-        table("memory-idle", "After the start", "", &idle, None),
+        table("memory-idle", "After the start", "", &seen, |usage| usage.idle, false),
         table(
             "memory-connections",
             "With 10,000 idle connections, after one response each",
             "Without the memory of the kernel, which is nearly the same for all servers.",
-            &with,
-            Some(&idle),
+            &seen,
+            |usage| usage.connected,
+            true,
         ),
     ];
-    let median = |seen: &[Memory], figure: fn(&Memory) -> u64| spread(seen, figure).median;
-    outcome.targets = vec![
-        Target::at_most(
-            "frontdesk idle, example site: resident memory",
-            megabytes(15),
-            median(&idle[0], |m| m.rss),
-            Unit::Bytes,
-        ),
-        Target::at_most(
-            "frontdesk with 10,000 idle connections: resident memory",
-            megabytes(100),
-            median(&with[0], |m| m.rss),
-            Unit::Bytes,
-        ),
-    ];
+    let ours = &seen[0];
+    outcome.targets = [
+        ("frontdesk idle, example site: resident memory", 15, spread(ours, |f| f.idle.rss)),
+        ("frontdesk with 10,000 idle connections: resident memory", 100, spread(ours, |f| f.connected.rss)),
+    ]
+    .map(|(name, mebibytes, seen)| {
+        Target::at_most(name, f64::from(mebibytes << 20), seen.median, Unit::Bytes)
+    })
+    .into();
     Ok(outcome)
 }
 
-fn megabytes(count: u32) -> f64 {
-    f64::from(count << 20)
-}
-
-fn options(bench: &Bench) -> frontdesk::Options {
-    let mut options = frontdesk::Options::new("frontdesk", &bench.repository.join("site")).on(Cores::Both);
+fn start_frontdesk(bench: &Bench) -> Result<Peer> {
+    let mut options = frontdesk::Options::new(frontdesk::NAME, Path::new("site"));
+    options.cores = Cores::Both;
     for name in ["IDLE_TIMEOUT", "FIRST_BYTE_TIMEOUT", "HEADER_TIMEOUT"] {
-        options = options.set(&format!("FRONTDESK_SERVER__{name}"), "10m");
+        options = options.set(&format!("SERVER__{name}"), "10m");
     }
-    options
-}
-
-fn start_nginx(bench: &Bench, root: &std::path::Path) -> Result<Peer> {
-    let options = FileServer { root, cores: Cores::Both, headers: &[], tls: None };
-    nginx::start(bench, "nginx", &options, true)
+    frontdesk::start(bench, options)
 }
 
 /// Waits until the memory changes by less than 256 KiB, and reads it.
@@ -135,43 +129,34 @@ fn is_open(stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).is_ok() && stream.peek(&mut [0]).is_err_and(would_block)
 }
 
-fn spread(seen: &[Memory], figure: impl Fn(&Memory) -> u64) -> Spread {
-    Spread::of(seen.iter().map(|memory| figure(memory) as f64))
+fn spread(seen: &[StartMemory], figure: impl Fn(&StartMemory) -> u64) -> Spread {
+    Spread::of(seen.iter().map(|usage| figure(usage) as f64))
 }
 
-/// Rows for frontdesk and nginx. With `before`, also the memory of each connection.
+/// A row for each server; `with_connections` adds the memory of a connection.
 fn table(
     name: &str,
     title: &str,
     note: &str,
-    seen: &[Vec<Memory>; 2],
-    before: Option<&[Vec<Memory>; 2]>,
+    seen: &[Vec<StartMemory>; 2],
+    memory: fn(&StartMemory) -> Memory,
+    with_connections: bool,
 ) -> Table {
-    let mut columns: Vec<Column> = ["resident", "proportional", "anonymous", "file-backed"]
-        .map(|title| Column::new(title, Unit::Bytes))
-        .to_vec();
-    columns.extend(before.map(|_| Column::new("per connection", Unit::Bytes)));
-    let rows = ["frontdesk", "nginx"].into_iter().enumerate().map(|(place, label)| {
-        let seen = &seen[place];
+    let mut columns = vec!["resident", "proportional", "anonymous", "file-backed"];
+    columns.extend(with_connections.then_some("per connection"));
+    let rows = SERVERS.iter().zip(seen).map(|(label, seen)| {
         let mut cells = vec![
-            spread(seen, |memory| memory.rss),
-            spread(seen, |memory| memory.pss),
-            spread(seen, |memory| memory.anonymous),
-            spread(seen, |memory| memory.file),
+            spread(seen, |usage| memory(usage).rss),
+            spread(seen, |usage| memory(usage).pss),
+            spread(seen, |usage| memory(usage).anonymous),
+            spread(seen, |usage| memory(usage).file),
         ];
-        cells.extend(before.map(|before| {
-            let more =
-                before[place].iter().zip(seen).map(|(before, after)| after.rss.saturating_sub(before.rss));
+        cells.extend(with_connections.then(|| {
+            let more = seen.iter().map(|usage| usage.connected.rss.saturating_sub(usage.idle.rss));
             Spread::of(more.map(|more| more as f64 / CONNECTIONS as f64))
         }));
-        Row::new(label, cells)
+        Row::new(*label, cells)
     });
-    Table {
-        name: name.into(),
-        title: title.into(),
-        note: note.into(),
-        rows: rows.collect(),
-        columns,
-        plotted: Some(0),
-    }
+    let columns = columns.into_iter().map(|title| (title, Unit::Bytes));
+    Table::new(name, title, note, columns, rows).plotted()
 }

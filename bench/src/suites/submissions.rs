@@ -1,10 +1,11 @@
 //! Submissions stored a second, compared with a plain log and with other form backends.
 
 use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -12,13 +13,13 @@ use tempfile::TempDir;
 
 use super::Outcome;
 use crate::Bench;
-use crate::figures::{Column, Curve, Line, Row, Table, Target, Unit};
+use crate::figures::{Curve, Line, Row, Table, Target, Unit};
 use crate::http::{self, Response};
-use crate::load::{self, Expected, Sample};
+use crate::load::{self, Expected, Load, Sample};
 use crate::machine::Cores;
 use crate::peer::log::Growth;
-use crate::peer::{Peer, forms, frontdesk, log, yardstick};
-use crate::rounds::{self, Rounds, Spread, interleave};
+use crate::peer::{Peer, forms, frontdesk, log};
+use crate::rounds::{Rounds, Spread, find, interleave};
 use crate::submission::{Form, Visitors, fixed_request};
 
 pub const CONTACT: Form = Form { path: "/api/contact", has_message: true };
@@ -28,6 +29,8 @@ const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 
 /// Concurrent visitors, and the target as a ratio to the yardstick.
 const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.4)];
+/// Concurrent visitors of all other measurements.
+const VISITORS: usize = 64;
 /// Duration of a constant load. The intake must not grow without limit.
 const SUSTAINED: Duration = Duration::from_mins(1);
 /// Sizes of the inbox. The last one is measured only in a long run.
@@ -35,12 +38,6 @@ const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// A quota that no source exceeds, so that limits are counted but refuse nothing.
 const QUOTA: &str = "1000000";
-
-const YARDSTICK: &str = "yardstick (log, append)";
-const PREALLOCATED: &str = "yardstick (log, preallocated)";
-const FRONTDESK: &str = "frontdesk";
-const DELIVERING: &str = "frontdesk, delivering";
-const DIRECTUS: &str = "Directus";
 
 /// The channel of the measured site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,343 +56,337 @@ impl Channel {
     }
 }
 
-/// A server that is started in each round.
-struct Server {
-    name: &'static str,
-    start: Start,
+/// A server that stores submissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Server {
+    Log(Growth),
+    Frontdesk(Channel),
+    Node,
+    Php,
+    Directus,
 }
 
-type Start = Box<dyn Fn(&Bench) -> Result<Running>>;
+const YARDSTICK: Server = Server::Log(Growth::Appended);
+const FRONTDESK: Server = Server::Frontdesk(Channel::Dead);
 
-/// Counts the stored submissions of a server.
-type Count = Box<dyn Fn(&Bench, &Peer) -> Result<u64>>;
+/// In the order of the tables.
+const SERVERS: [Server; 7] = [
+    YARDSTICK,
+    FRONTDESK,
+    Server::Log(Growth::Preallocated),
+    Server::Frontdesk(Channel::Maildir),
+    Server::Node,
+    Server::Php,
+    Server::Directus,
+];
+
+impl Server {
+    /// Name in the report.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Log(Growth::Appended) => "yardstick (log, append)",
+            Self::Log(Growth::Preallocated) => "yardstick (log, preallocated)",
+            Self::Frontdesk(Channel::Dead) => frontdesk::NAME,
+            Self::Frontdesk(Channel::Maildir) => "frontdesk, delivering",
+            Self::Node => "Node, own handler",
+            Self::Php => "PHP-FPM, own handler",
+            Self::Directus => "Directus",
+        }
+    }
+}
 
 /// A running server.
 struct Running {
+    server: Server,
     peer: Peer,
-    /// `None` for a log that wraps around.
-    stored: Option<Count>,
+    /// The data folder of frontdesk.
+    data: PathBuf,
     /// Removed with the server.
-    _data: Option<TempDir>,
+    _folder: Option<TempDir>,
+}
+
+/// Values that all measurements have in common.
+struct Setup<'a> {
+    bench: &'a Bench,
+    site: Site,
+    /// The response of frontdesk, which the logs imitate.
+    like: Response,
 }
 
 pub fn run(bench: &Bench) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let site = Site::new(bench)?;
     let like = {
-        let running = start_frontdesk(bench, &site, FRONTDESK, Channel::Dead)?;
-        let response = http::send(running.peer.address, &fixed_request(CONTACT))?;
-        ensure!(
-            response.status == 200 && response.body == b"{\"ok\":true}",
-            "a submission gets {}",
-            response.status
-        );
-        yardstick::bytes_like(&response)
+        let peer = frontdesk::start(bench, options(&site.of(Channel::Dead)))?;
+        http::send(peer.address, &fixed_request(CONTACT))?
     };
+    ensure!(is_accepted(&like), "a submission gets {}", like.status);
+    let setup = Setup { bench, site, like };
     outcome.condition("disk", "all servers store submissions on the same disk");
     for (connections, target) in CONNECTIONS {
-        contact(bench, &site, &like, connections, target, &mut outcome)?;
+        setup.contact(connections, target, &mut outcome)?;
     }
-    alone(bench, &site, &mut outcome)?;
-    waitlist(bench, &site, &mut outcome)?;
+    setup.alone(&mut outcome)?;
+    setup.waitlist(&mut outcome)?;
     if bench.long {
-        sustained(bench, &site, &like, &mut outcome)?;
+        setup.sustained(&mut outcome)?;
     }
-    growth(bench, &site, &like, &mut outcome)?;
+    setup.growth(&mut outcome)?;
     Ok(outcome)
 }
 
-/// The contact form on all servers in turn.
-fn contact(
-    bench: &Bench,
-    site: &Site,
-    like: &[u8],
-    connections: usize,
-    target: f64,
-    outcome: &mut Outcome,
-) -> Result<()> {
-    let log = |name: &'static str, growth: Growth| {
-        let like = like.to_vec();
-        Server { name, start: Box::new(move |bench| start_log(bench, name, growth, &like)) }
-    };
-    let ours = |name: &'static str, channel: Channel| {
-        let site = site.clone();
-        Server { name, start: Box::new(move |bench| start_frontdesk(bench, &site, name, channel)) }
-    };
-    let handler = |name: &'static str, start: fn(&Bench, TempDir) -> Result<Peer>| Server {
-        name,
-        start: Box::new(move |bench| start_handler(bench, start)),
-    };
-    let servers = [
-        log(YARDSTICK, Growth::Appended),
-        ours(FRONTDESK, Channel::Dead),
-        log(PREALLOCATED, Growth::Preallocated),
-        ours(DELIVERING, Channel::Maildir),
-        handler("Node, own handler", forms::node),
-        handler("PHP-FPM, own handler", forms::php),
-        handler(DIRECTUS, forms::directus),
-    ];
-    // Directus needs half a minute to start, so it runs during all rounds.
-    let directus = start_handler(bench, forms::directus)?;
-    let (mut number, mut syncs) = (0, Vec::new());
-    let samples = interleave(
-        bench.rounds,
-        &servers,
-        |server| server.name.into(),
-        |server| {
-            number += 1;
-            bench.log(&format!("{connections} connections, {}", server.name));
-            if server.name == FRONTDESK {
-                syncs.push(one_sync(bench)?);
-            }
-            if server.name == DIRECTUS {
-                return measure(bench, &directus, ITEMS, connections, number);
-            }
-            measure(bench, &(server.start)(bench)?, CONTACT, connections, number)
-        },
-    )?;
-    let rounds: Vec<Rounds> = servers
-        .iter()
-        .zip(samples)
-        .map(|(server, samples)| Rounds { label: server.name.into(), samples })
-        .collect();
-    let case = format!("submissions-{connections}");
-    for rounds in &rounds {
-        outcome.record(&case, &rounds.label, &rounds.samples)?;
-    }
-    let of = |name: &str| rounds.iter().find(|rounds| rounds.label == name).context("it was measured");
-    let (frontdesk, yardstick, directus) = (of(FRONTDESK)?, of(YARDSTICK)?, of(DIRECTUS)?);
-    let ratio = |other: &Rounds| Spread::of_ratios(&frontdesk.rates(), &other.rates()).median;
-    outcome.targets.push(Target::at_least(
-        format!("submissions/s, {connections} connections: frontdesk / yardstick"),
-        target,
-        ratio(yardstick),
-        Unit::Ratio,
-    ));
-    outcome.targets.push(Target::at_least(
-        format!("submissions/s, {connections} connections: frontdesk / Directus"),
-        20.0,
-        ratio(directus),
-        Unit::Ratio,
-    ));
-    // A batch contains the submissions of all connections.
-    let sync = Spread::of(syncs);
-    let batch = frontdesk.spread(Sample::cost).median * connections as f64;
-    outcome.targets.push(Target::at_most(
-        format!(
-            "p99, {connections} connections: five syncs of {} and a batch",
-            Unit::Micros.format(sync.median)
-        ),
-        5.0 * sync.median + batch,
-        frontdesk.spread(|sample| sample.p99).median,
-        Unit::Micros,
-    ));
-    outcome.condition(
-        &format!("one sync, {connections} connections"),
-        format!("{} for overwriting 64 KiB", Unit::Micros.format_spread(&sync)),
-    );
-    let title = format!("Contact form, {connections} concurrent visitors");
-    outcome.tables.push(rounds::table(&case, &title, "", &rounds, YARDSTICK));
-    Ok(())
-}
-
-/// Measures one visitor who sends one submission after another.
-fn alone(bench: &Bench, site: &Site, outcome: &mut Outcome) -> Result<()> {
-    let mut all = Vec::new();
-    for form in [CONTACT, WAITLIST] {
-        let (mut samples, mut syncs) = (Vec::new(), Vec::new());
-        for round in 0..bench.rounds {
-            syncs.push(one_sync(bench)?);
-            let running = start_frontdesk(bench, site, FRONTDESK, Channel::Dead)?;
-            samples.push(measure(bench, &running, form, 1, 1 + round as u64)?);
+impl Setup<'_> {
+    /// The contact form on all servers in turn.
+    fn contact(&self, connections: usize, target: f64, outcome: &mut Outcome) -> Result<()> {
+        // Directus needs half a minute to start, so it runs during all rounds.
+        let directus = self.start(Server::Directus)?;
+        let load = self.bench.load(connections);
+        let (mut number, mut syncs) = (0, Vec::new());
+        let servers = interleave(
+            self.bench.rounds,
+            &SERVERS,
+            |server| server.name(),
+            |server| {
+                number += 1;
+                self.bench.log(&format!("{connections} connections, {}", server.name()));
+                if *server == FRONTDESK {
+                    syncs.push(one_sync(self.bench)?);
+                }
+                if *server == Server::Directus {
+                    return self.measure(&load, &directus, ITEMS, number);
+                }
+                self.measure(&load, &self.start(*server)?, CONTACT, number)
+            },
+        )?;
+        let ours = find(&servers, frontdesk::NAME)?;
+        for (name, server, target) in
+            [("yardstick", YARDSTICK, target), (Server::Directus.name(), Server::Directus, 20.0)]
+        {
+            let ratio = Spread::of_ratios(&ours.rates(), &find(&servers, server.name())?.rates()).median;
+            let name = format!("submissions/s, {connections} connections: frontdesk / {name}");
+            outcome.targets.push(Target::at_least(name, target, ratio));
         }
-        let rounds = Rounds { label: format!("frontdesk, {}", form.path), samples };
-        let sync = Spread::of(syncs).median;
+        // A batch contains the submissions of all connections.
+        let sync = Spread::of(syncs);
+        let batch = ours.spread(Sample::cost).median * connections as f64;
+        let median = Unit::Micros.format(sync.median);
         outcome.targets.push(Target::at_most(
-            format!(
-                "one visitor alone, {}: two syncs of {} and 200 µs",
-                form.path,
-                Unit::Micros.format(sync)
-            ),
-            2.0 * sync + 200.0,
-            rounds.spread(|sample| sample.p50).median,
+            format!("p99, {connections} connections: five syncs of {median} and a batch"),
+            5.0 * sync.median + batch,
+            ours.spread(|sample| sample.p99).median,
             Unit::Micros,
         ));
-        outcome.record("alone", &rounds.label, &rounds.samples)?;
-        all.push(rounds);
+        outcome.condition(
+            &format!("one sync, {connections} connections"),
+            format!("{} for overwriting 64 KiB", Unit::Micros.format_spread(&sync)),
+        );
+        let title = format!("Contact form, {connections} concurrent visitors");
+        outcome.add(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.name())
     }
-    outcome.tables.push(rounds::table("submissions-alone", "One visitor alone", "", &all, ""));
-    Ok(())
-}
 
-/// Measures a minute in which submissions are accepted and processed, with the server on one core and on two.
-fn sustained(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Result<()> {
-    const CONNECTIONS: usize = 64;
-    let bench = &Bench { length: SUSTAINED, ..bench.clone() };
-    let log = start_log(bench, YARDSTICK, Growth::Appended, like)?;
-    let yardstick = measure(bench, &log, CONTACT, CONNECTIONS, 1)?;
-    drop(log);
-    let mut rows = Vec::new();
-    for (cores, name, target) in
-        [(Cores::Servers, "processed on the same core", 0.3), (Cores::Both, "on both cores", 0.45)]
-    {
-        bench.log(&format!("a minute, {name}"));
-        let folder = tempfile::tempdir_in(&bench.out)?;
-        let data = folder.path().join("data");
-        let path = site.of(Channel::Dead);
-        // One worker thread in both cases: the second core is for the writer.
-        let mut options = with_open_limits(frontdesk::Options::new(FRONTDESK, &path).on(cores))
-            .set("FRONTDESK_SERVER__WORKERS", "1");
-        options.data = Some(data.clone());
-        let running = Running { peer: frontdesk::start(bench, &options)?, stored: None, _data: None };
-        let sample = measure(bench, &running, CONTACT, CONNECTIONS, 1)?;
-        let pending = forms::sqlite(&data.join("inbox.sqlite"), "SELECT count(*) FROM intake")?;
-        let pending: f64 = pending.trim().parse().context("a count")?;
-        drop(running);
-        outcome.targets.push(Target::at_least(
-            format!("a minute, {name}, {CONNECTIONS} connections: frontdesk / yardstick"),
-            target,
-            sample.rate() / yardstick.rate(),
+    /// One visitor who sends one submission after another.
+    fn alone(&self, outcome: &mut Outcome) -> Result<()> {
+        let mut all = Vec::new();
+        for form in [CONTACT, WAITLIST] {
+            let label = format!("frontdesk, {}", form.path);
+            let (rounds, sync) = self.rounds(label, form, 1, 0)?;
+            let median = Unit::Micros.format(sync);
+            outcome.targets.push(Target::at_most(
+                format!("one visitor alone, {}: two syncs of {median} and 200 µs", form.path),
+                2.0 * sync + 200.0,
+                rounds.spread(|sample| sample.p50).median,
+                Unit::Micros,
+            ));
+            all.push(rounds);
+        }
+        outcome.add("submissions-alone", "One visitor alone", "", &all, "")
+    }
+
+    fn waitlist(&self, outcome: &mut Outcome) -> Result<()> {
+        let mut all = Vec::new();
+        for (number, connections) in [16, 64, 256].into_iter().enumerate() {
+            let label = format!("frontdesk, {connections} visitors");
+            all.push(self.rounds(label, WAITLIST, connections, number * self.bench.rounds)?.0);
+        }
+        outcome.add("submissions-waitlist", "Waitlist", "", &all, "")
+    }
+
+    /// The rounds of frontdesk alone, numbered from `first` + 1, and the median microseconds of a sync.
+    fn rounds(&self, label: String, form: Form, connections: usize, first: usize) -> Result<(Rounds, f64)> {
+        let (mut samples, mut syncs) = (Vec::new(), Vec::new());
+        for round in 1..=self.bench.rounds {
+            syncs.push(one_sync(self.bench)?);
+            let running = self.start(FRONTDESK)?;
+            let number = (first + round) as u64;
+            samples.push(self.measure(&self.bench.load(connections), &running, form, number)?);
+        }
+        Ok((Rounds { label, samples }, Spread::of(syncs).median))
+    }
+
+    /// A minute in which submissions are accepted and processed, with the server on one core and on two.
+    fn sustained(&self, outcome: &mut Outcome) -> Result<()> {
+        let load = Load { length: SUSTAINED, ..self.bench.load(VISITORS) };
+        let yardstick = self.measure(&load, &self.start(YARDSTICK)?, CONTACT, 1)?;
+        let mut rows = Vec::new();
+        for (cores, name, target) in
+            [(Cores::Servers, "processed on the same core", 0.3), (Cores::Both, "on both cores", 0.45)]
+        {
+            self.bench.log(&format!("a minute, {name}"));
+            let folder = tempfile::tempdir_in(&self.bench.out)?;
+            let site = self.site.of(Channel::Dead);
+            // One worker thread in both cases: the second core is for the writer.
+            let options = options(&site).set("SERVER__WORKERS", "1");
+            let data = Some(folder.path().to_owned());
+            let peer = frontdesk::start(self.bench, frontdesk::Options { cores, data, ..options })?;
+            let (sample, _) = send(&load, &peer, CONTACT, 1)?;
+            let pending = forms::sqlite(&folder.path().join("inbox.sqlite"), "SELECT count(*) FROM intake")?;
+            let pending: f64 = pending.trim().parse().context("a count")?;
+            outcome.targets.push(Target::at_least(
+                format!("a minute, {name}, {VISITORS} connections: frontdesk / yardstick"),
+                target,
+                sample.rate() / yardstick.rate(),
+            ));
+            rows.push(Row::new(name, [sample.rate(), sample.p99, pending].map(Spread::exactly)));
+            outcome.record("sustained", name, &[sample])?;
+        }
+        let columns =
+            [("submissions/s", Unit::Count), ("p99", Unit::Micros), ("rows in the intake", Unit::Count)];
+        let note = "64 concurrent visitors. The intake is counted half a second after the last submission.";
+        let title = "Contact form for a minute";
+        outcome.tables.push(Table::new("submissions-sustained", title, note, columns, rows));
+        Ok(())
+    }
+
+    /// The contact form by size of the inbox.
+    fn growth(&self, outcome: &mut Outcome) -> Result<()> {
+        let folder = tempfile::tempdir_in(&self.bench.out)?;
+        let sizes = &GROWTH[..if self.bench.long { GROWTH.len() } else { GROWTH.len() - 1 }];
+        let (mut rates, mut delays, mut log) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rows, mut costs) = (Vec::new(), Vec::new());
+        let (mut number, mut stored) = (0, 0);
+        for size in sizes {
+            self.bench.log(&format!("an inbox of {size} submissions"));
+            if *size > 0 {
+                fill(folder.path(), stored, *size)?;
+            }
+            stored = *size;
+            let servers = interleave(
+                self.bench.rounds,
+                &[FRONTDESK, YARDSTICK],
+                |server| server.name(),
+                |server| {
+                    number += 1;
+                    let data = (*server == FRONTDESK).then(|| folder.path().to_owned());
+                    self.measure(&self.bench.load(VISITORS), &self.start_in(*server, data)?, CONTACT, number)
+                },
+            )?;
+            outcome.record_all(&format!("growth-{size}"), &servers)?;
+            let [ours, yardstick] = &servers[..] else { continue };
+            let (rate, p99) = (ours.spread(Sample::rate), ours.spread(|sample| sample.p99));
+            let yardstick = yardstick.spread(Sample::rate);
+            rows.push(Row::new(Unit::Count.format(*size as f64), [rate, p99, yardstick]));
+            costs.push(ours.spread(Sample::cost).median);
+            // A logarithmic axis has no zero.
+            let at = (*size).max(1000) as f64;
+            rates.push((at, rate));
+            delays.push((at, p99));
+            log.push((at, yardstick));
+        }
+        outcome.targets.push(Target::at_most(
+            format!("CPU time of a submission: inbox of {} / empty inbox", Unit::Count.format(stored as f64)),
+            1.3,
+            costs[costs.len() - 1] / costs[0],
             Unit::Ratio,
         ));
-        outcome.record("sustained", name, std::slice::from_ref(&sample))?;
-        let figures = [sample.rate(), sample.p99, pending].map(Spread::exactly);
-        rows.push(Row::new(name.to_owned(), figures));
+        let (rate, p99) = (("submissions/s", Unit::Count), ("p99", Unit::Micros));
+        outcome.tables.push(Table::new(
+            "submissions-growth",
+            "Contact form, by size of the inbox",
+            "64 concurrent visitors. All submissions in the inbox are delivered.",
+            [rate, p99, ("yardstick", Unit::Count)],
+            rows,
+        ));
+        let x = "submissions in the inbox";
+        let by = "by size of the inbox (1,000: empty)";
+        let (rates, log) = (Line::new(frontdesk::NAME, rates), Line::new("yardstick", log));
+        let delays = [Line::new(frontdesk::NAME, delays)];
+        let title = format!("Submissions a second, {by}");
+        outcome.curves.push(Curve::new("submissions-growth-rate", &title, x, rate, true, [rates, log]));
+        outcome.curves.push(Curve::new(
+            "submissions-growth-p99",
+            &format!("p99, {by}"),
+            x,
+            p99,
+            true,
+            delays,
+        ));
+        Ok(())
     }
-    outcome.tables.push(Table {
-        name: "submissions-sustained".into(),
-        title: "Contact form for a minute".into(),
-        note: "64 concurrent visitors. The intake is counted half a second after the last submission.".into(),
-        columns: vec![
-            Column::new("submissions/s", Unit::Count),
-            Column::new("p99", Unit::Micros),
-            Column::new("rows in the intake", Unit::Count),
-        ],
-        rows,
-        plotted: None,
-    });
-    Ok(())
+
+    fn start(&self, server: Server) -> Result<Running> {
+        self.start_in(server, None)
+    }
+
+    /// Starts a server. frontdesk stores in `data`, or in a temporary folder.
+    fn start_in(&self, server: Server, data: Option<PathBuf>) -> Result<Running> {
+        let bench = self.bench;
+        let folder = tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?;
+        if let Server::Frontdesk(channel) = server {
+            let data = data.unwrap_or_else(|| folder.path().join("data"));
+            let site = self.site.of(channel);
+            let (name, stored_in) = (server.name(), Some(data.clone()));
+            let options = frontdesk::Options { name, data: stored_in, ..options(&site) };
+            let peer = frontdesk::start(bench, options)?;
+            return Ok(Running { server, peer, data, _folder: Some(folder) });
+        }
+        let peer = match server {
+            Server::Log(growth) => log::start(bench, server.name(), growth, &self.like, folder),
+            Server::Node => forms::node(bench, folder),
+            Server::Php => forms::php(bench, folder),
+            Server::Directus | Server::Frontdesk(_) => forms::directus(bench, folder),
+        }?;
+        Ok(Running { server, peer, data: PathBuf::new(), _folder: None })
+    }
+
+    /// One round. Fails if an acknowledged submission is missing.
+    fn measure(&self, load: &Load, running: &Running, form: Form, number: u64) -> Result<Sample> {
+        let before = self.stored(running)?;
+        let (sample, acknowledged) = send(load, &running.peer, form, number)?;
+        if let (Some(before), Some(after)) = (before, self.stored(running)?) {
+            let (stored, most) = (after - before, acknowledged + load.connections as u64 + 1);
+            ensure!(
+                (acknowledged..=most).contains(&stored),
+                "{} acknowledged {acknowledged} submissions and stored {stored}",
+                running.peer.name
+            );
+        }
+        Ok(sample)
+    }
+
+    /// The number of stored submissions; `None` for a log that wraps around.
+    fn stored(&self, running: &Running) -> Result<Option<u64>> {
+        match running.server {
+            Server::Log(Growth::Preallocated) => return Ok(None),
+            Server::Log(Growth::Appended) => log::stored(running.peer.folder()),
+            Server::Frontdesk(channel) => {
+                stored_by_frontdesk(self.bench, &self.site.of(channel), &running.data)
+            }
+            Server::Node | Server::Php | Server::Directus => forms::stored(running.peer.folder()),
+        }
+        .map(Some)
+    }
 }
 
-fn waitlist(bench: &Bench, site: &Site, outcome: &mut Outcome) -> Result<()> {
-    let mut all = Vec::new();
-    for (number, connections) in [16, 64, 256].into_iter().enumerate() {
-        let mut samples = Vec::new();
-        for round in 0..bench.rounds {
-            let running = start_frontdesk(bench, site, FRONTDESK, Channel::Dead)?;
-            let number = 1 + (number * bench.rounds + round) as u64;
-            samples.push(measure(bench, &running, WAITLIST, connections, number)?);
-        }
-        all.push(Rounds { label: format!("frontdesk, {connections} visitors"), samples });
-    }
-    for rounds in &all {
-        outcome.record("waitlist", &rounds.label, &rounds.samples)?;
-    }
-    outcome.tables.push(rounds::table("submissions-waitlist", "Waitlist", "", &all, ""));
-    Ok(())
-}
-
-/// The contact form by size of the inbox.
-fn growth(bench: &Bench, site: &Site, like: &[u8], outcome: &mut Outcome) -> Result<()> {
-    const CONNECTIONS: usize = 64;
-    let folder = tempfile::tempdir_in(&bench.out)?;
-    let data = folder.path().join("data");
-    let (mut rates, mut delays, mut log, mut costs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut number = 0;
-    let points = if bench.long { GROWTH.len() } else { GROWTH.len() - 1 };
-    let mut rows = 0;
-    for wanted in &GROWTH[..points] {
-        bench.log(&format!("an inbox of {wanted} submissions"));
-        if *wanted > 0 {
-            fill(&data, rows, *wanted)?;
-        }
-        rows = *wanted;
-        let (mut ours, mut yardstick) = (Vec::new(), Vec::new());
-        for _ in 0..bench.rounds {
-            number += 1;
-            let running = start_frontdesk_in(bench, site, FRONTDESK, Channel::Dead, data.clone(), None)?;
-            ours.push(measure(bench, &running, CONTACT, CONNECTIONS, number)?);
-            drop(running);
-            let running = start_log(bench, YARDSTICK, Growth::Appended, like)?;
-            yardstick.push(measure(bench, &running, CONTACT, CONNECTIONS, number)?);
-        }
-        outcome.record(&format!("growth-{wanted}"), FRONTDESK, &ours)?;
-        outcome.record(&format!("growth-{wanted}"), YARDSTICK, &yardstick)?;
-        // A logarithmic axis has no zero.
-        let at = (*wanted).max(1000) as f64;
-        rates.push((at, Spread::of(ours.iter().map(Sample::rate))));
-        delays.push((at, Spread::of(ours.iter().map(|sample| sample.p99))));
-        costs.push(Spread::of(ours.iter().map(Sample::cost)).median);
-        log.push((at, Spread::of(yardstick.iter().map(Sample::rate))));
-    }
-    outcome.targets.push(Target::at_most(
-        format!("CPU time of a submission: inbox of {} / empty inbox", Unit::Count.format(rows as f64)),
-        1.3,
-        costs[points - 1] / costs[0],
-        Unit::Ratio,
-    ));
-    let rows = GROWTH[..points].iter().zip(rates.iter().zip(delays.iter().zip(&log)));
-    outcome.tables.push(Table {
-        name: "submissions-growth".into(),
-        title: "Contact form, by size of the inbox".into(),
-        note: "64 concurrent visitors. All submissions in the inbox are delivered.".into(),
-        columns: vec![
-            Column::new("submissions/s", Unit::Count),
-            Column::new("p99", Unit::Micros),
-            Column::new("yardstick", Unit::Count),
-        ],
-        rows: rows
-            .map(|(rows, ((_, rate), ((_, delay), (_, log))))| {
-                Row::new(Unit::Count.format(*rows as f64), [*rate, *delay, *log])
-            })
-            .collect(),
-        plotted: None,
-    });
-    outcome.curves.push(Curve {
-        name: "submissions-growth-rate".into(),
-        title: "Submissions a second, by size of the inbox (1,000: empty)".into(),
-        x: "submissions in the inbox".into(),
-        y: Column::new("submissions/s", Unit::Count),
-        log_y: true,
-        lines: vec![
-            Line { label: FRONTDESK.into(), points: rates },
-            Line { label: "yardstick".into(), points: log },
-        ],
-    });
-    outcome.curves.push(Curve {
-        name: "submissions-growth-p99".into(),
-        title: "p99, by size of the inbox (1,000: empty)".into(),
-        x: "submissions in the inbox".into(),
-        y: Column::new("p99", Unit::Micros),
-        log_y: true,
-        lines: vec![Line { label: FRONTDESK.into(), points: delays }],
-    });
-    Ok(())
-}
-
-/// One round. Fails if an acknowledged submission is missing.
-fn measure(bench: &Bench, running: &Running, form: Form, connections: usize, number: u64) -> Result<Sample> {
-    let Running { peer, stored, .. } = running;
-    let count = || stored.as_ref().map(|stored| stored(bench, peer)).transpose();
-    let before = count()?;
+/// Sends submissions from different visitors. Also returns the number of acknowledged ones.
+fn send(load: &Load, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
     let response = http::send(peer.address, &fixed_request(form))?;
     ensure!(is_accepted(&response), "a submission gets {} from {}", response.status, peer.name);
     let (expected, acknowledged) = (Expected::like(&response), AtomicU64::new(0));
-    let sample = load::run(&bench.load(connections), peer.address, peer.process(), |first, _| {
-        Visitors::new(form, &expected, &acknowledged, number, first)
-    })?;
+    let visitors = |first, _| Visitors::new(form, &expected, &acknowledged, number, first);
+    let sample = load::run(load, peer, visitors)?;
     // The last submissions are still being stored.
     std::thread::sleep(Duration::from_millis(500));
-    if let (Some(before), Some(after)) = (before, count()?) {
-        let (acknowledged, stored) = (acknowledged.load(Relaxed), after - before);
-        let most = acknowledged + connections as u64 + 1;
-        ensure!(
-            (acknowledged..=most).contains(&stored),
-            "{} acknowledged {acknowledged} submissions and stored {stored}",
-            peer.name
-        );
-    }
-    Ok(sample)
+    Ok((sample, acknowledged.into_inner()))
 }
 
 /// Directus sends 204, all others 200 with the same body.
@@ -426,26 +417,20 @@ fn one_sync(bench: &Bench) -> Result<f64> {
 }
 
 /// Copies of the starter site, one for each channel.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Site {
-    folder: std::rc::Rc<TempDir>,
+    folder: TempDir,
 }
 
 impl Site {
     pub fn new(bench: &Bench) -> Result<Self> {
-        let folder = tempfile::tempdir_in(&bench.out)?;
-        let site = Self { folder: folder.into() };
+        let site = Self { folder: tempfile::tempdir_in(&bench.out)? };
         for channel in [Channel::Dead, Channel::Maildir] {
             let path = site.of(channel);
-            let copied =
-                Command::new("cp").arg("-r").arg(bench.repository.join("starter")).arg(&path).status()?;
+            let copied = Command::new("cp").args(["-r", "starter"]).arg(&path).status()?;
             ensure!(copied.success(), "the starter site cannot be copied");
-            let file = path.join("frontdesk.toml");
-            let text = std::fs::read_to_string(&file)?;
-            std::fs::write(
-                &file,
-                format!("{text}\n[[channel]]\nname = \"team\"\n{}", channel.configuration()),
-            )?;
+            let mut file = OpenOptions::new().append(true).open(path.join("frontdesk.toml"))?;
+            write!(file, "\n[[channel]]\nname = \"team\"\n{}", channel.configuration())?;
         }
         Ok(site)
     }
@@ -456,40 +441,14 @@ impl Site {
     }
 }
 
-fn start_frontdesk(bench: &Bench, site: &Site, name: &'static str, channel: Channel) -> Result<Running> {
-    let folder = tempfile::tempdir_in(&bench.out)?;
-    let data = folder.path().join("data");
-    start_frontdesk_in(bench, site, name, channel, data, Some(folder))
-}
-
-fn start_frontdesk_in(
-    bench: &Bench,
-    site: &Site,
-    name: &'static str,
-    channel: Channel,
-    data: PathBuf,
-    folder: Option<TempDir>,
-) -> Result<Running> {
-    let site = site.of(channel);
-    let mut options = with_open_limits(frontdesk::Options::new(name, &site));
-    options.data = Some(data.clone());
-    let peer = frontdesk::start(bench, &options)?;
-    let stored = move |bench: &Bench, _: &Peer| stored_by_frontdesk(bench, &site, &data);
-    Ok(Running { peer, stored: Some(Box::new(stored)), _data: folder })
-}
-
-/// Adds limits that refuse nothing, and trusts the source addresses in the requests.
-pub fn with_open_limits(options: frontdesk::Options) -> frontdesk::Options {
-    let mut options = options.set("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
-    for window in [
-        "PER_MINUTE",
-        "PER_HOUR",
-        "NETWORK_PER_MINUTE",
-        "NETWORK_PER_HOUR",
-        "FORM_PER_MINUTE",
-        "FORM_PER_HOUR",
-    ] {
-        options = options.set(&format!("FRONTDESK_LIMITS__{window}"), QUOTA);
+/// frontdesk with limits that refuse nothing, which trusts the source addresses in the requests.
+pub fn options(site: &Path) -> frontdesk::Options<'_> {
+    let mut options =
+        frontdesk::Options::new(frontdesk::NAME, site).set("SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
+    for limit in ["", "NETWORK_", "FORM_"] {
+        for window in ["MINUTE", "HOUR"] {
+            options = options.set(&format!("LIMITS__{limit}PER_{window}"), QUOTA);
+        }
     }
     options
 }
@@ -503,17 +462,6 @@ fn stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
     let stats: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let by_status = stats["by_status"].as_object().context("no by_status in the statistics")?;
     Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
-}
-
-fn start_log(bench: &Bench, name: &'static str, growth: Growth, like: &[u8]) -> Result<Running> {
-    let peer = log::start(bench, name, growth, like, tempfile::tempdir_in(&bench.out)?)?;
-    let stored: Count = Box::new(|_, peer| log::stored(peer.folder()));
-    Ok(Running { peer, stored: (growth == Growth::Appended).then_some(stored), _data: None })
-}
-
-fn start_handler(bench: &Bench, start: fn(&Bench, TempDir) -> Result<Peer>) -> Result<Running> {
-    let peer = start(bench, tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?)?;
-    Ok(Running { peer, stored: Some(Box::new(|_, peer| forms::stored(peer.folder()))), _data: None })
 }
 
 /// Fills a closed inbox from `from` to `to` submissions.

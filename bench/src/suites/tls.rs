@@ -7,17 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::Outcome;
-use super::pages::FRONTDESK;
 use crate::Bench;
-use crate::content::{Files, LARGE, Page, SMALL, check_headers, write_site};
-use crate::figures::{Target, Unit};
-use crate::http::{ClientKind, get};
-use crate::latency::Latencies;
+use crate::content::{Content, LARGE, Page, PageRequest, SMALL};
+use crate::http::ClientKind;
 use crate::load::Sample;
-use crate::machine::Cores;
-use crate::peer::{FileServer, Peer, caddy, folder, frontdesk, nginx};
+use crate::peer::{Peer, caddy, folder, nginx};
 use crate::process;
-use crate::rounds::{self, Rounds, interleave};
+use crate::rounds::interleave;
 use crate::tls::{self, Identity};
 
 /// Connections of h2load, and concurrent requests on each.
@@ -31,20 +27,11 @@ const H2LOAD_TIMEOUT: Duration = Duration::from_mins(2);
 const CLIENTS: usize = 16;
 
 pub fn run(bench: &Bench) -> Result<Outcome> {
-    let (site, root, keys) = (folder()?, folder()?, folder()?);
-    write_site(site.path())?;
+    let keys = folder()?;
     let identity = Identity::create(keys.path())?;
-    let pair = (identity.certificate.as_path(), identity.key.as_path());
-    let options = frontdesk::Options::new(FRONTDESK, site.path())
-        .set("FRONTDESK_TLS__LISTEN", "127.0.0.1:0")
-        .set("FRONTDESK_TLS__CERTIFICATE", pair.0.to_string_lossy())
-        .set("FRONTDESK_TLS__KEY", pair.1.to_string_lossy())
-        .set("FRONTDESK_TLS__REDIRECT", "false");
-    let ours = frontdesk::start(bench, &options)?;
-    let files = Files::fetch(ours.address, root.path())?;
-    let options =
-        FileServer { root: root.path(), cores: Cores::Servers, headers: &files.headers, tls: Some(pair) };
-    let peers = [ours, nginx::start(bench, "nginx", &options, false)?, caddy::start(bench, &options)?];
+    let (content, ours) = Content::start(bench, Some(&identity))?;
+    let files = content.file_server(Some(&identity));
+    let peers = [ours, nginx::start(bench, "nginx", &files, false)?, caddy::start(bench, &files)?];
     let mut outcome = Outcome::default();
     outcome.condition(
         "HTTP/2",
@@ -54,85 +41,34 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         "handshakes",
         format!("{CLIENTS} clients, TLS 1.3, X25519, AES-128-GCM, ECDSA on P-256, no resumption"),
     );
+    let mut compare = |name: &str, title: &str, target, measure: &dyn Fn(&Peer) -> Result<Sample>| {
+        bench.log(title);
+        let servers = interleave(bench.rounds, &peers, |peer| &peer.name, measure)?;
+        outcome.record_disturbance(title, &servers);
+        outcome.compare(title, &servers, "nginx", target)?;
+        outcome.add(name, title, "", &servers, "nginx")
+    };
     for page in [SMALL, LARGE] {
-        bench.log(&format!("HTTP/2, {}", page.label));
-        let seen = interleave(
-            bench.rounds,
-            &peers,
-            |peer| peer.name.clone(),
-            |peer| h2load(bench, peer, page, &files),
-        )?;
-        let title = format!("HTTP/2 over TLS, HTML, {}", page.label);
         let name = format!("tls-http2-{}", page.label.to_lowercase().replace(' ', ""));
-        compare(&mut outcome, &peers, seen, &name, &title, 1.3)?;
+        let title = format!("HTTP/2 over TLS, HTML, {}", page.label);
+        compare(&name, &title, 1.3, &|peer| h2load(bench, peer, page, &content))?;
     }
-    bench.log("handshakes");
     let config = tls::client(&identity)?;
-    let seen = interleave(
-        bench.rounds,
-        &peers,
-        |peer| peer.name.clone(),
-        |peer| {
-            let secure = peer.secure.context("no HTTPS address")?;
-            let request = get(ClientKind::Browser, address(peer, SMALL), "identity", None);
-            let response = tls::send(&config, 0, secure, &request)?;
-            ensure!(
-                response.status == 200 && response.body == files.body(SMALL.file, None)?,
-                "{} sends a wrong response",
-                peer.name
-            );
-            if peer.name == FRONTDESK {
-                check_headers(&response, true)?;
-            }
-            tls::handshakes(&bench.load(CLIENTS), &config, secure, peer.process(), &request, &response)
-        },
-    )?;
-    compare(
-        &mut outcome,
-        &peers,
-        seen,
-        "tls-handshakes",
-        "New connections with a full handshake and the 1 KB page",
-        2.3,
-    )?;
+    let title = "New connections with a full handshake and the 1 KB page";
+    compare("tls-handshakes", title, 2.3, &|peer| {
+        let secure = peer.secure()?;
+        let send = |request: &[u8]| tls::send(&config, 0, secure, request);
+        let (request, response) = content.exchange_over(peer, PageRequest::html(SMALL), send)?;
+        tls::handshakes(&bench.load(CLIENTS), &config, peer, &request, &response)
+    })?;
     Ok(outcome)
-}
-
-fn compare(
-    outcome: &mut Outcome,
-    peers: &[Peer],
-    seen: Vec<Vec<Sample>>,
-    name: &str,
-    title: &str,
-    target: f64,
-) -> Result<()> {
-    let mut rounds = Vec::new();
-    for (peer, samples) in peers.iter().zip(seen) {
-        outcome.record(name, &peer.name, &samples)?;
-        rounds.push(Rounds { label: peer.name.clone(), samples });
-    }
-    outcome.record_disturbance(title, &rounds);
-    let (ratio, measure) = rounds::ratio(&rounds[0], &rounds[1]);
-    outcome.targets.push(Target::at_least(
-        format!("{title}: frontdesk / nginx, {measure}"),
-        target,
-        ratio.median,
-        Unit::Ratio,
-    ));
-    outcome.tables.push(rounds::table(name, title, "", &rounds, "nginx"));
-    Ok(())
-}
-
-fn address(peer: &Peer, page: Page) -> &'static str {
-    if peer.name == FRONTDESK { page.path } else { page.file }
 }
 
 /// One round of h2load, after a warm-up. Compares the body once before the round, and the sum of the lengths
 /// after it.
-fn h2load(bench: &Bench, peer: &Peer, page: Page, files: &Files) -> Result<Sample> {
-    let secure = peer.secure.context("no HTTPS address")?;
-    let url = format!("https://{secure}{}", address(peer, page));
-    let body = files.body(page.file, None)?;
+fn h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
+    let url = format!("https://{}{}", peer.secure()?, PageRequest::html(page).address(peer));
+    let body = content.body(page.file, None)?;
     let headers: Vec<String> = ClientKind::Browser
         .headers()
         .iter()
@@ -159,17 +95,11 @@ fn h2load(bench: &Bench, peer: &Peer, page: Page, files: &Files) -> Result<Sampl
     let busy = process::usage(child.id()).total() as f64 / 1e9 / began.elapsed().as_secs_f64();
     let seconds = finish(child, &body, responses).with_context(|| peer.name.clone())?;
     let spent = peer.usage().since(&before);
-    let mut latencies = Latencies::default();
-    for line in std::fs::read_to_string(&log)?.lines() {
-        let micros = line.split('\t').nth(2).and_then(|micros| micros.parse::<u64>().ok());
-        latencies.record(micros.context("a line in the log of h2load has no time")? * 1000);
-    }
-    Ok(Sample {
-        server: spent.iter().sum::<u64>() as f64 / 1e9,
-        busiest: spent.first().copied().unwrap_or(0) as f64 / 1e9,
-        generator: busy.min(1.0),
-        ..Sample::of(&latencies, seconds)
-    })
+    let nanoseconds = |line: &str| Some(line.split('\t').nth(2)?.parse::<u64>().ok()? * 1000);
+    let log = std::fs::read_to_string(&log)?;
+    let latencies: Option<Vec<u64>> = log.lines().map(nanoseconds).collect();
+    let latencies = latencies.context("a line in the log of h2load has no time")?;
+    Sample::new(latencies, Duration::from_secs_f64(seconds), &spent, busy.min(1.0))
 }
 
 /// Starts h2load. It writes the time of each request to `log`.
