@@ -1,4 +1,4 @@
-//! Agents that say who they are: their directories are fetched over HTTP and TLS from loopback, and no more
+//! Agents with signed requests: their key directories are fetched over HTTP and TLS from loopback, no more
 //! often than needed.
 
 use std::io::{Read, Write};
@@ -22,9 +22,9 @@ use sfv::{ListEntry, Parser};
 use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+use crate::support::channel_site::until;
 use crate::support::http_peer::{HttpPeer, Reply};
-use crate::support::office::until;
-use crate::support::{Desk, example_site};
+use crate::support::{TestServer, example_site};
 
 /// `test-key-ed25519` of RFC 9421 appendix B.1.4: its private part, its directory and its thumbprint.
 const SEED: &str = "n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU";
@@ -245,7 +245,7 @@ fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
     let ca_file = folder.path().join("ca.pem");
     std::fs::write(&ca_file, authority).expect("it can be written");
     let url = format!("https://localhost:{}", address.port());
-    let desk = Desk::with(
+    let server = TestServer::with(
         &example_site(),
         &[
             ("FRONTDESK_BASE_URL", "https://www.example.com"),
@@ -268,11 +268,11 @@ fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
                 headers.push((name, value.to_str().expect("it is text")));
             }
         }
-        let answer = desk.request("POST", "/api/contact", &headers, body.to_string().as_bytes());
+        let answer = server.request("POST", "/api/contact", &headers, body.to_string().as_bytes());
         assert_eq!((answer.status, answer.text()), (200, "{\"ok\":true}"));
     };
     let label_of = |email: &str| {
-        let inbox = desk.inbox();
+        let inbox = server.inbox();
         let found = inbox.iter().find(|submission| submission["email"] == email);
         found.expect("it is in the inbox")["_agent"].clone()
     };
@@ -292,7 +292,7 @@ fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
         send(email, head);
     }
     assert_eq!(emails.map(label_of), [label, Value::Null, Value::Null]);
-    desk.expect(3 + early);
+    server.expect(3 + early);
 }
 
 fn agents(directories: &[&str]) -> Agents {

@@ -1,5 +1,4 @@
-//! ARCHITECTURE.md is true: its table of dependencies is what the code does, and the files that it names are
-//! there.
+//! Checks ARCHITECTURE.md: its table of dependencies matches the code, and the files that it names exist.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,7 +60,7 @@ fn members(path: &str) -> Vec<String> {
 }
 
 #[test]
-fn groups_of_imports_are_read_to_their_end() {
+fn grouped_imports_are_read_completely() {
     assert_eq!(members("{pages::{A, B}, web::X}; use other;"), ["pages", "web"]);
     assert_eq!(members("forms::email::Email;"), ["forms"]);
 }
@@ -74,7 +73,7 @@ fn every_row_of_the_table_is_a_module() {
 }
 
 #[test]
-fn no_module_knows_what_the_table_does_not_allow() {
+fn modules_depend_on_each_other_only_as_the_table_allows() {
     let table = table();
     let mut files = Vec::new();
     sources(&root().join("src"), &mut files);
@@ -154,7 +153,7 @@ fn the_tests_that_the_threat_model_names_are_there() {
 }
 
 #[test]
-fn every_file_says_what_it_is() {
+fn every_file_begins_with_its_purpose() {
     let mut files = Vec::new();
     sources(&root().join("src"), &mut files);
     for file in files {

@@ -1,5 +1,5 @@
-//! A backup holds everything that got its 200 before it began, and a restore leaves the old inbox or the new
-//! one.
+//! A backup has every submission that was acknowledged before it began, and a restore leaves the old inbox or
+//! the new one.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use frontdesk::store::verify;
 use serde_json::{Value, json};
 
-use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, frontdesk, small_site};
+use crate::support::{Connection, NO_DEADLINES, PATIENCE, TestServer, frontdesk, small_site};
 
 /// How many backups are taken of a busy server: a few in the inner loop, as many as the variable says in the
 /// whole suite.
@@ -22,9 +22,9 @@ fn backups() -> usize {
 #[test]
 fn every_submission_that_got_its_200_before_a_backup_began_is_in_it() {
     // The connections of the storm are idle while a backup is looked at.
-    let desk = Desk::with(&small_site(), &NO_DEADLINES);
+    let server = TestServer::with(&small_site(), &NO_DEADLINES);
     let folder = tempfile::tempdir().expect("a folder");
-    let storm = Storm::begin(&desk, 8);
+    let storm = Burst::begin(&server, 8);
     let mut slowest_backup = Duration::ZERO;
     for number in 0..backups() {
         storm.go_on();
@@ -34,7 +34,7 @@ fn every_submission_that_got_its_200_before_a_backup_began_is_in_it() {
         let file = place.join("inbox.sqlite");
         let began = Instant::now();
         succeeds(
-            backup(&file, &desk.data_dir()),
+            backup(&file, &server.data_dir()),
             &["Backed up ", " submissions, the newest of ", "inbox.sqlite."],
         );
         slowest_backup = slowest_backup.max(began.elapsed());
@@ -51,72 +51,74 @@ fn every_submission_that_got_its_200_before_a_backup_began_is_in_it() {
         "{} backups, the slowest took {slowest_backup:?}; {acknowledged} acknowledged, the slowest answer took {slowest_answer:?}",
         backups()
     );
-    desk.expect(acknowledged);
+    server.expect(acknowledged);
 }
 
 #[test]
 fn a_restored_inbox_is_served_and_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("backup.sqlite");
-    let mut desk = Desk::start();
-    submit(&desk, "one@example.com");
-    submit(&desk, "two@example.com");
-    succeeds(backup(&file, &desk.data_dir()), &["Backed up 2 submissions"]);
-    desk.kill();
-    std::fs::remove_dir_all(desk.data_dir()).expect("it can be removed");
-    succeeds(restore(&file, &desk.data_dir(), &[]), &["Restored 2 submissions", "inbox.sqlite.\n"]);
-    desk.restart();
+    let mut server = TestServer::start();
+    submit(&server, "one@example.com");
+    submit(&server, "two@example.com");
+    succeeds(backup(&file, &server.data_dir()), &["Backed up 2 submissions"]);
+    server.kill();
+    std::fs::remove_dir_all(server.data_dir()).expect("it can be removed");
+    succeeds(restore(&file, &server.data_dir(), &[]), &["Restored 2 submissions", "inbox.sqlite.\n"]);
+    server.restart();
     assert_eq!(
-        emails(&desk.data_dir()),
+        emails(&server.data_dir()),
         HashSet::from(["one@example.com", "two@example.com"].map(str::to_owned))
     );
     // Still the same inbox: an address that is on the list stays on it once.
-    submit(&desk, "two@example.com");
-    submit(&desk, "three@example.com");
-    desk.expect(3);
+    submit(&server, "two@example.com");
+    submit(&server, "three@example.com");
+    server.expect(3);
 }
 
 #[test]
-fn nothing_is_restored_under_a_server_and_nothing_replaced_unasked() {
+fn restore_refuses_a_running_server_and_unforced_replacement() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("backup.sqlite");
-    let mut desk = Desk::start();
-    submit(&desk, "one@example.com");
-    succeeds(backup(&file, &desk.data_dir()), &["Backed up 1 submission,"]);
-    submit(&desk, "two@example.com");
-    fails(restore(&file, &desk.data_dir(), &["--force"]), &["is in use", "hint: stop the server"]);
-    fails(backup(&file, &desk.data_dir()), &["backup.sqlite is there already", "hint: `--force`"]);
+    let mut server = TestServer::start();
+    submit(&server, "one@example.com");
+    succeeds(backup(&file, &server.data_dir()), &["Backed up 1 submission,"]);
+    submit(&server, "two@example.com");
+    fails(restore(&file, &server.data_dir(), &["--force"]), &["is in use", "hint: stop the server"]);
+    fails(backup(&file, &server.data_dir()), &["backup.sqlite is there already", "hint: `--force`"]);
     fails(
-        command("backup", &desk.data_dir().join("inbox.sqlite"), &desk.data_dir(), &["--force"]),
+        command("backup", &server.data_dir().join("inbox.sqlite"), &server.data_dir(), &["--force"]),
         &["is the inbox itself", "hint: "],
     );
-    submit(&desk, "three@example.com");
+    submit(&server, "three@example.com");
     // The latest submission is only in the write-ahead log.
-    desk.kill();
-    fails(restore(&file, &desk.data_dir(), &[]), &["already, with 3 submissions", "hint: `--force`"]);
-    assert_eq!(emails(&desk.data_dir()).len(), 3);
-    let said =
-        succeeds(restore(&file, &desk.data_dir(), &["--force"]), &["Restored 1 submission,", "is kept as "]);
-    assert_eq!(emails(&desk.data_dir()), HashSet::from(["one@example.com".to_owned()]));
-    let kept = kept(&desk.data_dir());
+    server.kill();
+    fails(restore(&file, &server.data_dir(), &[]), &["already, with 3 submissions", "hint: `--force`"]);
+    assert_eq!(emails(&server.data_dir()).len(), 3);
+    let said = succeeds(
+        restore(&file, &server.data_dir(), &["--force"]),
+        &["Restored 1 submission,", "is kept as "],
+    );
+    assert_eq!(emails(&server.data_dir()), HashSet::from(["one@example.com".to_owned()]));
+    let kept = kept(&server.data_dir());
     let [kept] = &kept[..] else { panic!("{kept:?}") };
     assert!(said.contains(&kept.display().to_string()), "{said}");
     assert_eq!(verify(kept).expect("it is whole").submissions, 3);
-    desk.restart();
-    desk.expect(1);
+    server.restart();
+    server.expect(1);
 }
 
 #[test]
-fn what_is_no_whole_backup_is_refused_and_nothing_changes() {
+fn a_damaged_backup_is_refused_and_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    let mut desk = Desk::start();
+    let mut server = TestServer::start();
     for number in 0..20 {
         let body = json!({ "name": "A", "email": "a@example.com", "message": format!("{number} {}", "x".repeat(5_000)) });
-        assert_eq!(desk.post("/api/contact", &body).status, 200);
+        assert_eq!(server.post("/api/contact", &body).status, 200);
     }
-    succeeds(backup(&path("whole"), &desk.data_dir()), &["Backed up 20 submissions"]);
-    desk.kill();
+    succeeds(backup(&path("whole"), &server.data_dir()), &["Backed up 20 submissions"]);
+    server.kill();
     let whole = std::fs::read(path("whole")).expect("it can be read");
     let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).expect("it can be written");
     write("truncated", &whole[..whole.len() / 2]);
@@ -135,7 +137,7 @@ fn what_is_no_whole_backup_is_refused_and_nothing_changes() {
         .expect("a file")
         .execute_batch("CREATE TABLE x (y)")
         .expect("a table");
-    let before = listing(&desk.data_dir());
+    let before = listing(&server.data_dir());
     for (name, words) in [
         ("truncated", "truncated is damaged"),
         ("flipped", "flipped is damaged: it does not hold what was once written to it"),
@@ -146,14 +148,14 @@ fn what_is_no_whole_backup_is_refused_and_nothing_changes() {
         ("nowhere", "there is no inbox at"),
     ] {
         fails(
-            restore(&path(name), &desk.data_dir(), &["--force"]),
+            restore(&path(name), &server.data_dir(), &["--force"]),
             &[words, "hint: the inbox was left as it is"],
         );
     }
-    assert_eq!(listing(&desk.data_dir()), before);
-    succeeds(restore(&path("whole"), &desk.data_dir(), &["--force"]), &["Restored 20 submissions"]);
-    desk.restart();
-    desk.expect(20);
+    assert_eq!(listing(&server.data_dir()), before);
+    succeeds(restore(&path("whole"), &server.data_dir(), &["--force"]), &["Restored 20 submissions"]);
+    server.restart();
+    server.expect(20);
 }
 
 #[test]
@@ -161,9 +163,9 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
     const ROUNDS: u32 = 12;
     let folder = tempfile::tempdir().expect("a folder");
     let (old, new) = (folder.path().join("old"), folder.path().join("new"));
-    let desk = Desk::start();
+    let server = TestServer::start();
     let fill = |from: usize, to: usize| {
-        let mut connection = desk.connect();
+        let mut connection = server.connect();
         for number in from..to {
             let body = json!({ "name": "A", "email": "a@example.com", "message": format!("{number} {}", "x".repeat(15_000)) });
             let answer = connection
@@ -178,9 +180,9 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
         }
     };
     fill(0, 10);
-    succeeds(backup(&old, &desk.data_dir()), &["Backed up 10 submissions"]);
+    succeeds(backup(&old, &server.data_dir()), &["Backed up 10 submissions"]);
     fill(10, 200);
-    succeeds(backup(&new, &desk.data_dir()), &["Backed up 200 submissions"]);
+    succeeds(backup(&new, &server.data_dir()), &["Backed up 200 submissions"]);
 
     let data = folder.path().join("data");
     let database = data.join("inbox.sqlite");
@@ -210,11 +212,11 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
     }
     eprintln!("a restore takes {whole:?}; {olds} killed ones left the old inbox, {news} the new one");
     assert!(olds > 0, "a restore that is killed as it begins cannot have come far");
-    desk.expect(200);
+    server.expect(200);
 }
 
 /// Submissions on some connections at once, each of another address.
-struct Storm {
+struct Burst {
     acknowledged: Arc<Mutex<Vec<String>>>,
     /// How many may be sent so far: the inbox should not grow without end. Nothing more comes after
     /// `usize::MAX`.
@@ -222,16 +224,16 @@ struct Storm {
     threads: Vec<std::thread::JoinHandle<Duration>>,
 }
 
-impl Storm {
+impl Burst {
     /// How many are sent for each backup, so many that the last of them are sent while it runs.
     const EACH: usize = 400;
 
-    fn begin(desk: &Desk, connections: usize) -> Self {
+    fn begin(server: &TestServer, connections: usize) -> Self {
         let (acknowledged, allowed) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
         let sent = Arc::new(AtomicUsize::new(0));
         let threads = (0..connections)
             .map(|_| {
-                let (address, sent) = (desk.address, sent.clone());
+                let (address, sent) = (server.address, sent.clone());
                 let (acknowledged, allowed) = (acknowledged.clone(), allowed.clone());
                 std::thread::spawn(move || {
                     let mut connection = Connection::open(address);
@@ -327,8 +329,8 @@ fn fails(mut command: Command, words: &[&str]) {
     }
 }
 
-fn submit(desk: &Desk, email: &str) {
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": email })).status, 200);
+fn submit(server: &TestServer, email: &str) {
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": email })).status, 200);
 }
 
 /// The output of `frontdesk inbox list` for the inbox in this folder.

@@ -1,20 +1,20 @@
-//! Replicas behind balancers: the packaged configurations of nginx and HAProxy, with addresses put in, before
-//! three real replicas that share one inbox on PostgreSQL.
+//! Replicas behind load balancers: the packaged configurations of nginx and HAProxy, with test addresses, in
+//! front of three replicas that share one PostgreSQL inbox.
 
 mod balancer;
-mod crowd;
 mod replicas;
+mod visitors;
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::office::until;
+use crate::support::channel_site::until;
 use crate::support::tls::Authority;
 use balancer::{Balancer, Kind};
-use crowd::Crowd;
 use replicas::{COUNT, Replicas};
+use visitors::Crowd;
 
 /// A replica is known to be back by then: longer than `fail_timeout` of nginx's, and than two checks of
 /// HAProxy's.
@@ -197,13 +197,13 @@ fn outage(kind: Kind) {
 
 #[test]
 #[ignore = "needs nginx and PostgreSQL: scripts/test balance"]
-fn nginx_passes_on_what_frontdesk_says() {
+fn nginx_passes_responses_on_unchanged() {
     untouched(Kind::Nginx);
 }
 
 #[test]
 #[ignore = "needs HAProxy and PostgreSQL: scripts/test balance"]
-fn haproxy_passes_on_what_frontdesk_says() {
+fn haproxy_passes_responses_on_unchanged() {
     untouched(Kind::Haproxy);
 }
 
@@ -288,8 +288,8 @@ fn deploy(kind: Kind) {
             assert_eq!(get(replicas::NEXT_ASSET).status, 200);
         }
     }
-    for desk in &mut replicas.desks {
-        desk.kill();
+    for server in &mut replicas.desks {
+        server.kill();
     }
     assert!([502, 503].contains(&get("/").status));
     let post = || {

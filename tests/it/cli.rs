@@ -1,4 +1,4 @@
-//! The command line: what goes where, which exit code says what, and what a slip of the pen is answered with.
+//! The command line: output streams, exit codes and error messages.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::{Desk, example_site, frontdesk};
+use crate::support::{TestServer, example_site, frontdesk};
 
 fn run(arguments: &[&str], folder: &Path) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } =
@@ -16,23 +16,23 @@ fn run(arguments: &[&str], folder: &Path) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn init_writes_a_site_that_check_has_nothing_to_say_about() {
+fn init_writes_a_site_without_findings() {
     let folder = tempfile::tempdir().expect("a folder");
     let (code, stdout, stderr) = run(&["init", "desk"], folder.path());
     assert_eq!((code, stdout.as_str()), (Some(0), ""));
     assert!(stderr.contains("frontdesk serve desk"), "{stderr}");
     let (code, _, stderr) = run(&["check", "desk"], folder.path());
     assert_eq!(code, Some(0), "{stderr}");
-    let desk = Desk::with(&folder.path().join("desk"), &[]);
-    assert_eq!(desk.get("/", &[]).status, 200);
-    assert_eq!(desk.get("/blog/hello/", &[]).status, 200);
+    let server = TestServer::with(&folder.path().join("desk"), &[]);
+    assert_eq!(server.get("/", &[]).status, 200);
+    assert_eq!(server.get("/blog/hello/", &[]).status, 200);
     let (code, _, stderr) = run(&["init", "desk"], folder.path());
     assert_eq!(code, Some(1));
     assert!(stderr.contains("desk is not empty"), "{stderr}");
 }
 
 #[test]
-fn check_tells_every_fault_at_once_with_file_and_line() {
+fn check_reports_every_fault_with_file_and_line() {
     let folder = tempfile::tempdir().expect("a folder");
     run(&["init", "."], folder.path());
     let write =
@@ -95,7 +95,7 @@ fn check_warns_of_a_configuration_whose_secrets_every_user_can_read() {
 }
 
 #[test]
-fn nothing_displaces_anything_else_in_silence() {
+fn conflicting_paths_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     run(&["init", "."], folder.path());
     let write = |name: &str, text: &str| {
@@ -199,20 +199,20 @@ fn the_inbox_is_never_put_where_it_would_be_published() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_so() {
-    let desk = Desk::start();
+fn a_port_in_use_is_reported() {
+    let server = TestServer::start();
     let site = example_site();
     let site = site.to_str().expect("a name");
-    let (code, _, stderr) = run(&["serve", site, "--listen", &desk.address.to_string()], Path::new("."));
+    let (code, _, stderr) = run(&["serve", site, "--listen", &server.address.to_string()], Path::new("."));
     assert_eq!(code, Some(1));
     assert!(
-        stderr.contains("--listen") && stderr.contains(&format!("cannot listen on {}", desk.address)),
+        stderr.contains("--listen") && stderr.contains(&format!("cannot listen on {}", server.address)),
         "{stderr}"
     );
 }
 
 #[test]
-fn config_says_what_holds_and_why() {
+fn config_prints_effective_values_and_their_origins() {
     let folder = tempfile::tempdir().expect("a folder");
     run(&["init", "."], folder.path());
     let output = frontdesk()
@@ -244,14 +244,15 @@ fn config_says_what_holds_and_why() {
 
 #[test]
 fn the_inbox_is_listed_shown_and_exported() {
-    let desk = Desk::start();
+    let server = TestServer::start();
     let message = "=1+1\nsecond line \u{202e}";
     assert_eq!(
-        desk.post("/api/contact", &json!({ "name": "Ada", "email": "ada@example.com", "message": message }))
+        server
+            .post("/api/contact", &json!({ "name": "Ada", "email": "ada@example.com", "message": message }))
             .status,
         200
     );
-    let data = desk.data_dir();
+    let data = server.data_dir();
     let inbox = |arguments: &[&str]| {
         let output = frontdesk()
             .arg("inbox")
@@ -267,7 +268,7 @@ fn the_inbox_is_listed_shown_and_exported() {
     };
     let table = inbox(&["list"]);
     assert!(table.contains("ada@example.com") && !table.contains('\u{202e}'), "{table}");
-    let id = desk.inbox()[0]["id"].as_str().expect("an id").to_owned();
+    let id = server.inbox()[0]["id"].as_str().expect("an id").to_owned();
     let shown = inbox(&["show", &id]);
     assert!(shown.contains("Ada") && shown.contains("\\u{202e}"), "{shown}");
     let csv = inbox(&["export", "--csv"]);
@@ -276,7 +277,7 @@ fn the_inbox_is_listed_shown_and_exported() {
     let exported: Value = serde_json::from_str(lines.trim()).expect("JSON");
     assert_eq!(exported["message"], message);
     assert_eq!(inbox(&["list", "--json", "--limit", "0"]), "");
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
@@ -305,8 +306,8 @@ fn the_theme_is_listed_and_copied_to_be_changed() {
     assert!(code == Some(1) && stderr.contains("is there already"), "{stderr}");
     let (_, _, stderr) = run(&["theme", ".", "stile.css"], folder.path());
     assert!(stderr.contains("did you mean `style.css`?"), "{stderr}");
-    let desk = Desk::with(folder.path(), &[]);
-    let home = desk.get("/", &[]);
+    let server = TestServer::with(folder.path(), &[]);
+    let home = server.get("/", &[]);
     assert!(home.text().contains("<footer>Our own</footer>"));
     assert!(home.text().contains("href=\"/assets/custom."), "it is loaded after the stylesheet");
 }
@@ -322,7 +323,7 @@ fn init_writes_into_a_fresh_repository() {
 }
 
 #[test]
-fn an_inbox_that_may_not_be_looked_into_is_not_an_empty_one() {
+fn an_unreadable_inbox_is_not_reported_as_empty() {
     let folder = tempfile::tempdir().expect("a folder");
     run(&["init", "."], folder.path());
     let (code, stdout, stderr) = run(&["inbox", "list"], folder.path());

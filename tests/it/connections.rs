@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::office::until;
+use crate::support::channel_site::until;
 use crate::support::port::Port;
-use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, deadlines, in_ten_attempts, small_site};
+use crate::support::{
+    Connection, NO_DEADLINES, PATIENCE, TestServer, deadlines, in_ten_attempts, small_site,
+};
 
 // Each test shortens the one deadline that it is about; nothing else ends a connection then, however busy the
 // machine is.
@@ -26,10 +28,10 @@ fn assert_closed(connection: &mut Connection) {
 }
 
 #[test]
-fn a_connection_that_says_nothing_or_too_little_is_closed() {
-    let desk = Desk::with(&small_site(), &deadlines(&[FIRST_BYTE, HEADER]));
+fn a_silent_or_slow_connection_is_closed() {
+    let server = TestServer::with(&small_site(), &deadlines(&[FIRST_BYTE, HEADER]));
     for beginning in ["", "G", "GET / HTTP/1.1\r\nHost: x\r\n", "PRI * HTT"] {
-        let mut connection = desk.connect();
+        let mut connection = server.connect();
         // It may be too late already.
         let _ = connection.send(beginning.as_bytes());
         assert_closed(&mut connection);
@@ -37,9 +39,9 @@ fn a_connection_that_says_nothing_or_too_little_is_closed() {
 }
 
 #[test]
-fn a_header_that_trickles_in_is_cut_off_all_the_same() {
-    let desk = Desk::with(&small_site(), &deadlines(&[HEADER]));
-    let mut connection = desk.connect();
+fn a_slow_header_is_cut_off_in_spite_of_further_bytes() {
+    let server = TestServer::with(&small_site(), &deadlines(&[HEADER]));
+    let mut connection = server.connect();
     let began = Instant::now();
     let mut open = connection.send(b"GET / HTTP/1.1\r\n").is_ok();
     while open && began.elapsed() < PATIENCE {
@@ -51,8 +53,8 @@ fn a_header_that_trickles_in_is_cut_off_all_the_same() {
 
 #[test]
 fn a_body_that_stalls_gets_408_and_nothing_is_kept() {
-    let desk = Desk::with(&small_site(), &deadlines(&[BODY]));
-    let mut connection = desk.connect();
+    let server = TestServer::with(&small_site(), &deadlines(&[BODY]));
+    let mut connection = server.connect();
     let head = "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{\"email\":";
     connection.send(head.as_bytes()).expect("sent");
     let answer = connection.answer(false).expect("an answer");
@@ -63,8 +65,8 @@ fn a_body_that_stalls_gets_408_and_nothing_is_kept() {
 
 #[test]
 fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
-    let desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
-    let mut connection = desk.connect();
+    let server = TestServer::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
+    let mut connection = server.connect();
     // Longer than the deadline in all, and each time far from it.
     for _ in 0..3 {
         assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
@@ -76,8 +78,8 @@ fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
 
 #[test]
 fn a_later_request_must_be_as_quick_as_the_first() {
-    let desk = Desk::with(&small_site(), &deadlines(&[HEADER]));
-    let mut connection = desk.connect();
+    let server = TestServer::with(&small_site(), &deadlines(&[HEADER]));
+    let mut connection = server.connect();
     assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
     connection.send(b"GET / HTTP/1.1\r\nX-").expect("sent");
     assert_closed(&mut connection);
@@ -89,13 +91,13 @@ fn a_client_that_does_not_read_its_answer_is_closed() {
     let site = folder.path().join("site");
     assert!(crate::support::frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
     std::fs::write(site.join("assets/large.bin"), vec![7; 40 << 20]).expect("it can be written");
-    let desk = Desk::with(&site, &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "3s")]));
+    let server = TestServer::with(&site, &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "3s")]));
     // One reads nothing, the other everything.
-    let mut idle = desk.connect();
+    let mut idle = server.connect();
     idle.send(b"GET /assets/large.bin HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
-    let whole = desk.get("/assets/large.bin", &[]);
+    let whole = server.get("/assets/large.bin", &[]);
     assert_eq!(whole.body.len(), 40 << 20);
-    until(|| (shed_for_idling(&desk) == 1).then_some(())).expect("it is closed");
+    until(|| (shed_for_idling(&server) == 1).then_some(())).expect("it is closed");
     let read = match idle.rest() {
         Ok(rest) => rest.len(),
         Err(error) => {
@@ -107,17 +109,17 @@ fn a_client_that_does_not_read_its_answer_is_closed() {
 }
 
 /// How many connections were closed because nothing went over them for too long.
-fn shed_for_idling(desk: &Desk) -> usize {
-    let metrics = desk.ops("/metrics");
+fn shed_for_idling(server: &TestServer) -> usize {
+    let metrics = server.ops("/metrics");
     let name = "frontdesk_connections_shed_total{reason=\"idle\"} ";
     let line = metrics.text().lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|count| count.parse().ok()).expect("it is counted")
 }
 
 #[test]
-fn a_client_that_has_said_all_it_has_to_say_still_hears_the_answer() {
-    let desk = Desk::start();
-    let mut connection = desk.connect();
+fn a_client_that_half_closes_still_gets_its_response() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
     let body = json!({ "email": "half@example.com" }).to_string();
     let head = format!(
         "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -126,34 +128,34 @@ fn a_client_that_has_said_all_it_has_to_say_still_hears_the_answer() {
     connection.send(head.as_bytes()).expect("sent");
     connection.close_writing();
     assert_eq!(connection.answer(false).expect("an answer").status, 200);
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
 fn an_unread_standard_error_does_not_stop_the_server() {
-    let mut desk = Desk::start();
-    desk.close_stderr();
+    let mut server = TestServer::start();
+    server.close_stderr();
     // Each of these would be said there.
-    let away = desk.data_dir().with_extension("away");
-    std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
-    std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
+    let away = server.data_dir().with_extension("away");
+    std::fs::rename(server.data_dir(), &away).expect("it can be moved");
+    std::fs::write(server.data_dir(), "no folder").expect("something else stands there");
     for number in 0..5 {
         assert_eq!(
-            desk.post("/api/waitlist", &json!({ "email": format!("a{number}@example.com") })).status,
+            server.post("/api/waitlist", &json!({ "email": format!("a{number}@example.com") })).status,
             500
         );
     }
-    assert_eq!(desk.get("/", &[]).status, 200);
-    std::fs::remove_file(desk.data_dir()).expect("it can be removed");
-    std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
-    let (code, _) = desk.terminate();
+    assert_eq!(server.get("/", &[]).status, 200);
+    std::fs::remove_file(server.data_dir()).expect("it can be removed");
+    std::fs::rename(&away, server.data_dir()).expect("it can be moved back");
+    let (code, _) = server.terminate();
     assert_eq!(code, Some(0));
 }
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    let desk = Desk::start();
-    let mut connection = desk.connect();
+    let server = TestServer::start();
+    let mut connection = server.connect();
     connection
         .send(b"GET /nope HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\nGET /llms.txt HTTP/1.1\r\nHost: x\r\n\r\n")
         .expect("sent");
@@ -163,14 +165,14 @@ fn pipelined_requests_are_answered_in_order() {
 
 #[test]
 fn a_request_must_name_its_host_once() {
-    let desk = Desk::start();
+    let server = TestServer::start();
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
         ("GET / HTTP/1.0\r\n\r\n", 200),
         ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
     ] {
-        let mut connection = desk.connect();
+        let mut connection = server.connect();
         connection.send(request.as_bytes()).expect("sent");
         assert_eq!(connection.answer(false).expect("an answer").status, status, "{request:?}");
     }
@@ -178,8 +180,8 @@ fn a_request_must_name_its_host_once() {
 
 #[test]
 fn a_header_that_is_too_long_is_refused() {
-    let desk = Desk::start();
-    let mut connection = desk.connect();
+    let server = TestServer::start();
+    let mut connection = server.connect();
     let long = "x".repeat(20_000);
     let answer = connection.request("GET", "/", &[("X-Long", &long)], b"").expect("an answer");
     assert_eq!(answer.status, 431);
@@ -187,44 +189,44 @@ fn a_header_that_is_too_long_is_refused() {
 
 #[test]
 fn one_source_cannot_take_all_connections() {
-    let desk = Desk::with(&small_site(), &[("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "3")]);
+    let server = TestServer::with(&small_site(), &[("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "3")]);
     let mut held: Vec<Connection> = (0..3)
         .map(|_| {
-            let mut connection = desk.connect();
+            let mut connection = server.connect();
             assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
             connection
         })
         .collect();
-    assert!(desk.connect().request("GET", "/", &[], b"").is_err(), "the fourth is closed");
+    assert!(server.connect().request("GET", "/", &[], b"").is_err(), "the fourth is closed");
     drop(held.pop());
-    let is_let_in = || desk.connect().request("GET", "/", &[], b"").ok();
+    let is_let_in = || server.connect().request("GET", "/", &[], b"").ok();
     until(is_let_in).expect("a place that is given up is free again");
     drop(held);
 }
 
 #[test]
-fn the_private_address_tells_whether_it_lives_and_is_ready() {
-    let desk = Desk::start();
-    assert_eq!(desk.ops("/livez").status, 200);
-    assert_eq!(desk.ops("/readyz").status, 200);
-    assert_eq!(desk.ops("/").status, 404);
+fn the_private_address_reports_liveness_and_readiness() {
+    let server = TestServer::start();
+    assert_eq!(server.ops("/livez").status, 200);
+    assert_eq!(server.ops("/readyz").status, 200);
+    assert_eq!(server.ops("/").status, 404);
     for path in ["/livez", "/readyz", "/metrics"] {
-        assert_eq!(desk.get(path, &[]).status, 404, "{path} is not public");
+        assert_eq!(server.get(path, &[]).status, 404, "{path} is not public");
     }
 }
 
 #[test]
-fn told_to_stop_it_finishes_what_it_has_begun() {
+fn a_stopping_server_finishes_its_requests() {
     // The port stays reserved, so no other program listens there after the server has stopped.
     let port = Port::reserve();
     let folder = tempfile::tempdir().expect("a folder");
     let (data, address) = (folder.path().join("data"), port.address());
     let listen = ["--listen", &address.to_string()];
-    let mut desk = Desk::serving(&small_site(), &data, &listen, &NO_DEADLINES);
+    let mut server = TestServer::serving(&small_site(), &data, &listen, &NO_DEADLINES);
     // An idle connection must not hold it up, one in the middle of a request must be answered.
-    let mut idle = desk.connect();
+    let mut idle = server.connect();
     assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
-    let mut busy = desk.connect();
+    let mut busy = server.connect();
     let body = json!({ "email": "late@example.com" }).to_string();
     let head = format!(
         "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
@@ -232,7 +234,7 @@ fn told_to_stop_it_finishes_what_it_has_begun() {
     );
     busy.send(head.as_bytes()).expect("sent");
     assert_eq!(busy.answer(false).expect("it waits for the body").status, 100);
-    let ops = desk.ops;
+    let ops = server.ops;
     let finisher = std::thread::spawn(move || {
         // Meanwhile no new client is accepted, and the operations address reports the reason.
         let connect = || std::net::TcpStream::connect(address).err();
@@ -243,22 +245,22 @@ fn told_to_stop_it_finishes_what_it_has_begun() {
         busy.send(body.as_bytes()).expect("sent");
         busy.answer(false).expect("an answer").status
     });
-    let (code, took) = desk.terminate();
+    let (code, took) = server.terminate();
     assert_eq!(finisher.join().expect("it ends"), 200);
     assert_eq!(code, Some(0));
     // The idle connection may stay for an hour.
     assert!(took < PATIENCE, "{took:?}");
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
-fn who_asks_while_it_stops_is_told_that_it_was_the_last_time() {
+fn a_response_during_the_stop_closes_the_connection() {
     in_ten_attempts(|| {
-        let mut desk = Desk::start();
-        let mut asked = desk.connect();
+        let mut server = TestServer::start();
+        let mut asked = server.connect();
         assert_eq!(asked.request("GET", "/", &[], b"").expect("an answer").header("connection"), None);
-        let mut silent = desk.connect();
-        let ops = desk.ops;
+        let mut silent = server.connect();
+        let ops = server.ops;
         let late = std::thread::spawn(move || {
             let is_stopping = || {
                 let ready = Connection::try_open(ops)
@@ -273,7 +275,7 @@ fn who_asks_while_it_stops_is_told_that_it_was_the_last_time() {
                 Some((answer.status, answer.header("connection").map(str::to_owned)))
             })
         });
-        let (code, _) = desk.terminate();
+        let (code, _) = server.terminate();
         assert_eq!(code, Some(0));
         let last = (200, Some("close".to_owned()));
         let [Some(asked), Some(silent)] = late.join().expect("it ends") else { return None };
@@ -285,66 +287,66 @@ fn who_asks_while_it_stops_is_told_that_it_was_the_last_time() {
 #[test]
 fn a_draining_server_accepts_connections_and_announces_their_close() {
     // A second signal ends it, not a timeout.
-    let mut desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
+    let mut server = TestServer::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
     let last = (200, Some("close".to_owned()));
     let ask = |connection: &mut Connection| {
         let answer = connection.request("GET", "/", &[], b"").expect("an answer");
         (answer.status, answer.header("connection").map(str::to_owned))
     };
-    let mut kept = desk.connect();
+    let mut kept = server.connect();
     assert_eq!(ask(&mut kept), (200, None));
-    let mut idle = desk.connect();
+    let mut idle = server.connect();
     assert_eq!(ask(&mut idle), (200, None));
-    assert_eq!(["/readyz", "/readyz?exclude=store"].map(|path| desk.ops(path).status), [200; 2]);
-    desk.signal(Signal::TERM);
-    assert!(until(|| (desk.ops("/readyz").status == 503).then_some(())).is_some());
-    assert_eq!(["/readyz?exclude=store", "/livez"].map(|path| desk.ops(path).status), [503, 200]);
+    assert_eq!(["/readyz", "/readyz?exclude=store"].map(|path| server.ops(path).status), [200; 2]);
+    server.signal(Signal::TERM);
+    assert!(until(|| (server.ops("/readyz").status == 503).then_some(())).is_some());
+    assert_eq!(["/readyz?exclude=store", "/livez"].map(|path| server.ops(path).status), [503, 200]);
     assert_eq!(ask(&mut kept), last);
     assert_eq!(kept.rest().expect("it is closed"), b"");
     // A connection that waits stays open for longer than those may once the sockets are closed.
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(ask(&mut idle), last);
-    assert_eq!(ask(&mut desk.connect()), last);
-    let post = desk.post("/api/waitlist", &json!({ "email": "late@example.com" }));
+    assert_eq!(ask(&mut server.connect()), last);
+    let post = server.post("/api/waitlist", &json!({ "email": "late@example.com" }));
     assert_eq!((post.status, post.header("connection")), (200, Some("close")));
-    assert!(!desk.has_ended());
-    let (code, took) = desk.terminate();
+    assert!(!server.has_ended());
+    let (code, took) = server.terminate();
     assert_eq!(code, Some(0));
     assert!(took < PATIENCE, "{took:?}");
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
-fn who_waits_in_the_queue_is_let_in_before_the_socket_is_closed() {
-    let mut desk = Desk::with(&small_site(), &[("FRONTDESK_SERVER__WORKERS", "1")]);
-    desk.get("/", &[]);
+fn queued_connections_are_served_before_the_socket_closes() {
+    let mut server = TestServer::with(&small_site(), &[("FRONTDESK_SERVER__WORKERS", "1")]);
+    server.get("/", &[]);
     // While the server does not run at all, the kernel lets people in for it.
-    desk.signal(Signal::STOP);
-    let mut waiting: Vec<Connection> = (0..100).map(|_| desk.connect()).collect();
+    server.signal(Signal::STOP);
+    let mut waiting: Vec<Connection> = (0..100).map(|_| server.connect()).collect();
     for connection in &mut waiting {
         connection.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
     }
-    desk.signal(Signal::TERM);
-    desk.signal(Signal::CONT);
+    server.signal(Signal::TERM);
+    server.signal(Signal::CONT);
     for connection in &mut waiting {
         assert_eq!(connection.answer(false).expect("an answer").status, 200);
     }
-    assert!(until(|| desk.has_ended().then_some(())).is_some());
+    assert!(until(|| server.has_ended().then_some(())).is_some());
 }
 
 #[test]
-fn it_drains_for_as_long_as_is_configured() {
-    let mut desk = Desk::with(&small_site(), &[("FRONTDESK_SERVER__DRAIN", "2s")]);
-    let (code, took) = desk.terminate();
+fn the_drain_time_is_configurable() {
+    let mut server = TestServer::with(&small_site(), &[("FRONTDESK_SERVER__DRAIN", "2s")]);
+    let (code, took) = server.terminate();
     assert_eq!(code, Some(0));
     assert!(took >= Duration::from_secs(2), "{took:?}");
 }
 
 #[test]
 fn a_client_idle_after_many_requests_is_closed_like_any_other() {
-    let desk = Desk::with(&small_site(), &deadlines(&[IDLE]));
+    let server = TestServer::with(&small_site(), &deadlines(&[IDLE]));
     for count in [100, 150, 300] {
-        let mut connection = desk.connect();
+        let mut connection = server.connect();
         connection.send("HEAD / HTTP/1.1\r\nHost:a\r\n\r\n".repeat(count).as_bytes()).expect("sent");
         for _ in 0..count {
             assert_eq!(connection.answer(true).expect("an answer").status, 200);

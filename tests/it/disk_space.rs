@@ -5,18 +5,18 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::ops::Figures;
-use crate::support::office::until;
-use crate::support::{Answer, Desk, frontdesk, small_site, store_of};
+use crate::support::channel_site::until;
+use crate::support::{Answer, TestServer, frontdesk, small_site, store_of};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 /// Sends a contact message whose body has so many bytes. Each has another number.
-fn send(desk: &Desk, from: &str, bytes: usize, number: usize) -> Answer {
+fn send(server: &TestServer, from: &str, bytes: usize, number: usize) -> Answer {
     let body =
         |message: &str| json!({ "name": "A", "email": "a@example.com", "message": message }).to_string();
     let start = format!("{number} ");
     let padding = "x".repeat(bytes - body(&start).len());
-    desk.request(
+    server.request(
         "POST",
         "/api/contact",
         &[JSON, ("X-Forwarded-For", from)],
@@ -33,7 +33,7 @@ fn retry_after(answer: &Answer) -> u64 {
 #[test]
 fn past_a_byte_budget_a_source_gets_429_and_others_go_on() {
     // In a minute a source recovers 56 bytes and a network 104: nothing depends on how long this takes.
-    let desk = Desk::with(
+    let server = TestServer::with(
         &small_site(),
         &[
             ("FRONTDESK_LIMITS__BYTES_PER_DAY", "80kB"),
@@ -43,7 +43,7 @@ fn past_a_byte_budget_a_source_gets_429_and_others_go_on() {
     );
     let mut number = 0..;
     let mut status = |from: &str, bytes: usize| {
-        let answer = send(&desk, from, bytes, number.next().unwrap_or_default());
+        let answer = send(&server, from, bytes, number.next().unwrap_or_default());
         if answer.status != 200 {
             let seconds = retry_after(&answer);
             assert!((1..=86_400).contains(&seconds), "{seconds}");
@@ -56,7 +56,7 @@ fn past_a_byte_budget_a_source_gets_429_and_others_go_on() {
     let without_address = json!({ "name": "A", "message": "x".repeat(19_000) }).to_string();
     let headers = [JSON, ("X-Forwarded-For", "192.0.2.1")];
     for _ in 0..5 {
-        assert_eq!(desk.request("POST", "/api/contact", &headers, without_address.as_bytes()).status, 400);
+        assert_eq!(server.request("POST", "/api/contact", &headers, without_address.as_bytes()).status, 400);
     }
     assert_eq!([0; 4].map(|_| status("192.0.2.1", 20_000)), [200; 4]);
     assert_eq!(status("192.0.2.1", 20_000), 429);
@@ -65,24 +65,24 @@ fn past_a_byte_budget_a_source_gets_429_and_others_go_on() {
     assert_eq!(status("192.0.2.3", 20_000), 429, "the network has sent 140 kB of 150");
     assert_eq!(status("192.0.2.3", 2_000), 200);
     assert_eq!([status("198.51.100.1", 20_000), status("2001:db8::1", 20_000)], [200, 200]);
-    let figures = Figures::of(desk.ops("/metrics").text());
+    let figures = Figures::of(server.ops("/metrics").text());
     for (layer, count) in [("source", 1), ("network", 1)] {
         assert_eq!(figures.get(&format!("frontdesk_byte_limited_total{{layer=\"{layer}\"}}")), count);
     }
     assert_eq!(figures.get("frontdesk_submissions_total{form=\"contact\",verdict=\"limited\"}"), 2);
-    desk.expect(10);
+    server.expect(10);
 }
 
 #[test]
 fn without_limits_there_is_no_byte_budget() {
-    let desk = Desk::with(
+    let server = TestServer::with(
         &small_site(),
         &[("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_LIMITS__BYTES_PER_DAY", "64KiB")],
     );
     for number in 0..6 {
-        assert_eq!(send(&desk, "192.0.2.1", 20_000, number).status, 200);
+        assert_eq!(send(&server, "192.0.2.1", 20_000, number).status, 200);
     }
-    desk.expect(6);
+    server.expect(6);
 }
 
 #[test]
@@ -90,47 +90,47 @@ fn below_the_reserve_only_small_submissions_are_accepted() {
     let folder = tempfile::tempdir().expect("a folder");
     let setting = folder.path().join("min_free");
     std::fs::write(&setting, "1000TiB").expect("a file");
-    let desk = Desk::with(
+    let server = TestServer::with(
         &small_site(),
         &[
             ("FRONTDESK_LIMITS__ENABLED", "false"),
             ("FRONTDESK_STORE__MIN_FREE_FILE", setting.to_str().expect("a name")),
         ],
     );
-    if store_of(&desk.data_dir()).is_some() {
+    if store_of(&server.data_dir()).is_some() {
         // No submission is written to the local disk.
-        assert_eq!(send(&desk, "192.0.2.1", 20_000, 0).status, 200);
-        desk.expect(1);
+        assert_eq!(send(&server, "192.0.2.1", 20_000, 0).status, 200);
+        server.expect(1);
         return;
     }
-    let refused = send(&desk, "192.0.2.1", 4_097, 0);
+    let refused = send(&server, "192.0.2.1", 4_097, 0);
     assert_eq!((refused.status, retry_after(&refused)), (500, 600));
     assert!(refused.text().contains("4 KiB") && refused.header("x-request-id").is_some(), "{refused:?}");
-    assert_eq!(send(&desk, "192.0.2.1", 4_096, 1).status, 200);
-    assert_eq!(desk.get("/", &[]).status, 200);
-    assert_eq!(desk.ops("/readyz").status, 200);
-    let figures = || Figures::of(desk.ops("/metrics").text());
+    assert_eq!(send(&server, "192.0.2.1", 4_096, 1).status, 200);
+    assert_eq!(server.get("/", &[]).status, 200);
+    assert_eq!(server.ops("/readyz").status, 200);
+    let figures = || Figures::of(server.ops("/metrics").text());
     let low = figures();
     assert_eq!((low.get("frontdesk_disk_low"), low.get("frontdesk_disk_reserve_bytes")), (1, 1000 << 40));
     assert!(low.get("frontdesk_disk_free_bytes") <= low.get("frontdesk_disk_size_bytes"));
     assert_eq!(low.get("frontdesk_submissions_total{form=\"contact\",verdict=\"low_disk\"}"), 1);
-    assert_eq!(digest(&desk, "1000TiB").matches("is free where the inbox is").count(), 1);
-    assert_eq!(digest(&desk, "off"), "Nothing needs your attention.\n");
+    assert_eq!(digest(&server, "1000TiB").matches("is free where the inbox is").count(), 1);
+    assert_eq!(digest(&server, "off"), "Nothing needs your attention.\n");
 
     std::fs::write(&setting, "1B").expect("a file");
-    desk.signal(Signal::HUP);
+    server.signal(Signal::HUP);
     until(|| (figures().get("frontdesk_disk_low") == 0).then_some(())).expect("there is room");
-    assert_eq!(send(&desk, "192.0.2.1", 20_000, 2).status, 200);
-    let said = |words: &str| desk.log().matches(words).count();
+    assert_eq!(send(&server, "192.0.2.1", 20_000, 2).status, 200);
+    let said = |words: &str| server.log().matches(words).count();
     until(|| (said("free space is above `store.min_free` again") == 1).then_some(())).expect("it says so");
     assert_eq!(said("free space is below `store.min_free`"), 1, "once, and not with each request");
-    desk.expect(2);
+    server.expect(2);
 }
 
 /// The output of `frontdesk inbox digest` with that reserve.
-fn digest(desk: &Desk, min_free: &str) -> String {
+fn digest(server: &TestServer, min_free: &str) -> String {
     let mut command = frontdesk();
-    command.args(["inbox", "digest", "--site"]).arg(desk.site()).arg("--data-dir").arg(desk.data_dir());
+    command.args(["inbox", "digest", "--site"]).arg(server.site()).arg("--data-dir").arg(server.data_dir());
     let output = command.env("FRONTDESK_STORE__MIN_FREE", min_free).output().expect("it runs");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).expect("it is text")

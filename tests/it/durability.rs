@@ -1,4 +1,4 @@
-//! 200 means kept, 500 means not: killed processes, full disks, locked and vanished databases.
+//! 200 means stored, 500 means not stored: killed processes, full disks, locked and missing databases.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit, setrlimit};
 use serde_json::json;
 
-use crate::support::office::until;
-use crate::support::{Connection, Desk, PATIENCE, frontdesk, small_site};
+use crate::support::channel_site::until;
+use crate::support::{Connection, PATIENCE, TestServer, frontdesk, small_site};
 
 const MANY: [(&str, &str); 2] =
     [("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "20000")];
@@ -27,22 +27,22 @@ const CONCURRENT: usize = 5_000;
 #[test]
 fn every_submission_that_got_its_200_survives_kill_9() {
     raise_descriptor_limit();
-    let mut desk = Desk::with(&small_site(), &MANY);
+    let mut server = TestServer::with(&small_site(), &MANY);
     let mut acknowledged: Vec<String> = Vec::new();
     let mut sent = 0;
     for round in 0..kills() {
         // Each round is killed at another moment.
         let moment = Duration::from_millis(20 + 23 * (round as u64 % 20));
-        let (pid, address) = (desk.pid(), desk.address);
+        let (pid, address) = (server.pid(), server.address);
         // One round at least must have something to lose, however slow the machine is at the moment.
         let is_last = round + 1 == kills() && acknowledged.is_empty();
         let kept = storm(address, round, moment, pid, is_last);
         sent += CONCURRENT;
         acknowledged.extend(kept);
-        desk.kill();
-        desk.restart();
+        server.kill();
+        server.restart();
     }
-    let inbox = desk.inbox();
+    let inbox = server.inbox();
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for submission in &inbox {
         *seen.entry(submission["email"].as_str().expect("an address")).or_default() += 1;
@@ -53,7 +53,7 @@ fn every_submission_that_got_its_200_survives_kill_9() {
     }
     assert!(seen.values().all(|times| *times == 1), "exactly once");
     eprintln!("{} kills, {sent} sent, {} acknowledged, {} kept", kills(), acknowledged.len(), inbox.len());
-    desk.expect_anything();
+    server.expect_anything();
 }
 
 /// Sends [`CONCURRENT`] submissions at once, each on a connection of its own, kills the server after
@@ -106,63 +106,63 @@ fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32, wait_for
 
 #[test]
 fn a_full_disk_gives_500_and_pages_go_on_until_there_is_room_again() {
-    let desk = Desk::start();
+    let server = TestServer::start();
     let submit = |number: usize| {
         let body = json!({ "name": "A", "email": "a@example.com", "message": format!("{number} {}", "x".repeat(15_000)) });
-        desk.post("/api/contact", &body).status
+        server.post("/api/contact", &body).status
     };
     assert_eq!(submit(0), 200);
     // No file of the process may grow beyond this: the disk is full as far as it can tell.
-    let pid = Pid::from_raw(i32::try_from(desk.pid()).expect("a pid")).expect("a pid");
+    let pid = Pid::from_raw(i32::try_from(server.pid()).expect("a pid")).expect("a pid");
     let full = Rlimit { current: Some(256 * 1024), maximum: None };
     prlimit(Some(pid), Resource::Fsize, full).expect("it can be limited");
     let statuses: Vec<u16> = (1..60).map(submit).collect();
     let kept = 1 + statuses.iter().filter(|status| **status == 200).count();
     assert!(statuses.contains(&500), "{statuses:?}");
     assert!(statuses.iter().all(|status| matches!(status, 200 | 500)), "{statuses:?}");
-    let answer = desk.post(
+    let answer = server.post(
         "/api/contact",
         &json!({ "name": "A", "email": "a@example.com", "message": "x".repeat(19_000) }),
     );
     assert_eq!(answer.status, 500);
     assert_eq!(answer.json().as_object().map(serde_json::Map::len), Some(1), "exactly an error");
-    assert_eq!(desk.get("/", &[]).status, 200);
-    assert_eq!(desk.inbox().len(), kept, "what got 500 was not kept");
+    assert_eq!(server.get("/", &[]).status, 200);
+    assert_eq!(server.inbox().len(), kept, "what got 500 was not kept");
     prlimit(Some(pid), Resource::Fsize, Rlimit { current: None, maximum: None })
         .expect("the limit can be lifted");
-    wait_for_200(&desk, "recovered@example.com");
-    desk.expect(kept + 1);
+    wait_for_200(&server, "recovered@example.com");
+    server.expect(kept + 1);
 }
 
 #[test]
 fn a_locked_database_gives_500_and_recovers_when_it_is_free() {
-    let desk = Desk::start();
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
-    let lock = rusqlite::Connection::open(desk.data_dir().join("inbox.sqlite")).expect("it is there");
+    let server = TestServer::start();
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
+    let lock = rusqlite::Connection::open(server.data_dir().join("inbox.sqlite")).expect("it is there");
     lock.execute_batch("BEGIN IMMEDIATE").expect("it can be locked");
     // In bounded time: the lock is not given back before the answer is there.
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
-    assert_eq!(desk.get("/", &[]).status, 200);
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
+    assert_eq!(server.get("/", &[]).status, 200);
     lock.execute_batch("ROLLBACK").expect("it can be freed");
-    wait_for_200(&desk, "after@example.com");
-    desk.expect(2);
+    wait_for_200(&server, "after@example.com");
+    server.expect(2);
 }
 
 #[test]
 fn a_data_folder_that_vanishes_gives_500_until_it_can_be_written_again() {
-    let desk = Desk::start();
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
-    let away = desk.data_dir().with_extension("away");
-    std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
-    std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
-    assert_eq!(desk.ops("/readyz").status, 503);
-    assert_eq!(desk.get("/", &[]).status, 200);
-    std::fs::remove_file(desk.data_dir()).expect("it can be removed");
-    std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
-    wait_for_200(&desk, "after@example.com");
-    assert_eq!(desk.ops("/readyz").status, 200);
-    desk.expect(2);
+    let server = TestServer::start();
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
+    let away = server.data_dir().with_extension("away");
+    std::fs::rename(server.data_dir(), &away).expect("it can be moved");
+    std::fs::write(server.data_dir(), "no folder").expect("something else stands there");
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
+    assert_eq!(server.ops("/readyz").status, 503);
+    assert_eq!(server.get("/", &[]).status, 200);
+    std::fs::remove_file(server.data_dir()).expect("it can be removed");
+    std::fs::rename(&away, server.data_dir()).expect("it can be moved back");
+    wait_for_200(&server, "after@example.com");
+    assert_eq!(server.ops("/readyz").status, 200);
+    server.expect(2);
 }
 
 /// A file system that is unmounted must not be written to at its mount point: what is there is hidden once it
@@ -172,52 +172,52 @@ fn a_data_folder_that_vanishes_is_not_recreated() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = folder.path().join("site");
     assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
-    let desk = Desk::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
-    let encodings = desk.data_dir().join("encodings");
+    let server = TestServer::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
+    let encodings = server.data_dir().join("encodings");
     until(|| encodings.is_dir().then_some(())).expect("encodings are kept");
-    let away = desk.data_dir().with_extension("away");
-    std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
+    let away = server.data_dir().with_extension("away");
+    std::fs::rename(server.data_dir(), &away).expect("it can be moved");
     for _ in 0..3 {
-        assert_eq!(desk.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
+        assert_eq!(server.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
     }
-    assert!(!desk.data_dir().exists(), "the writer has recreated it");
-    until(|| desk.log().contains("created only when the server starts").then_some(())).expect("the reason");
+    assert!(!server.data_dir().exists(), "the writer has recreated it");
+    until(|| server.log().contains("created only when the server starts").then_some(())).expect("the reason");
     // A page that has changed is compressed again, and its encodings cannot be kept.
     let page = site.join("pages/index.md");
     let text = std::fs::read_to_string(&page).expect("it is there");
     std::fs::write(&page, text + "\nThe data folder is away at the moment.\n").expect("it can be written");
-    desk.signal(Signal::HUP);
-    until(|| desk.log().contains("cannot store strong encodings").then_some(())).expect("a warning");
-    assert!(!desk.data_dir().exists(), "the encoder has recreated it");
-    std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
-    wait_for_200(&desk, "after@example.com");
-    desk.expect(2);
+    server.signal(Signal::HUP);
+    until(|| server.log().contains("cannot store strong encodings").then_some(())).expect("a warning");
+    assert!(!server.data_dir().exists(), "the encoder has recreated it");
+    std::fs::rename(&away, server.data_dir()).expect("it can be moved back");
+    wait_for_200(&server, "after@example.com");
+    server.expect(2);
 }
 
 #[test]
 fn pages_are_served_even_if_the_inbox_cannot_be_opened_at_the_start() {
-    let mut desk = Desk::start();
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
-    desk.kill();
-    let away = desk.data_dir().with_extension("away");
-    std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
-    std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
-    desk.restart();
-    assert_eq!(desk.get("/", &[]).status, 200);
-    assert_eq!(desk.ops("/readyz").status, 503);
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
-    std::fs::remove_file(desk.data_dir()).expect("it can be removed");
-    std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
-    wait_for_200(&desk, "after@example.com");
-    desk.expect(2);
+    let mut server = TestServer::start();
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
+    server.kill();
+    let away = server.data_dir().with_extension("away");
+    std::fs::rename(server.data_dir(), &away).expect("it can be moved");
+    std::fs::write(server.data_dir(), "no folder").expect("something else stands there");
+    server.restart();
+    assert_eq!(server.get("/", &[]).status, 200);
+    assert_eq!(server.ops("/readyz").status, 503);
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
+    std::fs::remove_file(server.data_dir()).expect("it can be removed");
+    std::fs::rename(&away, server.data_dir()).expect("it can be moved back");
+    wait_for_200(&server, "after@example.com");
+    server.expect(2);
 }
 
 #[test]
-fn a_submission_is_listed_by_the_time_its_answer_is_there() {
-    let desk = Desk::start();
+fn a_submission_is_listed_before_its_response_arrives() {
+    let server = TestServer::start();
     let stop = Arc::new(AtomicBool::new(false));
-    let (address, stopped) = (desk.address, stop.clone());
+    let (address, stopped) = (server.address, stop.clone());
     let noise = std::thread::spawn(move || {
         let mut connection = Connection::open(address);
         let mut sent = 0;
@@ -236,16 +236,16 @@ fn a_submission_is_listed_by_the_time_its_answer_is_there() {
     });
     for number in 0..10 {
         let email = format!("mine{number}@example.com");
-        assert_eq!(desk.post("/api/waitlist", &json!({ "email": email })).status, 200);
-        assert!(desk.inbox().iter().any(|submission| submission["email"] == email));
+        assert_eq!(server.post("/api/waitlist", &json!({ "email": email })).status, 200);
+        assert!(server.inbox().iter().any(|submission| submission["email"] == email));
     }
     stop.store(true, Ordering::Relaxed);
-    desk.expect(10 + noise.join().expect("it ends"));
+    server.expect(10 + noise.join().expect("it ends"));
 }
 
 /// The server recovers by itself.
-fn wait_for_200(desk: &Desk, email: &str) {
-    let accepted = || desk.post("/api/waitlist", &json!({ "email": email })).status == 200;
+fn wait_for_200(server: &TestServer, email: &str) {
+    let accepted = || server.post("/api/waitlist", &json!({ "email": email })).status == 200;
     until(|| accepted().then_some(())).expect("it recovers");
 }
 

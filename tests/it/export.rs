@@ -1,5 +1,4 @@
-//! `frontdesk export`: the files, what is said of them, and whether nginx answers by it as frontdesk itself
-//! does.
+//! `frontdesk export`: the files, their manifest, and whether nginx serves them as frontdesk itself does.
 
 mod nginx;
 
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Answer, Desk, PATIENCE, example_site, frontdesk};
+use crate::support::{Answer, PATIENCE, TestServer, example_site, frontdesk};
 
 /// The settings that export and server share: whether there are limits, and the site's URL.
 const ENVIRONMENT: [(&str, &str); 2] =
@@ -65,16 +64,16 @@ fn export(
 }
 
 /// Serves the site as it was exported, once it has its strongest encodings.
-fn desk(site: &Path, export: &Export) -> Desk {
-    let desk = Desk::with(site, &ENVIRONMENT);
+fn serve(site: &Path, export: &Export) -> TestServer {
+    let server = TestServer::with(site, &ENVIRONMENT);
     let strongest = export.manifest["urls"]["/"]["representations"][0]["encodings"][0]["etag"].clone();
     // They are made at the lowest priority: on a busy machine that takes minutes.
     let began = Instant::now();
-    while desk.get("/", &[("Accept-Encoding", "br")]).header("etag") != strongest.as_str() {
+    while server.get("/", &[("Accept-Encoding", "br")]).header("etag") != strongest.as_str() {
         assert!(began.elapsed() < PATIENCE, "it never has its strongest encodings");
         std::thread::sleep(Duration::from_millis(50));
     }
-    desk
+    server
 }
 
 /// A small site with what is awkward: names that differ in case, that mean something to servers, and that no
@@ -147,21 +146,21 @@ fn said(answer: &Answer) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn the_manifest_says_what_the_server_answers() {
+fn the_manifest_matches_the_server() {
     manifest_agrees_with_server(awkward_site().path());
 }
 
 #[test]
 #[ignore = "compressing the example site takes half a minute beside other tests: scripts/test door"]
-fn the_manifest_of_the_example_site_says_what_the_server_answers() {
+fn the_example_sites_manifest_matches_the_server() {
     manifest_agrees_with_server(&example_site());
 }
 
 /// Asks a server of `site` for everything that the manifest of its export lists.
 fn manifest_agrees_with_server(site: &Path) {
     let export = Export::of(site);
-    let desk = desk(site, &export);
-    let mut connection = desk.connect();
+    let server = serve(site, &export);
+    let mut connection = server.connect();
     let mut ask = |path: &str, media: &str, encoding: &str| {
         let headers = [("Accept", media), ("Accept-Encoding", encoding)];
         connection.request("GET", path, &headers, b"").expect("an answer")
@@ -208,11 +207,11 @@ fn manifest_agrees_with_server(site: &Path) {
     assert!(count > 60, "{count} encodings");
     let unknown = &export.manifest["unknown_endpoint"];
     for (method, path) in [("GET", "/api/nothing"), ("DELETE", "/api/"), ("POST", "/api/contact/")] {
-        let answer = desk.request(method, path, &[("Accept", "text/html")], b"");
+        let answer = server.request(method, path, &[("Accept", "text/html")], b"");
         check(path, &answer, unknown, unknown, &Value::Null, None);
         assert_eq!(unknown["body"], answer.text(), "{method} {path}");
     }
-    let answer = desk.request("DELETE", "/", &[], b"");
+    let answer = server.request("DELETE", "/", &[], b"");
     let other = &export.manifest["other_methods"];
     check("DELETE", &answer, other, other, &Value::Null, None);
 }
@@ -249,7 +248,7 @@ fn the_same_site_gives_the_same_bytes_and_replaces_what_was_there() {
 }
 
 #[test]
-fn an_export_without_an_address_is_refused() {
+fn an_export_without_a_base_url_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = frontdesk()
         .args(["export", "--site"])
@@ -264,7 +263,7 @@ fn an_export_without_an_address_is_refused() {
 }
 
 #[test]
-fn hosts_are_told_each_header_once_and_each_redirect() {
+fn exported_configurations_set_each_header_once_and_each_redirect() {
     let site = awkward_site();
     let export = Export::of(site.path());
     let read = |name: &str| std::fs::read_to_string(export.path().join("public").join(name)).expect("a file");

@@ -7,12 +7,12 @@ mod clocks;
 mod disks;
 mod full;
 mod kills;
-mod stand;
+mod testbed;
 mod tracer;
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
+enum Scale {
     /// Seconds, for the inner loop.
     Glimpse,
     /// Minutes.
@@ -21,21 +21,21 @@ enum Extent {
     Long,
 }
 
-impl Extent {
-    fn get() -> Extent {
+impl Scale {
+    fn get() -> Scale {
         match std::env::var("FRONTDESK_FAULTS").as_deref() {
-            Err(_) | Ok("") => Extent::Glimpse,
-            Ok("short") => Extent::Short,
-            Ok("long") => Extent::Long,
+            Err(_) | Ok("") => Scale::Glimpse,
+            Ok("short") => Scale::Short,
+            Ok("long") => Scale::Long,
             Ok(other) => panic!("FRONTDESK_FAULTS is \"short\", \"long\" or not set, and not {other:?}"),
         }
     }
 
     fn of<T>(self, glimpse: T, short: T, long: T) -> T {
         match self {
-            Extent::Glimpse => glimpse,
-            Extent::Short => short,
-            Extent::Long => long,
+            Scale::Glimpse => glimpse,
+            Scale::Short => short,
+            Scale::Long => long,
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The two forms: what is accepted, what is refused and how, and what counts as the same.
+//! The two forms: accepted and refused requests, and repeats.
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Desk, small_site};
+use crate::support::{Answer, TestServer, small_site};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -21,7 +21,7 @@ fn sentence(answer: &Answer) -> String {
 
 #[test]
 fn a_valid_submission_is_accepted_and_in_the_inbox_at_once() {
-    let desk = Desk::start();
+    let server = TestServer::start();
     for (path, body) in [
         ("/api/waitlist", json!({ "email": "grace@example.com" })),
         ("/api/contact", contact("Hello\nthere")),
@@ -34,12 +34,12 @@ fn a_valid_submission_is_accepted_and_in_the_inbox_at_once() {
             json!({ "firstname": "Ada", "lastname": "Lovelace", "email": "ada@example.com", "company": "Example Ltd", "message": "Hi", "unknown": [1] }),
         ),
     ] {
-        let answer = desk.post(path, &body);
+        let answer = server.post(path, &body);
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert_eq!(answer.json(), json!({ "ok": true }));
         assert_eq!(answer.header("content-type"), Some("application/json"));
         assert_eq!(answer.header("cache-control"), Some("no-store"));
-        let kept = desk.inbox().swap_remove(0);
+        let kept = server.inbox().swap_remove(0);
         assert_eq!(kept["form"], path.trim_start_matches("/api/"));
         assert_eq!(kept["status"], "kept");
         assert!(kept["id"].is_string() && kept["received_at"].is_string());
@@ -49,12 +49,12 @@ fn a_valid_submission_is_accepted_and_in_the_inbox_at_once() {
             }
         }
     }
-    desk.expect(4);
+    server.expect(4);
 }
 
 #[test]
 fn every_field_at_fault_is_named_at_once() {
-    let desk = Desk::start();
+    let server = TestServer::start();
     for (path, body, fields) in [
         ("/api/waitlist", json!({}), vec!["email"]),
         ("/api/waitlist", json!({ "email": "nobody" }), vec!["email"]),
@@ -86,7 +86,7 @@ fn every_field_at_fault_is_named_at_once() {
             vec!["firstname", "lastname", "message"],
         ),
     ] {
-        let answer = desk.post(path, &body);
+        let answer = server.post(path, &body);
         assert_eq!(answer.status, 400, "{body}");
         let sentence = sentence(&answer);
         for field in &fields {
@@ -97,8 +97,8 @@ fn every_field_at_fault_is_named_at_once() {
 }
 
 #[test]
-fn what_is_no_json_object_is_400_with_a_sentence() {
-    let desk = Desk::start();
+fn a_body_that_is_not_a_json_object_gets_an_explained_400() {
+    let server = TestServer::start();
     for body in [
         &b""[..],
         b"{",
@@ -110,37 +110,37 @@ fn what_is_no_json_object_is_400_with_a_sentence() {
         b"{\"email\":\"\\ud800@example.com\"}",
         b"{}{}",
     ] {
-        let answer = desk.request("POST", "/api/waitlist", &[JSON], body);
+        let answer = server.request("POST", "/api/waitlist", &[JSON], body);
         assert_eq!(answer.status, 400, "{:?}", String::from_utf8_lossy(body));
         assert!(sentence(&answer).ends_with('.'));
     }
     let deep = format!("{{\"email\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
-    assert_eq!(desk.request("POST", "/api/waitlist", &[JSON], deep.as_bytes()).status, 400);
+    assert_eq!(server.request("POST", "/api/waitlist", &[JSON], deep.as_bytes()).status, 400);
 }
 
 #[test]
 fn another_content_type_is_400() {
-    let desk = Desk::start();
+    let server = TestServer::start();
     let body = br#"{"email":"ada@example.com"}"#;
     for headers in
         [&[][..], &[("Content-Type", "text/plain")], &[("Content-Type", "application/x-www-form-urlencoded")]]
     {
-        let answer = desk.request("POST", "/api/waitlist", headers, body);
+        let answer = server.request("POST", "/api/waitlist", headers, body);
         assert_eq!(answer.status, 400);
         assert!(sentence(&answer).contains("application/json"));
     }
     let answer =
-        desk.request("POST", "/api/waitlist", &[("Content-Type", "Application/JSON; charset=UTF-8")], body);
+        server.request("POST", "/api/waitlist", &[("Content-Type", "Application/JSON; charset=UTF-8")], body);
     assert_eq!(answer.status, 200);
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
 fn every_other_method_is_405() {
-    let desk = Desk::start();
+    let server = TestServer::start();
     for path in ["/api/waitlist", "/api/contact"] {
         for method in ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PURGE"] {
-            let answer = desk.request(method, path, &[], b"");
+            let answer = server.request(method, path, &[], b"");
             assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{method}");
             if method != "HEAD" {
                 sentence(&answer);
@@ -151,13 +151,13 @@ fn every_other_method_is_405() {
 
 #[test]
 fn a_body_that_is_too_long_is_413() {
-    let desk = Desk::start();
+    let server = TestServer::start();
     let long = json!({ "email": "ada@example.com", "more": "x".repeat(64 * 1024) }).to_string();
-    let answer = desk.request("POST", "/api/waitlist", &[JSON], long.as_bytes());
+    let answer = server.request("POST", "/api/waitlist", &[JSON], long.as_bytes());
     assert_eq!(answer.status, 413);
     sentence(&answer);
     // Without a declared length it is found out while reading.
-    let mut connection = desk.connect();
+    let mut connection = server.connect();
     let head = "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     connection.send(head.as_bytes()).expect("sent");
     connection.send(format!("{:x}\r\n{long}\r\n0\r\n\r\n", long.len()).as_bytes()).expect("sent");
@@ -165,35 +165,35 @@ fn a_body_that_is_too_long_is_413() {
     // As long as allowed is allowed.
     let email = r#"{"email":"ada@example.com","more":""#;
     let fitting = format!("{email}{}\"}}", "x".repeat(64 * 1024 - email.len() - 2));
-    assert_eq!(desk.request("POST", "/api/waitlist", &[JSON], fitting.as_bytes()).status, 200);
-    desk.expect(1);
+    assert_eq!(server.request("POST", "/api/waitlist", &[JSON], fitting.as_bytes()).status, 200);
+    server.expect(1);
 }
 
 #[test]
-fn an_address_that_is_on_the_list_gets_the_same_answer() {
-    let desk = Desk::start();
-    let first = desk.post("/api/waitlist", &json!({ "email": "Ada@Example.com" }));
-    let second = desk.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
+fn an_address_already_on_the_waitlist_gets_the_same_response() {
+    let server = TestServer::start();
+    let first = server.post("/api/waitlist", &json!({ "email": "Ada@Example.com" }));
+    let second = server.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
     let but_date = |answer: &Answer| {
         let headers: Vec<_> = answer.headers.iter().filter(|(name, _)| name != "date").cloned().collect();
         (answer.status, headers, answer.body.clone())
     };
     assert_eq!(but_date(&first), but_date(&second));
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
 fn a_form_that_is_sent_twice_is_one_submission() {
-    let desk = Desk::start();
-    assert_eq!(desk.post("/api/contact", &contact("Once")).status, 200);
-    assert_eq!(desk.post("/api/contact", &contact("Once")).status, 200);
-    assert_eq!(desk.inbox().len(), 1);
-    assert_eq!(desk.post("/api/contact", &contact("Twice")).status, 200);
-    assert_eq!(desk.inbox().len(), 2);
+    let server = TestServer::start();
+    assert_eq!(server.post("/api/contact", &contact("Once")).status, 200);
+    assert_eq!(server.post("/api/contact", &contact("Once")).status, 200);
+    assert_eq!(server.inbox().len(), 1);
+    assert_eq!(server.post("/api/contact", &contact("Twice")).status, 200);
+    assert_eq!(server.inbox().len(), 2);
     // A key alone makes nothing a repeat.
     let keyed = |message: &str| {
         let body = contact(message).to_string();
-        desk.request(
+        server.request(
             "POST",
             "/api/contact",
             &[JSON, ("Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")],
@@ -203,31 +203,32 @@ fn a_form_that_is_sent_twice_is_one_submission() {
     assert_eq!(keyed("Three").status, 200);
     assert_eq!(keyed("Three").status, 200);
     assert_eq!(keyed("Three, mended").status, 200);
-    desk.expect(4);
+    server.expect(4);
 }
 
 #[test]
-fn a_key_that_says_nothing_makes_nothing_the_same() {
-    let desk = Desk::start();
+fn an_empty_idempotency_key_is_ignored() {
+    let server = TestServer::start();
     let mut number = 0;
     for key in ["", " ", "\"\""] {
         for _ in 0..2 {
             number += 1;
             let body = contact(&format!("Number {number}")).to_string();
             assert_eq!(
-                desk.request("POST", "/api/contact", &[JSON, ("Idempotency-Key", key)], body.as_bytes())
+                server
+                    .request("POST", "/api/contact", &[JSON, ("Idempotency-Key", key)], body.as_bytes())
                     .status,
                 200
             );
         }
     }
-    desk.expect(number);
+    server.expect(number);
 }
 
 #[test]
 fn a_response_arrives_although_the_body_was_unwanted() {
-    let desk = Desk::start();
-    let mut connection = desk.connect();
+    let server = TestServer::start();
+    let mut connection = server.connect();
     let long = "x".repeat(100_000);
     for (method, path, headers, status) in [
         ("POST", "/api/contact", &[("Content-Type", "text/plain")][..], 400),
@@ -243,7 +244,7 @@ fn a_response_arrives_although_the_body_was_unwanted() {
 
     // A client that waits to be told to go on is not told, and its connection ends.
     let head = "POST /api/contact HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
-    let mut waiting = desk.connect();
+    let mut waiting = server.connect();
     waiting.send(head.as_bytes()).expect("sent");
     let answer = waiting.answer(false).expect("an answer");
     assert_eq!((answer.status, answer.header("connection")), (400, Some("close")));
@@ -251,15 +252,15 @@ fn a_response_arrives_although_the_body_was_unwanted() {
 
 #[test]
 fn a_path_is_decoded_before_it_is_routed() {
-    let desk = Desk::start();
-    assert_eq!(desk.post("/api/%63ontact", &contact("Hello")).status, 200);
-    desk.expect(1);
+    let server = TestServer::start();
+    assert_eq!(server.post("/api/%63ontact", &contact("Hello")).status, 200);
+    server.expect(1);
 }
 
 #[test]
 fn an_unknown_endpoint_is_404_in_json() {
-    let desk = Desk::start();
-    let mut connection = desk.connect();
+    let server = TestServer::start();
+    let mut connection = server.connect();
     for path in ["/api/", "/api/nothing", "/api/contact/", "/api/Contact", "/api/v1/contact?x=y", "/%61pi/x"]
     {
         for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QZX"] {
@@ -298,19 +299,19 @@ fn a_page_below_api_is_a_page() {
     std::fs::create_dir_all(guide.parent().expect("a folder")).expect("it can be created");
     let text = "---\ntitle: Guide\ndescription: How the API is used.\n---\nText.\n";
     std::fs::write(guide, text).expect("it can be written");
-    let desk = Desk::with(site.path(), &[]);
-    let answer = desk.get("/api/guide/", &[("Accept", "text/markdown")]);
+    let server = TestServer::with(site.path(), &[]);
+    let answer = server.get("/api/guide/", &[("Accept", "text/markdown")]);
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/markdown; charset=utf-8")));
-    assert_eq!(desk.get("/api/guide", &[]).status, 308);
-    assert_eq!(desk.request("POST", "/api/guide/", &[], b"").status, 405);
-    assert_eq!(desk.get("/api/guides", &[]).header("content-type"), Some("application/json"));
+    assert_eq!(server.get("/api/guide", &[]).status, 308);
+    assert_eq!(server.request("POST", "/api/guide/", &[], b"").status, 405);
+    assert_eq!(server.get("/api/guides", &[]).header("content-type"), Some("application/json"));
 }
 
 #[test]
-fn over_the_limit_is_429_with_when_to_come_back() {
-    let desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
+fn a_request_over_the_limit_gets_429_with_retry_after() {
+    let server = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
     for number in 0..3 {
-        let answer = desk.post("/api/contact", &contact(&format!("Number {number}")));
+        let answer = server.post("/api/contact", &contact(&format!("Number {number}")));
         assert_eq!(answer.status, 200);
         let policy = "\"minute\";q=3;w=60, \"hour\";q=300;w=3600, \"network-minute\";q=300;w=60, \"network-hour\";q=3000;w=3600";
         assert_eq!(answer.header("ratelimit-policy"), Some(policy));
@@ -321,17 +322,17 @@ fn over_the_limit_is_429_with_when_to_come_back() {
             answer.headers
         );
     }
-    let answer = desk.post("/api/contact", &contact("One too many"));
+    let answer = server.post("/api/contact", &contact("One too many"));
     assert_eq!(answer.status, 429);
     let seconds: u64 =
         answer.header("retry-after").and_then(|seconds| seconds.parse().ok()).expect("seconds");
     assert!((1..=20).contains(&seconds), "{seconds}");
     assert!(sentence(&answer).contains(&seconds.to_string()));
-    let answer = desk.get("/api/contact", &[]);
+    let answer = server.get("/api/contact", &[]);
     assert_eq!(answer.status, 405, "which is no submission, and counts as none");
     assert!(answer.header("ratelimit").is_some_and(|state| state.starts_with("\"minute\";r=0;")));
-    assert_eq!(desk.get("/", &[]).status, 200, "pages have no limit");
-    desk.expect(3);
+    assert_eq!(server.get("/", &[]).status, 200, "pages have no limit");
+    server.expect(3);
 }
 
 #[test]
@@ -342,9 +343,9 @@ fn past_a_forms_quota_only_the_networks_of_the_flood_are_held() {
         ("FRONTDESK_LIMITS__FORM_PER_MINUTE", "10"),
         ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8"),
     ];
-    let desk = Desk::with(&small_site(), &settings);
+    let server = TestServer::with(&small_site(), &settings);
     let post = |from: &str, body: &str| {
-        desk.request("POST", "/api/contact", &[JSON, ("X-Forwarded-For", from)], body.as_bytes())
+        server.request("POST", "/api/contact", &[JSON, ("X-Forwarded-For", from)], body.as_bytes())
     };
     // Refused submissions do not count.
     for network in 0..10 {
@@ -364,14 +365,14 @@ fn past_a_forms_quota_only_the_networks_of_the_flood_are_held() {
     }
     send("2001:db8::1", 0);
     assert_eq!(post("192.0.2.99", "{}").status, 429, "a neighbour of the first");
-    let inbox = desk.inbox();
+    let inbox = server.inbox();
     let held: Vec<&Value> = inbox.iter().filter(|kept| kept["status"] == "held").collect();
     // Two fit, and the third is not yet a flood of its network.
     assert_eq!(held.len(), 5, "{held:#?}");
     assert!(
         held.iter().all(|held| held["message"].as_str().is_some_and(|text| text.ends_with("203.0.113.1")))
     );
-    desk.expect(17);
+    server.expect(17);
 }
 
 #[test]
@@ -381,34 +382,35 @@ fn with_forwarded_configured_the_other_header_is_not_read() {
         ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8"),
         ("FRONTDESK_SERVER__FORWARDED_HEADER", "forwarded"),
     ];
-    let desk = Desk::with(&small_site(), &settings);
+    let server = TestServer::with(&small_site(), &settings);
     let post = |forwarded: &str, other: &str, message: &str| {
         let headers = [JSON, ("Forwarded", forwarded), ("X-Forwarded-For", other)];
-        desk.request("POST", "/api/contact", &headers, contact(message).to_string().as_bytes()).status
+        server.request("POST", "/api/contact", &headers, contact(message).to_string().as_bytes()).status
     };
     assert_eq!(post("for=192.0.2.1;proto=https", "198.51.100.1", "a"), 200);
     assert_eq!(post("for=\"[2001:db8::1]:4711\"", "198.51.100.1", "b"), 200);
     assert_eq!(post("for=\"203.0.113.7, for=192.0.2.1;proto=https", "198.51.100.2", "c"), 429);
     assert_eq!(post("for=\"[2001:db8::2]\"", "198.51.100.3", "d"), 429, "the same /64");
-    desk.expect(2);
+    server.expect(2);
 }
 
 #[test]
-fn a_proxy_is_believed_only_if_it_is_trusted() {
-    let post = |desk: &Desk, from: &str, message: &str| {
-        desk.request(
-            "POST",
-            "/api/contact",
-            &[JSON, ("X-Forwarded-For", from)],
-            contact(message).to_string().as_bytes(),
-        )
-        .status
+fn a_proxys_headers_count_only_if_it_is_trusted() {
+    let post = |server: &TestServer, from: &str, message: &str| {
+        server
+            .request(
+                "POST",
+                "/api/contact",
+                &[JSON, ("X-Forwarded-For", from)],
+                contact(message).to_string().as_bytes(),
+            )
+            .status
     };
-    let direct = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "1")]);
+    let direct = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "1")]);
     assert_eq!(post(&direct, "192.0.2.1", "a"), 200);
     assert_eq!(post(&direct, "192.0.2.2", "b"), 429, "anybody can write that header");
     direct.expect(1);
-    let proxied = Desk::with(
+    let proxied = TestServer::with(
         &small_site(),
         &[("FRONTDESK_LIMITS__PER_MINUTE", "1"), ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8")],
     );

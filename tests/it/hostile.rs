@@ -1,8 +1,8 @@
-//! Hostile traffic: crowds that hold connections or memory, clients with strange pacing, and HTTP/2 that
-//! breaks the rules.
+//! Hostile traffic: many connections that hold sockets or memory, clients that send in unusual pieces, and
+//! invalid HTTP/2.
 
 mod conformance;
 mod cost;
-mod crowds;
+mod many_connections;
 mod memory;
 mod pacing;

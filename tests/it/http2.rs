@@ -1,4 +1,4 @@
-//! HTTP/2 with prior knowledge: the same answers as over HTTP/1, its own deadlines, and floods of frames.
+//! HTTP/2 with prior knowledge: the same responses as over HTTP/1.1, its own deadlines, and floods of frames.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::support::http2::{
     PRIORITY, PUSH_PROMISE, RST_STREAM, SETTINGS, WINDOW_UPDATE, field, frame, header,
 };
 use crate::support::{
-    Answer, Connection, Desk, NO_DEADLINES, PATIENCE, deadlines, in_ten_attempts, small_site,
+    Answer, Connection, NO_DEADLINES, PATIENCE, TestServer, deadlines, in_ten_attempts, small_site,
 };
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -32,9 +32,9 @@ const IDLE_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s");
 
 #[test]
 fn both_versions_give_the_same_answers() {
-    let desk = Desk::start();
-    let (mut one, mut two) = (desk.connect(), Http2::open(desk.address));
-    let etag = desk.get("/developers/", &[]).header("etag").expect("a validator").to_owned();
+    let server = TestServer::start();
+    let (mut one, mut two) = (server.connect(), Http2::open(server.address));
+    let etag = server.get("/developers/", &[]).header("etag").expect("a validator").to_owned();
     let submission = br#"{"email":"ada@example.com"}"#;
     let long = format!(r#"{{"email":"{}"}}"#, "a".repeat(70_000));
     let requests: [Asked<'_>; _] = [
@@ -87,15 +87,15 @@ fn both_versions_give_the_same_answers() {
         assert!(answer.header("date").is_some());
     }
     // The two are the same submission.
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
 fn every_page_is_negotiated_as_over_http_1() {
-    let desk = Desk::with_example_site();
-    let (mut one, mut two) = (desk.connect(), Http2::open(desk.address));
-    let sitemap = desk.get("/sitemap.xml", &[]);
-    let base = format!("http://{}", desk.address);
+    let server = TestServer::with_example_site();
+    let (mut one, mut two) = (server.connect(), Http2::open(server.address));
+    let sitemap = server.get("/sitemap.xml", &[]);
+    let base = format!("http://{}", server.address);
     let mut pages = 0;
     for part in sitemap.text().split("<loc>").skip(1) {
         let (address, _) = part.split_once("</loc>").expect("it is closed");
@@ -116,8 +116,8 @@ fn every_page_is_negotiated_as_over_http_1() {
 
 #[test]
 fn a_sources_limit_is_the_same_over_every_protocol() {
-    let desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
-    let mut client = Http2::open(desk.address);
+    let server = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
+    let mut client = Http2::open(server.address);
     let mut statuses = Vec::new();
     for number in 0..4 {
         let body = json!({ "email": format!("a{number}@example.com") }).to_string();
@@ -127,14 +127,14 @@ fn a_sources_limit_is_the_same_over_every_protocol() {
         statuses.push(answer.status);
     }
     assert_eq!(statuses, [200, 200, 200, 429]);
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "b@example.com" })).status, 429);
-    desk.expect(3);
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "b@example.com" })).status, 429);
+    server.expect(3);
 }
 
 #[test]
 fn a_request_names_one_host_over_http_2() {
-    let desk = Desk::start();
-    let mut client = Http2::open(desk.address);
+    let server = TestServer::start();
+    let mut client = Http2::open(server.address);
     // `:authority` is `www.example.com`.
     for (host, status) in [("www.example.com", 200), ("WWW.example.com", 200), ("www.example.net", 400)] {
         let answer = client.request("GET", "/", &[("Host", host)], b"").expect("an answer");
@@ -148,7 +148,7 @@ fn a_request_names_one_host_over_http_2() {
         ([&path[..], &host].concat(), true),
         ([&path[..], &host, &host].concat(), false),
     ] {
-        let mut frames = Frames::open(desk.address, &[]);
+        let mut frames = Frames::open(server.address, &[]);
         frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &block)).expect("sent");
         let answer = frames.next_of(HEADERS).expect("an answer");
         assert_eq!(answer.payload[0] == OK, is_ok, "{block:?}");
@@ -157,9 +157,9 @@ fn a_request_names_one_host_over_http_2() {
 
 #[test]
 fn a_target_that_is_no_path_gets_no_page() {
-    let desk = Desk::start();
+    let server = TestServer::start();
     for path in ["*", "http://www.example.com/", "//", "/%00", "/\\"] {
-        let mut frames = Frames::open(desk.address, &[]);
+        let mut frames = Frames::open(server.address, &[]);
         frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &header("GET", path))).expect("sent");
         let answer = std::iter::from_fn(|| frames.next())
             .find(|frame| frame.kind == HEADERS || frame.kind == RST_STREAM)
@@ -167,7 +167,7 @@ fn a_target_that_is_no_path_gets_no_page() {
         assert!(answer.kind == RST_STREAM || answer.payload[0] != OK, "{path}: {answer:?}");
     }
     // CONNECT asks for a tunnel.
-    let mut frames = Frames::open(desk.address, &[]);
+    let mut frames = Frames::open(server.address, &[]);
     let connect = [&[0x42, 7][..], b"CONNECT", &[0x01, 15], b"www.example.com"].concat();
     frames.send(&frame(HEADERS, END_HEADERS, 1, &connect)).expect("sent");
     let answer = frames.next_of(HEADERS).expect("an answer");
@@ -177,8 +177,8 @@ fn a_target_that_is_no_path_gets_no_page() {
 /// A client cannot push (RFC 9113 §8.4).
 #[test]
 fn a_push_promise_is_a_connection_error() {
-    let desk = Desk::start();
-    let mut frames = Frames::open(desk.address, &[]);
+    let server = TestServer::start();
+    let mut frames = Frames::open(server.address, &[]);
     let promise = [&2_u32.to_be_bytes()[..], &header("GET", "/")].concat();
     frames.send(&frame(PUSH_PROMISE, END_HEADERS, 1, &promise)).expect("sent");
     let goodbye = frames.next_of(GOAWAY).expect("an answer");
@@ -188,8 +188,8 @@ fn a_push_promise_is_a_connection_error() {
 
 #[test]
 fn an_upgrade_from_http_1_is_not_taken_up() {
-    let desk = Desk::start();
-    let answer = desk.get(
+    let server = TestServer::start();
+    let answer = server.get(
         "/",
         &[
             ("Connection", "Upgrade, HTTP2-Settings"),
@@ -203,8 +203,8 @@ fn an_upgrade_from_http_1_is_not_taken_up() {
 
 #[test]
 fn a_body_that_stalls_gets_408_over_http_2_and_others_go_on() {
-    let desk = Desk::with(&small_site(), &deadlines(&[BODY_TIMEOUT]));
-    let mut client = Http2::open(desk.address);
+    let server = TestServer::with(&small_site(), &deadlines(&[BODY_TIMEOUT]));
+    let mut client = Http2::open(server.address);
     let answer = client.request_and_stall("/api/waitlist", &[JSON], b"{\"email\":").expect("an answer");
     assert_eq!(answer.status, 408);
     assert!(answer.json()["error"].is_string());
@@ -213,8 +213,8 @@ fn a_body_that_stalls_gets_408_over_http_2_and_others_go_on() {
 
 #[test]
 fn an_unwanted_endless_body_is_abandoned_after_the_response() {
-    let desk = Desk::start();
-    let mut frames = Frames::open(desk.address, &[]);
+    let server = TestServer::start();
+    let mut frames = Frames::open(server.address, &[]);
     frames.send(&frame(HEADERS, END_HEADERS, 1, &header("POST", "/"))).expect("sent");
     frames.send(&frame(DATA, 0, 1, &[b'x'; 1000])).expect("sent");
     let answer: Vec<_> =
@@ -232,9 +232,9 @@ fn an_unwanted_endless_body_is_abandoned_after_the_response() {
 }
 
 #[test]
-fn who_is_still_sending_a_body_that_is_too_long_hears_why() {
-    let desk = Desk::start();
-    let mut client = Http2::open(desk.address);
+fn a_sender_of_an_oversized_http2_body_gets_the_error() {
+    let server = TestServer::start();
+    let mut client = Http2::open(server.address);
     let long = vec![b' '; 2_000_000];
     // Some clients lose the answer if the stream is reset while they send.
     let answer = client.request("POST", "/api/waitlist", &[JSON], &long).expect("an answer");
@@ -244,11 +244,11 @@ fn who_is_still_sending_a_body_that_is_too_long_hears_why() {
 }
 
 #[test]
-fn told_to_stop_it_says_so_and_finishes_what_it_has_begun_over_http_2() {
-    let mut desk = Desk::with(&small_site(), &NO_DEADLINES);
-    let mut idle = Http2::open(desk.address);
+fn a_stopping_server_finishes_its_http2_requests() {
+    let mut server = TestServer::with(&small_site(), &NO_DEADLINES);
+    let mut idle = Http2::open(server.address);
     assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
-    let mut busy = Frames::open(desk.address, &[]);
+    let mut busy = Frames::open(server.address, &[]);
     let post = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
     busy.send(&frame(HEADERS, END_HEADERS, 1, &post)).expect("sent");
     // The server has read the header when it answers what comes behind it.
@@ -259,27 +259,27 @@ fn told_to_stop_it_says_so_and_finishes_what_it_has_begun_over_http_2() {
         busy.send(&frame(DATA, END_STREAM, 1, br#"{"email":"late@example.com"}"#)).expect("sent");
         busy.next_of(HEADERS).expect("an answer").payload[0]
     });
-    let (code, took) = desk.terminate();
+    let (code, took) = server.terminate();
     assert_eq!(finisher.join().expect("it ends"), OK);
     assert_eq!(code, Some(0));
     // The idle connection may stay for an hour.
     assert!(took < PATIENCE, "{took:?}");
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
 fn a_draining_server_sends_goaway_and_serves_new_http2_connections() {
-    let mut desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
-    let mut before = Frames::open(desk.address, &[]);
+    let mut server = TestServer::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
+    let mut before = Frames::open(server.address, &[]);
     before.send(&frame(PING, 0, 0, &[7; 8])).expect("sent");
     assert_eq!(before.next_of(PING).expect("an answer").payload, [7; 8]);
-    desk.signal(Signal::TERM);
+    server.signal(Signal::TERM);
     assert!(before.next_of(GOAWAY).is_some(), "it says that it ends");
-    let mut meanwhile = Http2::open(desk.address);
+    let mut meanwhile = Http2::open(server.address);
     for _ in 0..3 {
         assert_eq!(meanwhile.request("GET", "/", &[], b"").expect("an answer").status, 200);
     }
-    let (code, took) = desk.terminate();
+    let (code, took) = server.terminate();
     assert_eq!(code, Some(0));
     assert!(took < PATIENCE, "{took:?}");
 }
@@ -297,9 +297,9 @@ fn is_closed(mut frames: Frames, mut keep: impl FnMut() -> Vec<u8>) -> bool {
 }
 
 #[test]
-fn no_frame_but_a_request_buys_time() {
-    let desk = Desk::with(&small_site(), &deadlines(&[IDLE_TIMEOUT]));
-    let open = || Frames::open(desk.address, &[]);
+fn only_a_request_extends_the_idle_deadline() {
+    let server = TestServer::with(&small_site(), &deadlines(&[IDLE_TIMEOUT]));
+    let open = || Frames::open(server.address, &[]);
     let mut silent = open();
     let goodbye = silent.next_of(GOAWAY).expect("it is told");
     assert_eq!(goodbye.payload[4..8], [0; 4], "NO_ERROR: {goodbye:?}");
@@ -317,17 +317,17 @@ fn no_frame_but_a_request_buys_time() {
     });
     assert!(is_closed(answered, ping), "after an answer");
 
-    let desk = Desk::with(&small_site(), &deadlines(&[HEADER_TIMEOUT]));
-    let mut beginning = Frames::open(desk.address, &[]);
+    let server = TestServer::with(&small_site(), &deadlines(&[HEADER_TIMEOUT]));
+    let mut beginning = Frames::open(server.address, &[]);
     beginning.send(&frame(HEADERS, 0, 1, &header("GET", "/"))).expect("sent");
     assert!(is_closed(beginning, || frame(CONTINUATION, 0, 1, &field("x", "y"))), "in a header");
 }
 
 #[test]
 fn a_client_that_does_not_open_its_window_is_closed() {
-    let desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
+    let server = TestServer::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
     // SETTINGS_INITIAL_WINDOW_SIZE is 0.
-    let mut frames = Frames::open(desk.address, &[0, 4, 0, 0, 0, 0]);
+    let mut frames = Frames::open(server.address, &[0, 4, 0, 0, 0, 0]);
     for stream in 0..100 {
         let request = frame(HEADERS, END_HEADERS | END_STREAM, 2 * stream + 1, &header("GET", "/"));
         frames.send(&request).expect("sent");
@@ -335,14 +335,14 @@ fn a_client_that_does_not_open_its_window_is_closed() {
     assert_eq!(frames.next_of(HEADERS).expect("an answer").payload[0], OK);
     // It never says that it has room, only that it lives.
     assert!(is_closed(frames, || frame(PING, 0, 0, &[0; 8])));
-    assert_eq!(desk.get("/", &[]).status, 200);
+    assert_eq!(server.get("/", &[]).status, 200);
 }
 
 #[test]
 fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
-    let desk = Desk::with(&small_site(), &deadlines(&[IDLE_TIMEOUT]));
+    let server = TestServer::with(&small_site(), &deadlines(&[IDLE_TIMEOUT]));
     in_ten_attempts(|| {
-        let mut frames = Frames::open(desk.address, &[]);
+        let mut frames = Frames::open(server.address, &[]);
         assert!(frames.next_of(GOAWAY).is_some(), "it was idle for too long");
         // Frames that arrive within a second are assumed to have crossed it.
         frames.send(&request(0, END_STREAM)).ok()?;
@@ -375,11 +375,11 @@ fn bystander(address: SocketAddr, over: Arc<AtomicBool>) -> std::thread::JoinHan
 
 /// Sends `opening` and then what `more` gives, again and again, until the server closes; it must, without
 /// growing by more than 32 MiB, and while others are served. No deadline closes it: see [`NO_DEADLINES`].
-fn flood(desk: &Desk, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> Vec<u8>) {
-    let before = resident(desk.pid());
+fn flood(server: &TestServer, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> Vec<u8>) {
+    let before = resident(server.pid());
     let over = Arc::new(AtomicBool::new(false));
-    let other = bystander(desk.address, over.clone());
-    let mut frames = Frames::open(desk.address, &[]);
+    let other = bystander(server.address, over.clone());
+    let mut frames = Frames::open(server.address, &[]);
     let began = Instant::now();
     let (mut sent, mut most) = (0_usize, before);
     let mut open = frames.send(opening).is_ok();
@@ -391,11 +391,11 @@ fn flood(desk: &Desk, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> V
         sent += bytes.len();
         open = frames.send(&bytes).is_ok();
         if number % 64 == 0 {
-            most = most.max(resident(desk.pid()));
+            most = most.max(resident(server.pid()));
         }
     }
     let took = began.elapsed();
-    most = most.max(resident(desk.pid()));
+    most = most.max(resident(server.pid()));
     over.store(true, Ordering::Relaxed);
     let (asked, longest) = other.join().expect("everybody else is served");
     eprintln!(
@@ -404,7 +404,7 @@ fn flood(desk: &Desk, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> V
     );
     assert!(!open, "{name}: it went on for {took:?}");
     assert!(most - before <= 32 * 1024, "{name}: {before} KiB became {most} KiB");
-    assert_eq!(desk.get("/", &[]).status, 200, "{name}");
+    assert_eq!(server.get("/", &[]).status, 200, "{name}");
 }
 
 /// A request on stream `2 * number + 1`.
@@ -414,76 +414,76 @@ fn request(number: u32, flags: u8) -> Vec<u8> {
 
 #[test]
 fn floods_of_frames_that_mean_nothing_end_the_connection() {
-    let desk = Desk::with(&small_site(), &NO_DEADLINES);
+    let server = TestServer::with(&small_site(), &NO_DEADLINES);
     let post = frame(HEADERS, END_HEADERS, 1, &header("POST", "/api/waitlist"));
     let many = |frame: Vec<u8>| move |_| frame.repeat(64);
-    flood(&desk, "PING", &[], many(frame(PING, 0, 0, &[0; 8])));
-    flood(&desk, "PING with ACK", &[], many(frame(PING, ACK, 0, &[0; 8])));
-    flood(&desk, "SETTINGS", &[], many(frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0])));
-    flood(&desk, "long SETTINGS", &[], many(frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0].repeat(2700))));
-    flood(&desk, "SETTINGS with ACK", &[], many(frame(SETTINGS, ACK, 0, &[])));
-    flood(&desk, "WINDOW_UPDATE", &[], many(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])));
-    flood(&desk, "PRIORITY", &[], many(frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 7])));
-    flood(&desk, "PRIORITY of ever more streams", &[], |number| {
+    flood(&server, "PING", &[], many(frame(PING, 0, 0, &[0; 8])));
+    flood(&server, "PING with ACK", &[], many(frame(PING, ACK, 0, &[0; 8])));
+    flood(&server, "SETTINGS", &[], many(frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0])));
+    flood(&server, "long SETTINGS", &[], many(frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0].repeat(2700))));
+    flood(&server, "SETTINGS with ACK", &[], many(frame(SETTINGS, ACK, 0, &[])));
+    flood(&server, "WINDOW_UPDATE", &[], many(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])));
+    flood(&server, "PRIORITY", &[], many(frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 7])));
+    flood(&server, "PRIORITY of ever more streams", &[], |number| {
         frame(PRIORITY, 0, 2 * number + 1, &(2 * number + 3).to_be_bytes()).into_iter().chain([7]).collect()
     });
-    flood(&desk, "PRIORITY on itself", &[], many(frame(PRIORITY, 0, 3, &[0, 0, 0, 3, 7])));
-    flood(&desk, "unknown frames", &[], many(frame(0x42, 0, 0, &[0; 10])));
-    flood(&desk, "empty DATA", &post, many(frame(DATA, 0, 1, &[])));
-    flood(&desk, "padded DATA", &post, many(frame(DATA, 8, 1, &[9; 10])));
-    flood(&desk, "DATA byte by byte", &post, many(frame(DATA, 0, 1, b" ")));
+    flood(&server, "PRIORITY on itself", &[], many(frame(PRIORITY, 0, 3, &[0, 0, 0, 3, 7])));
+    flood(&server, "unknown frames", &[], many(frame(0x42, 0, 0, &[0; 10])));
+    flood(&server, "empty DATA", &post, many(frame(DATA, 0, 1, &[])));
+    flood(&server, "padded DATA", &post, many(frame(DATA, 8, 1, &[9; 10])));
+    flood(&server, "DATA byte by byte", &post, many(frame(DATA, 0, 1, b" ")));
 }
 
 #[test]
 fn floods_of_requests_that_are_given_up_end_the_connection() {
-    let desk = Desk::with(&small_site(), &NO_DEADLINES);
+    let server = TestServer::with(&small_site(), &NO_DEADLINES);
     let cancel = |number: u32| frame(RST_STREAM, 0, 2 * number + 1, &[0, 0, 0, 8]);
-    flood(&desk, "rapid reset", &[], |number| [request(number, END_STREAM), cancel(number)].concat());
-    flood(&desk, "rapid reset of posts", &[], |number| {
+    flood(&server, "rapid reset", &[], |number| [request(number, END_STREAM), cancel(number)].concat());
+    flood(&server, "rapid reset of posts", &[], |number| {
         let post = frame(HEADERS, END_HEADERS, 2 * number + 1, &header("POST", "/api/waitlist"));
         [post, cancel(number)].concat()
     });
-    flood(&desk, "reset by an error", &[], |number| {
+    flood(&server, "reset by an error", &[], |number| {
         // An increment of 0 makes the server reset the stream (RFC 9113 §6.9).
         [request(number, 0), frame(WINDOW_UPDATE, 0, 2 * number + 1, &[0; 4])].concat()
     });
-    flood(&desk, "more streams than are allowed", &[], |number| {
+    flood(&server, "more streams than are allowed", &[], |number| {
         frame(HEADERS, END_HEADERS, 2 * number + 1, &header("POST", "/api/waitlist"))
     });
-    flood(&desk, "requests without a path", &[], |number| {
+    flood(&server, "requests without a path", &[], |number| {
         frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &[0x82, 0x86])
     });
-    flood(&desk, "a huge stream id", &[], |_| request((1 << 30) - 1, END_STREAM));
-    flood(&desk, "a stream id that was used", &request(5, END_STREAM), |_| request(1, END_STREAM));
-    flood(&desk, "frames on a closed stream", &[request(0, END_STREAM), cancel(0)].concat(), |_| {
+    flood(&server, "a huge stream id", &[], |_| request((1 << 30) - 1, END_STREAM));
+    flood(&server, "a stream id that was used", &request(5, END_STREAM), |_| request(1, END_STREAM));
+    flood(&server, "frames on a closed stream", &[request(0, END_STREAM), cancel(0)].concat(), |_| {
         frame(DATA, 0, 1, &[b'x'; 100]).repeat(16)
     });
-    flood(&desk, "resets of a closed stream", &request(0, END_STREAM), |_| cancel(0).repeat(16));
+    flood(&server, "resets of a closed stream", &request(0, END_STREAM), |_| cancel(0).repeat(16));
 }
 
 #[test]
 fn floods_of_headers_end_the_connection() {
-    let desk = Desk::with(&small_site(), &NO_DEADLINES);
+    let server = TestServer::with(&small_site(), &NO_DEADLINES);
     let begun = frame(HEADERS, 0, 1, &header("GET", "/"));
     let fragment = frame(CONTINUATION, 0, 1, &field("x-filler", &"x".repeat(1000)));
-    flood(&desk, "CONTINUATION", &begun, move |_| fragment.clone());
+    flood(&server, "CONTINUATION", &begun, move |_| fragment.clone());
     let small = frame(CONTINUATION, 0, 1, &field("x", ""));
-    flood(&desk, "small CONTINUATION", &begun, move |_| small.clone());
-    flood(&desk, "empty CONTINUATION", &begun, |_| frame(CONTINUATION, 0, 1, &[]));
-    flood(&desk, "empty HEADERS", &[], |number| frame(HEADERS, END_HEADERS, 2 * number + 1, &[]));
+    flood(&server, "small CONTINUATION", &begun, move |_| small.clone());
+    flood(&server, "empty CONTINUATION", &begun, |_| frame(CONTINUATION, 0, 1, &[]));
+    flood(&server, "empty HEADERS", &[], |number| frame(HEADERS, END_HEADERS, 2 * number + 1, &[]));
     // A field of 4 KB enters the table once (RFC 7541 §6.2.1), and is then named by a byte, thousands of
     // times.
     let entry = [&[0x40, 1, b'x', 127, 0xa1, 0x1e][..], &[b'y'; 4000]].concat();
     let first = frame(HEADERS, END_HEADERS | END_STREAM, 1, &[header("GET", "/"), entry].concat());
-    flood(&desk, "header bomb", &first, |number| {
+    flood(&server, "header bomb", &first, |number| {
         let block = [header("GET", "/"), vec![0xbe; 16_000]].concat();
         frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 3, &block)
     });
-    flood(&desk, "headers over the limit", &[], |number| {
+    flood(&server, "headers over the limit", &[], |number| {
         let block = [header("GET", "/"), field("x-long", &"x".repeat(16_200))].concat();
         frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block)
     });
-    flood(&desk, "fields without number", &[], |number| {
+    flood(&server, "fields without number", &[], |number| {
         let block = [header("GET", "/"), field("x", "").repeat(3000)].concat();
         frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block)
     });
@@ -491,9 +491,9 @@ fn floods_of_headers_end_the_connection() {
 
 #[test]
 fn a_window_that_is_opened_a_byte_at_a_time_ends_the_connection() {
-    let desk = Desk::with(&small_site(), &NO_DEADLINES);
-    let before = resident(desk.pid());
-    let mut frames = Frames::open(desk.address, &[0, 4, 0, 0, 0, 0]);
+    let server = TestServer::with(&small_site(), &NO_DEADLINES);
+    let before = resident(server.pid());
+    let mut frames = Frames::open(server.address, &[0, 4, 0, 0, 0, 0]);
     for number in 0..100 {
         frames.send(&request(number, END_STREAM)).expect("sent");
     }
@@ -504,18 +504,18 @@ fn a_window_that_is_opened_a_byte_at_a_time_ends_the_connection() {
         number += 1;
         assert!(began.elapsed() < PATIENCE, "{number} single bytes were sent");
     }
-    let grown = resident(desk.pid()).saturating_sub(before);
+    let grown = resident(server.pid()).saturating_sub(before);
     eprintln!("window by bytes: ended after {:?} and {number} frames; memory +{grown} KiB", began.elapsed());
     assert!(grown <= 32 * 1024, "{grown} KiB");
-    assert_eq!(desk.get("/", &[]).status, 200);
+    assert_eq!(server.get("/", &[]).status, 200);
 }
 
 #[test]
-fn a_connection_that_is_full_of_requests_costs_a_bounded_amount() {
-    let desk = Desk::start();
-    assert_eq!(desk.get("/", &[]).status, 200);
-    let before = resident(desk.pid());
-    let mut frames = Frames::open(desk.address, &[]);
+fn a_connection_with_many_requests_costs_bounded_memory() {
+    let server = TestServer::start();
+    assert_eq!(server.get("/", &[]).status, 200);
+    let before = resident(server.pid());
+    let mut frames = Frames::open(server.address, &[]);
     // As many as may be under way, each with a header of as many fields as fit and most of the longest body,
     // which does not end.
     let head = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
@@ -540,20 +540,20 @@ fn a_connection_that_is_full_of_requests_costs_a_bounded_amount() {
     }
     frames.send(&frame(PING, 0, 0, &[0; 8])).expect("sent");
     assert!(frames.next_of(PING).is_some(), "all of it has been read, and the connection goes on");
-    let grown = resident(desk.pid()).saturating_sub(before);
+    let grown = resident(server.pid()).saturating_sub(before);
     eprintln!("100 requests with 6 MB of bodies: memory +{grown} KiB");
     assert!(grown <= 32 * 1024, "{grown} KiB");
-    assert_eq!(desk.get("/", &[]).status, 200);
+    assert_eq!(server.get("/", &[]).status, 200);
 }
 
 #[test]
-fn a_client_that_downloads_much_and_says_so_often_is_left_alone() {
+fn a_fast_download_with_many_window_updates_is_not_a_flood() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = folder.path().join("site");
     assert!(crate::support::frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
     std::fs::write(site.join("assets/large.bin"), vec![7; 20 << 20]).expect("it can be written");
-    let desk = Desk::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
-    let mut frames = Frames::open(desk.address, &[]);
+    let server = TestServer::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let mut frames = Frames::open(server.address, &[]);
     let path = header("GET", "/assets/large.bin");
     frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &path)).expect("sent");
     let mut read = 0_usize;
@@ -573,8 +573,8 @@ fn a_client_that_downloads_much_and_says_so_often_is_left_alone() {
 
 #[test]
 fn a_browser_that_gives_up_a_page_is_left_alone() {
-    let desk = Desk::start();
-    let mut frames = Frames::open(desk.address, &[]);
+    let server = TestServer::start();
+    let mut frames = Frames::open(server.address, &[]);
     // A hundred pages are opened and left at once, several times; some answers are under way already.
     for round in 0..3 {
         for number in 0..100 {
@@ -595,8 +595,8 @@ fn a_browser_that_gives_up_a_page_is_left_alone() {
 
 #[test]
 fn a_preface_that_comes_in_pieces_is_one() {
-    let desk = Desk::start();
-    let mut connection = desk.connect();
+    let server = TestServer::start();
+    let mut connection = server.connect();
     for byte in PREFACE {
         connection.send(&[*byte]).expect("sent");
         std::thread::sleep(Duration::from_millis(5));

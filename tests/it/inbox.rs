@@ -1,4 +1,4 @@
-//! The operator's commands beside a running server, and without one.
+//! The operator's commands, with and without a running server.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,44 +8,44 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Desk, PATIENCE, frontdesk, small_site, store_of};
+use crate::support::{PATIENCE, TestServer, frontdesk, small_site, store_of};
 
 const NO_LIMITS: [(&str, &str); 1] = [("FRONTDESK_LIMITS__ENABLED", "false")];
 
 #[test]
-fn what_is_kept_is_held_and_released_beside_a_running_server() {
-    let desk = Desk::start();
-    join(&desk, "ada@example.com");
-    let id = id(&desk, 0);
-    let (code, out, err) = inbox(&desk, &["hold", &id[..18], "--because", "looks odd"]);
+fn submissions_are_held_and_released_beside_a_running_server() {
+    let server = TestServer::start();
+    join(&server, "ada@example.com");
+    let id = id(&server, 0);
+    let (code, out, err) = inbox(&server, &["hold", &id[..18], "--because", "looks odd"]);
     assert_eq!(
         (code, out, err.as_str()),
         (Some(0), format!("{id} is held until `frontdesk inbox release`.\n"), "")
     );
-    assert_eq!(desk.inbox()[0]["status"], "held");
-    assert_eq!(desk.inbox()[0]["_held"]["because"], "looks odd");
-    let (_, out, _) = inbox(&desk, &["digest"]);
+    assert_eq!(server.inbox()[0]["status"], "held");
+    assert_eq!(server.inbox()[0]["_held"]["because"], "looks odd");
+    let (_, out, _) = inbox(&server, &["digest"]);
     assert_eq!(
         out,
         "1 submission is held until you release or discard it (frontdesk inbox list --status held).\n"
     );
-    let (code, out, err) = inbox(&desk, &["retry", &id]);
+    let (code, out, err) = inbox(&server, &["retry", &id]);
     assert_eq!(
         (code, out.as_str()),
         (Some(0), "Nothing to try again: no such delivery waits or is parked.\n")
     );
     assert!(err.contains("`frontdesk inbox release` delivers them"), "{err}");
-    let (code, out, _) = inbox(&desk, &["release", "--all"]);
+    let (code, out, _) = inbox(&server, &["release", "--all"]);
     assert_eq!((code, out), (Some(0), format!("{id} is released: there is nothing to deliver.\n")));
-    assert_eq!(desk.inbox()[0]["status"], "kept");
-    assert_eq!(inbox(&desk, &["release", &id]).1, format!("{id} is not held.\n"));
-    assert_eq!(inbox(&desk, &["hold", "ffffffff"]).0, Some(1));
-    assert_eq!(inbox(&desk, &["digest"]).1, "Nothing needs your attention.\n");
-    let (code, _, err) = inbox(&desk, &["retry"]);
+    assert_eq!(server.inbox()[0]["status"], "kept");
+    assert_eq!(inbox(&server, &["release", &id]).1, format!("{id} is not held.\n"));
+    assert_eq!(inbox(&server, &["hold", "ffffffff"]).0, Some(1));
+    assert_eq!(inbox(&server, &["digest"]).1, "Nothing needs your attention.\n");
+    let (code, _, err) = inbox(&server, &["retry"]);
     assert!(code == Some(2) && err.contains("--parked"), "{err}");
     // The server has noticed nothing that would keep it from its work.
-    join(&desk, "bob@example.com");
-    desk.expect(2);
+    join(&server, "bob@example.com");
+    server.expect(2);
 }
 
 #[test]
@@ -54,130 +54,131 @@ fn a_delivery_is_shown_retried_held_and_released() {
     let maildir = folder.path().join("box");
     // No Maildir can be made where a file is.
     std::fs::write(&maildir, "in the way").expect("a file");
-    let desk = Desk::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
-    join(&desk, "ada@example.com");
-    let id = id(&desk, 0);
+    let server = TestServer::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
+    join(&server, "ada@example.com");
+    let id = id(&server, 0);
     let failed = wait_for("an attempt fails", || {
-        let delivery = delivery(&desk, &id);
+        let delivery = delivery(&server, &id);
         (delivery["state"] == "waiting" && delivery["attempts"][0]["delivered"] == false).then_some(delivery)
     });
     assert_eq!(failed["channel"], "box");
     assert!(failed["due_at"].is_string() && failed["attempts"][0]["answer"].is_string(), "{failed}");
-    let (_, shown, _) = inbox(&desk, &["show", &id]);
+    let (_, shown, _) = inbox(&server, &["show", &id]);
     assert!(shown.contains("\nbox: waiting, next try 20") && shown.contains("failed after"), "{shown}");
 
-    let (code, out, err) = inbox(&desk, &["hold", &id]);
+    let (code, out, err) = inbox(&server, &["hold", &id]);
     assert!(code == Some(0) && out.starts_with(&format!("{id} is held until")), "{out}{err}");
     wait_for("nothing is under way any more", || {
-        let (_, _, _) = inbox(&desk, &["hold", &id]);
-        let state = delivery(&desk, &id)["state"].clone();
+        let (_, _, _) = inbox(&server, &["hold", &id]);
+        let state = delivery(&server, &id)["state"].clone();
         (state == "held").then_some(())
     });
     std::fs::remove_file(&maildir).expect("it is there");
-    let (code, out, err) = inbox(&desk, &["release", &id]);
+    let (code, out, err) = inbox(&server, &["release", &id]);
     assert_eq!(
         (code, out, err.as_str()),
         (Some(0), format!("{id} is released: 1 delivery is tried now, or as soon as the server runs.\n"), "")
     );
-    wait_for("it is delivered", || (desk.inbox()[0]["status"] == "delivered").then_some(()));
-    let delivered = delivery(&desk, &id);
+    wait_for("it is delivered", || (server.inbox()[0]["status"] == "delivered").then_some(()));
+    let delivered = delivery(&server, &id);
     let last = delivered["attempts"].as_array().and_then(|all| all.last()).expect("an attempt");
     assert_eq!((&last["delivered"], delivered["due_at"].is_null()), (&true.into(), true));
     assert_eq!(mails(&maildir).len(), 1);
-    let (_, out, _) = inbox(&desk, &["retry", &id]);
+    let (_, out, _) = inbox(&server, &["retry", &id]);
     assert_eq!(out, "Nothing to try again: no such delivery waits or is parked.\n");
-    let stats: Value = serde_json::from_str(&inbox(&desk, &["stats", "--json"]).1).expect("JSON");
+    let stats: Value = serde_json::from_str(&inbox(&server, &["stats", "--json"]).1).expect("JSON");
     assert_eq!(
         (&stats["by_status"]["delivered"], &stats["channels"][0]["channel"]),
         (&1.into(), &"box".into())
     );
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
-fn deliveries_are_tried_at_once_when_the_operator_says_so() {
+fn retry_makes_deliveries_due_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let maildir = folder.path().join("box");
     std::fs::write(&maildir, "in the way").expect("a file");
-    let mut desk = Desk::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
-    join(&desk, "ada@example.com");
-    let id = id(&desk, 0);
+    let mut server = TestServer::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
+    join(&server, "ada@example.com");
+    let id = id(&server, 0);
     wait_for("an attempt fails", || {
-        let delivery = delivery(&desk, &id);
+        let delivery = delivery(&server, &id);
         (delivery["state"] == "waiting" && delivery["attempts"][0]["delivered"] == false).then_some(())
     });
     // Without a server: it is due when there is one again.
-    desk.terminate();
+    server.terminate();
     std::fs::remove_file(&maildir).expect("it is there");
-    let before = delivery(&desk, &id)["due_at"].clone();
-    let (code, out, err) = inbox(&desk, &["retry", "--channel", "box"]);
+    let before = delivery(&server, &id)["due_at"].clone();
+    let (code, out, err) = inbox(&server, &["retry", "--channel", "box"]);
     assert_eq!(
         (code, out.as_str(), err.as_str()),
         (Some(0), "1 delivery is tried now, or as soon as the server runs.\n", "")
     );
-    assert_ne!(delivery(&desk, &id)["due_at"], before);
-    desk.restart();
-    wait_for("it is delivered", || (desk.inbox()[0]["status"] == "delivered").then_some(()));
+    assert_ne!(delivery(&server, &id)["due_at"], before);
+    server.restart();
+    wait_for("it is delivered", || (server.inbox()[0]["status"] == "delivered").then_some(()));
     assert_eq!(mails(&maildir).len(), 1);
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
-fn what_is_erased_is_in_no_file_of_the_database_any_more() {
+fn erased_submissions_are_in_no_database_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let maildir = folder.path().join("box");
-    let desk = Desk::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
+    let server = TestServer::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
     let message = "a message that nobody else would write";
     for number in 0..30 {
         let message = format!("{message} {number}");
         let body = json!({ "name": "Ada Erasmus", "email": "Ada.Erasmus@example.com", "message": message });
-        assert_eq!(desk.post("/api/contact", &body).status, 200);
+        assert_eq!(server.post("/api/contact", &body).status, 200);
     }
-    join(&desk, "bob@example.com");
+    join(&server, "bob@example.com");
     wait_for("all of it is delivered", || {
-        desk.inbox().iter().all(|submission| submission["status"] == "delivered").then_some(())
+        server.inbox().iter().all(|submission| submission["status"] == "delivered").then_some(())
     });
     let sent = ["Erasmus", message];
-    assert!(sent.iter().all(|text| !files_with(&desk.data_dir(), text).is_empty()), "it is there before");
-    let (code, out, _) = inbox(&desk, &["erase", "--email", "ada.erasmus@example.com"]);
+    assert!(sent.iter().all(|text| !files_with(&server.data_dir(), text).is_empty()), "it is there before");
+    let (code, out, _) = inbox(&server, &["erase", "--email", "ada.erasmus@example.com"]);
     assert_eq!((code, out.as_str()), (Some(2), ""), "nobody could be asked");
-    let (code, out, err) = inbox(&desk, &["erase", "--email", "ada.erasmus@EXAMPLE.com", "--yes"]);
+    let (code, out, err) = inbox(&server, &["erase", "--email", "ada.erasmus@EXAMPLE.com", "--yes"]);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(out, "30 submissions removed\n30 deliveries removed\n30 attempts removed\n");
     assert!(err.contains("30 deliveries had arrived: copies are in a mailbox"), "{err}");
     assert!(err.contains("earlier backups"), "{err}");
     assert!(err.contains("The database's log was wiped"), "{err}");
     for text in sent {
-        assert_eq!(files_with(&desk.data_dir(), text), Vec::<PathBuf>::new(), "{text}");
+        assert_eq!(files_with(&server.data_dir(), text), Vec::<PathBuf>::new(), "{text}");
     }
-    let (code, out, err) = inbox(&desk, &["erase", "--email", "ada.erasmus@example.com", "--yes"]);
+    let (code, out, err) = inbox(&server, &["erase", "--email", "ada.erasmus@example.com", "--yes"]);
     assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "nothing\n", ""));
     // The server goes on, and the address is welcome again.
-    join(&desk, "ada.erasmus@example.com");
-    desk.expect(2);
+    join(&server, "ada.erasmus@example.com");
+    server.expect(2);
 }
 
 #[test]
 fn a_release_delivers_by_a_channel_that_was_added_after_the_hold() {
-    let desk = Desk::start();
-    join(&desk, "ada@example.com");
-    let id = id(&desk, 0);
-    inbox(&desk, &["hold", &id]);
+    let server = TestServer::start();
+    join(&server, "ada@example.com");
+    let id = id(&server, 0);
+    inbox(&server, &["hold", &id]);
     let folder = tempfile::tempdir().expect("a folder");
     let site = site_with_maildir(folder.path(), &folder.path().join("box"));
-    let (code, out, err) = run(&["inbox", "release", &id], &site, &desk.data_dir());
+    let (code, out, err) = run(&["inbox", "release", &id], &site, &server.data_dir());
     let released = format!("{id} is released: 1 delivery is tried now, or as soon as the server runs.\n");
     assert_eq!((code, out, err.as_str()), (Some(0), released, ""));
-    assert_eq!(desk.inbox()[0]["status"], "waiting");
-    desk.expect(1);
+    assert_eq!(server.inbox()[0]["status"], "waiting");
+    server.expect(1);
 }
 
 #[test]
 fn held_submissions_are_discarded_beside_a_running_server() {
-    let desk = Desk::with(&small_site(), &[NO_LIMITS[0], ("FRONTDESK_SCREENING__THRESHOLD", "50")]);
+    let server = TestServer::with(&small_site(), &[NO_LIMITS[0], ("FRONTDESK_SCREENING__THRESHOLD", "50")]);
     let post = |number: usize, message: &str| {
         let email = format!("ada{number}@example.com");
-        desk.post("/api/contact", &json!({ "name": "Ada Lovelace", "email": email, "message": message }))
+        server
+            .post("/api/contact", &json!({ "name": "Ada Lovelace", "email": email, "message": message }))
             .status
     };
     let links: String = (0..9).map(|n| format!(" https://shop{n}.example.com/")).collect();
@@ -185,18 +186,18 @@ fn held_submissions_are_discarded_beside_a_running_server() {
         assert_eq!(post(number, &format!("Look at these, number {number}:{links}")), 200);
     }
     let is_held = |submission: &Value| submission["status"] == "held";
-    wait_for("all of it is held", || desk.inbox().iter().all(is_held).then_some(()));
-    let (code, out, _) = inbox(&desk, &["discard", "--held"]);
+    wait_for("all of it is held", || server.inbox().iter().all(is_held).then_some(()));
+    let (code, out, _) = inbox(&server, &["discard", "--held"]);
     assert_eq!((code, out.as_str()), (Some(2), ""), "nobody could be asked");
-    let (code, out, err) = inbox(&desk, &["discard", "--held", "--reason", "honeypot", "--yes"]);
+    let (code, out, err) = inbox(&server, &["discard", "--held", "--reason", "honeypot", "--yes"]);
     assert_eq!((code, out.as_str()), (Some(0), "nothing\n"), "{err}");
-    let (code, out, err) = inbox(&desk, &["discard", "--held", "--reason", "linx", "--yes"]);
+    let (code, out, err) = inbox(&server, &["discard", "--held", "--reason", "linx", "--yes"]);
     assert!(code == Some(2) && out.is_empty() && err.contains("links, shortener"), "{err}");
-    let id = desk.inbox()[0]["id"].as_str().expect("an id").to_owned();
-    let (code, out, err) = inbox(&desk, &["discard", &id, "--yes"]);
+    let id = server.inbox()[0]["id"].as_str().expect("an id").to_owned();
+    let (code, out, err) = inbox(&server, &["discard", &id, "--yes"]);
     assert_eq!((code, out.lines().next()), (Some(0), Some("1 submission removed")), "{err}");
 
-    let data = desk.data_dir();
+    let data = server.data_dir();
     let discard = std::thread::spawn(move || {
         let arguments = ["inbox", "discard", "--held", "--reason", "links", "--before", "0s", "--yes"];
         run(&arguments, &small_site(), &data)
@@ -213,29 +214,29 @@ fn held_submissions_are_discarded_beside_a_running_server() {
         (Some(0), "299 submissions removed\n0 deliveries removed\n0 attempts removed\n"),
         "{err}"
     );
-    assert_eq!(desk.inbox().iter().filter(|submission| is_held(submission)).count(), 0);
-    desk.expect(accepted);
+    assert_eq!(server.inbox().iter().filter(|submission| is_held(submission)).count(), 0);
+    server.expect(accepted);
 }
 
 #[test]
 fn submissions_are_watched_before_there_is_an_inbox_and_across_restarts() {
-    let mut desk = Desk::start();
-    join(&desk, "before@example.com");
-    let mut watch = Watch::start(&desk);
+    let mut server = TestServer::start();
+    join(&server, "before@example.com");
+    let mut watch = Watch::start(&server);
     watch.expect_said("Watching for submissions");
-    join(&desk, "ada@example.com");
+    join(&server, "ada@example.com");
     assert_eq!(watch.next()["email"], "ada@example.com");
-    desk.kill();
-    desk.restart();
-    join(&desk, "bob@example.com");
+    server.kill();
+    server.restart();
+    join(&server, "bob@example.com");
     assert_eq!(watch.next()["email"], "bob@example.com");
     // Another database in the place of the first, as after a restore.
-    desk.terminate();
-    std::fs::remove_dir_all(desk.data_dir()).expect("it can be removed");
-    desk.restart();
-    join(&desk, "cy@example.com");
+    server.terminate();
+    std::fs::remove_dir_all(server.data_dir()).expect("it can be removed");
+    server.restart();
+    join(&server, "cy@example.com");
     assert_eq!(watch.next()["email"], "cy@example.com");
-    desk.expect(1);
+    server.expect(1);
 
     let folder = tempfile::tempdir().expect("a folder");
     let (code, _, err) = run(&["inbox", "digest"], &small_site(), &folder.path().join("data"));
@@ -244,8 +245,8 @@ fn submissions_are_watched_before_there_is_an_inbox_and_across_restarts() {
 
 #[test]
 fn inbox_watch_ends_when_its_output_is_closed() {
-    let desk = Desk::start();
-    let mut watch = Watch::start(&desk);
+    let server = TestServer::start();
+    let mut watch = Watch::start(&server);
     watch.expect_said("Watching for submissions");
     drop(watch.child.stdout.take());
     let status = wait_for("it ends", || watch.child.try_wait().expect("it is our child"));
@@ -259,13 +260,13 @@ struct Watch {
 }
 
 impl Watch {
-    fn start(desk: &Desk) -> Watch {
+    fn start(server: &TestServer) -> Watch {
         let mut child = frontdesk()
             .args(["inbox", "watch", "--json", "--site"])
             .arg(small_site())
             .arg("--data-dir")
-            .arg(desk.data_dir())
-            .envs(store_of(&desk.data_dir()))
+            .arg(server.data_dir())
+            .envs(store_of(&server.data_dir()))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -304,24 +305,24 @@ impl Drop for Watch {
     }
 }
 
-fn join(desk: &Desk, email: &str) {
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": email })).status, 200);
+fn join(server: &TestServer, email: &str) {
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": email })).status, 200);
 }
 
-fn id(desk: &Desk, line: usize) -> String {
-    desk.inbox()[line]["id"].as_str().expect("an id").to_owned()
+fn id(server: &TestServer, line: usize) -> String {
+    server.inbox()[line]["id"].as_str().expect("an id").to_owned()
 }
 
 /// The one delivery of a submission.
-fn delivery(desk: &Desk, id: &str) -> Value {
-    let (code, out, err) = inbox(desk, &["show", "--json", id]);
+fn delivery(server: &TestServer, id: &str) -> Value {
+    let (code, out, err) = inbox(server, &["show", "--json", id]);
     assert_eq!(code, Some(0), "{err}");
     serde_json::from_str::<Value>(&out).expect("JSON")["_deliveries"][0].clone()
 }
 
-fn inbox(desk: &Desk, arguments: &[&str]) -> (Option<i32>, String, String) {
+fn inbox(server: &TestServer, arguments: &[&str]) -> (Option<i32>, String, String) {
     let arguments: Vec<&str> = ["inbox"].iter().chain(arguments).copied().collect();
-    run(&arguments, &small_site(), &desk.data_dir())
+    run(&arguments, &small_site(), &server.data_dir())
 }
 
 fn run(arguments: &[&str], site: &Path, data: &Path) -> (Option<i32>, String, String) {

@@ -14,8 +14,8 @@ use frontdesk::submission::delivery::DeliveryState;
 use serde_json::{Map, Value};
 
 use crate::corpus;
+use crate::support::channel_site::{ChannelSite, maildir, smtp, webhook};
 use crate::support::http_peer::{HttpPeer, Reply, Request};
-use crate::support::office::{Office, maildir, smtp, webhook};
 use crate::support::smtp_peer::{Script, SmtpPeer};
 use crate::support::{Answer, Connection};
 
@@ -67,14 +67,14 @@ fn hostile_text_stays_in_its_field_in_every_output() {
         channels.push(webhook(body, &hook.url("/in"), &format!("body = {body:?}")));
     }
     // Much of it looks like spam, and what is held goes nowhere.
-    let office = Office::open(&channels.concat(), &[("FRONTDESK_SCREENING__ENABLED", "false")]);
+    let site = ChannelSite::open(&channels.concat(), &[("FRONTDESK_SCREENING__ENABLED", "false")]);
 
     let payloads = payloads();
-    let (sent, accepted) = send(&office, &payloads);
+    let (sent, accepted) = send(&site, &payloads);
     let wanted = if payloads.len() >= AT_LEAST { AT_LEAST } else { payloads.len() / 2 };
     assert!(accepted >= wanted, "{accepted} of {} payloads were accepted", payloads.len());
     for channel in CHANNELS {
-        office.wait_for_count(channel, DeliveryState::Delivered, sent.len());
+        site.wait_for_count(channel, DeliveryState::Delivered, sent.len());
     }
     eprintln!("{accepted} of {} payloads accepted, in {} submissions", payloads.len(), sent.len());
 
@@ -107,14 +107,14 @@ fn hostile_text_stays_in_its_field_in_every_output() {
     for requests in &by_hook {
         assert_eq!(requests.len(), sent.len(), "no request more and none less");
     }
-    printed::check(&office, &sent);
-    check_log(&office);
+    printed::check(&site, &sent);
+    check_log(&site);
 }
 
 /// Sends each payload in every field that takes it. Returns what was accepted, in the order in which it was
 /// sent, and how many payloads were accepted at all.
-fn send(office: &Office, payloads: &[String]) -> (Vec<Sent>, usize) {
-    let mut connection = office.desk.connect();
+fn send(site: &ChannelSite, payloads: &[String]) -> (Vec<Sent>, usize) {
+    let mut connection = site.server.connect();
     let mut taken = Vec::new();
     let mut accepted = 0;
     for (number, payload) in payloads.iter().enumerate() {
@@ -148,7 +148,7 @@ fn send(office: &Office, payloads: &[String]) -> (Vec<Sent>, usize) {
         accepted += usize::from(taken.len() > before);
     }
     // The inbox in JSON says exactly what was sent, in its order.
-    let mut inbox = office.desk.inbox();
+    let mut inbox = site.server.inbox();
     inbox.reverse();
     assert_eq!(inbox.len(), taken.len());
     let sent = inbox.iter().zip(taken).map(|(line, fields)| {
@@ -199,8 +199,8 @@ fn assert_inert(text: &str) {
 }
 
 /// Nothing went wrong, so nothing is said but what stands there at every start.
-fn check_log(office: &Office) {
-    let log = office.desk.log();
+fn check_log(site: &ChannelSite) {
+    let log = site.server.log();
     let [line] = log.lines().collect::<Vec<_>>()[..] else { panic!("{log}") };
     let event: Value = serde_json::from_str(line).expect("each line is JSON");
     assert_eq!((&event["level"], &event["message"]), (&"INFO".into(), &"serving".into()), "{log}");

@@ -1,4 +1,4 @@
-//! The fast lane and hyper's give the same answers to the same bytes.
+//! The fast path and the hyper path give the same responses to the same bytes.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn every_target_and_every_field_is_answered_alike() {
 }
 
 #[test]
-fn what_is_answered_is_what_was_asked_for() {
+fn responses_match_their_requests() {
     let lanes = Lanes::new();
     let told = |request: &str| lanes.answers_to(&[request.as_bytes()]);
     let whole = told("GET /long/ HTTP/1.1\r\nHost: a\r\nAccept: text/markdown\r\n\r\n");
@@ -175,7 +175,7 @@ fn a_request_may_come_in_any_pieces() {
 }
 
 #[test]
-fn as_much_may_come_in_both() {
+fn both_paths_have_the_same_size_limits() {
     let lanes = Lanes::new();
     for length in [4_000, 15_900, 16_300, 16_384, 16_400, 20_000, 70_000] {
         let padding = "x".repeat(length);
@@ -193,7 +193,7 @@ fn as_much_may_come_in_both() {
 }
 
 #[test]
-fn what_is_nearly_a_request_is_answered_alike() {
+fn malformed_requests_get_the_same_response_from_both() {
     let lanes = Lanes::new();
     let cases =
         std::env::var("FRONTDESK_TEST_SCRIPTS").ok().and_then(|count| count.parse().ok()).unwrap_or(500);
@@ -210,7 +210,7 @@ fn check(lanes: &Lanes, request: &str) {
 }
 
 #[test]
-fn a_connection_that_waits_is_small() {
+fn an_idle_connection_uses_little_memory() {
     let lanes = Lanes::new();
     let size = lanes.size_of_a_connection();
     assert!(size <= 3 * 1024, "{size} bytes");

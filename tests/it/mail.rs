@@ -1,4 +1,4 @@
-//! Messages go through a real mail server and arrive as they were written.
+//! Messages pass a real mail server unchanged.
 
 use frontdesk::deliver::mail::{self, MailAddresses};
 use frontdesk::deliver::notification::{Notification, Topic};

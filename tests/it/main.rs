@@ -2,11 +2,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 
+mod age;
 mod agents;
 mod architecture;
 mod backup;
 mod balance;
-mod canary;
 mod channels;
 mod cli;
 mod connections;
@@ -27,13 +27,13 @@ mod memory;
 mod ops;
 mod pages;
 mod power;
+mod privacy;
 mod proxy_headers;
 mod reload;
 mod replicas;
 mod resources;
 mod restart;
 mod screening;
-mod seal;
 mod shared_limits;
 mod smuggling;
 mod sockets;

@@ -1,7 +1,6 @@
-//! Memory holds one state of the site, and nothing of what has come and gone.
+//! Memory holds the current version of the site only, and nothing of closed connections.
 //!
-//! Bounds are wide, and what is free may take its time to go back to the system: it is leaks that are looked
-//! for.
+//! The bounds are wide, because the allocator returns memory to the system late: the tests look for leaks.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::support::{Connection, Desk, PATIENCE, deadlines, frontdesk};
+use crate::support::{Connection, PATIENCE, TestServer, deadlines, frontdesk};
 
 /// A file of the site. With a second copy of it the bound would not hold.
 const LARGE: usize = 32 << 20;
@@ -28,43 +27,43 @@ fn memory_holds_the_site_once_after_reloads_connections_and_submissions() {
     assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
     std::fs::create_dir_all(site.join("static")).expect("a folder");
     std::fs::write(site.join("static/large.bin"), vec![b'x'; LARGE]).expect("it can be written");
-    let desk = Desk::with(
+    let server = TestServer::with(
         &site,
         &deadlines(&[
             ("FRONTDESK_SERVER__WORKERS", "4"),
             ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "1000"),
         ]),
     );
-    settles(&desk, "the start");
+    settles(&server, "the start");
 
     for reload in 1..=RELOADS {
-        let pid = Pid::from_raw(i32::try_from(desk.pid()).expect("a process id")).expect("a process");
+        let pid = Pid::from_raw(i32::try_from(server.pid()).expect("a process id")).expect("a process");
         kill_process(pid, Signal::HUP).expect("it can be told");
-        until(|| desk.log().matches("configuration reloaded").count() == reload)
-            .unwrap_or_else(|()| panic!("reload {reload}: {}", desk.log()));
+        until(|| server.log().matches("configuration reloaded").count() == reload)
+            .unwrap_or_else(|()| panic!("reload {reload}: {}", server.log()));
     }
-    settles(&desk, "reloads");
+    settles(&server, "reloads");
 
     // All of them stay open, and one more is sent all that there is.
-    let mut connections: Vec<Connection> = (0..CONNECTIONS).map(|_| desk.connect()).collect();
+    let mut connections: Vec<Connection> = (0..CONNECTIONS).map(|_| server.connect()).collect();
     for connection in &mut connections {
         assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
     }
-    let large = desk.get("/large.bin", &[]);
+    let large = server.get("/large.bin", &[]);
     assert_eq!(large.body.len(), LARGE);
-    settles(&desk, "connections that are open");
+    settles(&server, "connections that are open");
     drop((connections, large));
     for number in 0..SUBMISSIONS {
-        let answer = desk.post("/api/waitlist", &json!({ "email": format!("ada{number}@example.com") }));
+        let answer = server.post("/api/waitlist", &json!({ "email": format!("ada{number}@example.com") }));
         assert_eq!(answer.status, 200);
     }
-    desk.expect(SUBMISSIONS);
-    settles(&desk, "connections and submissions");
+    server.expect(SUBMISSIONS);
+    settles(&server, "connections and submissions");
 }
 
 /// Waits until the server's memory is within the bound.
-fn settles(desk: &Desk, after: &str) {
-    let of_the_server = || anonymous(desk.pid());
+fn settles(server: &TestServer, after: &str) {
+    let of_the_server = || anonymous(server.pid());
     until(|| of_the_server() <= LARGE + REST)
         .unwrap_or_else(|()| panic!("after {after} it stays at {} KiB", of_the_server() / 1024));
 }

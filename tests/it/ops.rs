@@ -8,14 +8,14 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::office::{Office, maildir, until};
-use crate::support::{Connection, Desk, PATIENCE, deadlines, frontdesk, small_site};
+use crate::support::channel_site::{ChannelSite, maildir, until};
+use crate::support::{Connection, PATIENCE, TestServer, deadlines, frontdesk, small_site};
 
 const NO_LIMITS: (&str, &str) = ("FRONTDESK_LIMITS__ENABLED", "false");
 
 #[test]
-fn metrics_count_what_was_asked_and_what_was_answered() {
-    let desk = Desk::start();
+fn metrics_count_requests_and_responses() {
+    let server = TestServer::start();
     let markdown = [("Accept", "text/markdown")];
     for (path, headers, status) in [
         ("/", &[][..], 200),
@@ -28,21 +28,21 @@ fn metrics_count_what_was_asked_and_what_was_answered() {
         ("/nothing/here", &markdown, 404),
         ("/%2e%2e/x", &[], 400),
     ] {
-        assert_eq!(desk.get(path, headers).status, status, "{path}");
+        assert_eq!(server.get(path, headers).status, status, "{path}");
     }
-    assert_eq!(desk.request("DELETE", "/", &[], b"").status, 405);
-    let etag = desk.get("/", &[]).header("etag").expect("it has one").to_owned();
-    assert_eq!(desk.get("/", &[("If-None-Match", &etag)]).status, 304);
+    assert_eq!(server.request("DELETE", "/", &[], b"").status, 405);
+    let etag = server.get("/", &[]).header("etag").expect("it has one").to_owned();
+    assert_eq!(server.get("/", &[("If-None-Match", &etag)]).status, 304);
     let ada = json!({ "email": "ada@example.com" });
-    assert_eq!([0, 0, 0].map(|_| desk.post("/api/waitlist", &ada).status), [200; 3]);
-    assert_eq!(desk.post("/api/contact", &json!({})).status, 400);
+    assert_eq!([0, 0, 0].map(|_| server.post("/api/waitlist", &ada).status), [200; 3]);
+    assert_eq!(server.post("/api/contact", &json!({})).status, 400);
     let large = json!({ "email": "x".repeat(70_000) });
-    assert_eq!(desk.post("/api/waitlist", &large).status, 413);
-    assert_eq!(desk.get("/api/contact", &[]).status, 405);
-    desk.expect(1);
-    assert_eq!(desk.inbox().len(), 1, "it is processed");
+    assert_eq!(server.post("/api/waitlist", &large).status, 413);
+    assert_eq!(server.get("/api/contact", &[]).status, 405);
+    server.expect(1);
+    assert_eq!(server.inbox().len(), 1, "it is processed");
 
-    let answer = desk.ops("/metrics");
+    let answer = server.ops("/metrics");
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     let figures = Figures::of(answer.text());
@@ -91,80 +91,80 @@ fn metrics_count_what_was_asked_and_what_was_answered() {
 }
 
 #[test]
-fn two_servers_of_one_site_tell_the_same_hash_and_another_site_another() {
-    let hash = |desk: &Desk| {
-        let metrics = desk.ops("/metrics").text().to_owned();
+fn the_content_hash_identifies_a_site() {
+    let hash = |server: &TestServer| {
+        let metrics = server.ops("/metrics").text().to_owned();
         let line = metrics.lines().find(|line| line.starts_with("frontdesk_site_info")).expect("it is told");
         line.split('"').nth(1).expect("the hash").to_owned()
     };
     let base = ("FRONTDESK_BASE_URL", "https://www.example.com");
-    let (one, same) = (Desk::with(&small_site(), &[base]), Desk::with(&small_site(), &[base]));
+    let (one, same) = (TestServer::with(&small_site(), &[base]), TestServer::with(&small_site(), &[base]));
     assert_eq!(hash(&one), hash(&same));
-    let other = Desk::with(&small_site(), &[("FRONTDESK_BASE_URL", "https://example.org")]);
+    let other = TestServer::with(&small_site(), &[("FRONTDESK_BASE_URL", "https://example.org")]);
     assert_ne!(hash(&one), hash(&other));
 }
 
 #[test]
-fn metrics_tell_what_waits_and_which_channel_fails() {
+fn metrics_show_pending_deliveries_and_failing_channels() {
     let folder = tempfile::tempdir().expect("a folder");
     let blocked = folder.path().join("box");
     // No Maildir can be made where a file is.
     std::fs::write(&blocked, "in the way").expect("a file");
-    let office = Office::open(&maildir("box", &blocked), &[]);
+    let site = ChannelSite::open(&maildir("box", &blocked), &[]);
     let of = |name: &str| format!("frontdesk_{name}{{channel=\"box\"");
-    let look = || Figures::of(office.desk.ops("/metrics").text());
+    let look = || Figures::of(site.server.ops("/metrics").text());
     // A scrape does not wait for the inbox for longer than half a second.
     let is_counted = |figures: &Figures| figures.find("frontdesk_inbox_readable") == Some(1);
     let before = until(|| Some(look()).filter(is_counted)).expect("the inbox is counted");
     assert_eq!(before.get(&format!("{},state=\"waiting\"}}", of("deliveries"))), 0);
     assert!(before.seconds(&format!("{}}}", of("deliveries_oldest_waiting_seconds"))) <= 0.0);
     for number in 0..6 {
-        office.submit(number);
+        site.submit(number);
     }
-    office.inbox(&["hold", &office.id(0).to_string()]);
+    site.inbox(&["hold", &site.id(0).to_string()]);
     // The figures are counted anew after a while, and the channel is paused after five failures.
     let after = until(|| {
         Some(look()).filter(|figures| {
             figures.get(&format!("{},obstacle=\"paused\"}}", of("channel_obstructed"))) == 1
         })
     })
-    .unwrap_or_else(|| panic!("{}", office.desk.log()));
+    .unwrap_or_else(|| panic!("{}", site.server.log()));
     assert_eq!(after.get("frontdesk_submissions_held"), 1);
     assert_eq!(after.get(&format!("{},state=\"waiting\"}}", of("deliveries"))), 5);
     assert_eq!(after.get(&format!("{},state=\"parked\"}}", of("deliveries"))), 0);
     assert_eq!(after.get(&format!("{},obstacle=\"off\"}}", of("channel_obstructed"))), 0);
     assert!(after.seconds(&format!("{}}}", of("deliveries_oldest_waiting_seconds"))) > 0.0);
-    office.desk.expect(6);
+    site.server.expect(6);
 }
 
 #[test]
 fn metrics_respond_in_every_state_of_the_inbox() {
-    let desk = Desk::start();
-    let readable = || Figures::of(desk.ops("/metrics").text()).find("frontdesk_inbox_readable");
+    let server = TestServer::start();
+    let readable = || Figures::of(server.ops("/metrics").text()).find("frontdesk_inbox_readable");
     until(|| readable().filter(|readable| *readable == 1)).expect("it can be read");
-    let other = rusqlite::Connection::open(desk.data_dir().join("inbox.sqlite")).expect("it is there");
+    let other = rusqlite::Connection::open(server.data_dir().join("inbox.sqlite")).expect("it is there");
     other.execute_batch("BEGIN EXCLUSIVE").expect("it can be locked");
-    assert_eq!(desk.ops("/metrics").status, 200);
+    assert_eq!(server.ops("/metrics").status, 200);
     other.execute_batch("ROLLBACK").expect("it can be unlocked");
     drop(other);
 
-    let away = desk.data_dir().with_extension("away");
-    std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
-    std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
-    let lost = desk.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
+    let away = server.data_dir().with_extension("away");
+    std::fs::rename(server.data_dir(), &away).expect("it can be moved");
+    std::fs::write(server.data_dir(), "no folder").expect("something else stands there");
+    let lost = server.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
     assert_eq!(lost.status, 500);
-    assert_eq!(desk.ops("/readyz").status, 503);
-    assert_eq!(desk.ops("/livez").status, 200);
-    let figures = Figures::of(desk.ops("/metrics").text());
+    assert_eq!(server.ops("/readyz").status, 503);
+    assert_eq!(server.ops("/livez").status, 200);
+    let figures = Figures::of(server.ops("/metrics").text());
     assert_eq!(figures.get("frontdesk_inbox_writable"), 0);
     assert_eq!(figures.get("frontdesk_submissions_total{form=\"waitlist\",verdict=\"not_kept\"}"), 1);
-    std::fs::remove_file(desk.data_dir()).expect("it can be removed");
-    std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
+    std::fs::remove_file(server.data_dir()).expect("it can be removed");
+    std::fs::rename(&away, server.data_dir()).expect("it can be moved back");
 }
 
 #[test]
-fn connections_that_are_shed_are_counted_by_the_bound_that_they_met() {
-    let desk = Desk::with(
+fn shed_connections_are_counted_by_limit() {
+    let server = TestServer::with(
         &small_site(),
         // Long enough for all of them to be open at once.
         &deadlines(&[
@@ -174,17 +174,17 @@ fn connections_that_are_shed_are_counted_by_the_bound_that_they_met() {
             ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "4"),
         ]),
     );
-    let silent = desk.connect();
-    let mut half = desk.connect();
+    let silent = server.connect();
+    let mut half = server.connect();
     half.send(b"GET / HT").expect("sent");
-    let mut idle = desk.connect();
+    let mut idle = server.connect();
     assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
-    let mut last = desk.connect();
+    let mut last = server.connect();
     assert_eq!(last.request("GET", "/", &[], b"").expect("an answer").status, 200);
-    let mut fifth = desk.connect();
+    let mut fifth = server.connect();
     assert_eq!(fifth.rest().map_or(0, |rest| rest.len()), 0, "there is no room");
     let figures = until(|| {
-        let figures = Figures::of(desk.ops("/metrics").text());
+        let figures = Figures::of(server.ops("/metrics").text());
         Some(figures).filter(|figures| figures.get("frontdesk_connections_open") == 0)
     })
     .expect("all are closed");
@@ -197,13 +197,13 @@ fn connections_that_are_shed_are_counted_by_the_bound_that_they_met() {
 }
 
 #[test]
-fn the_private_address_takes_little_for_short_and_no_other_method() {
-    let desk = Desk::with(
+fn the_private_address_limits_size_time_and_methods() {
+    let server = TestServer::with(
         &small_site(),
         &[("FRONTDESK_SERVER__BODY_TIMEOUT", "1s"), ("FRONTDESK_SERVER__EXCHANGE_TIMEOUT", "5s")],
     );
     let ask = |method: &str, path: &str| {
-        let mut connection = Connection::open(desk.ops);
+        let mut connection = Connection::open(server.ops);
         let answer = connection.request(method, path, &[], b"").expect("an answer");
         assert_eq!(connection.rest().expect("it is closed"), b"", "one request a connection");
         answer
@@ -212,7 +212,7 @@ fn the_private_address_takes_little_for_short_and_no_other_method() {
     assert_eq!(ask("HEAD", "/metrics").status, 200);
     assert_eq!(ask("GET", "/").status, 404);
     // More than there is room for, and none of them says anything.
-    let mut silent: Vec<Connection> = (0..80).map(|_| Connection::open(desk.ops)).collect();
+    let mut silent: Vec<Connection> = (0..80).map(|_| Connection::open(server.ops)).collect();
     for connection in &mut silent {
         assert_eq!(connection.rest().map_or(0, |rest| rest.len()), 0);
     }
@@ -245,46 +245,48 @@ fn the_private_address_may_be_a_socket_in_the_file_system() {
 }
 
 #[test]
-fn a_500_tells_the_name_under_which_the_log_says_why() {
+fn a_500_has_a_request_id_that_the_log_explains() {
     let trusting = ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1");
     for (settings, is_taken) in [(vec![NO_LIMITS, trusting], true), (vec![NO_LIMITS], false)] {
-        let desk = Desk::with(&small_site(), &settings);
+        let server = TestServer::with(&small_site(), &settings);
         let send = |email: &str| {
             let headers = [("Content-Type", "application/json"), ("X-Request-Id", "Of-The.Proxy_1")];
             let body = json!({ "email": email }).to_string();
-            desk.request("POST", "/api/waitlist", &headers, body.as_bytes())
+            server.request("POST", "/api/waitlist", &headers, body.as_bytes())
         };
         let kept = send("ada@example.com");
         assert_eq!((kept.status, kept.header("x-request-id")), (200, None));
-        let away = desk.data_dir().with_extension("away");
-        std::fs::rename(desk.data_dir(), &away).expect("it can be moved");
-        std::fs::write(desk.data_dir(), "no folder").expect("something else stands there");
+        let away = server.data_dir().with_extension("away");
+        std::fs::rename(server.data_dir(), &away).expect("it can be moved");
+        std::fs::write(server.data_dir(), "no folder").expect("something else stands there");
         let failed = send("bob@example.com");
         let id = failed.header("x-request-id").expect("it has a name").to_owned();
         assert_eq!(failed.status, 500);
         assert_eq!(id == "Of-The.Proxy_1", is_taken, "{id}");
         let said = until(|| {
-            events(&desk).into_iter().find(|event| event["message"] == "submission could not be stored")
+            events(&server).into_iter().find(|event| event["message"] == "submission could not be stored")
         })
         .expect("it is in the log");
         assert_eq!((said["request"].as_str(), said["form"].as_str()), (Some(&*id), Some("waitlist")));
-        std::fs::remove_file(desk.data_dir()).expect("it can be removed");
-        std::fs::rename(&away, desk.data_dir()).expect("it can be moved back");
-        desk.expect(1);
+        std::fs::remove_file(server.data_dir()).expect("it can be removed");
+        std::fs::rename(&away, server.data_dir()).expect("it can be moved back");
+        server.expect(1);
     }
 }
 
 #[test]
-fn the_log_of_requests_says_what_was_asked_and_not_by_whom() {
-    let desk =
-        Desk::with(&small_site(), &[("FRONTDESK_LOG__REQUESTS", "true"), ("FRONTDESK_LOG__LEVEL", "error")]);
+fn the_access_log_names_requests_and_no_clients() {
+    let server = TestServer::with(
+        &small_site(),
+        &[("FRONTDESK_LOG__REQUESTS", "true"), ("FRONTDESK_LOG__LEVEL", "error")],
+    );
     // No hexadecimal digits, of which the names of requests consist.
-    desk.get("/developers/?name=tom", &[("Accept", "text/markdown"), ("User-Agent", "tom")]);
-    desk.request("HEAD", "/llms.txt", &[], b"");
-    desk.get("/tom@example.com", &[]);
-    desk.request("TOM", "/api/contact", &[], b"");
+    server.get("/developers/?name=tom", &[("Accept", "text/markdown"), ("User-Agent", "tom")]);
+    server.request("HEAD", "/llms.txt", &[], b"");
+    server.get("/tom@example.com", &[]);
+    server.request("TOM", "/api/contact", &[], b"");
     let answered = || -> Vec<Value> {
-        events(&desk).into_iter().filter(|event| event["message"] == "answered").collect()
+        events(&server).into_iter().filter(|event| event["message"] == "answered").collect()
     };
     let events = until(|| Some(answered()).filter(|events| events.len() == 4)).expect("each is noted");
     let said: Vec<Value> = events
@@ -307,19 +309,19 @@ fn the_log_of_requests_says_what_was_asked_and_not_by_whom() {
     assert!(events.iter().all(|event| event["took_us"].is_u64()));
     let names: BTreeSet<&str> = events.iter().filter_map(|event| event["request"].as_str()).collect();
     assert_eq!(names.len(), 4, "each has a name of its own");
-    let log = desk.log();
+    let log = server.log();
     assert!(!log.contains("tom") && !log.contains("TOM") && !log.contains("127.0.0.1"), "{log}");
 }
 
 #[test]
 fn without_a_terminal_every_log_line_is_json_or_every_one_is_text() {
     let unread = ("FRONTDESK_SERVER__LISEN", "x");
-    let mut desk = Desk::with(&small_site(), &[unread]);
-    let address = desk.address.to_string();
+    let mut server = TestServer::with(&small_site(), &[unread]);
+    let address = server.address.to_string();
     let is_serving = |event: &Value| event["message"] == "serving";
     // The log has a thread of its own, and may be a moment behind.
     let events =
-        until(|| Some(events(&desk)).filter(|events| events.iter().any(is_serving))).expect("it says so");
+        until(|| Some(events(&server)).filter(|events| events.iter().any(is_serving))).expect("it says so");
     assert_eq!(events[0]["level"], "WARN");
     assert!(events[0]["hint"].as_str().is_some_and(|hint| hint.contains("FRONTDESK_SERVER__LISTEN")));
     let serving = events.iter().find(|event| is_serving(event)).expect("it is among them");
@@ -345,12 +347,12 @@ fn without_a_terminal_every_log_line_is_json_or_every_one_is_text() {
     assert_eq!(event["level"], "ERROR");
     assert!(line.contains("another program listens there"), "{line}");
     assert!(output("text").contains("hint: another program listens there"), "{}", output("text"));
-    assert_eq!(desk.terminate().0, Some(0));
-    let last = self::events(&desk);
+    assert_eq!(server.terminate().0, Some(0));
+    let last = self::events(&server);
     assert_eq!(last.last().map(|event| &event["message"]), Some(&"stopped".into()));
 
-    let desk = Desk::with(&small_site(), &[("FRONTDESK_LOG__FORMAT", "text")]);
-    let log = until(|| Some(desk.log()).filter(|log| log.contains("submissions are stored in")))
+    let server = TestServer::with(&small_site(), &[("FRONTDESK_LOG__FORMAT", "text")]);
+    let log = until(|| Some(server.log()).filter(|log| log.contains("submissions are stored in")))
         .expect("it says so");
     assert!(log.contains("  listening on http://") && !log.contains('{'), "{log}");
 }
@@ -400,7 +402,7 @@ fn an_unread_standard_error_blocks_no_request() {
 }
 
 #[test]
-fn the_service_manager_is_told_that_the_server_is_ready_and_that_it_stops() {
+fn the_service_manager_is_notified_of_readiness_and_stop() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("notify");
     let manager = UnixDatagram::bind(&path).expect("it can listen");
@@ -410,21 +412,21 @@ fn the_service_manager_is_told_that_the_server_is_ready_and_that_it_stops() {
         let length = manager.recv(&mut text).expect("something is said");
         String::from_utf8(text[..length].to_vec()).expect("it is text")
     };
-    let mut desk = Desk::with(&small_site(), &[("NOTIFY_SOCKET", path.to_str().expect("a name"))]);
+    let mut server = TestServer::with(&small_site(), &[("NOTIFY_SOCKET", path.to_str().expect("a name"))]);
     let ready = hear();
     assert!(ready.starts_with("READY=1\nSTATUS=") && ready.contains(" pages "), "{ready}");
-    desk.terminate();
+    server.terminate();
     assert!(hear().starts_with("STOPPING=1\n"));
 }
 
 /// The lines of the log, each of which is a JSON object.
-fn events(desk: &Desk) -> Vec<Value> {
+fn events(server: &TestServer) -> Vec<Value> {
     let parse = |line: &str| -> Value {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert!(event["timestamp"].is_string() && event["level"].is_string(), "{line}");
         event
     };
-    desk.log().lines().map(parse).collect()
+    server.log().lines().map(parse).collect()
 }
 
 /// A process that ends with the test.

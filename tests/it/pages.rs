@@ -1,15 +1,15 @@
-//! Pages: representations, validators, encodings, redirects and what is missing.
+//! Pages: representations, validators, encodings, redirects and missing pages.
 
 use std::io::Read as _;
 
-use crate::support::{Answer, Desk, example_site};
+use crate::support::{Answer, TestServer, example_site};
 
 const CHROME: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7";
 
 /// Every path of the sitemap.
-fn paths(desk: &Desk) -> Vec<String> {
-    let sitemap = desk.get("/sitemap.xml", &[]);
-    let base = format!("http://{}", desk.address);
+fn paths(server: &TestServer) -> Vec<String> {
+    let sitemap = server.get("/sitemap.xml", &[]);
+    let base = format!("http://{}", server.address);
     let paths: Vec<String> = sitemap
         .text()
         .split("<loc>")
@@ -29,9 +29,9 @@ fn varies_by_accept(answer: &Answer) -> bool {
 
 #[test]
 fn every_page_is_html_for_people_and_markdown_for_agents() {
-    let desk = Desk::with_example_site();
-    let mut connection = desk.connect();
-    for path in paths(&desk) {
+    let server = TestServer::with_example_site();
+    let mut connection = server.connect();
+    for path in paths(&server) {
         for (accept, media_type) in [
             (CHROME, "text/html; charset=utf-8"),
             ("text/markdown", "text/markdown; charset=utf-8"),
@@ -68,16 +68,16 @@ fn every_page_is_html_for_people_and_markdown_for_agents() {
 
 #[test]
 fn a_validator_belongs_to_one_representation_and_one_encoding() {
-    let desk = Desk::with_example_site();
+    let server = TestServer::with_example_site();
     let mut etags = Vec::new();
     for accept in ["text/html", "text/markdown"] {
         for encoding in ["identity", "gzip", "br", "zstd"] {
-            let answer = desk.get("/developers/", &[("Accept", accept), ("Accept-Encoding", encoding)]);
+            let answer = server.get("/developers/", &[("Accept", accept), ("Accept-Encoding", encoding)]);
             let expected = Some(encoding).filter(|encoding| *encoding != "identity");
             assert_eq!(answer.header("content-encoding"), expected);
             assert_eq!(answer.header("vary"), Some("Accept, Accept-Encoding"));
             let etag = answer.header("etag").expect("a validator").to_owned();
-            let other = desk.get(
+            let other = server.get(
                 "/developers/",
                 &[("Accept", accept), ("Accept-Encoding", "deflate"), ("If-None-Match", &etag)],
             );
@@ -96,8 +96,8 @@ fn a_validator_belongs_to_one_representation_and_one_encoding() {
 
 #[test]
 fn if_match_is_compared_with_the_selected_representation() {
-    let desk = Desk::with_example_site();
-    let mut connection = desk.connect();
+    let server = TestServer::with_example_site();
+    let mut connection = server.connect();
     let mut etags = Vec::new();
     for accept in ["text/html", "text/markdown"] {
         for encoding in ["identity", "br"] {
@@ -122,22 +122,22 @@ fn if_match_is_compared_with_the_selected_representation() {
             }
         }
     }
-    let counted = desk.ops("/metrics").text().to_owned();
+    let counted = server.ops("/metrics").text().to_owned();
     assert!(counted.lines().any(|line| line.contains("status=\"412\"") && line.ends_with(" 6")), "{counted}");
     // The target of a form has no representations, and the submission counts regardless of preconditions.
     for condition in [("If-Match", "\"a\""), ("If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")] {
         let headers = [("Content-Type", "application/json"), condition];
-        let answer = desk.request("POST", "/api/waitlist", &headers, br#"{"email":"ada@example.com"}"#);
+        let answer = server.request("POST", "/api/waitlist", &headers, br#"{"email":"ada@example.com"}"#);
         assert_eq!(answer.status, 200, "{condition:?}");
     }
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
 fn an_encoded_answer_holds_the_same_bytes() {
-    let desk = Desk::with_example_site();
-    let plain = desk.get("/", &[]);
-    let gzip = desk.get("/", &[("Accept-Encoding", "gzip")]);
+    let server = TestServer::with_example_site();
+    let plain = server.get("/", &[]);
+    let gzip = server.get("/", &[("Accept-Encoding", "gzip")]);
     assert!(gzip.body.len() < plain.body.len() / 2);
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(&gzip.body[..]).read_to_end(&mut unpacked).expect("gzip");
@@ -146,15 +146,15 @@ fn an_encoded_answer_holds_the_same_bytes() {
 
 #[test]
 fn representations_point_to_each_other() {
-    let desk = Desk::with_example_site();
-    let base = format!("http://{}", desk.address);
-    let html = desk.get("/developers/", &[]);
+    let server = TestServer::with_example_site();
+    let base = format!("http://{}", server.address);
+    let html = server.get("/developers/", &[]);
     assert_eq!(html.header("link"), Some("</developers.md>; rel=\"alternate\"; type=\"text/markdown\""));
     assert!(html.text().contains("<link rel=\"alternate\" type=\"text/markdown\" href=\"/developers.md\""));
-    let markdown = desk.get("/developers/", &[("Accept", "text/markdown")]);
+    let markdown = server.get("/developers/", &[("Accept", "text/markdown")]);
     let canonical = format!("<{base}/developers/>; rel=\"canonical\"");
     assert_eq!(markdown.header("link"), Some(canonical.as_str()));
-    let home = desk.get("/", &[]);
+    let home = server.get("/", &[]);
     let link = home.header("link").expect("links");
     assert!(link.starts_with("</index.md>; rel=\"alternate\"; type=\"text/markdown\""), "{link}");
     assert!(link.contains("rel=\"api-catalog\""), "{link}");
@@ -162,9 +162,9 @@ fn representations_point_to_each_other() {
 
 #[test]
 fn the_twin_is_markdown_for_any_accept_header() {
-    let desk = Desk::with_example_site();
-    let mut connection = desk.connect();
-    for path in paths(&desk) {
+    let server = TestServer::with_example_site();
+    let mut connection = server.connect();
+    for path in paths(&server) {
         let negotiated =
             connection.request("GET", &path, &[("Accept", "text/markdown")], b"").expect("an answer");
         let stem = path.trim_end_matches('/');
@@ -186,9 +186,9 @@ fn the_twin_is_markdown_for_any_accept_header() {
 
 #[test]
 fn links_in_markdown_are_absolute() {
-    let desk = Desk::with_example_site();
-    let mut connection = desk.connect();
-    for path in paths(&desk) {
+    let server = TestServer::with_example_site();
+    let mut connection = server.connect();
+    for path in paths(&server) {
         let answer =
             connection.request("GET", &path, &[("Accept", "text/markdown")], b"").expect("an answer");
         let mut in_code = false;
@@ -208,12 +208,12 @@ fn links_in_markdown_are_absolute() {
 }
 
 #[test]
-fn nothing_acceptable_is_406_with_a_way_out() {
-    let desk = Desk::with_example_site();
+fn a_406_lists_the_available_representations() {
+    let server = TestServer::with_example_site();
     for accept in
         ["application/json", "text/html;q=0, text/markdown;q=0", "image/*", "*/*;q=0", "application/rss+xml"]
     {
-        let answer = desk.get("/developers/", &[("Accept", accept)]);
+        let answer = server.get("/developers/", &[("Accept", accept)]);
         assert_eq!(answer.status, 406, "{accept}");
         assert!(varies_by_accept(&answer));
         assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -228,30 +228,30 @@ fn nothing_acceptable_is_406_with_a_way_out() {
 }
 
 #[test]
-fn what_is_missing_is_404_in_the_representation_that_was_asked_for() {
-    let desk = Desk::with_example_site();
+fn a_404_has_the_requested_representation() {
+    let server = TestServer::with_example_site();
     for (accept, media_type) in [
         ("*/*", "text/html; charset=utf-8"),
         ("text/markdown", "text/markdown; charset=utf-8"),
         ("application/json", "text/plain; charset=utf-8"),
     ] {
-        let answer = desk.get("/no/such/page/", &[("Accept", accept)]);
+        let answer = server.get("/no/such/page/", &[("Accept", accept)]);
         assert_eq!((answer.status, answer.header("content-type")), (404, Some(media_type)), "{accept}");
         assert!(varies_by_accept(&answer));
         assert!(answer.text().contains("/sitemap.md"), "it helps: {}", answer.text());
     }
     // It has no address of its own, so that nothing may point to one.
     for accept in ["text/html", "text/markdown"] {
-        let answer = desk.get("/no/such/page/", &[("Accept", accept)]);
+        let answer = server.get("/no/such/page/", &[("Accept", accept)]);
         assert!(!answer.text().contains("/404") && !answer.text().contains("0000-"), "{}", answer.text());
     }
-    assert_eq!(desk.get("/no-such.md", &[]).status, 404);
-    assert_eq!(desk.get("/assets/no-such.css", &[]).status, 404);
+    assert_eq!(server.get("/no-such.md", &[]).status, 404);
+    assert_eq!(server.get("/assets/no-such.css", &[]).status, 404);
 }
 
 #[test]
-fn other_names_of_a_page_lead_to_it() {
-    let desk = Desk::with_example_site();
+fn aliases_of_a_page_redirect_to_it() {
+    let server = TestServer::with_example_site();
     for (path, location) in [
         ("/developers", "/developers/"),
         ("/developers?a=b", "/developers/?a=b"),
@@ -261,7 +261,7 @@ fn other_names_of_a_page_lead_to_it() {
         ("/platform", "/product/"),
     ] {
         for method in ["GET", "HEAD"] {
-            let answer = desk.request(method, path, &[("Accept", "application/json")], b"");
+            let answer = server.request(method, path, &[("Accept", "application/json")], b"");
             assert_eq!((answer.status, answer.header("location")), (308, Some(location)), "{method} {path}");
             assert!(varies_by_accept(&answer));
         }
@@ -270,10 +270,10 @@ fn other_names_of_a_page_lead_to_it() {
 
 #[test]
 fn other_methods_are_405() {
-    let desk = Desk::with_example_site();
+    let server = TestServer::with_example_site();
     for path in ["/", "/developers/", "/developers.md", "/llms.txt", "/developers"] {
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"] {
-            let answer = desk.request(method, path, &[], b"");
+            let answer = server.request(method, path, &[], b"");
             assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")), "{method} {path}");
         }
     }
@@ -281,36 +281,36 @@ fn other_methods_are_405() {
 
 #[test]
 fn ambiguous_paths_are_refused() {
-    let desk = Desk::with_example_site();
+    let server = TestServer::with_example_site();
     for path in
         ["/../etc/passwd", "/%2e%2e/x", "/a/./b", "//developers/", "/a%2fb", "/a%5cb", "/%00", "/%zz", "/%ff"]
     {
-        assert_eq!(desk.get(path, &[]).status, 400, "{path}");
+        assert_eq!(server.get(path, &[]).status, 400, "{path}");
     }
-    assert_eq!(desk.get("/develo%70ers/", &[]).status, 200, "what is not ambiguous is decoded");
+    assert_eq!(server.get("/develo%70ers/", &[]).status, 200, "what is not ambiguous is decoded");
 }
 
 #[test]
 fn fingerprinted_assets_are_immutable_and_named_ones_revalidated() {
-    let desk = Desk::with_example_site();
-    let home = desk.get("/", &[]);
+    let server = TestServer::with_example_site();
+    let home = server.get("/", &[]);
     let name = home
         .text()
         .split("href=\"")
         .find_map(|part| part.strip_prefix("/assets/style."))
         .expect("a stylesheet");
     let fingerprinted = format!("/assets/style.{}", name.split('"').next().expect("a name"));
-    let answer = desk.get(&fingerprinted, &[]);
+    let answer = server.get(&fingerprinted, &[]);
     assert_eq!(answer.header("cache-control"), Some("public, max-age=31536000, immutable"));
     assert_eq!(answer.header("vary"), Some("Accept-Encoding"));
-    let plain = desk.get("/assets/style.css", &[("Accept", "application/json")]);
+    let plain = server.get("/assets/style.css", &[("Accept", "application/json")]);
     assert_eq!((plain.status, plain.header("cache-control")), (200, Some("no-cache")));
     assert_eq!(plain.body, answer.body);
 }
 
 #[test]
 fn every_answer_carries_the_security_headers() {
-    let desk = Desk::with_example_site();
+    let server = TestServer::with_example_site();
     for (method, path) in [
         ("GET", "/"),
         ("GET", "/nope"),
@@ -319,7 +319,7 @@ fn every_answer_carries_the_security_headers() {
         ("GET", "/api/contact"),
         ("GET", "/%zz"),
     ] {
-        let answer = desk.request(method, path, &[], b"");
+        let answer = server.request(method, path, &[], b"");
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
         let policy = answer.header("content-security-policy").expect("a policy");
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
@@ -343,16 +343,16 @@ fn a_custom_theme_replaces_templates_and_resources_file_by_file() {
     write("static/llms.txt", "# Ours\n");
     write("static/favicon.ico", "icon");
     write("static/notes.md", "# A file, not a page\n");
-    let desk = Desk::with(&site, &[]);
-    assert!(desk.get("/developers/", &[]).text().contains("<p>Ours: Developers and agents</p>"));
-    assert_eq!(desk.get("/llms.txt", &[]).text(), "# Ours\n");
-    assert_eq!(desk.get("/favicon.ico", &[]).header("content-type"), Some("image/x-icon"));
-    assert_eq!(desk.get("/notes.md", &[]).header("content-type"), Some("text/markdown; charset=utf-8"));
-    assert_eq!(desk.get("/notes/", &[]).status, 404);
+    let server = TestServer::with(&site, &[]);
+    assert!(server.get("/developers/", &[]).text().contains("<p>Ours: Developers and agents</p>"));
+    assert_eq!(server.get("/llms.txt", &[]).text(), "# Ours\n");
+    assert_eq!(server.get("/favicon.ico", &[]).header("content-type"), Some("image/x-icon"));
+    assert_eq!(server.get("/notes.md", &[]).header("content-type"), Some("text/markdown; charset=utf-8"));
+    assert_eq!(server.get("/notes/", &[]).status, 404);
 }
 
 #[test]
-fn what_lies_around_is_published_only_where_it_is_meant_to_be() {
+fn stray_files_are_not_published() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = folder.path().join("site");
     assert!(crate::support::frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
@@ -374,7 +374,7 @@ fn what_lies_around_is_published_only_where_it_is_meant_to_be() {
     write("pages/guide/p.png", "png");
     write("pages/404.md", "---\ntitle: Lost?\ndescription: So are we.\n---\nOur own words.\n");
     write("static/promo/index.html", "<!doctype html><title>Promo</title>");
-    let desk = Desk::with(&site, &[]);
+    let server = TestServer::with(&site, &[]);
     for (path, status) in [
         ("/contact.md.bak", 404),
         ("/team/us.png", 200),
@@ -388,12 +388,12 @@ fn what_lies_around_is_published_only_where_it_is_meant_to_be() {
         ("/promo/index.html", 200),
         ("/promo", 308),
     ] {
-        assert_eq!(desk.get(path, &[]).status, status, "{path}");
+        assert_eq!(server.get(path, &[]).status, status, "{path}");
     }
-    assert!(desk.get("/team/", &[]).text().contains("src=\"/team/us."), "under its fingerprinted name");
-    let missing = desk.get("/nope/", &[]);
+    assert!(server.get("/team/", &[]).text().contains("src=\"/team/us."), "under its fingerprinted name");
+    let missing = server.get("/nope/", &[]);
     assert!(missing.text().contains("Our own words.") && missing.text().contains("<h1>Lost?</h1>"));
-    let missing = desk.get("/nope/", &[("Accept", "text/markdown")]);
+    let missing = server.get("/nope/", &[("Accept", "text/markdown")]);
     assert!(missing.text().contains("Our own words.") && missing.text().contains("/sitemap.md"));
     let output = crate::support::frontdesk().arg("check").arg(&site).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -404,7 +404,7 @@ fn what_lies_around_is_published_only_where_it_is_meant_to_be() {
 }
 
 #[test]
-fn the_example_site_has_nothing_to_mend() {
+fn the_example_site_has_no_findings() {
     let output = crate::support::frontdesk().arg("check").arg(example_site()).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -1,10 +1,10 @@
-//! The power goes out: everything that was not synced is gone, and everything that got its 200 is there.
+//! Power cuts: everything that was not synced is lost, and every acknowledged submission is kept.
 //!
-//! The data folder lies on an ext4 file system of its own, in a file. A cut is that file system's own
-//! shutdown (`EXT4_IOC_SHUTDOWN` without flushing the log): from then on nothing reaches the disk, and what
-//! was only in memory never will. Then the server is killed, the file system is mounted again, which replays
-//! its journal, and the server starts on what is left. It takes root, or `sudo` without a password, and loop
-//! devices; without them the tests fail and say so.
+//! The data folder is on a separate ext4 file system in a file. A cut shuts that file system down
+//! (`EXT4_IOC_SHUTDOWN` without flushing the log): from then on nothing reaches the disk, and data that was
+//! only in memory is lost. Then the server is killed, the file system is mounted again, which replays its
+//! journal, and the server starts with the remaining data. This needs root, or `sudo` without a password, and
+//! loop devices; without them the tests fail with a message.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -20,8 +20,8 @@ use frontdesk::store::{Filter, InboxReader};
 use frontdesk::submission::delivery::DeliveryState;
 use serde_json::json;
 
-use crate::support::office::{maildir, until, write_site};
-use crate::support::{Connection, Desk};
+use crate::support::channel_site::{maildir, until, write_site};
+use crate::support::{Connection, TestServer};
 
 const NO_LIMITS: [(&str, &str); 1] = [("FRONTDESK_LIMITS__ENABLED", "false")];
 
@@ -48,23 +48,23 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
     let site = write_site(folder.path(), &maildir("box", &mailbox));
     let data = drive.mounted.join("data");
     let database = data.join("inbox.sqlite");
-    let mut desk = Desk::at(&site, &data, &NO_LIMITS);
-    desk.expect_anything();
+    let mut server = TestServer::at(&site, &data, &NO_LIMITS);
+    server.expect_anything();
 
     let (mut acknowledged, mut late, mut refused) = (Vec::new(), Vec::new(), 0);
     // Cuts that left accepted submissions which were not processed, and how many those were.
     let (mut between, mut unprocessed) = (0, 0);
     for round in 0..cuts() {
-        let storm = storm(desk.address, round, || drive.cut());
+        let storm = storm(server.address, round, || drive.cut());
         acknowledged.extend(storm.acknowledged);
         late.extend(storm.late);
         refused += storm.refused;
-        desk.kill();
+        server.kill();
         drive.mount_again();
         let left = rows_of_the_intake(&database);
         between += usize::from(left > 0);
         unprocessed += left;
-        desk.restart();
+        server.restart();
         check_inbox(&database, &acknowledged);
         check_mailbox(&database, &mailbox);
     }
@@ -93,7 +93,7 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
             .expect("more and more reaches the Maildir");
     }
     assert_eq!(check_mailbox(&database, &mailbox), kept.len());
-    desk.kill();
+    server.kill();
 }
 
 /// The control: the same server, whose syncs are answered with success and do nothing, as on a disk that
@@ -105,15 +105,15 @@ fn without_syncs_a_power_cut_takes_submissions() {
     let mut drive = Disk::make(folder.path());
     let site = write_site(folder.path(), "");
     let data = drive.mounted.join("data");
-    let mut desk = Desk::at(&site, &data, &NO_LIMITS);
-    desk.expect_anything();
+    let mut server = TestServer::at(&site, &data, &NO_LIMITS);
+    server.expect_anything();
     // Everything that was there from the start is synced, so that it is the submissions that are missing and
     // not the inbox.
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
 
-    let mut liar = swallow_syncs(desk.pid(), folder.path());
-    let acknowledged = storm(desk.address, 0, || drive.cut()).acknowledged;
-    desk.kill();
+    let mut liar = swallow_syncs(server.pid(), folder.path());
+    let acknowledged = storm(server.address, 0, || drive.cut()).acknowledged;
+    server.kill();
     liar.wait().expect("it ends with the server");
     drive.mount_again();
     let kept = addresses(&data.join("inbox.sqlite"));
@@ -124,7 +124,7 @@ fn without_syncs_a_power_cut_takes_submissions() {
 }
 
 #[derive(Default)]
-struct Storm {
+struct Burst {
     /// The addresses that had got their 200 before the cut began.
     acknowledged: Vec<String>,
     /// Those that got one while it was cut.
@@ -138,7 +138,7 @@ struct Storm {
 /// Only what was acknowledged before the cut began must be there. A machine without power sends no 200 any
 /// more, but this one goes on running, and ext4 may call a sync a success that was under way when the file
 /// system was shut down. (A program that does nothing but `pwrite` and `fdatasync` sees the same.)
-fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Storm {
+fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Burst {
     let (stop, is_cut) = (AtomicBool::new(false), AtomicBool::new(false));
     // Submissions that were acknowledged, those that were refused, and clients whose connection broke.
     let [count, refusals, gone] = [const { AtomicUsize::new(0) }; 3];
@@ -148,7 +148,7 @@ fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Storm {
             .map(|client| {
                 let mut connection = Connection::open(address);
                 scope.spawn(move || {
-                    let mut storm = Storm::default();
+                    let mut storm = Burst::default();
                     for number in 0.. {
                         if stop.load(Ordering::Relaxed) {
                             break;
@@ -191,7 +191,7 @@ fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Storm {
         let noticed = until(|| is_noticed().then_some(()));
         stop.store(true, Ordering::Relaxed);
         assert!(noticed.is_some(), "the server does not notice the cut");
-        let mut whole = Storm::default();
+        let mut whole = Burst::default();
         for client in clients {
             let storm = client.join().expect("it ends");
             whole.acknowledged.extend(storm.acknowledged);

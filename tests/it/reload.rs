@@ -1,4 +1,4 @@
-//! A new site and configuration take the place of the old while the server runs: all of it, or nothing.
+//! A new site and configuration replace the old ones while the server runs: completely or not at all.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::load::Load;
 use crate::support::tls::Authority;
-use crate::support::{Desk, PATIENCE, frontdesk};
+use crate::support::{PATIENCE, TestServer, frontdesk};
 
 /// A site of the test's own, as `init` makes it.
 fn site(folder: &Path) -> PathBuf {
@@ -30,8 +30,8 @@ fn page(words: &str) -> String {
     )
 }
 
-fn hang_up(desk: &Desk) {
-    let pid = Pid::from_raw(i32::try_from(desk.pid()).expect("a process id")).expect("a process");
+fn hang_up(server: &TestServer) {
+    let pid = Pid::from_raw(i32::try_from(server.pid()).expect("a process id")).expect("a process");
     kill_process(pid, Signal::HUP).expect("it can be told");
 }
 
@@ -43,8 +43,8 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn says(desk: &Desk, words: &str) -> bool {
-    desk.get("/news.md", &[]).text().contains(words)
+fn says(server: &TestServer, words: &str) -> bool {
+    server.get("/news.md", &[]).text().contains(words)
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn sighup_reads_pages_and_configuration_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     write(&site.join("pages/news.md"), &page("The first state."));
-    let desk = Desk::with(&site, &[]);
-    assert!(says(&desk, "The first state."));
-    let before = desk.get("/news/", &[]);
+    let server = TestServer::with(&site, &[]);
+    assert!(says(&server, "The first state."));
+    let before = server.get("/news/", &[]);
 
     write(&site.join("pages/news.md"), &page("The second state."));
     let configuration = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
@@ -62,16 +62,16 @@ fn sighup_reads_pages_and_configuration_again() {
     let channel = format!("\n[[channel]]\nname = \"box\"\nkind = \"maildir\"\npath = {mailbox:?}\n");
     let configuration = configuration.replace("# per_minute = 30", "per_minute = 7");
     write(&site.join("frontdesk.toml"), &(configuration + &channel));
-    hang_up(&desk);
-    until("the second state", || says(&desk, "The second state."));
-    assert_ne!(desk.get("/news/", &[]).header("etag"), before.header("etag"));
+    hang_up(&server);
+    until("the second state", || says(&server, "The second state."));
+    assert_ne!(server.get("/news/", &[]).header("etag"), before.header("etag"));
 
-    let answer = desk.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
+    let answer = server.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
     assert_eq!(answer.status, 200);
     assert!(answer.header("ratelimit-policy").is_some_and(|policy| policy.contains("q=7;")), "{answer:?}");
     until("the delivery", || std::fs::read_dir(mailbox.join("new")).is_ok_and(|found| found.count() == 1));
-    until("the note of it", || desk.inbox()[0]["status"] == "delivered");
-    desk.expect(1);
+    until("the note of it", || server.inbox()[0]["status"] == "delivered");
+    server.expect(1);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_faulty_site_or_configuration_changes_nothing_and_says_why() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     write(&site.join("pages/news.md"), &page("The first state."));
-    let desk = Desk::with(&site, &[]);
+    let server = TestServer::with(&site, &[]);
     let configuration = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
     for (file, faulty, mended, why) in [
         (
@@ -97,103 +97,103 @@ fn a_faulty_site_or_configuration_changes_nothing_and_says_why() {
     ] {
         write(&site.join("pages/news.md"), &page("A state that must not be seen."));
         write(&site.join(file), &faulty);
-        hang_up(&desk);
+        hang_up(&server);
         let mut log = String::new();
         until("the refusal", || {
-            log = desk.log();
+            log = server.log();
             log.matches("reload failed").count() == 1 + usize::from(file == "frontdesk.toml")
         });
         assert!(log.contains(why), "{log}");
-        assert!(says(&desk, "The first state."), "{file}");
-        assert_eq!(desk.get("/other/", &[]).status, 404);
+        assert!(says(&server, "The first state."), "{file}");
+        assert_eq!(server.get("/other/", &[]).status, 404);
         write(&site.join(file), &mended);
         write(&site.join("pages/news.md"), &page("The first state."));
         if file != "frontdesk.toml" {
             std::fs::remove_file(site.join(file)).expect("it is there");
         }
     }
-    hang_up(&desk);
-    until("the last state", || desk.log().contains("configuration reloaded"));
-    assert!(says(&desk, "The first state."));
+    hang_up(&server);
+    until("the last state", || server.log().contains("configuration reloaded"));
+    assert!(says(&server, "The first state."));
 }
 
 #[test]
-fn what_is_settled_at_the_start_is_told_when_it_changes() {
+fn a_changed_restart_only_key_is_reported_on_reload() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
-    let desk = Desk::with(&site, &[]);
+    let server = TestServer::with(&site, &[]);
     let configuration = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
     write(&site.join("frontdesk.toml"), &configuration.replace("# workers = 0", "workers = 7"));
-    hang_up(&desk);
+    hang_up(&server);
     until("the note", || {
-        desk.log().contains("`server.workers` takes effect when the server is started again")
+        server.log().contains("`server.workers` takes effect when the server is started again")
     });
 }
 
 #[test]
-fn what_is_settled_at_the_start_stays_so_with_all_that_follows_from_it() {
+fn restart_only_keys_keep_their_values_on_reload() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     let (chain, key) = Authority::new().issue();
     std::fs::write(site.join("chain.pem"), chain).expect("it can be written");
     std::fs::write(site.join("key.pem"), key).expect("it can be written");
-    let desk = Desk::with(&site, &[]);
-    let own = desk.get("/llms.txt", &[]).text().to_owned();
+    let server = TestServer::with(&site, &[]);
+    let own = server.get("/llms.txt", &[]).text().to_owned();
     let configuration = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
     let tls = "[tls]\nlisten = \"127.0.0.1:0\"\ncertificate = \"chain.pem\"\nkey = \"key.pem\"\n";
     let configuration = configuration.replace("[tls]\n", tls);
     let configuration = configuration.replace("[store]\n", "[store]\nurl = \"sqlite:other.sqlite\"\n");
     for reloads in 1..=2 {
         write(&site.join("frontdesk.toml"), &configuration);
-        hang_up(&desk);
-        until("the reload", || desk.log().matches("configuration reloaded").count() == reloads);
+        hang_up(&server);
+        until("the reload", || server.log().matches("configuration reloaded").count() == reloads);
         for key in ["tls.listen", "tls.certificate", "tls.key", "store.url"] {
             let said = format!("`{key}` takes effect when the server is started again");
-            assert_eq!(desk.log().matches(&said).count(), reloads, "{key}");
+            assert_eq!(server.log().matches(&said).count(), reloads, "{key}");
         }
     }
     // No TLS socket is open yet, so no client may be redirected to it.
-    assert_eq!(desk.get("/", &[]).status, 200);
-    assert_eq!(desk.get("/llms.txt", &[]).text(), own);
+    assert_eq!(server.get("/", &[]).status, 200);
+    assert_eq!(server.get("/llms.txt", &[]).text(), own);
     // One scrape does not wait for the inbox for long.
-    let is_there = || desk.ops("/metrics").text().contains("\nfrontdesk_inbox_readable 1\n");
+    let is_there = || server.ops("/metrics").text().contains("\nfrontdesk_inbox_readable 1\n");
     until("the inbox, which is where it was,", is_there);
     // A fault in these settings is still a fault.
     std::fs::write(site.join("key.pem"), "none").expect("it can be written");
-    hang_up(&desk);
-    until("the refusal", || desk.log().contains("reload failed"));
+    hang_up(&server);
+    until("the refusal", || server.log().contains("reload failed"));
 }
 
 #[test]
-fn with_watch_every_change_is_seen() {
+fn watch_applies_every_change() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     write(&site.join("pages/news.md"), &page("The first state."));
     // Inside the site, as it is by default: what the inbox writes must not have the site read again.
-    let desk = Desk::serving(&site, &site.join("data"), &["--watch"], &[]);
-    assert!(says(&desk, "The first state."));
+    let server = TestServer::serving(&site, &site.join("data"), &["--watch"], &[]);
+    assert!(says(&server, "The first state."));
     for state in ["The second state.", "The third state."] {
         write(&site.join("pages/news.md"), &page(state));
-        until(state, || says(&desk, state));
+        until(state, || says(&server, state));
     }
     // The log line follows a moment later.
-    until("the notes", || desk.log().matches("configuration reloaded").count() >= 2);
-    let reloads = desk.log().matches("configuration reloaded").count();
+    until("the notes", || server.log().matches("configuration reloaded").count() >= 2);
+    let reloads = server.log().matches("configuration reloaded").count();
     for number in 0..5 {
         assert_eq!(
-            desk.post("/api/waitlist", &json!({ "email": format!("a{number}@example.com") })).status,
+            server.post("/api/waitlist", &json!({ "email": format!("a{number}@example.com") })).status,
             200
         );
     }
     write(&site.join("pages/news.md"), &page("The last state."));
-    until("the last state", || says(&desk, "The last state."));
-    until("its note", || desk.log().matches("configuration reloaded").count() > reloads);
+    until("the last state", || says(&server, "The last state."));
+    until("its note", || server.log().matches("configuration reloaded").count() > reloads);
     assert_eq!(
-        desk.log().matches("configuration reloaded").count(),
+        server.log().matches("configuration reloaded").count(),
         reloads + 1,
         "the inbox is not the site"
     );
-    desk.expect(5);
+    server.expect(5);
 }
 
 /// How many reloads and requests: a few in the inner loop, as the variables say in the whole suite.
@@ -203,14 +203,14 @@ fn effort() -> (usize, usize) {
 }
 
 #[test]
-fn no_request_fails_while_the_site_is_read_again_and_again() {
+fn no_request_fails_during_repeated_reloads() {
     let (reloads, requests) = effort();
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     write(&site.join("pages/news.md"), &page("State 0."));
-    let desk = Desk::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let server = TestServer::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let load = Load::begin(
-        desk.address,
+        server.address,
         8,
         |client, n| match n % 1000 {
             0 => (
@@ -229,12 +229,12 @@ fn no_request_fails_while_the_site_is_read_again_and_again() {
         // Faulty ones among them, which change nothing.
         if reload % 5 == 0 {
             write(&site.join("pages/broken.md"), "---\ntitle: [\n---\n");
-            hang_up(&desk);
-            until("a refusal", || desk.log().matches("reload failed").count() == reload / 5);
+            hang_up(&server);
+            until("a refusal", || server.log().matches("reload failed").count() == reload / 5);
             std::fs::remove_file(site.join("pages/broken.md")).expect("it is there");
         }
-        hang_up(&desk);
-        until(&state, || says(&desk, &state));
+        hang_up(&server);
+        until(&state, || says(&server, &state));
     }
     let began = Instant::now();
     while load.answered() < requests && began.elapsed() < Duration::from_mins(5) {
@@ -244,21 +244,21 @@ fn no_request_fails_while_the_site_is_read_again_and_again() {
     eprintln!("{reloads} reloads, {answered} requests answered");
     assert_eq!(failures, Vec::<String>::new(), "of {answered}");
     assert!(answered >= requests, "only {answered}");
-    desk.expect_anything();
+    server.expect_anything();
 }
 
 /// The validator and length of the page's Brotli encoding, which must decode to the identity body.
-fn brotli(desk: &Desk) -> (String, usize) {
-    let encoded = desk.get("/news/", &[("Accept-Encoding", "br")]);
+fn brotli(server: &TestServer) -> (String, usize) {
+    let encoded = server.get("/news/", &[("Accept-Encoding", "br")]);
     assert_eq!(encoded.header("content-encoding"), Some("br"));
     let mut unpacked = Vec::new();
     brotli::BrotliDecompress(&mut &encoded.body[..], &mut unpacked).expect("it is whole");
-    assert_eq!(unpacked, desk.get("/news/", &[]).body);
+    assert_eq!(unpacked, server.get("/news/", &[]).body);
     (encoded.header("etag").expect("a validator").to_owned(), encoded.body.len())
 }
 
 #[test]
-fn strong_encodings_are_made_once_and_never_trusted_blindly() {
+fn strong_encodings_are_cached_and_verified() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     write(
@@ -270,21 +270,21 @@ fn strong_encodings_are_made_once_and_never_trusted_blindly() {
     std::fs::create_dir(&data).expect("a folder");
     std::fs::write(data.join("encodings"), "none").expect("it can be written");
     // Pages name the address at which they are, and the port is another after each start.
-    let mut desk = Desk::at(&site, &data, &[("FRONTDESK_BASE_URL", "https://www.example.com")]);
-    until("the warning", || desk.log().contains("cannot store strong encodings"));
-    let quick = brotli(&desk);
+    let mut server = TestServer::at(&site, &data, &[("FRONTDESK_BASE_URL", "https://www.example.com")]);
+    until("the warning", || server.log().contains("cannot store strong encodings"));
+    let quick = brotli(&server);
 
     std::fs::remove_file(data.join("encodings")).expect("it is there");
-    desk.kill();
-    desk.restart();
-    until("the strong ones", || brotli(&desk).0 != quick.0);
-    let strong = brotli(&desk);
+    server.kill();
+    server.restart();
+    until("the strong ones", || brotli(&server).0 != quick.0);
+    let strong = brotli(&server);
     assert!(strong.1 < quick.1, "{strong:?} {quick:?}");
-    let again = desk.get("/news/", &[("Accept-Encoding", "br"), ("If-None-Match", &quick.0)]);
+    let again = server.get("/news/", &[("Accept-Encoding", "br"), ("If-None-Match", &quick.0)]);
     assert_eq!(again.status, 200, "the validator of other bytes");
-    desk.kill();
-    desk.restart();
-    assert_eq!(brotli(&desk), strong, "they are there from the first answer on");
+    server.kill();
+    server.restart();
+    assert_eq!(brotli(&server), strong, "they are there from the first answer on");
 
     let kept = || -> Vec<PathBuf> {
         let entries = std::fs::read_dir(data.join("encodings")).expect("a folder").flatten();
@@ -292,18 +292,18 @@ fn strong_encodings_are_made_once_and_never_trusted_blindly() {
     };
     let before = kept().len();
     assert!(before > 3);
-    desk.kill();
+    server.kill();
     for file in kept() {
         let mut bytes = std::fs::read(&file).expect("it can be read");
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
         std::fs::write(&file, bytes).expect("it can be written");
     }
-    desk.restart();
-    until("the strong ones again", || brotli(&desk) == strong);
+    server.restart();
+    until("the strong ones again", || brotli(&server) == strong);
     assert_eq!(kept().len(), before);
     // A page that the site no longer has is gone.
     std::fs::remove_file(site.join("pages/news.md")).expect("it is there");
-    hang_up(&desk);
+    hang_up(&server);
     until("the removal", || kept().len() < before);
 }

@@ -1,12 +1,12 @@
-//! The machine-readable files, read as a machine would.
+//! The machine-readable files, parsed as a client parses them.
 
 use serde_json::Value;
 
-use crate::support::Desk;
+use crate::support::TestServer;
 
 #[test]
 fn every_resource_is_served_for_any_accept_header() {
-    let desk = Desk::with_example_site();
+    let server = TestServer::with_example_site();
     for (path, media_type) in [
         ("/llms.txt", "text/plain; charset=utf-8"),
         ("/llms-full.txt", "text/plain; charset=utf-8"),
@@ -24,7 +24,7 @@ fn every_resource_is_served_for_any_accept_header() {
         ),
     ] {
         for accept in ["*/*", "text/html;q=0", "image/png"] {
-            let answer = desk.get(path, &[("Accept", accept)]);
+            let answer = server.get(path, &[("Accept", accept)]);
             assert_eq!((answer.status, answer.header("content-type")), (200, Some(media_type)), "{path}");
             assert!(!answer.body.is_empty());
         }
@@ -32,8 +32,8 @@ fn every_resource_is_served_for_any_accept_header() {
 }
 
 /// Absolute links to this server in `text`, as paths.
-fn own_links<'a>(desk: &Desk, text: &'a str) -> Vec<&'a str> {
-    let base = format!("http://{}", desk.address);
+fn own_links<'a>(server: &TestServer, text: &'a str) -> Vec<&'a str> {
+    let base = format!("http://{}", server.address);
     text.split("](")
         .skip(1)
         .filter_map(|part| part.split_once(')'))
@@ -42,16 +42,16 @@ fn own_links<'a>(desk: &Desk, text: &'a str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_guides_link_to_markdown_that_is_there() {
-    let desk = Desk::with_example_site();
+fn the_guides_link_to_existing_markdown() {
+    let server = TestServer::with_example_site();
     for guide in ["/llms.txt", "/sitemap.md"] {
-        let answer = desk.get(guide, &[]);
+        let answer = server.get(guide, &[]);
         let text = answer.text();
         assert!(text.len() < 50_000 && text.starts_with("# "), "{guide}");
-        let links = own_links(&desk, text);
+        let links = own_links(&server, text);
         assert!(links.len() > 15, "{links:?}");
         for link in links {
-            let answer = desk.get(link, &[]);
+            let answer = server.get(link, &[]);
             assert_eq!(
                 (answer.status, answer.header("content-type")),
                 (200, Some("text/markdown; charset=utf-8")),
@@ -62,11 +62,11 @@ fn the_guides_link_to_markdown_that_is_there() {
 }
 
 #[test]
-fn agents_are_told_to_ask_their_user_first() {
-    let desk = Desk::with_example_site();
+fn agents_md_asks_agents_to_confirm_with_their_user() {
+    let server = TestServer::with_example_site();
     for path in ["/agents.md", "/developers.md", "/contact.md", "/waitlist.md", "/llms.txt", "/openapi.json"]
     {
-        let answer = desk.get(path, &[]);
+        let answer = server.get(path, &[]);
         let text = answer.text().to_lowercase();
         assert!(text.contains("explicit confirmation"), "{path}");
     }
@@ -74,8 +74,8 @@ fn agents_are_told_to_ask_their_user_first() {
 
 #[test]
 fn openapi_describes_the_two_forms_and_every_status() {
-    let desk = Desk::with_example_site();
-    let document = desk.get("/openapi.json", &[]).json();
+    let server = TestServer::with_example_site();
+    let document = server.get("/openapi.json", &[]).json();
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(document["info"]["version"], "1.0.0");
     assert_eq!(document["security"], Value::Array(Vec::new()));
@@ -102,17 +102,17 @@ fn openapi_describes_the_two_forms_and_every_status() {
     for path in ["/api/waitlist", "/api/contact"] {
         let example =
             &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"];
-        assert_eq!(desk.post(path, example).status, 200, "{example}");
+        assert_eq!(server.post(path, example).status, 200, "{example}");
     }
-    desk.expect(2);
+    server.expect(2);
 }
 
 #[test]
 fn the_sitemap_dates_every_page_and_the_index_names_it() {
-    let desk = Desk::with_example_site();
-    let index = desk.get("/sitemap-index.xml", &[]);
-    assert!(index.text().contains(&format!("<loc>http://{}/sitemap.xml</loc>", desk.address)));
-    let sitemap = desk.get("/sitemap.xml", &[]);
+    let server = TestServer::with_example_site();
+    let index = server.get("/sitemap-index.xml", &[]);
+    assert!(index.text().contains(&format!("<loc>http://{}/sitemap.xml</loc>", server.address)));
+    let sitemap = server.get("/sitemap.xml", &[]);
     let (urls, dates) =
         (sitemap.text().matches("<url>").count(), sitemap.text().matches("<lastmod>20").count());
     assert!(urls > 15 && urls == dates, "{urls} pages, {dates} dates");
@@ -120,13 +120,13 @@ fn the_sitemap_dates_every_page_and_the_index_names_it() {
 
 #[test]
 fn robots_carry_the_operators_signals_and_the_sitemap() {
-    let desk = Desk::with_example_site();
-    let answer = desk.get("/robots.txt", &[]);
+    let server = TestServer::with_example_site();
+    let answer = server.get("/robots.txt", &[]);
     for expected in [
         "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\n",
         "User-agent: GPTBot\n",
         "User-agent: Claude-User\n",
-        &format!("Sitemap: http://{}/sitemap-index.xml\n", desk.address),
+        &format!("Sitemap: http://{}/sitemap-index.xml\n", server.address),
     ] {
         assert!(answer.text().contains(expected), "{expected} is not in {}", answer.text());
     }
@@ -134,8 +134,8 @@ fn robots_carry_the_operators_signals_and_the_sitemap() {
 
 #[test]
 fn security_txt_has_what_its_standard_requires() {
-    let desk = Desk::with_example_site();
-    let answer = desk.get("/.well-known/security.txt", &[]);
+    let server = TestServer::with_example_site();
+    let answer = server.get("/.well-known/security.txt", &[]);
     for expected in
         ["Contact: mailto:security@example.com\n", "Expires: 20", "Policy: http", "Canonical: http"]
     {
@@ -145,10 +145,10 @@ fn security_txt_has_what_its_standard_requires() {
 
 #[test]
 fn the_catalog_leads_to_the_description() {
-    let desk = Desk::with_example_site();
-    let catalog = desk.get("/.well-known/api-catalog", &[]).json();
+    let server = TestServer::with_example_site();
+    let catalog = server.get("/.well-known/api-catalog", &[]).json();
     let links = catalog["linkset"].as_array().expect("links");
     let described =
         links.iter().find_map(|link| link["service-desc"][0]["href"].as_str()).expect("a description");
-    assert_eq!(described, format!("http://{}/openapi.json", desk.address));
+    assert_eq!(described, format!("http://{}/openapi.json", server.address));
 }

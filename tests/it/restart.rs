@@ -1,4 +1,4 @@
-//! Inherited sockets: a server that restarts behind them loses no request.
+//! Restarts with inherited sockets: no request is lost.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::office::{Office, maildir, until};
-use crate::support::{Answer, Desk, frontdesk, small_site, store_of};
+use crate::support::channel_site::{ChannelSite, maildir, until};
+use crate::support::{Answer, TestServer, frontdesk, small_site, store_of};
 
 const NO_LIMITS: (&str, &str) = ("FRONTDESK_LIMITS__ENABLED", "false");
 
@@ -29,24 +29,24 @@ fn spam(number: usize) -> Value {
 }
 
 /// Sends it the way a browser on the page itself does, unless told otherwise.
-fn post(desk: &Desk, body: &Value, headers: &[(&str, &str)]) -> Answer {
+fn post(server: &TestServer, body: &Value, headers: &[(&str, &str)]) -> Answer {
     let all = [&[("Content-Type", "application/json")], headers].concat();
-    desk.request("POST", "/api/contact", &all, body.to_string().as_bytes())
+    server.request("POST", "/api/contact", &all, body.to_string().as_bytes())
 }
 
-fn stand(desk: &Desk, email: &str) -> Value {
-    desk.inbox().into_iter().find(|submission| submission["email"] == email).expect("it is kept")
+fn testbed(server: &TestServer, email: &str) -> Value {
+    server.inbox().into_iter().find(|submission| submission["email"] == email).expect("it is kept")
 }
 
-fn command(desk: &Desk, arguments: &[&str]) -> String {
+fn command(server: &TestServer, arguments: &[&str]) -> String {
     let output = frontdesk()
         .arg("inbox")
         .args(arguments)
         .arg("--site")
-        .arg(desk.site())
+        .arg(server.site())
         .arg("--data-dir")
-        .arg(desk.data_dir())
-        .envs(store_of(&desk.data_dir()))
+        .arg(server.data_dir())
+        .envs(store_of(&server.data_dir()))
         .output()
         .expect("it runs");
     assert!(output.status.success(), "{output:?}");
@@ -57,9 +57,9 @@ fn command(desk: &Desk, arguments: &[&str]) -> String {
 fn spam_gets_the_same_answer_and_is_held_until_it_is_released() {
     let folder = tempfile::tempdir().expect("a folder");
     let mailbox = folder.path().join("mailbox");
-    let office = Office::open(&maildir("box", &mailbox), &[]);
-    let desk = &office.desk;
-    let (fine, held) = (post(desk, &enquiry(1), &[]), post(desk, &spam(1), &[]));
+    let channels = ChannelSite::open(&maildir("box", &mailbox), &[]);
+    let server = &channels.server;
+    let (fine, held) = (post(server, &enquiry(1), &[]), post(server, &spam(1), &[]));
     assert_eq!((fine.status, &fine.body), (200, &held.body));
     assert_eq!(held.status, 200);
     let names = |answer: &Answer| answer.headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
@@ -67,7 +67,7 @@ fn spam_gets_the_same_answer_and_is_held_until_it_is_released() {
 
     let delivered = || std::fs::read_dir(mailbox.join("new")).map_or(0, Iterator::count);
     until(|| (delivered() == 1).then_some(())).expect("the enquiry is delivered");
-    let spam = stand(desk, "offer1@mailinator.com");
+    let spam = testbed(server, "offer1@mailinator.com");
     assert_eq!(spam["status"], "held", "{spam}");
     assert!(spam["_score"].as_u64().is_some_and(|score| score >= 100), "{spam}");
     let signals: Vec<&str> = spam["_reasons"]
@@ -77,30 +77,30 @@ fn spam_gets_the_same_answer_and_is_held_until_it_is_released() {
         .filter_map(|reason| reason["signal"].as_str())
         .collect();
     assert!(signals.contains(&"offer") && signals.contains(&"disposable"), "{signals:?}");
-    assert_eq!(stand(desk, "ada1@example.com")["_score"], 0);
+    assert_eq!(testbed(server, "ada1@example.com")["_score"], 0);
 
     // Sent again it is the same one, and still held.
-    assert_eq!(post(desk, &self::spam(1), &[]).status, 200);
-    assert_eq!(desk.inbox().len(), 2);
+    assert_eq!(post(server, &self::spam(1), &[]).status, 200);
+    assert_eq!(server.inbox().len(), 2);
     let id = spam["id"].as_str().expect("an id");
-    assert!(command(desk, &["show", id]).contains("mailinator.com"));
-    command(desk, &["release", id]);
+    assert!(command(server, &["show", id]).contains("mailinator.com"));
+    command(server, &["release", id]);
     until(|| (delivered() == 2).then_some(())).expect("what was released is delivered");
-    let abuse: Value = serde_json::from_str(&command(desk, &["stats", "--abuse", "--json"])).expect("JSON");
+    let abuse: Value = serde_json::from_str(&command(server, &["stats", "--abuse", "--json"])).expect("JSON");
     assert_eq!((&abuse["held"], &abuse["released"]), (&json!(1), &json!(1)), "{abuse}");
 }
 
 #[test]
 fn each_signal_of_the_request_counts_and_none_is_asked_for() {
-    let desk = Desk::with(&small_site(), &[NO_LIMITS]);
-    let own = format!("http://{}", desk.address);
+    let server = TestServer::with(&small_site(), &[NO_LIMITS]);
+    let own = format!("http://{}", server.address);
     let mut number = 0;
     let mut score = |change: &dyn Fn(&mut Value), headers: &[(&str, &str)]| {
         number += 1;
         let mut body = enquiry(number);
         change(&mut body);
-        assert_eq!(post(&desk, &body, headers).status, 200);
-        let kept = stand(&desk, &format!("ada{number}@example.com"));
+        assert_eq!(post(&server, &body, headers).status, 200);
+        let kept = testbed(&server, &format!("ada{number}@example.com"));
         let signals: Vec<String> = kept["_reasons"]
             .as_array()
             .into_iter()
@@ -130,12 +130,12 @@ fn each_signal_of_the_request_counts_and_none_is_asked_for() {
     for odd in [json!(null), json!(-1), json!("x"), json!([1])] {
         assert_eq!(score(&set("desk_ms", odd.clone()), &[]).0, "kept", "{odd}");
     }
-    desk.expect_anything();
+    server.expect_anything();
 }
 
 #[test]
 fn a_form_past_its_limit_holds_and_never_refuses() {
-    let desk = Desk::with(
+    let server = TestServer::with(
         &small_site(),
         &[
             ("FRONTDESK_LIMITS__PER_MINUTE", "8"),
@@ -147,20 +147,21 @@ fn a_form_past_its_limit_holds_and_never_refuses() {
     let mut statuses = Vec::new();
     for number in 0..14 {
         let client = format!("192.0.{}.1", number / 7);
-        statuses.push(post(&desk, &enquiry(number), &[("X-Forwarded-For", &client)]).status);
+        statuses.push(post(&server, &enquiry(number), &[("X-Forwarded-For", &client)]).status);
     }
     assert_eq!(statuses, [200; 14]);
     let held: Vec<Value> =
-        desk.inbox().into_iter().filter(|submission| submission["status"] == "held").collect();
+        server.inbox().into_iter().filter(|submission| submission["status"] == "held").collect();
     assert_eq!(held.len(), 4, "{held:#?}");
     assert!(held.iter().all(|submission| submission["_reasons"][0]["signal"] == "form-rate"));
     // A source is refused beyond its own quota, and the operator sees it in the figures once they are
     // written.
-    let again = |number| post(&desk, &enquiry(number), &[("X-Forwarded-For", "192.0.1.1")]).status;
+    let again = |number| post(&server, &enquiry(number), &[("X-Forwarded-For", "192.0.1.1")]).status;
     assert_eq!([again(20), again(21), again(22)], [200, 429, 429]);
-    let mut desk = desk;
-    assert_eq!(desk.terminate().0, Some(0));
-    let abuse: Value = serde_json::from_str(&command(&desk, &["stats", "--abuse", "--json"])).expect("JSON");
+    let mut server = server;
+    assert_eq!(server.terminate().0, Some(0));
+    let abuse: Value =
+        serde_json::from_str(&command(&server, &["stats", "--abuse", "--json"])).expect("JSON");
     let refused: u64 = abuse["sources"]
         .as_array()
         .expect("sources")
@@ -168,11 +169,11 @@ fn a_form_past_its_limit_holds_and_never_refuses() {
         .filter_map(|source| source["refused"].as_u64())
         .sum();
     assert_eq!(refused, 2, "{abuse:#}");
-    desk.expect(15);
+    server.expect(15);
 }
 
 #[test]
-fn the_team_is_told_of_a_flood_and_other_networks_are_delivered() {
+fn the_team_is_notified_of_a_flood_and_others_are_delivered() {
     let folder = tempfile::tempdir().expect("a folder");
     let mailbox = folder.path().join("mailbox");
     let settings = [
@@ -185,10 +186,10 @@ fn the_team_is_told_of_a_flood_and_other_networks_are_delivered() {
         ("FRONTDESK_LIMITS__FORM_PER_HOUR", "100"),
         ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
     ];
-    let office = Office::open(&maildir("box", &mailbox), &settings);
+    let channels = ChannelSite::open(&maildir("box", &mailbox), &settings);
     let send = |number: usize, network: usize| {
         let client = format!("10.0.{network}.1");
-        assert_eq!(post(&office.desk, &enquiry(number), &[("X-Forwarded-For", &client)]).status, 200);
+        assert_eq!(post(&channels.server, &enquiry(number), &[("X-Forwarded-For", &client)]).status, 200);
     };
     // On a slow machine some more fit: the quota of the hour is restored by one each 36 seconds.
     for number in 0..180 {
@@ -203,6 +204,6 @@ fn the_team_is_told_of_a_flood_and_other_networks_are_delivered() {
     send(200, 2);
     until(|| mails().iter().any(|mail| mail.contains("ada200@example.com")).then_some(()))
         .expect("it is delivered");
-    assert_eq!(stand(&office.desk, "ada179@example.com")["status"], "held");
+    assert_eq!(testbed(&channels.server, "ada179@example.com")["status"], "held");
     assert_eq!(notices(), 1, "at most once an hour");
 }

@@ -14,15 +14,15 @@ use frontdesk::limits::{
 };
 use serde_json::json;
 
-use crate::support::office::until;
+use crate::support::channel_site::until;
 use crate::support::port::Port;
 use crate::support::redis::{PASSWORD, Redis};
 use crate::support::tls::Authority;
-use crate::support::{Desk, PATIENCE, frontdesk, small_site};
+use crate::support::{PATIENCE, TestServer, frontdesk, small_site};
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
+fn a_source_may_send_its_quota_and_gets_rate_limit_headers() {
     check(&limits(quota(4, 8), quota(40, 80)), |take, look| {
         let first = take(source("192.0.2.1"));
         assert_eq!(first.admission, Admission::Allowed);
@@ -55,7 +55,7 @@ fn a_source_may_send_its_quota_and_is_told_where_it_stands() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn the_hour_holds_where_the_minute_would_let_pass() {
+fn the_hourly_quota_applies_beside_the_minutely_one() {
     check(&limits(quota(12, 4), quota(40, 80)), |take, _| {
         for _ in 0..4 {
             assert!(is_allowed(take(source("192.0.2.1"))));
@@ -85,7 +85,7 @@ fn a_refusal_by_the_network_quota_does_not_charge_the_source() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn to_look_costs_nothing() {
+fn a_quota_status_query_consumes_no_quota() {
     check(&limits(quota(4, 8), quota(40, 80)), |take, look| {
         for _ in 0..20 {
             assert_eq!(remaining(look(source("192.0.2.1"))), [4, 8, 40, 80]);
@@ -199,7 +199,7 @@ fn without_redis_a_server_uses_local_limits_and_reconnects_by_itself() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn a_redis_that_does_not_answer_holds_up_three_requests_and_no_more() {
+fn a_silent_redis_delays_three_requests_at_most() {
     let redis = Redis::start();
     let options = limits(quota(1000, 400), quota(1000, 800));
     let gate = shared_for(&redis, &options, Duration::from_secs(2));
@@ -287,7 +287,7 @@ fn a_script_that_was_thrown_away_is_loaded_again() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn a_redis_that_takes_nothing_is_as_good_as_gone_until_it_does() {
+fn a_redis_that_accepts_no_writes_counts_as_unavailable() {
     let redis = Redis::start();
     let gate = shared(&redis, &limits(quota(4, 8), quota(40, 80)));
     let _: () = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -302,7 +302,7 @@ fn a_redis_that_takes_nothing_is_as_good_as_gone_until_it_does() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn what_is_wrong_with_a_redis_is_told() {
+fn redis_errors_are_explained() {
     let redis = Redis::start();
     let _: () = redis.ask(&["ACL", "SETUSER", "reader", "on", ">x", "~frontdesk:*", "+@read", "+script"]);
     let _: () = redis.ask(&[
@@ -427,10 +427,10 @@ fn sources_that_are_hashed_without_a_secret_are_a_warning_and_a_finding() {
     let redis = Redis::with(&[]);
     let url = format!("redis://127.0.0.1:{}", redis.port());
     let secret = "correct horse battery";
-    let desk = |secret: &str| {
+    let server = |secret: &str| {
         let environment =
             [("FRONTDESK_LIMITS__SHARED_URL", &*url), ("FRONTDESK_LIMITS__SHARED_SECRET", secret)];
-        Desk::with(&small_site(), &environment)
+        TestServer::with(&small_site(), &environment)
     };
     let run = |command: &str, secret: &str| {
         let output = frontdesk()
@@ -442,7 +442,7 @@ fn sources_that_are_hashed_without_a_secret_are_a_warning_and_a_finding() {
             .expect("it runs");
         String::from_utf8([output.stdout, output.stderr].concat()).expect("text")
     };
-    let (unkeyed, keyed) = (desk(""), desk(secret));
+    let (unkeyed, keyed) = (server(""), server(secret));
     unkeyed.expect(0);
     keyed.expect(0);
     let warning = "set `limits.shared_secret` to the same value on all servers";
@@ -476,7 +476,7 @@ fn disabled_limits_never_query_redis() {
 
 #[test]
 #[ignore = "needs redis-server: scripts/test limits"]
-fn three_running_servers_share_a_quota_and_say_how_it_goes() {
+fn three_running_servers_share_a_quota_and_its_headers() {
     let mut redis = Redis::start();
     let url = redis.url();
     let environment = [
@@ -485,15 +485,15 @@ fn three_running_servers_share_a_quota_and_say_how_it_goes() {
         ("FRONTDESK_LIMITS__PER_MINUTE", "100"),
         ("FRONTDESK_LIMITS__PER_HOUR", "9"),
     ];
-    let mut desks = [(); 3].map(|()| Desk::with(&small_site(), &environment));
-    desks.iter().for_each(Desk::expect_anything);
-    let figure = |desk: &Desk, name: &str| {
-        let text = desk.ops("/metrics").text().to_owned();
+    let mut desks = [(); 3].map(|()| TestServer::with(&small_site(), &environment));
+    desks.iter().for_each(TestServer::expect_anything);
+    let figure = |server: &TestServer, name: &str| {
+        let text = server.ops("/metrics").text().to_owned();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")).map(str::to_owned));
         line.unwrap_or_else(|| panic!("no {name} in {text}"))
     };
-    for desk in &desks {
-        until(|| (figure(desk, "frontdesk_limits_shared") == "1").then_some(())).expect("they are shared");
+    for server in &desks {
+        until(|| (figure(server, "frontdesk_limits_shared") == "1").then_some(())).expect("they are shared");
     }
     let body = |n: usize| json!({ "email": format!("ada{n}@example.com") });
     let statuses: Vec<u16> = (0..18).map(|n| desks[n % 3].post("/api/waitlist", &body(n)).status).collect();
@@ -501,10 +501,11 @@ fn three_running_servers_share_a_quota_and_say_how_it_goes() {
     assert!(statuses[9..].iter().all(|status| *status == 429), "{statuses:?}");
     let looked = desks[2].get("/api/waitlist", &[]);
     assert!(looked.header("ratelimit").expect("it is told").contains("\"hour\";r=0;"), "{looked:?}");
-    for desk in &desks {
-        assert_eq!(figure(desk, "frontdesk_limits_shared"), "1");
-        assert_eq!(figure(desk, "frontdesk_limits_fallbacks_total{reason=\"failed\"}"), "0");
-        let count: u64 = figure(desk, "frontdesk_limits_round_trip_seconds_count").parse().expect("a number");
+    for server in &desks {
+        assert_eq!(figure(server, "frontdesk_limits_shared"), "1");
+        assert_eq!(figure(server, "frontdesk_limits_fallbacks_total{reason=\"failed\"}"), "0");
+        let count: u64 =
+            figure(server, "frontdesk_limits_round_trip_seconds_count").parse().expect("a number");
         assert!(count >= 6, "{count}");
     }
     redis.kill();
@@ -528,17 +529,17 @@ fn three_running_servers_share_a_quota_and_say_how_it_goes() {
 fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
     let redis = Redis::start();
     let url = redis.url_for("", "wrong");
-    let desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__SHARED_URL", &url)]);
+    let server = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__SHARED_URL", &url)]);
     let warning = "another user or password than `limits.shared_url` has";
-    until(|| desk.log().contains(warning).then_some(())).unwrap_or_else(|| panic!("{}", desk.log()));
-    assert_eq!(desk.post("/api/waitlist", &json!({ "email": "ada@example.com" })).status, 200);
-    desk.expect(1);
+    until(|| server.log().contains(warning).then_some(())).unwrap_or_else(|| panic!("{}", server.log()));
+    assert_eq!(server.post("/api/waitlist", &json!({ "email": "ada@example.com" })).status, 200);
+    server.expect(1);
     let doctor = |url: &str| {
         let output = frontdesk()
             .arg("doctor")
-            .arg(desk.site())
+            .arg(server.site())
             .arg("--data-dir")
-            .arg(desk.data_dir())
+            .arg(server.data_dir())
             .env("FRONTDESK_LIMITS__SHARED_URL", url)
             .output()
             .expect("it runs");

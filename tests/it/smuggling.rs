@@ -1,10 +1,10 @@
-//! Request smuggling: what frontdesk says to requests that other servers understand differently, and that
-//! none of them ever becomes two.
+//! Request smuggling: the responses to requests that other servers parse differently. None is ever parsed as
+//! two.
 
 mod attacks;
 mod proxies;
 
-use crate::support::{Connection, Desk, small_site};
+use crate::support::{Connection, TestServer, small_site};
 use attacks::{Attack, LOOT};
 
 /// Asked for after each attack, to see whether the connection goes on.
@@ -12,7 +12,7 @@ const MARKER: &str = "/llms.txt";
 
 #[test]
 fn a_request_is_never_read_as_two() {
-    let desk = Desk::with(
+    let server = TestServer::with(
         &small_site(),
         &[
             ("FRONTDESK_LIMITS__ENABLED", "false"),
@@ -22,18 +22,18 @@ fn a_request_is_never_read_as_two() {
             ("FRONTDESK_SERVER__IDLE_TIMEOUT", "2s"),
         ],
     );
-    let marker = desk.get(MARKER, &[]).body;
+    let marker = server.get(MARKER, &[]).body;
     let wrong: Vec<String> =
-        attacks::all().iter().filter_map(|attack| check(&desk, attack, &marker).err()).collect();
+        attacks::all().iter().filter_map(|attack| check(&server, attack, &marker).err()).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     // All forms that were read as one say the same.
-    desk.expect(1);
+    server.expect(1);
 }
 
 /// Sends the attack, reads its answers, asks for the marker, and compares what came.
-fn check(desk: &Desk, attack: &Attack, marker: &[u8]) -> Result<(), String> {
-    let before = requests(desk);
-    let mut connection = desk.connect();
+fn check(server: &TestServer, attack: &Attack, marker: &[u8]) -> Result<(), String> {
+    let before = requests(server);
+    let mut connection = server.connect();
     // The server may have had enough before it has all.
     let _ = connection.send(&attack.bytes);
     let answers =
@@ -42,7 +42,7 @@ fn check(desk: &Desk, attack: &Attack, marker: &[u8]) -> Result<(), String> {
     if said != attack.expected {
         return Err(format!("{}: {said}, and not {}", attack.name, attack.expected));
     }
-    let seen = requests(desk) - before - usize::from(was_answered);
+    let seen = requests(server) - before - usize::from(was_answered);
     let most = said
         .split([' ', ','])
         .filter(|status| status.parse::<u16>().is_ok_and(|status| status >= 200))
@@ -77,8 +77,8 @@ fn listen(connection: &mut Connection, answers: usize, marker: &[u8]) -> (String
 }
 
 /// How many requests the server has seen.
-fn requests(desk: &Desk) -> usize {
-    let metrics = desk.ops("/metrics");
+fn requests(server: &TestServer) -> usize {
+    let metrics = server.ops("/metrics");
     let counts = metrics.text().lines().filter(|line| line.starts_with("frontdesk_requests_total"));
     counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
 }

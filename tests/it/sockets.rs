@@ -1,4 +1,4 @@
-//! Where connections come from: Unix sockets, proxies that say on whose behalf, and a server that runs out of
+//! Sources of connections: Unix sockets, proxies that name the client, and a server that runs out of file
 //! descriptors.
 
 use std::io::{Read as _, Write as _};
@@ -7,13 +7,13 @@ use std::os::unix::net::UnixStream;
 use rustix::process::{Pid, Resource, getrlimit, prlimit};
 use serde_json::json;
 
-use crate::support::office::until;
-use crate::support::{Connection, Desk, deadlines, small_site};
+use crate::support::channel_site::until;
+use crate::support::{Connection, TestServer, deadlines, small_site};
 
 /// The response of a server with a quota of one a minute to a submission on a connection that begins with
 /// `header`.
-fn submit(desk: &Desk, header: &[u8], forwarded: &str, email: &str) -> Option<u16> {
-    let mut connection = desk.connect();
+fn submit(server: &TestServer, header: &[u8], forwarded: &str, email: &str) -> Option<u16> {
+    let mut connection = server.connect();
     connection.send(header).expect("sent");
     let body = json!({ "email": email }).to_string();
     let headers = [("Content-Type", "application/json"), ("X-Forwarded-For", forwarded)];
@@ -21,8 +21,8 @@ fn submit(desk: &Desk, header: &[u8], forwarded: &str, email: &str) -> Option<u1
 }
 
 #[test]
-fn a_trusted_proxy_says_whose_a_connection_is() {
-    let desk = Desk::with(
+fn a_trusted_proxy_names_the_client_of_a_connection() {
+    let server = TestServer::with(
         &small_site(),
         &[
             ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
@@ -31,17 +31,17 @@ fn a_trusted_proxy_says_whose_a_connection_is() {
         ],
     );
     let of = |client: &str| format!("PROXY TCP4 {client} 198.51.100.1 4711 80\r\n").into_bytes();
-    assert_eq!(submit(&desk, &of("192.0.2.7"), "203.0.113.1", "a@example.com"), Some(200));
+    assert_eq!(submit(&server, &of("192.0.2.7"), "203.0.113.1", "a@example.com"), Some(200));
     // The client's own header is ignored once the proxy has named the client.
-    assert_eq!(submit(&desk, &of("192.0.2.7"), "203.0.113.2", "b@example.com"), Some(429));
-    assert_eq!(submit(&desk, &of("192.0.2.8"), "203.0.113.2", "c@example.com"), Some(200));
+    assert_eq!(submit(&server, &of("192.0.2.7"), "203.0.113.2", "b@example.com"), Some(429));
+    assert_eq!(submit(&server, &of("192.0.2.8"), "203.0.113.2", "c@example.com"), Some(200));
     let mut v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
     v2.extend([192, 0, 2, 7, 198, 51, 100, 1, 0x12, 0x67, 0, 80]);
-    assert_eq!(submit(&desk, &v2, "", "d@example.com"), Some(429));
+    assert_eq!(submit(&server, &v2, "", "d@example.com"), Some(429));
     // Without a header, or with half of one, nothing is answered.
-    assert_eq!(submit(&desk, b"", "", "e@example.com"), None);
-    assert_eq!(submit(&desk, b"PROXY TCP4 192.0.2.9\r\n", "", "f@example.com"), None);
-    desk.expect(2);
+    assert_eq!(submit(&server, b"", "", "e@example.com"), None);
+    assert_eq!(submit(&server, b"PROXY TCP4 192.0.2.9\r\n", "", "f@example.com"), None);
+    server.expect(2);
 }
 
 /// PROXY headers that name no client: version 1 and 2, with and without addresses that mean nothing.
@@ -64,7 +64,7 @@ fn headers_without_a_client() -> Vec<Vec<u8>> {
 #[test]
 fn headers_are_ignored_where_the_proxy_names_no_client() {
     for header in ["x-forwarded-for", "forwarded"] {
-        let desk = Desk::with(
+        let server = TestServer::with(
             &small_site(),
             &[
                 ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
@@ -87,7 +87,7 @@ fn headers_are_ignored_where_the_proxy_names_no_client() {
             answer.expect("an answer").status
         };
         let begin = |proxy: &[u8]| {
-            let mut connection = desk.connect();
+            let mut connection = server.connect();
             connection.send(proxy).expect("sent");
             connection
         };
@@ -107,13 +107,13 @@ fn headers_are_ignored_where_the_proxy_names_no_client() {
             let named = format!("PROXY TCP4 {client} 198.51.100.1 4711 80\r\n");
             assert_eq!(post(&mut begin(named.as_bytes()), "203.0.113.3"), 200, "{header} {client}");
         }
-        desk.expect(4);
+        server.expect(4);
     }
 }
 
 #[test]
 fn a_request_id_is_ignored_where_the_proxy_names_no_client() {
-    let desk = Desk::with(
+    let server = TestServer::with(
         &small_site(),
         &[
             ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
@@ -122,7 +122,7 @@ fn a_request_id_is_ignored_where_the_proxy_names_no_client() {
         ],
     );
     for (number, proxy) in headers_without_a_client().into_iter().enumerate() {
-        let mut connection = desk.connect();
+        let mut connection = server.connect();
         connection.send(&proxy).expect("sent");
         for path in ["/", "/api/contact"] {
             let forged = format!("forged-{number}");
@@ -130,11 +130,11 @@ fn a_request_id_is_ignored_where_the_proxy_names_no_client() {
         }
     }
     // The header of a client that is itself a trusted proxy counts.
-    let mut connection = desk.connect();
+    let mut connection = server.connect();
     connection.send(b"PROXY TCP4 127.0.0.1 198.51.100.1 4711 80\r\n").expect("sent");
     connection.request("GET", "/", &[("X-Request-Id", "of-a-proxy")], b"").expect("an answer");
     let log = until(|| {
-        let log = desk.log();
+        let log = server.log();
         log.contains("of-a-proxy").then_some(log)
     });
     let log = log.expect("the request is in the log");
@@ -147,7 +147,7 @@ fn headers_are_ignored_over_a_unix_socket_without_a_client() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("http.sock");
     let listen = format!("127.0.0.1:0,unix:{}", path.display());
-    let desk = Desk::serving(
+    let server = TestServer::serving(
         &small_site(),
         &folder.path().join("data"),
         &["--listen", &listen],
@@ -162,12 +162,12 @@ fn headers_are_ignored_over_a_unix_socket_without_a_client() {
     };
     assert_eq!(submit("192.0.2.7", "a@example.com"), 200);
     assert_eq!(submit("192.0.2.8", "b@example.com"), 429);
-    desk.expect(1);
+    server.expect(1);
 }
 
 #[test]
-fn a_stranger_cannot_speak_for_others() {
-    let desk = Desk::with(
+fn an_untrusted_client_cannot_set_a_source_address() {
+    let server = TestServer::with(
         &small_site(),
         &[
             ("FRONTDESK_SERVER__TRUSTED_PROXIES", "192.0.2.1"),
@@ -176,20 +176,20 @@ fn a_stranger_cannot_speak_for_others() {
         ],
     );
     let header = b"PROXY TCP4 192.0.2.7 198.51.100.1 4711 80\r\n";
-    assert_ne!(submit(&desk, header, "", "a@example.com"), Some(200), "it is no HTTP");
-    assert_eq!(submit(&desk, b"", "203.0.113.1", "b@example.com"), Some(200));
-    assert_eq!(submit(&desk, b"", "203.0.113.2", "c@example.com"), Some(429));
-    desk.expect(1);
+    assert_ne!(submit(&server, header, "", "a@example.com"), Some(200), "it is no HTTP");
+    assert_eq!(submit(&server, b"", "203.0.113.1", "b@example.com"), Some(200));
+    assert_eq!(submit(&server, b"", "203.0.113.2", "c@example.com"), Some(429));
+    server.expect(1);
 }
 
 #[test]
-fn a_proxy_of_this_machine_comes_by_a_unix_socket() {
+fn a_local_proxy_connects_over_a_unix_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("http.sock");
     // The socket of a killed server must not prevent a start.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("it can be bound"));
     let listen = format!("127.0.0.1:0,unix:{}", path.display());
-    let desk = Desk::serving(
+    let server = TestServer::serving(
         &small_site(),
         &folder.path().join("data"),
         &["--listen", &listen],
@@ -212,24 +212,25 @@ fn a_proxy_of_this_machine_comes_by_a_unix_socket() {
     assert_eq!(submit("192.0.2.7", "a@example.com"), Some(200));
     assert_eq!(submit("192.0.2.7", "b@example.com"), Some(429));
     assert_eq!(submit("192.0.2.8", "c@example.com"), Some(200));
-    assert_eq!(desk.get("/", &[]).status, 200, "and by TCP as before");
-    desk.expect(2);
+    assert_eq!(server.get("/", &[]).status, 200, "and by TCP as before");
+    server.expect(2);
 }
 
 #[test]
 fn without_descriptors_new_clients_are_closed_until_some_are_free() {
-    let desk = Desk::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__WORKERS", "1")]));
-    assert_eq!(desk.get("/", &[]).status, 200);
-    let pid = Pid::from_raw(i32::try_from(desk.pid()).expect("a process id")).expect("a process");
-    let used = std::fs::read_dir(format!("/proc/{}/fd", desk.pid())).expect("it runs").count() as u64;
+    let server = TestServer::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__WORKERS", "1")]));
+    assert_eq!(server.get("/", &[]).status, 200);
+    let pid = Pid::from_raw(i32::try_from(server.pid()).expect("a process id")).expect("a process");
+    let used = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("it runs").count() as u64;
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = Some(used + 10);
     prlimit(Some(pid), Resource::Nofile, limit).expect("it may be lowered");
-    let mut held: Vec<Connection> = (0..40).filter_map(|_| Connection::try_open(desk.address).ok()).collect();
+    let mut held: Vec<Connection> =
+        (0..40).filter_map(|_| Connection::try_open(server.address).ok()).collect();
     // The server closes connections for which it has no descriptor; no deadline would close them.
     let shown_out = held.iter_mut().rev().take(5).filter_map(|connection| connection.rest().ok()).count();
     assert_eq!(shown_out, 5);
     drop(held);
-    let answered = || Connection::try_open(desk.address)?.request("GET", "/", &[], b"");
+    let answered = || Connection::try_open(server.address)?.request("GET", "/", &[], b"");
     until(|| answered().ok().filter(|answer| answer.status == 200)).expect("others are let in again");
 }

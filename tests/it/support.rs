@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
+pub mod channel_site;
 mod client;
-mod desk;
-pub mod dice;
 pub mod http2;
 pub mod http_peer;
 pub mod lanes;
 pub mod load;
-pub mod office;
 pub mod opensmtpd;
 pub mod pebble;
 pub mod port;
+pub mod random;
 pub mod redis;
+mod server;
 #[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod smtp_peer;
 pub mod tls;
 
 pub use client::{Answer, Connection, compose};
-pub use desk::{Desk, example_site, frontdesk, libfaketime, small_site, store_of};
+pub use server::{TestServer, example_site, frontdesk, libfaketime, small_site, store_of};
 
 /// How long a test waits for what must happen. Only a failure takes that long; on a busy machine many things
 /// take seconds.

@@ -1,4 +1,4 @@
-//! A response does not reveal whether an address was already on the waitlist: neither by its bytes nor by its
+//! A response does not reveal whether an address was already on the waitlist, neither by its bytes nor by its
 //! time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::support::{Connection, Desk, compose, small_site};
+use crate::support::{Connection, TestServer, compose, small_site};
 
 /// One after the other, so that nothing but the submission itself makes a difference.
 const PER_KIND: usize = 20_000;
@@ -36,16 +36,16 @@ fn bytes(connection: &mut Connection, email: &str) -> Vec<(String, String)> {
 
 #[test]
 fn a_known_address_gets_the_same_bytes_as_a_new_one() {
-    let desk = Desk::start();
-    let mut connection = desk.connect();
+    let server = TestServer::start();
+    let mut connection = server.connect();
     let first = bytes(&mut connection, "ada@example.com");
     let again = bytes(&mut connection, "ada@example.com");
     let other = bytes(&mut connection, "bob@example.com");
     assert_eq!(first, again);
     assert_eq!(first, other);
-    desk.expect(2);
+    server.expect(2);
     // With limits on, what is left goes down by the same with each.
-    let limited = Desk::with(&small_site(), &[]);
+    let limited = TestServer::with(&small_site(), &[]);
     let mut connection = limited.connect();
     let counts: Vec<_> = ["ada@example.com", "ada@example.com", "bob@example.com"]
         .map(|email| bytes(&mut connection, email))
@@ -75,10 +75,10 @@ fn welch(a: &[f64], b: &[f64]) -> f64 {
 /// a chance of 7e-6 in one comparison. Should what else runs on the machine raise it to one in a hundred,
 /// three of them with the same sign still have 2 × 0.005³ = 2.5e-7. A leak fails each comparison: the t of a
 /// difference in means does not depend on how often it is looked at.
-fn assert_equal_times(desk: &Desk) {
+fn assert_equal_times(server: &TestServer) {
     let mut direction = None;
     for sample in 0..SAMPLES {
-        let t = compare(desk, sample);
+        let t = compare(server, sample);
         if t.abs() < BOUND || direction.is_some_and(|before| before != t.is_sign_positive()) {
             return;
         }
@@ -90,20 +90,20 @@ fn assert_equal_times(desk: &Desk) {
 #[test]
 #[ignore = "40,000 submissions one after the other take a minute: scripts/test door"]
 fn a_known_address_takes_as_long_as_a_new_one() {
-    let desk = Desk::start();
-    desk.expect_anything();
-    assert_equal_times(&desk);
+    let server = TestServer::start();
+    server.expect_anything();
+    assert_equal_times(&server);
 }
 
 #[test]
 #[ignore = "40,000 submissions one after the other take a minute: scripts/test door"]
 fn a_known_address_takes_as_long_as_a_new_one_among_others() {
-    let desk = Desk::start();
-    desk.expect_anything();
+    let server = TestServer::start();
+    server.expect_anything();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for other in 0..CROWD {
-            let (is_over, address) = (&is_over, desk.address);
+            let (is_over, address) = (&is_over, server.address);
             scope.spawn(move || {
                 let mut connection = Connection::open(address);
                 let mut number = 0;
@@ -119,7 +119,7 @@ fn a_known_address_takes_as_long_as_a_new_one_among_others() {
             });
         }
         let _end = End(&is_over);
-        assert_equal_times(&desk);
+        assert_equal_times(&server);
     });
 }
 
@@ -133,8 +133,8 @@ impl Drop for End<'_> {
 }
 
 /// Welch's t of the times that new and known addresses take.
-fn compare(desk: &Desk, sample: usize) -> f64 {
-    let mut connection = desk.connect();
+fn compare(server: &TestServer, sample: usize) -> f64 {
+    let mut connection = server.connect();
     let known = "knownx@example.com";
     let length = known.len();
     bytes(&mut connection, known);

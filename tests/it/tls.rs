@@ -1,5 +1,4 @@
-//! TLS: handshakes, what becomes of plain HTTP, certificates that change under load, and an authority that
-//! issues them.
+//! TLS: handshakes, plain HTTP on a TLS port, certificates that change under load, and ACME.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,20 +11,20 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio_rustls::rustls::HandshakeKind;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
-use crate::support::office::until;
+use crate::support::channel_site::until;
 use crate::support::pebble::Pebble;
 use crate::support::port::Port;
 use crate::support::tls::{Authority, Client, Secure, replace};
-use crate::support::{Answer, Connection, Desk, PATIENCE, deadlines, frontdesk, small_site};
+use crate::support::{Answer, Connection, PATIENCE, TestServer, deadlines, frontdesk, small_site};
 
 /// A server with a certificate of its own authority.
-struct SecureDesk {
-    desk: Desk,
+struct TlsServer {
+    server: TestServer,
     authority: Authority,
     folder: tempfile::TempDir,
 }
 
-impl SecureDesk {
+impl TlsServer {
     fn start(more: &[(&str, &str)]) -> Self {
         Self::serving(&small_site(), more)
     }
@@ -46,7 +45,7 @@ impl SecureDesk {
             ("FRONTDESK_TLS__KEY", &*key),
         ];
         environment.extend_from_slice(more);
-        Self { desk: Desk::with(site, &environment), authority, folder }
+        Self { server: TestServer::with(site, &environment), authority, folder }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -54,7 +53,7 @@ impl SecureDesk {
     }
 
     fn address(&self) -> std::net::SocketAddr {
-        self.desk.tls.expect("it listens for TLS")
+        self.server.tls.expect("it listens for TLS")
     }
 
     fn connect(&self) -> Secure {
@@ -67,24 +66,24 @@ impl SecureDesk {
 
     /// Waits until the log has this, and panics if it never does.
     fn says(&self, words: &str) {
-        says(&self.desk, words);
+        says(&self.server, words);
     }
 }
 
-fn says(desk: &Desk, words: &str) {
+fn says(server: &TestServer, words: &str) {
     let began = Instant::now();
-    while !desk.log().contains(words) {
-        assert!(began.elapsed() < 2 * PATIENCE, "never said {words:?}: {}", desk.log());
+    while !server.log().contains(words) {
+        assert!(began.elapsed() < 2 * PATIENCE, "never said {words:?}: {}", server.log());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[test]
-fn both_versions_are_spoken_and_http_1_1_is_chosen() {
-    let desk = SecureDesk::start(&[]);
+fn both_http_versions_are_served_and_http_1_1_is_the_default() {
+    let server = TlsServer::start(&[]);
     for version in [&TLS12, &TLS13] {
-        let client = Client::speaking(&desk.authority, version);
-        let mut connection = client.connect(desk.address()).expect("hands are shaken");
+        let client = Client::speaking(&server.authority, version);
+        let mut connection = client.connect(server.address()).expect("hands are shaken");
         assert_eq!(connection.stream().conn.protocol_version(), Some(version.version));
         assert_eq!(connection.stream().conn.alpn_protocol(), Some(&b"http/1.1"[..]));
         for _ in 0..2 {
@@ -92,20 +91,21 @@ fn both_versions_are_spoken_and_http_1_1_is_chosen() {
         }
     }
     // A client without ALPN is served too, and a client that requests another name gets the one certificate.
-    let mut silent = desk.authority.client().offering(&[]).connect(desk.address()).expect("hands are shaken");
+    let mut silent =
+        server.authority.client().offering(&[]).connect(server.address()).expect("hands are shaken");
     assert_eq!(silent.request("GET", "/", &[], b"").expect("an answer").status, 200);
-    let error = desk.authority.client().asking_for("elsewhere.example.com").connect(desk.address());
+    let error = server.authority.client().asking_for("elsewhere.example.com").connect(server.address());
     assert!(error.expect_err("it is not for that name").to_string().contains("certificate"));
-    assert!(desk.authority.client().offering(&["spdy/1"]).connect(desk.address()).is_err());
+    assert!(server.authority.client().offering(&["spdy/1"]).connect(server.address()).is_err());
 }
 
 #[test]
 fn a_session_is_resumed_without_being_stored() {
-    let desk = SecureDesk::start(&[]);
+    let server = TlsServer::start(&[]);
     for version in [&TLS12, &TLS13] {
-        let client = Client::speaking(&desk.authority, version);
+        let client = Client::speaking(&server.authority, version);
         for expected in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
-            let mut connection = client.connect(desk.address()).expect("hands are shaken");
+            let mut connection = client.connect(server.address()).expect("hands are shaken");
             assert_eq!(connection.stream().conn.handshake_kind(), Some(expected));
             // With version 1.3 the tickets come with the first answer.
             assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
@@ -114,16 +114,16 @@ fn a_session_is_resumed_without_being_stored() {
 }
 
 #[test]
-fn plain_requests_are_sent_to_https_and_hsts_is_told_there_alone() {
-    let desk = SecureDesk::start(&[]);
-    let secure = desk.get("/");
+fn plain_requests_redirect_to_https_and_only_https_has_hsts() {
+    let server = TlsServer::start(&[]);
+    let secure = server.get("/");
     assert_eq!(secure.header("strict-transport-security"), Some("max-age=31536000"));
-    assert_eq!(desk.get("/no/such/page/").header("strict-transport-security"), Some("max-age=31536000"));
+    assert_eq!(server.get("/no/such/page/").header("strict-transport-security"), Some("max-age=31536000"));
     for (method, target) in
         [("GET", "/blog/?a=b"), ("HEAD", "/"), ("GET", "/no/such/page"), ("POST", "/api/waitlist")]
     {
         let body: &[u8] = if method == "POST" { br#"{"email":"a@example.com"}"# } else { b"" };
-        let mut connection = desk.desk.connect();
+        let mut connection = server.server.connect();
         connection
             .send(&crate::support::compose(method, target, &[("Content-Type", "application/json")], body))
             .expect("sent");
@@ -134,9 +134,9 @@ fn plain_requests_are_sent_to_https_and_hsts_is_told_there_alone() {
         assert_eq!(answer.header("vary"), Some("Accept"));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     }
-    assert_eq!(desk.desk.get("/.well-known/acme-challenge/x", &[]).status, 404);
+    assert_eq!(server.server.get("/.well-known/acme-challenge/x", &[]).status, 404);
     // The same form over TLS is kept.
-    let answer = desk
+    let answer = server
         .connect()
         .request(
             "POST",
@@ -146,39 +146,39 @@ fn plain_requests_are_sent_to_https_and_hsts_is_told_there_alone() {
         )
         .expect("an answer");
     assert_eq!(answer.status, 200);
-    desk.desk.expect(1);
+    server.server.expect(1);
 }
 
 #[test]
 fn the_access_log_omits_the_target_of_a_redirected_request() {
-    let desk = SecureDesk::start(&[("FRONTDESK_LOG__REQUESTS", "true")]);
-    assert_eq!(desk.desk.get("/ada@example.com", &[]).status, 308);
-    assert_eq!(desk.desk.get("/developers/", &[]).status, 308);
-    desk.says("\"path\":\"/developers/\"");
-    desk.says("\"path\":\"-\"");
-    assert!(!desk.desk.log().contains("ada@"), "{}", desk.desk.log());
+    let server = TlsServer::start(&[("FRONTDESK_LOG__REQUESTS", "true")]);
+    assert_eq!(server.server.get("/ada@example.com", &[]).status, 308);
+    assert_eq!(server.server.get("/developers/", &[]).status, 308);
+    server.says("\"path\":\"/developers/\"");
+    server.says("\"path\":\"-\"");
+    assert!(!server.server.log().contains("ada@"), "{}", server.server.log());
 }
 
 #[test]
 fn redirect_and_hsts_can_be_switched_off() {
-    let desk = SecureDesk::start(&[("FRONTDESK_TLS__REDIRECT", "false"), ("FRONTDESK_TLS__HSTS", "off")]);
-    assert_eq!(desk.desk.get("/", &[]).status, 200);
-    assert_eq!(desk.get("/").header("strict-transport-security"), None);
+    let server = TlsServer::start(&[("FRONTDESK_TLS__REDIRECT", "false"), ("FRONTDESK_TLS__HSTS", "off")]);
+    assert_eq!(server.server.get("/", &[]).status, 200);
+    assert_eq!(server.get("/").header("strict-transport-security"), None);
 }
 
 #[test]
-fn a_proxy_that_is_trusted_says_itself_what_came_in_the_clear() {
-    let desk = SecureDesk::start(&[("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1")]);
+fn a_trusted_proxy_states_the_scheme_of_a_request() {
+    let server = TlsServer::start(&[("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1")]);
     for (said, status) in [(None, 200), (Some("https"), 200), (Some("http"), 308)] {
         let headers: Vec<_> = said.iter().map(|scheme| ("X-Forwarded-Proto", *scheme)).collect();
-        assert_eq!(desk.desk.get("/", &headers).status, status, "{said:?}");
+        assert_eq!(server.server.get("/", &headers).status, status, "{said:?}");
     }
 }
 
 #[test]
-fn plain_http_on_the_tls_port_is_answered_in_plain_words() {
-    let desk = SecureDesk::start(&[]);
-    let mut connection = Connection::open(desk.address());
+fn plain_http_on_the_tls_port_gets_an_explanation() {
+    let server = TlsServer::start(&[]);
+    let mut connection = Connection::open(server.address());
     let answer = connection.request("GET", "/", &[], b"").expect("an answer");
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("https://"));
@@ -186,13 +186,13 @@ fn plain_http_on_the_tls_port_is_answered_in_plain_words() {
     assert!(connection.rest().is_ok_and(|rest| rest.is_empty()), "and the connection ends");
     // Anything else is ended with an alert, or without a word.
     for nonsense in [&b"\x00\x01\x02"[..], b"\x16\x03\x01\xff\xff", b"\x80\x2e\x01\x03\x01"] {
-        let mut connection = Connection::open(desk.address());
+        let mut connection = Connection::open(server.address());
         connection.send(nonsense).expect("sent");
         connection.close_writing();
         let said = connection.rest().unwrap_or_default();
         assert!(said.is_empty() || said[0] == 0x15, "{said:?}");
     }
-    assert_eq!(desk.get("/").status, 200);
+    assert_eq!(server.get("/").status, 200);
 }
 
 /// The beginning of a handshake that says how long it will be, and then nothing more.
@@ -200,18 +200,18 @@ const HALF_A_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
 #[test]
 fn a_handshake_that_stalls_is_ended() {
-    let desk = SecureDesk::start(&deadlines(&[
+    let server = TlsServer::start(&deadlines(&[
         ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s"),
         ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s"),
     ]));
     for beginning in [&b""[..], &HALF_A_HELLO[..1], HALF_A_HELLO, b"GET / HTTP/1.1\r\n"] {
-        let mut connection = Connection::open(desk.address());
+        let mut connection = Connection::open(server.address());
         // It may be too late already.
         let _ = connection.send(beginning);
         assert!(has_ended(connection.rest()), "{beginning:?}");
     }
     // A byte now and then buys no time.
-    let mut trickling = TcpStream::connect(desk.address()).expect("it listens");
+    let mut trickling = TcpStream::connect(server.address()).expect("it listens");
     let began = Instant::now();
     let mut open = trickling.write_all(HALF_A_HELLO).is_ok();
     while open && began.elapsed() < PATIENCE {
@@ -229,13 +229,13 @@ fn has_ended(rest: std::io::Result<Vec<u8>>) -> bool {
 #[test]
 fn the_deadlines_of_http_hold_after_the_handshake() {
     // Long enough for the handshake itself.
-    let desk = SecureDesk::start(&deadlines(&[
+    let server = TlsServer::start(&deadlines(&[
         ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "4s"),
         ("FRONTDESK_SERVER__HEADER_TIMEOUT", "4s"),
     ]));
     let mut silent = [&["http/1.1"][..], &["h2"], &[]].map(|protocols| {
-        let client = desk.authority.client().offering(protocols);
-        client.connect(desk.address()).expect("hands are shaken")
+        let client = server.authority.client().offering(protocols);
+        client.connect(server.address()).expect("hands are shaken")
     });
     for connection in &mut silent {
         assert!(has_ended(connection.rest()));
@@ -248,14 +248,14 @@ fn two_thousand_stalled_handshakes_are_shed_while_others_are_served() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
     setrlimit(Resource::Nofile, wanted).expect("the limit of open files can be raised");
-    let desk = SecureDesk::start(&deadlines(&[
+    let server = TlsServer::start(&deadlines(&[
         ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "5s"),
         ("FRONTDESK_SERVER__HEADER_TIMEOUT", "5s"),
         ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "5000"),
     ]));
     let mut stalled: Vec<TcpStream> = (0..MANY)
         .map(|number| {
-            let mut stream = TcpStream::connect(desk.address()).expect("it listens");
+            let mut stream = TcpStream::connect(server.address()).expect("it listens");
             if number % 2 == 0 {
                 // It may be too late already.
                 let _ = stream.write_all(HALF_A_HELLO);
@@ -264,7 +264,7 @@ fn two_thousand_stalled_handshakes_are_shed_while_others_are_served() {
             stream
         })
         .collect();
-    assert_eq!(desk.get("/").status, 200);
+    assert_eq!(server.get("/").status, 200);
     for stream in &mut stalled {
         let mut rest = Vec::new();
         // A reset ends it as well; waiting in vain does not.
@@ -273,7 +273,7 @@ fn two_thousand_stalled_handshakes_are_shed_while_others_are_served() {
         }
         assert_eq!(rest, b"");
     }
-    assert_eq!(desk.get("/").status, 200);
+    assert_eq!(server.get("/").status, 200);
 }
 
 #[test]
@@ -283,17 +283,17 @@ fn a_large_answer_arrives_whole_and_a_reader_that_stops_is_cut_off() {
     assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
     let large: Vec<u8> = (0..20_u32 << 20).map(|at| (at / 7).to_le_bytes()[0]).collect();
     std::fs::write(site.join("assets/large.bin"), &large).expect("it can be written");
-    let desk = SecureDesk::serving(&site, &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "3s")]));
-    let mut idle = desk.connect();
+    let server = TlsServer::serving(&site, &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "3s")]));
+    let mut idle = server.connect();
     idle.send(b"GET /assets/large.bin HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
     for version in [&TLS12, &TLS13] {
         let mut connection =
-            Client::speaking(&desk.authority, version).connect(desk.address()).expect("hands");
+            Client::speaking(&server.authority, version).connect(server.address()).expect("hands");
         let answer = connection.request("GET", "/assets/large.bin", &[], b"").expect("an answer");
         assert!(answer.body == large, "every byte is right");
     }
     let is_closed = || {
-        let metrics = desk.desk.ops("/metrics");
+        let metrics = server.server.ops("/metrics");
         metrics.text().contains("frontdesk_connections_shed_total{reason=\"idle\"} 1\n").then_some(())
     };
     until(is_closed).expect("it is closed");
@@ -304,8 +304,8 @@ fn a_large_answer_arrives_whole_and_a_reader_that_stops_is_cut_off() {
 #[test]
 fn a_certificate_that_changes_ten_times_costs_no_request() {
     const REQUESTS: usize = 1000;
-    let desk = SecureDesk::start(&[]);
-    let (client, address) = (desk.authority.client(), desk.address());
+    let server = TlsServer::start(&[]);
+    let (client, address) = (server.authority.client(), server.address());
     let (asked, done) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -319,30 +319,30 @@ fn a_certificate_that_changes_ten_times_costs_no_request() {
         }
         // Set on every exit, or the other threads would run for ever.
         let _ending = Ending(&done);
-        let mut open = desk.connect();
+        let mut open = server.connect();
         for number in 1..=10 {
-            let (chain, key) = desk.authority.issue();
+            let (chain, key) = server.authority.issue();
             // Now the one first, now the other; whole files, or in place.
             if number % 2 == 0 {
-                replace(&desk.file("chain.pem"), &chain);
-                replace(&desk.file("key.pem"), &key);
+                replace(&server.file("chain.pem"), &chain);
+                replace(&server.file("key.pem"), &key);
             } else {
-                std::fs::write(desk.file("key.pem"), &key).expect("it can be written");
-                std::fs::write(desk.file("chain.pem"), &chain).expect("it can be written");
+                std::fs::write(server.file("key.pem"), &key).expect("it can be written");
+                std::fs::write(server.file("chain.pem"), &chain).expect("it can be written");
             }
             let began = Instant::now();
-            while shown(&desk.authority.client().connect(desk.address()).expect("hands are shaken"))
+            while shown(&server.authority.client().connect(server.address()).expect("hands are shaken"))
                 != own_of(&chain)
             {
                 assert!(
                     began.elapsed() < PATIENCE,
                     "new connections are not shown the new one: {}",
-                    desk.desk.log()
+                    server.server.log()
                 );
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        assert!(desk.desk.log().matches("certificate reloaded").count() >= 10);
+        assert!(server.server.log().matches("certificate reloaded").count() >= 10);
         // A connection that was open all the while goes on.
         assert_eq!(open.request("GET", "/", &[], b"").map(|answer| answer.status).ok(), Some(200));
     });
@@ -372,26 +372,26 @@ fn own_of(chain: &str) -> Vec<u8> {
 
 #[test]
 fn a_pair_that_does_not_fit_leaves_the_old_one_in_place() {
-    let desk = SecureDesk::start(&[]);
-    let before = shown(&desk.connect());
-    let shown = || shown(&desk.connect());
-    let (chain, key) = desk.authority.issue();
-    replace(&desk.file("chain.pem"), &chain[..chain.len() / 2]);
-    desk.says("the certificate is no PEM");
+    let server = TlsServer::start(&[]);
+    let before = shown(&server.connect());
+    let shown = || shown(&server.connect());
+    let (chain, key) = server.authority.issue();
+    replace(&server.file("chain.pem"), &chain[..chain.len() / 2]);
+    server.says("the certificate is no PEM");
     assert_eq!(shown(), before);
-    replace(&desk.file("chain.pem"), &chain);
-    desk.says("the private key does not belong to the certificate");
+    replace(&server.file("chain.pem"), &chain);
+    server.says("the private key does not belong to the certificate");
     assert_eq!(shown(), before);
-    std::fs::remove_file(desk.file("key.pem")).expect("it was there");
-    desk.says("the private key cannot be read from");
+    std::fs::remove_file(server.file("key.pem")).expect("it was there");
+    server.says("the private key cannot be read from");
     assert_eq!(shown(), before);
-    replace(&desk.file("key.pem"), &key);
-    desk.says("certificate reloaded");
+    replace(&server.file("key.pem"), &key);
+    server.says("certificate reloaded");
     assert_eq!(shown(), own_of(&chain));
 }
 
 #[test]
-fn links_that_are_turned_elsewhere_are_a_new_certificate() {
+fn a_changed_symbolic_link_is_a_new_certificate() {
     // As certbot has it: a folder of links into an archive.
     let (authority, folder) = (Authority::new(), tempfile::tempdir().expect("a folder"));
     let at = |name: &str| folder.path().join(name);
@@ -411,7 +411,7 @@ fn links_that_are_turned_elsewhere_are_a_new_certificate() {
     };
     issue(1);
     let (certificate, key) = (at("live/chain.pem"), at("live/key.pem"));
-    let desk = Desk::with(
+    let server = TestServer::with(
         &small_site(),
         &[
             ("FRONTDESK_TLS__LISTEN", "127.0.0.1:0"),
@@ -420,8 +420,8 @@ fn links_that_are_turned_elsewhere_are_a_new_certificate() {
         ],
     );
     let chain = issue(2);
-    says(&desk, "certificate reloaded");
-    let connection = authority.client().connect(desk.tls.expect("it listens")).expect("hands are shaken");
+    says(&server, "certificate reloaded");
+    let connection = authority.client().connect(server.tls.expect("it listens")).expect("hands are shaken");
     assert_eq!(connection.stream().conn.peer_certificates().expect("it has one")[0].to_vec(), own_of(&chain));
 }
 
@@ -464,10 +464,10 @@ fn an_unusable_certificate_is_reported_before_the_server_starts() {
 
 #[test]
 #[ignore = "needs sslscan; `scripts/test door` runs it"]
-fn a_scanner_finds_nothing_old_and_nothing_weak() {
-    let desk = SecureDesk::start(&[]);
+fn a_tls_scan_finds_no_old_version_and_no_weak_cipher() {
+    let server = TlsServer::start(&[]);
     let output = Command::new("sslscan")
-        .args(["--xml=-", "--no-colour", &desk.address().to_string()])
+        .args(["--xml=-", "--no-colour", &server.address().to_string()])
         .output()
         .expect("sslscan runs");
     let xml = String::from_utf8(output.stdout).expect("XML is text");
@@ -499,9 +499,9 @@ fn a_scanner_finds_nothing_old_and_nothing_weak() {
 }
 
 /// A server that asks `pebble` for its certificate.
-fn asking(pebble: &Pebble, tls: &Port, data: &std::path::Path) -> Desk {
+fn asking(pebble: &Pebble, tls: &Port, data: &std::path::Path) -> TestServer {
     let authority = pebble.authority().file();
-    Desk::at(
+    TestServer::at(
         &small_site(),
         data,
         &[
@@ -522,17 +522,17 @@ fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
     // rejected nonces about every twelfth order fails nevertheless. Seven failed orders in a row, with a
     // chance of 1/12^7 < 1e-7, would exhaust the test's patience.
     let pebble = Pebble::start(tls.number(), 20);
-    let mut desk = asking(&pebble, &tls, folder.path());
+    let mut server = asking(&pebble, &tls, folder.path());
     // Handshakes fail until there is a certificate. Plain HTTP is served.
-    assert_eq!(desk.get("/", &[]).status, 308);
-    says(&desk, "the authority issued a certificate");
-    says(&desk, "certificate stored");
+    assert_eq!(server.get("/", &[]).status, 308);
+    says(&server, "the authority issued a certificate");
+    says(&server, "certificate stored");
     let root = pebble.root();
     let mut issued = Vec::new();
     for name in ["localhost", "desk.example.com"] {
         let mut connection = Client::trusting(&root)
             .asking_for(name)
-            .connect(desk.tls.expect("it listens"))
+            .connect(server.tls.expect("it listens"))
             .expect("hands are shaken");
         assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
         issued = shown(&connection);
@@ -540,11 +540,11 @@ fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
     let orders =
         pebble.log().iter().filter(|line| line.contains("There are now") && line.contains("orders")).count();
     assert!(orders > 0, "pebble tells of its orders");
-    desk.terminate();
-    desk.restart();
+    server.terminate();
+    server.restart();
     let began = Instant::now();
     let later = loop {
-        match Client::trusting(&root).connect(desk.tls.expect("it listens")) {
+        match Client::trusting(&root).connect(server.tls.expect("it listens")) {
             Ok(connection) => break shown(&connection),
             Err(error) => assert!(began.elapsed() < PATIENCE, "no certificate: {error}"),
         }
@@ -557,16 +557,16 @@ fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
 
 #[test]
 #[ignore = "needs pebble; `scripts/test door` runs it"]
-fn an_order_that_fails_at_first_is_made_again() {
+fn a_failed_certificate_order_is_retried() {
     let (tls, folder) = (Port::reserve(), tempfile::tempdir().expect("a folder"));
     // The authority connects to an address without a server, until a forwarder is started there.
     let elsewhere = Port::reserve();
     let pebble = Pebble::start(elsewhere.number(), 0);
-    let desk = asking(&pebble, &tls, folder.path());
-    says(&desk, "certificate order failed; will retry");
-    says(&desk, "Failed to connect");
-    assert!(Client::trusting(&pebble.root()).connect(desk.tls.expect("it listens")).is_err());
-    assert_eq!(desk.get("/", &[]).status, 308);
+    let server = asking(&pebble, &tls, folder.path());
+    says(&server, "certificate order failed; will retry");
+    says(&server, "Failed to connect");
+    assert!(Client::trusting(&pebble.root()).connect(server.tls.expect("it listens")).is_err());
+    assert_eq!(server.get("/", &[]).status, 308);
     let listener = std::net::TcpListener::bind(elsewhere.address()).expect("it is free");
     let tls = tls.address();
     std::thread::spawn(move || {
@@ -583,8 +583,8 @@ fn an_order_that_fails_at_first_is_made_again() {
             }
         }
     });
-    says(&desk, "the authority issued a certificate");
-    assert!(Client::trusting(&pebble.root()).connect(desk.tls.expect("it listens")).is_ok());
+    says(&server, "the authority issued a certificate");
+    assert!(Client::trusting(&pebble.root()).connect(server.tls.expect("it listens")).is_ok());
 }
 
 #[test]
@@ -592,9 +592,9 @@ fn an_order_that_fails_at_first_is_made_again() {
 fn an_account_that_the_authority_does_not_know_is_replaced() {
     let (tls, folder) = (Port::reserve(), tempfile::tempdir().expect("a folder"));
     let pebble = Pebble::start(tls.number(), 0);
-    let mut desk = asking(&pebble, &tls, folder.path());
-    says(&desk, "certificate stored");
-    desk.terminate();
+    let mut server = asking(&pebble, &tls, folder.path());
+    says(&server, "certificate stored");
+    server.terminate();
     let files: Vec<PathBuf> = std::fs::read_dir(folder.path().join("acme"))
         .expect("a folder")
         .map(|file| file.expect("a file").path())
@@ -610,15 +610,15 @@ fn an_account_that_the_authority_does_not_know_is_replaced() {
             std::fs::remove_file(&file).expect("it can be removed");
         }
     }
-    desk.restart();
-    says(&desk, "accountDoesNotExist");
+    server.restart();
+    says(&server, "accountDoesNotExist");
     let began = Instant::now();
     for words in ["ACME account stored", "certificate stored"] {
         // Once before the restart, and once after it.
-        while desk.log().matches(words).count() < 2 {
-            assert!(began.elapsed() < PATIENCE, "{}", desk.log());
+        while server.log().matches(words).count() < 2 {
+            assert!(began.elapsed() < PATIENCE, "{}", server.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-    assert!(Client::trusting(&pebble.root()).connect(desk.tls.expect("it listens")).is_ok());
+    assert!(Client::trusting(&pebble.root()).connect(server.tls.expect("it listens")).is_ok());
 }

@@ -27,7 +27,7 @@ fn a_rested_source_may_send_its_quota_at_once_and_then_one_each_interval() {
 }
 
 #[test]
-fn the_hour_holds_where_the_minute_would_let_pass() {
+fn the_hourly_quota_applies_beside_the_minutely_one() {
     let (limiter, start) = (LocalLimiter::new(&LimitOptions::default()), Instant::now());
     // One each two seconds is what the minute allows for ever.
     let allowed = (0..1800).filter(|i| allows(&limiter, source(1), start + 2 * *i * SECOND)).count();

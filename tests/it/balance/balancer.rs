@@ -1,4 +1,4 @@
-//! nginx or HAProxy of the test's own, with the packaged configuration.
+//! nginx or HAProxy on a private port, with the packaged configuration.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 use super::replicas::{COUNT, Replicas};
 use crate::support::port::Port;
 use crate::support::tls::{Authority, Client, Secure};
-use crate::support::{Desk, PATIENCE};
+use crate::support::{PATIENCE, TestServer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -59,7 +59,7 @@ impl Balancer {
     }
 
     /// The same before these.
-    pub fn before(kind: Kind, desks: &[&Desk; COUNT], authority: &Authority) -> Self {
+    pub fn before(kind: Kind, desks: &[&TestServer; COUNT], authority: &Authority) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let ports = [(); 2].map(|()| Port::reserve_at(HERE.into()));
         let [address, plain] = ports.each_ref().map(Port::address);
@@ -75,16 +75,16 @@ impl Balancer {
         };
         let packaged = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging").join(packaged);
         let mut text = std::fs::read_to_string(packaged).expect("it is there");
-        for (number, desk) in desks.iter().enumerate() {
+        for (number, server) in desks.iter().enumerate() {
             let example = format!("192.0.2.1{}:8080", number + 1);
             let is_its_own = |line: &str| line.contains(&example) && line.contains(" port 8081");
             let lines = text.lines().map(|line| {
                 let line = if is_its_own(line) {
-                    line.replace(" port 8081", &format!(" port {}", desk.ops.port()))
+                    line.replace(" port 8081", &format!(" port {}", server.ops.port()))
                 } else {
                     line.to_owned()
                 };
-                line.replace(&example, &desk.address.to_string())
+                line.replace(&example, &server.address.to_string())
             });
             text = lines.collect::<Vec<_>>().join("\n");
         }
@@ -178,7 +178,7 @@ impl Kind {
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        // Told, so that nginx ends its workers as well.
+        // Answered, so that nginx ends its workers as well.
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.child.wait();

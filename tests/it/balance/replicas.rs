@@ -1,5 +1,5 @@
-//! Three replicas, each on an address of its own, with a site in a folder that can be replaced, and one inbox
-//! in a database that can be taken away.
+//! Three replicas on their own addresses, with a site folder that tests replace and a shared database that
+//! tests stop.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::port::Port;
-use crate::support::{Desk, example_site, frontdesk};
+use crate::support::{TestServer, example_site, frontdesk};
 
 /// How many they are.
 pub const COUNT: usize = 3;
@@ -21,7 +21,7 @@ pub const DRAIN: Duration = Duration::from_secs(5);
 pub const NEXT_ASSET: &str = "/assets/next.txt";
 
 pub struct Replicas {
-    pub desks: Vec<Desk>,
+    pub desks: Vec<TestServer>,
     /// The server's own URL, and the name of the database that the replicas share.
     server: String,
     database: String,
@@ -65,7 +65,7 @@ impl Replicas {
                 all.extend(environment);
                 let arguments = ["--listen", &public, "--ops-listen", &private];
                 let data = folder.path().join(format!("data-{number}"));
-                let desk = Desk::serving(&site, &data, &arguments, &all);
+                let desk = TestServer::serving(&site, &data, &arguments, &all);
                 desk.expect_anything();
                 (desk, ports)
             })
@@ -83,7 +83,7 @@ impl Replicas {
 
     /// The sites that are served, by their hashes, each once.
     pub fn hashes(&self) -> Vec<String> {
-        let hash = |desk: &Desk| {
+        let hash = |desk: &TestServer| {
             let metrics = desk.ops("/metrics");
             let line = metrics.text().lines().find(|line| line.starts_with("frontdesk_site_info{"));
             let hash = line.and_then(|line| line.split("hash=\"").nth(1)?.split('"').next());

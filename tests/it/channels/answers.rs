@@ -5,8 +5,8 @@ use std::time::Duration;
 use frontdesk::submission::delivery::{Delivery, DeliveryState};
 use uuid::Uuid;
 
+use crate::support::channel_site::{ChannelSite, is_patient, smtp, webhook};
 use crate::support::http_peer::{HttpPeer, Reply};
-use crate::support::office::{Office, is_patient, smtp, webhook};
 use crate::support::port::Port;
 use crate::support::smtp_peer::At::{Auth, Data, Ehlo, End, Greeting, Mail, Quit, Rcpt, StartTls};
 use crate::support::smtp_peer::Do::{Close, EndlessLine, EndlessLines, Nothing, Raw, Say};
@@ -108,13 +108,13 @@ fn each_answer_of_a_mail_server_has_its_meaning() {
         .collect();
     let nobody = Port::reserve();
     channels.push(("nobody", smtp("nobody", nobody.number(), ""), Channel));
-    let (office, id) = check(&channels);
+    let (site, id) = check(&channels);
     // A 2xx after the final dot is all that counts, and before it nothing has been handed over.
     for ((name, ..), peer) in rows.iter().zip(&peers) {
         let has_message = !peer.record().received.is_empty();
         assert_eq!(
             has_message,
-            name.starts_with("end-") || office.delivery(id, name).state == DeliveryState::Delivered
+            name.starts_with("end-") || site.delivery(id, name).state == DeliveryState::Delivered
         );
     }
 }
@@ -191,11 +191,11 @@ fn each_answer_of_a_webhook_has_its_meaning() {
     let nobody = Port::reserve();
     let url = format!("http://{}/", nobody.address());
     channels.push(("nobody", webhook("nobody", &url, ""), Channel));
-    let (office, _) = check(&channels);
+    let (site, _) = check(&channels);
     assert_eq!(elsewhere.connections(), 0, "no redirect is followed");
     assert!(plain.connections() > 0 && plain.requests().is_empty(), "nothing is sent without TLS");
     let sent: u64 = peers.iter().map(HttpPeer::sent).sum();
-    let most = peak_memory(office.desk.pid());
+    let most = peak_memory(site.server.pid());
     eprintln!("{} MiB of endless answers were sent, the server never had more than {most} MiB", sent >> 20);
     assert!(most < 200, "{most} MiB");
 }
@@ -211,17 +211,17 @@ fn peak_memory(pid: u32) -> u64 {
 }
 
 /// Sends one submission down all channels and looks at what became of its first attempt in each.
-fn check(channels: &[(&str, String, Becomes)]) -> (Office, Uuid) {
+fn check(channels: &[(&str, String, Becomes)]) -> (ChannelSite, Uuid) {
     let text: String = channels.iter().map(|(_, text, _)| text.as_str()).collect();
-    let office = Office::open(&text, &[]);
-    let id = office.submit(1);
+    let site = ChannelSite::open(&text, &[]);
+    let id = site.submit(1);
     for (name, _, becomes) in channels {
         // State and attempts are read one after the other: the state may be the one before the attempt ended.
         let has_ended = |delivery: &Delivery| {
             let is_recorded = delivery.state != DeliveryState::Sending || delivery.attempts.len() > 1;
             is_recorded && delivery.attempts.first().is_some_and(|first| first.end.is_some())
         };
-        let delivery = office.wait_for(id, name, has_ended);
+        let delivery = site.wait_for(id, name, has_ended);
         let first = delivery.attempts[0].end.as_ref().expect("it has ended");
         let took = first.at.duration_since(delivery.attempts[0].began_at).as_millis();
         if took > 5000 {
@@ -229,7 +229,7 @@ fn check(channels: &[(&str, String, Becomes)]) -> (Office, Uuid) {
         }
         let what = format!("{name}: {delivery:#?}");
         assert_eq!(first.delivered, *becomes == Delivered, "{what}");
-        let blame = office.blame(id, name);
+        let blame = site.blame(id, name);
         match becomes {
             Delivered => assert_eq!((delivery.state, blame), (DeliveryState::Delivered, None), "{what}"),
             Refused => {
@@ -245,7 +245,7 @@ fn check(channels: &[(&str, String, Becomes)]) -> (Office, Uuid) {
                     (DeliveryState::Parked, Some("channel")),
                     "{what}"
                 );
-                let off = office.wait_for(id, name, |delivery| delivery.obstacle.is_some());
+                let off = site.wait_for(id, name, |delivery| delivery.obstacle.is_some());
                 assert!(off.obstacle.is_some_and(|obstacle| obstacle.off), "{what}");
             }
             Channel | Notification | Asked(_) => {
@@ -269,7 +269,7 @@ fn check(channels: &[(&str, String, Becomes)]) -> (Office, Uuid) {
             }
         }
     }
-    office.assert_discreet();
+    site.assert_discreet();
     eprintln!("{} rows hold", channels.len());
-    (office, id)
+    (site, id)
 }

@@ -1,105 +1,105 @@
-//! `accept = "delivered"`: a 200 once a channel has it, a 500 in bounded time otherwise, and one submission
-//! however often it is sent.
+//! `accept = "delivered"`: 200 once a channel has the submission, otherwise 500 in bounded time; a resent
+//! form is one submission.
 
 use std::time::Instant;
 
 use frontdesk::submission::delivery::DeliveryState;
 use jiff::Timestamp;
 
+use crate::support::channel_site::{ChannelSite, maildir, until, webhook};
 use crate::support::http_peer::{HttpPeer, Reply};
-use crate::support::office::{Office, maildir, until, webhook};
 
 const DELIVERED: [(&str, &str); 2] =
     [("FRONTDESK_FORMS__CONTACT__ACCEPT", "delivered"), ("FRONTDESK_FORMS__CONFIRM_TIMEOUT", "1s")];
 
 #[test]
-fn a_200_means_that_a_channel_has_it() {
+fn accept_delivered_answers_200_once_a_channel_has_the_submission() {
     let failing = HttpPeer::start([Reply::status(500)]);
     let mailbox = tempfile::tempdir().expect("a folder");
     let channels =
         [webhook("failing", &failing.url("/"), ""), maildir("box", &mailbox.path().join("box"))].concat();
     // Longer than any disk takes.
     let patient = ("FRONTDESK_FORMS__CONFIRM_TIMEOUT", "15s");
-    let office = Office::open(&channels, &[DELIVERED[0], patient]);
+    let site = ChannelSite::open(&channels, &[DELIVERED[0], patient]);
     for number in 0..5 {
-        assert_eq!(office.post(number).status, 200, "one of two is enough");
-        let id = office.id(number);
-        assert_eq!(office.delivery(id, "box").state, DeliveryState::Delivered, "by the time of its answer");
+        assert_eq!(site.post(number).status, 200, "one of two is enough");
+        let id = site.id(number);
+        assert_eq!(site.delivery(id, "box").state, DeliveryState::Delivered, "by the time of its answer");
     }
 }
 
 #[test]
 fn accept_delivered_answers_500_until_a_channel_has_the_submission() {
     let failing = HttpPeer::start([Reply::status(500), Reply::status(200)]);
-    let office = Office::open(&webhook("failing", &failing.url("/"), ""), &DELIVERED);
+    let site = ChannelSite::open(&webhook("failing", &failing.url("/"), ""), &DELIVERED);
     let began = Instant::now();
-    let answer = office.post(1);
+    let answer = site.post(1);
     eprintln!("answered after {:?}", began.elapsed());
     assert_eq!(answer.status, 500);
     assert_eq!(answer.json().as_object().map(serde_json::Map::len), Some(1), "exactly an error");
-    let id = office.id(1);
+    let id = site.id(1);
     let mut sent = 1;
     until(|| {
         sent += 1;
-        (office.post(1).status == 200).then_some(())
+        (site.post(1).status == 200).then_some(())
     })
     .expect("it gets its 200 once it is delivered");
-    assert_eq!(office.post(1).status, 200, "and again");
-    assert_eq!(office.id(1), id, "it is one submission");
-    let inbox = office.desk.inbox();
+    assert_eq!(site.post(1).status, 200, "and again");
+    assert_eq!(site.id(1), id, "it is one submission");
+    let inbox = site.server.inbox();
     assert_eq!(inbox.len(), 1);
     assert_eq!(inbox[0]["_repeats"], sent, "each repetition is counted");
     let requests = failing.requests();
     assert_eq!(requests.len(), 2, "one that failed and one that did not");
     assert!(requests.iter().all(|request| request.header("webhook-id") == Some(&*id.to_string())));
-    office.assert_discreet();
+    site.assert_discreet();
 }
 
 #[test]
-fn a_peer_that_hangs_holds_up_the_answer_no_longer_than_it_may() {
+fn a_hanging_peer_delays_the_response_by_a_bounded_time() {
     let silent = HttpPeer::start([Reply::Silence]);
-    let office = Office::open(&webhook("silent", &silent.url("/"), ""), &DELIVERED);
-    assert_eq!(office.post(1).status, 500);
+    let site = ChannelSite::open(&webhook("silent", &silent.url("/"), ""), &DELIVERED);
+    assert_eq!(site.post(1).status, 500);
     // The answer did not wait for the attempt to be given up.
-    let delivery = office.delivery(office.id(1), "silent");
+    let delivery = site.delivery(site.id(1), "silent");
     assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Sending, 1), "{delivery:#?}");
-    assert_eq!(office.desk.get("/", &[]).status, 200);
+    assert_eq!(site.server.get("/", &[]).status, 200);
 }
 
 #[test]
 fn a_held_submission_is_never_reported_as_delivered() {
     let mailbox = tempfile::tempdir().expect("a folder");
-    let office = Office::open(&maildir("box", &mailbox.path().join("box")), &DELIVERED);
+    let site = ChannelSite::open(&maildir("box", &mailbox.path().join("box")), &DELIVERED);
     let contact = |note: Option<&str>| {
         let mut body = serde_json::json!({ "name": "Ada", "email": "ada@example.com", "message": "Hello" });
         if let Some(note) = note {
             body["desk_note"] = note.into();
         }
-        office.desk.post("/api/contact", &body).status
+        site.server.post("/api/contact", &body).status
     };
     assert_eq!(contact(Some("https://spam.example.com")), 500, "it is held: no channel has it");
     assert_eq!(contact(Some("https://spam.example.com")), 500, "and still when it comes again");
-    assert_eq!(office.desk.inbox()[0]["status"], "held");
+    assert_eq!(site.server.inbox()[0]["status"], "held");
     assert_eq!(contact(None), 200, "a repeat that is not held releases it");
-    assert_eq!((office.desk.inbox().len(), &office.desk.inbox()[0]["status"]), (1, &"delivered".into()));
+    assert_eq!((site.server.inbox().len(), &site.server.inbox()[0]["status"]), (1, &"delivered".into()));
 }
 
 #[test]
-fn one_that_is_held_by_hand_stays_held_and_its_repeat_is_delivered() {
+fn a_submission_held_by_hand_stays_held_and_its_repeat_is_delivered() {
     let failing = HttpPeer::start([Reply::status(400)]);
-    let office = Office::open(&webhook("failing", &failing.url("/"), ""), &DELIVERED);
-    assert_eq!(office.post(1).status, 500);
-    let id = office.id(1);
-    assert!(office.editor().hold(id, "to be looked at", Timestamp::now()).expect("it can be written"));
-    office.wait_for(id, "failing", |delivery| delivery.state == DeliveryState::Held);
+    let site = ChannelSite::open(&webhook("failing", &failing.url("/"), ""), &DELIVERED);
+    assert_eq!(site.post(1).status, 500);
+    let id = site.id(1);
+    assert!(site.editor().hold(id, "to be looked at", Timestamp::now()).expect("it can be written"));
+    site.wait_for(id, "failing", |delivery| delivery.state == DeliveryState::Held);
     let before = failing.requests().len();
     failing.follow([Reply::status(200)]);
-    assert_eq!(office.post(1).status, 200, "a repeat of what is held by hand is delivered by itself");
-    assert_eq!(office.delivery(id, "failing").state, DeliveryState::Held);
+    assert_eq!(site.post(1).status, 200, "a repeat of what is held by hand is delivered by itself");
+    assert_eq!(site.delivery(id, "failing").state, DeliveryState::Held);
     assert_eq!(failing.requests().len(), before + 1);
-    assert!(office.editor().release(id, &[], Timestamp::now()).expect("it can be written"));
-    office.wait_for(id, "failing", |delivery| delivery.state == DeliveryState::Delivered);
+    assert!(site.editor().release(id, &[], Timestamp::now()).expect("it can be written"));
+    site.wait_for(id, "failing", |delivery| delivery.state == DeliveryState::Delivered);
     assert_eq!(failing.requests().len(), before + 2);
-    assert_eq!(office.post(1).status, 200);
+    assert_eq!(site.post(1).status, 200);
     assert_eq!(failing.requests().len(), before + 2);
 }

@@ -1,13 +1,12 @@
-//! A channel that fails: it delays no other, is tried again in time, left alone while it is ill, and not for
-//! longer.
+//! A failing channel delays no other, is probed at bounded intervals, and resumes as soon as it works again.
 
 use std::time::Duration;
 
 use frontdesk::submission::delivery::DeliveryState;
 
 use crate::support::PATIENCE;
+use crate::support::channel_site::{ChannelSite, NAME, maildir, smtp, until, webhook};
 use crate::support::http_peer::{HttpPeer, Reply};
-use crate::support::office::{NAME, Office, maildir, smtp, until, webhook};
 use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
 
 #[test]
@@ -20,12 +19,12 @@ fn channels_that_hang_delay_no_other() {
         smtp("speechless", speechless.address.port(), ""),
         maildir("box", &mailbox.path().join("box")),
     ];
-    let office = Office::open(&channels.concat(), &[]);
+    let site = ChannelSite::open(&channels.concat(), &[]);
     let (mut slowest, mut first_arrived) = (0, None);
     for number in 0..10 {
-        let id = office.submit(number);
-        let arrived = office.wait_for(id, "box", |delivery| delivery.state == DeliveryState::Delivered);
-        let received = office.reader().get(id).expect("it can be read").expect("it is there").received_at;
+        let id = site.submit(number);
+        let arrived = site.wait_for(id, "box", |delivery| delivery.state == DeliveryState::Delivered);
+        let received = site.reader().get(id).expect("it can be read").expect("it is there").received_at;
         let at = arrived.attempts[0].end.as_ref().expect("it has ended").at;
         first_arrived.get_or_insert(at);
         slowest = slowest.max(at.as_millisecond() - received.as_millisecond());
@@ -33,9 +32,9 @@ fn channels_that_hang_delay_no_other() {
     eprintln!("beside two channels that hang, the third took {slowest} ms at most");
     // None of them waited for a channel that hangs, which gives up after twenty seconds at the earliest.
     assert!(slowest < 20_000, "{slowest} ms");
-    let first = office.id(0);
+    let first = site.id(0);
     for hanging in ["silent", "speechless"] {
-        let delivery = office.delivery(first, hanging);
+        let delivery = site.delivery(first, hanging);
         let end = delivery.attempts[0].end.as_ref().map(|end| end.at);
         assert!(end.is_none_or(|end| Some(end) > first_arrived), "{hanging}: {delivery:#?}");
     }
@@ -51,10 +50,10 @@ fn the_second_attempt_follows_after_five_seconds_with_the_same_content() {
         smtp("greylisting", greylisting.address.port(), ""),
         smtp("vague", vague.address.port(), ""),
     ];
-    let office = Office::open(&channels.concat(), &[]);
-    let id = office.submit(1);
+    let site = ChannelSite::open(&channels.concat(), &[]);
+    let id = site.submit(1);
     for channel in ["failing", "greylisting", "vague"] {
-        let delivery = office.wait_for(id, channel, |delivery| delivery.state == DeliveryState::Delivered);
+        let delivery = site.wait_for(id, channel, |delivery| delivery.state == DeliveryState::Delivered);
         let [first, second] = &delivery.attempts[..] else { panic!("{channel}: {delivery:#?}") };
         let gap = second.began_at.duration_since(first.end.as_ref().expect("it has ended").at).as_millis();
         eprintln!("{channel}: the second attempt followed after {gap} ms");
@@ -72,63 +71,63 @@ fn the_second_attempt_follows_after_five_seconds_with_the_same_content() {
     assert_eq!((&first.from, &first.to, &first.raw), (&second.from, &second.to, &second.raw));
     let message_id = format!("Message-ID: <{id}.submission@example.com>");
     assert!(String::from_utf8_lossy(&first.raw).contains(&message_id));
-    office.assert_discreet();
+    site.assert_discreet();
 }
 
 #[test]
 fn a_channel_that_is_gone_stays_switched_off_until_the_operator_retries() {
     let gone = HttpPeer::start([Reply::status(410)]);
-    let mut office = Office::open(&webhook("gone", &gone.url("/"), ""), &[]);
-    office.submit(0);
-    office.wait_for_count("gone", DeliveryState::Parked, 1);
-    let off = |office: &Office| {
-        let channels = office.reader().channels().expect("it can be read");
+    let mut site = ChannelSite::open(&webhook("gone", &gone.url("/"), ""), &[]);
+    site.submit(0);
+    site.wait_for_count("gone", DeliveryState::Parked, 1);
+    let off = |site: &ChannelSite| {
+        let channels = site.reader().channels().expect("it can be read");
         channels[0].obstacle.as_ref().is_some_and(|obstacle| obstacle.off)
     };
-    until(|| off(&office).then_some(())).expect("it is switched off");
+    until(|| off(&site).then_some(())).expect("it is switched off");
     gone.follow([Reply::status(200)]);
     for number in 1..4 {
-        office.submit(number);
+        site.submit(number);
     }
-    office.wait_for_count("gone", DeliveryState::Parked, 4);
-    assert!(office.desk.inbox().iter().all(|submission| submission["status"] == "parked"));
-    office.desk.kill();
-    office.desk.restart();
-    office.submit(4);
-    office.wait_for_count("gone", DeliveryState::Parked, 5);
-    assert!(off(&office));
+    site.wait_for_count("gone", DeliveryState::Parked, 4);
+    assert!(site.server.inbox().iter().all(|submission| submission["status"] == "parked"));
+    site.server.kill();
+    site.server.restart();
+    site.submit(4);
+    site.wait_for_count("gone", DeliveryState::Parked, 5);
+    assert!(off(&site));
     assert_eq!(gone.requests().len(), 1, "nothing is sent to where nobody is");
 
-    let said = office.inbox(&["retry", "--channel", "gone"]);
+    let said = site.inbox(&["retry", "--channel", "gone"]);
     assert!(said.starts_with("5 deliveries are tried now"), "{said}");
-    office.wait_for_count("gone", DeliveryState::Delivered, 5);
-    assert!(!off(&office));
+    site.wait_for_count("gone", DeliveryState::Delivered, 5);
+    assert!(!off(&site));
     assert_eq!(gone.requests().len(), 6);
-    office.submit(5);
-    office.wait_for_count("gone", DeliveryState::Delivered, 6);
-    office.assert_discreet();
+    site.submit(5);
+    site.wait_for_count("gone", DeliveryState::Delivered, 6);
+    site.assert_discreet();
 }
 
 #[test]
-fn a_channel_that_fails_again_and_again_is_probed_and_catches_up() {
+fn a_channel_that_keeps_failing_is_probed_and_catches_up() {
     const FIRST: usize = 8;
     let ill = HttpPeer::start([Reply::saying(503, NAME)]);
-    let office = Office::open(&webhook("ill", &ill.url("/"), "concurrency = 1"), &[]);
+    let site = ChannelSite::open(&webhook("ill", &ill.url("/"), "concurrency = 1"), &[]);
     for number in 0..FIRST {
-        office.submit(number);
+        site.submit(number);
     }
     let is_paused = || {
-        let channels = office.reader().channels().expect("it can be read");
+        let channels = site.reader().channels().expect("it can be read");
         let obstacle = channels[0].obstacle.as_ref();
         obstacle.is_some_and(|obstacle| !obstacle.off).then_some(())
     };
     until(is_paused).expect("it is paused");
-    office.submit(FIRST);
+    site.submit(FIRST);
     ill.wait_for(9, PATIENCE);
     ill.follow([Reply::status(200)]);
     // One of the probes may have been a retry, which is not due for five minutes.
     let has_caught_up = || {
-        let channels = office.reader().channels().expect("it can be read");
+        let channels = site.reader().channels().expect("it can be read");
         (channels[0].count(DeliveryState::Delivered) >= FIRST).then_some(())
     };
     until(has_caught_up).expect("it catches up");
@@ -138,5 +137,5 @@ fn a_channel_that_fails_again_and_again_is_probed_and_catches_up() {
         let gap = requests[after].at - requests[before].at;
         assert!(gap >= Duration::from_millis(4900), "{gap:?}");
     }
-    office.assert_discreet();
+    site.assert_discreet();
 }

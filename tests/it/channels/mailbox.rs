@@ -1,11 +1,11 @@
-//! From the form to the mailbox, through a mail server as it is found in the field.
+//! From the form to the mailbox, through Debian's OpenSMTPD.
 
 use std::collections::HashMap;
 
 use frontdesk::submission::delivery::DeliveryState;
 use mail_parser::MessageParser;
 
-use crate::support::office::{EMAIL, Office, smtp};
+use crate::support::channel_site::{ChannelSite, EMAIL, smtp};
 use crate::support::opensmtpd::OpenSmtpd;
 
 const SUBMISSIONS: usize = 100;
@@ -15,11 +15,11 @@ const SUBMISSIONS: usize = 100;
 fn a_hundred_submissions_are_a_hundred_mails() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut server = OpenSmtpd::start(folder.path());
-    let office = Office::open(&smtp("mail", server.address.port(), ""), &[]);
+    let site = ChannelSite::open(&smtp("mail", server.address.port(), ""), &[]);
     for number in 0..SUBMISSIONS {
-        assert_eq!(office.post(number).status, 200);
+        assert_eq!(site.post(number).status, 200);
     }
-    office.wait_for_count("mail", DeliveryState::Delivered, SUBMISSIONS);
+    site.wait_for_count("mail", DeliveryState::Delivered, SUBMISSIONS);
     let messages = server.messages(SUBMISSIONS);
     assert_eq!(messages.len(), SUBMISSIONS);
     let mut seen: HashMap<String, usize> = HashMap::new();
@@ -30,10 +30,10 @@ fn a_hundred_submissions_are_a_hundred_mails() {
         assert_eq!(reply_to, Some(EMAIL));
         *seen.entry(id).or_default() += 1;
     }
-    for submission in office.desk.inbox() {
+    for submission in site.server.inbox() {
         let id = submission["id"].as_str().expect("an id");
         assert_eq!(seen.get(id), Some(&1), "{id}");
         assert_eq!(submission["status"], "delivered");
     }
-    office.assert_discreet();
+    site.assert_discreet();
 }

@@ -1,4 +1,4 @@
-//! nginx with the configuration that was written, beside frontdesk: the same questions, the same answers.
+//! nginx with the exported configuration gives the same responses as frontdesk.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Export, awkward_site, desk, said};
-use crate::support::office::until;
+use super::{Export, awkward_site, said, serve};
+use crate::support::channel_site::until;
 use crate::support::port::Port;
-use crate::support::{Answer, Connection, Desk, PATIENCE, example_site};
+use crate::support::{Answer, Connection, PATIENCE, TestServer, example_site};
 
 /// As an operator would write it, but for the folders, and for one worker in the foreground.
 const CONFIGURATION: &str = "
@@ -215,7 +215,7 @@ fn nginx_answers_every_url_as_frontdesk_does() {
     let site = awkward_site();
     for site in [example_site().as_path(), site.path()] {
         let export = Export::of(site);
-        let desk = desk(site, &export);
+        let server = serve(site, &export);
         let nginx = Nginx::start(&export.path());
         let elsewhere = [
             "/nowhere",
@@ -257,7 +257,7 @@ fn nginx_answers_every_url_as_frontdesk_does() {
         ];
         let mut asked = 0;
         for path in export.urls().map(|(path, _)| path).chain(elsewhere) {
-            let mut pair = Pair::of(&desk, &nginx);
+            let mut pair = Pair::of(&server, &nginx);
             for accept in ACCEPT {
                 pair.ask("GET", path, &[("Accept", accept), ("Accept-Encoding", "gzip")]);
             }
@@ -293,16 +293,16 @@ fn nginx_answers_every_url_as_frontdesk_does() {
 
 #[test]
 #[ignore = "needs nginx: scripts/test door"]
-fn nginx_weighs_what_a_client_accepts_as_frontdesk_does() {
+fn nginx_negotiates_as_frontdesk_does() {
     let export = Export::of(&example_site());
-    let desk = desk(&example_site(), &export);
+    let server = serve(&example_site(), &export);
     let nginx = Nginx::start(&export.path());
     let count =
         std::env::var("FRONTDESK_TEST_ACCEPTS").map_or(5_000, |count| count.parse().expect("a number"));
-    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let mut dice = Random(0x2545_f491_4f6c_dd1d);
     let mut seen = std::collections::BTreeMap::new();
     for _ in 0..count / 250 {
-        let mut pair = Pair::of(&desk, &nginx);
+        let mut pair = Pair::of(&server, &nginx);
         for _ in 0..250 {
             let (accept, encoding) = (dice.list(&RANGES), dice.list(&CODINGS));
             let answer = pair.ask("GET", "/contact/", &[("Accept", &accept), ("Accept-Encoding", &encoding)]);
@@ -317,11 +317,11 @@ fn nginx_weighs_what_a_client_accepts_as_frontdesk_does() {
 
 #[test]
 #[ignore = "needs nginx: scripts/test door"]
-fn where_nginx_answers_otherwise_is_told() {
+fn documented_differences_of_nginx_are_the_only_ones() {
     let document =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/export.md")).expect("it is there");
     let export = Export::of(&example_site());
-    let desk = desk(&example_site(), &export);
+    let server = serve(&example_site(), &export);
     let nginx = Nginx::start(&export.path());
     let version = version();
     let media = |answer: &Answer| {
@@ -329,7 +329,7 @@ fn where_nginx_answers_otherwise_is_told() {
     };
     for Difference { method, target, headers, frontdesk, nginx: otherwise, told, until } in &DIFFERENCES {
         assert!(document.contains(told), "docs/export.md does not tell of {told}");
-        let of_frontdesk = desk.request(method, target, headers, b"");
+        let of_frontdesk = server.request(method, target, headers, b"");
         assert_eq!((of_frontdesk.status, media(&of_frontdesk).as_str()), *frontdesk, "{told}");
         let of_nginx =
             Connection::open(nginx.address).request(method, target, headers, b"").expect("an answer");
@@ -344,18 +344,18 @@ fn where_nginx_answers_otherwise_is_told() {
 
 #[test]
 #[ignore = "needs nginx: scripts/test door"]
-fn forms_go_to_a_desk_that_knows_who_is_asking() {
+fn nginx_passes_the_clients_address_with_forms() {
     check_forms("x-forwarded-for", "");
 }
 
 #[test]
 #[ignore = "needs nginx: scripts/test door"]
-fn a_desk_that_reads_the_other_header_is_told_by_that() {
+fn nginx_passes_the_clients_address_in_forwarded() {
     check_forms("forwarded", "for=");
 }
 
-/// Sends forms through nginx to a desk that learns from `header` who is asking, where `parameter` stands
-/// before each address.
+/// Sends forms through nginx to a server that reads the client address from `header`, where `parameter`
+/// stands before each address.
 fn check_forms(header: &str, parameter: &str) {
     let tells = ("FRONTDESK_SERVER__FORWARDED_HEADER", header);
     let export = |replicas: &str| Export::with(&example_site(), &["--replica", replicas], &[tells]);
@@ -366,10 +366,10 @@ fn check_forms(header: &str, parameter: &str) {
         ("FRONTDESK_LIMITS__PER_MINUTE", "2"),
         ("FRONTDESK_LOG__REQUESTS", "true"),
     ];
-    let desk = Desk::with(&example_site(), &limits);
+    let server = TestServer::with(&example_site(), &limits);
     // No server listens on the first address.
     let nobody = Port::reserve();
-    let there = export(&format!("{},{}", nobody.address(), desk.address));
+    let there = export(&format!("{},{}", nobody.address(), server.address));
     let nginx = Nginx::start(&there.path());
     let body = json!({ "email": "ada@example.com" }).to_string();
     let post = |nginx: &Nginx, from: &str, path: &str, forged: &str, body: &[u8]| {
@@ -395,7 +395,7 @@ fn check_forms(header: &str, parameter: &str) {
     }
     // Each request has the name that nginx gave to it.
     let names = until(|| {
-        let log = desk.log();
+        let log = server.log();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let names: Vec<String> = lines
             .filter(|line| line["message"] == "answered")
@@ -406,8 +406,8 @@ fn check_forms(header: &str, parameter: &str) {
     for name in names.expect("the requests are in the log") {
         assert!(name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
     }
-    desk.expect(1);
-    let of_frontdesk = desk.get("/api/contact", &[]);
+    server.expect(1);
+    let of_frontdesk = server.get("/api/contact", &[]);
     let answer = Connection::open(nginx.address).request("GET", "/api/contact", &[], b"").expect("an answer");
     assert_eq!((answer.status, said(&answer), &answer.body), (405, said(&of_frontdesk), &of_frontdesk.body));
     for length in [64 << 10, 256 << 10] {
@@ -425,7 +425,7 @@ fn check_forms(header: &str, parameter: &str) {
 
 /// Two connections, over which the same is asked.
 struct Pair<'a> {
-    desk: &'a Desk,
+    server: &'a TestServer,
     nginx: &'a Nginx,
     frontdesk: Connection,
     other: Connection,
@@ -433,8 +433,8 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    fn of(desk: &'a Desk, nginx: &'a Nginx) -> Self {
-        Self { desk, nginx, frontdesk: desk.connect(), other: Connection::open(nginx.address), asked: 0 }
+    fn of(server: &'a TestServer, nginx: &'a Nginx) -> Self {
+        Self { server, nginx, frontdesk: server.connect(), other: Connection::open(nginx.address), asked: 0 }
     }
 
     /// Asks both and compares what comes.
@@ -454,7 +454,7 @@ impl<'a> Pair<'a> {
             self.other = Connection::open(self.nginx.address);
         }
         if expected.header("connection") == Some("close") {
-            self.frontdesk = self.desk.connect();
+            self.frontdesk = self.server.connect();
         }
         expected
     }
@@ -501,9 +501,9 @@ const WEIGHTS: [&str; 24] = [
 ];
 
 /// Falls the same way each time: xorshift.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -598,7 +598,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Told, so that it ends its worker as well.
+        // Answered, so that it ends its worker as well.
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.child.wait();

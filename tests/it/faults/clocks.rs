@@ -1,51 +1,51 @@
-//! A clock that was set while the server was away: what waits is delivered all the same.
+//! The clock is changed while the server is stopped: pending deliveries still go out.
 
 use std::time::{Duration, Instant};
 
-use super::Extent;
-use super::stand::{Stand, Told};
+use super::Scale;
+use super::testbed::{Answered, TestBed};
 use crate::support::http_peer::Reply;
 use crate::support::{PATIENCE, libfaketime};
 
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
-fn a_clock_that_jumps_keeps_nothing_from_being_delivered() {
+fn a_clock_jump_prevents_no_delivery() {
     let library = libfaketime();
     let library = library.to_str().expect("it is text");
-    let mut stand = Stand::start(4);
+    let mut testbed = TestBed::start(4);
     // Each start has another clock than the one before it, and finds what that has left behind.
-    let clocks = Extent::get().of(
+    let clocks = Scale::get().of(
         &["-365d", "+365d"][..],
         &["-365d", "+0", "+365d", "+0"],
         &["-365d", "+0", "+365d", "+0", "-1d", "+365d", "-365d", "-3650d", "+3650d", "+0"],
     );
     let mut slowest = Duration::ZERO;
     for clock in clocks {
-        stand.hook.follow([Reply::status(503)]);
-        assert_eq!(stand.submit(), Told::Kept);
-        wait_until("an attempt has failed", || undelivered(&stand, "failures > 0") == 1);
-        stand.desk.kill();
-        stand.kills += 1;
-        assert_eq!(undelivered(&stand, "state = 'waiting'"), 1, "it waits");
-        stand.hook.follow([Reply::status(204)]);
-        stand.desk.set(&[
+        testbed.hook.follow([Reply::status(503)]);
+        assert_eq!(testbed.submit(), Answered::Kept);
+        wait_until("an attempt has failed", || undelivered(&testbed, "failures > 0") == 1);
+        testbed.server.kill();
+        testbed.kills += 1;
+        assert_eq!(undelivered(&testbed, "state = 'waiting'"), 1, "it waits");
+        testbed.hook.follow([Reply::status(204)]);
+        testbed.server.set(&[
             ("LD_PRELOAD", library),
             ("FAKETIME", clock),
             // Time goes on as it always does; only what it is called has changed.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ]);
-        stand.desk.restart();
+        testbed.server.restart();
         let began = Instant::now();
-        wait_until("it is delivered", || stand.undelivered() == 0);
+        wait_until("it is delivered", || testbed.undelivered() == 0);
         slowest = slowest.max(began.elapsed());
     }
-    let figures = stand.reckon();
+    let figures = testbed.reckon();
     eprintln!("clocks that jump: jumps {}, {figures}, slowest delivery {slowest:.1?}", clocks.len());
-    stand.desk.expect(figures.kept);
+    testbed.server.expect(figures.kept);
 }
 
-fn undelivered(stand: &Stand, condition: &str) -> i64 {
-    stand.query(&format!("SELECT count(*) FROM delivery WHERE state <> 'delivered' AND {condition}"))[0]
+fn undelivered(testbed: &TestBed, condition: &str) -> i64 {
+    testbed.query(&format!("SELECT count(*) FROM delivery WHERE state <> 'delivered' AND {condition}"))[0]
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {

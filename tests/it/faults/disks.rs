@@ -1,12 +1,12 @@
-//! The database's disk fails or is full at the n-th write or sync: a 200 stays true, a 500 too, and it passes
-//! by itself.
+//! The database's disk fails or fills up at the n-th write or sync: every 200 and every 500 stays true, and
+//! the server recovers by itself.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Extent;
-use super::stand::{Stand, Told};
+use super::Scale;
+use super::testbed::{Answered, TestBed};
 use super::tracer::{Plan, Tracer};
 use crate::support::{Connection, PATIENCE};
 
@@ -20,29 +20,29 @@ const LASTING: Duration = Duration::from_millis(700);
 
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
-fn a_disk_that_fails_makes_no_answer_untrue() {
-    let cases = cases(Extent::get());
-    let mut stand = Stand::start(4);
-    stand.has_failed = true;
+fn a_failing_disk_makes_no_response_wrong() {
+    let cases = cases(Scale::get());
+    let mut testbed = TestBed::start(4);
+    testbed.has_failed = true;
     let (mut slowest, mut recovery, mut pages) = (Duration::ZERO, Duration::ZERO, 0);
     // Faults during acceptance, which cause refusals, and faults during processing.
     let (mut refusing, mut processing) = (0, 0);
     for case in &cases {
-        let (refused, failed) = (stand.ledger.count(Told::NotKept), failures_of_processing(&stand));
-        let log = stand.log();
-        let plan = case.plan(&stand);
-        let tracer = Tracer::attach(&mut stand.desk, &plan, &log);
-        let load = load(&stand, case);
+        let (refused, failed) = (testbed.ledger.count(Answered::NotKept), failures_of_processing(&testbed));
+        let log = testbed.log();
+        let plan = case.plan(&testbed);
+        let tracer = Tracer::attach(&mut testbed.server, &plan, &log);
+        let load = load(&testbed, case);
         drop(tracer);
         slowest = slowest.max(load.slowest);
         pages += load.pages;
-        refusing += usize::from(stand.ledger.count(Told::NotKept) > refused);
-        recovery = recovery.max(recover(&stand));
-        processing += usize::from(failures_of_processing(&stand) > failed);
-        assert!(!stand.desk.has_ended(), "{case:?}");
+        refusing += usize::from(testbed.ledger.count(Answered::NotKept) > refused);
+        recovery = recovery.max(recover(&testbed));
+        processing += usize::from(failures_of_processing(&testbed) > failed);
+        assert!(!testbed.server.has_ended(), "{case:?}");
     }
-    stand.settle();
-    let figures = stand.reckon();
+    testbed.settle();
+    let figures = testbed.reckon();
     eprintln!(
         "failing disks: faults {}, of which refused somebody {refusing}, of which failed processing {processing}, {figures}, pages {pages}, slowest answer {slowest:.1?}, \
          slowest recovery {recovery:.1?}",
@@ -51,7 +51,7 @@ fn a_disk_that_fails_makes_no_answer_untrue() {
     assert_eq!(figures.false_500, 0, "what got a 500 was not kept");
     assert!(refusing > 0, "no fault was noticed by anybody");
     assert!(processing > 0 || cases.len() < 20, "no fault hit processing");
-    stand.desk.expect(figures.kept);
+    testbed.server.expect(figures.kept);
 }
 
 /// If the process ends before its next write, the result of a failed sync is unknown: a submission that got a
@@ -59,28 +59,28 @@ fn a_disk_that_fails_makes_no_answer_untrue() {
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_kill_while_the_disk_fails_leaves_only_what_was_just_refused_in_doubt() {
-    let extent = Extent::get();
+    let extent = Scale::get();
     let rounds = extent.of(1, 3, 20);
-    let mut stand = Stand::start(4);
-    stand.has_failed = true;
+    let mut testbed = TestBed::start(4);
+    testbed.has_failed = true;
     for n in 1..=rounds {
         let case = Case { calls: SYNC, error: "EIO", n, is_lasting: true };
-        let (plan, log) = (case.plan(&stand), stand.log());
-        let tracer = Tracer::attach(&mut stand.desk, &plan, &log);
-        load(&stand, &case);
+        let (plan, log) = (case.plan(&testbed), testbed.log());
+        let tracer = Tracer::attach(&mut testbed.server, &plan, &log);
+        load(&testbed, &case);
         // With its tracer gone first, the server would find time to write again.
-        stand.desk.kill();
+        testbed.server.kill();
         drop(tracer);
-        stand.kills += 1;
-        stand.desk.restart();
-        recover(&stand);
+        testbed.kills += 1;
+        testbed.server.restart();
+        recover(&testbed);
     }
-    stand.settle();
-    let figures = stand.reckon();
+    testbed.settle();
+    let figures = testbed.reckon();
     eprintln!("kills while a disk fails: {figures}");
     // The batch that failed, and the one that found out that the next one fails too.
     assert!(figures.false_500 <= 2 * CLIENTS * rounds, "{figures}");
-    stand.desk.expect(figures.kept);
+    testbed.server.expect(figures.kept);
 }
 
 #[derive(Debug)]
@@ -92,8 +92,8 @@ struct Case {
 }
 
 impl Case {
-    fn plan(&self, stand: &Stand) -> Plan {
-        let database = stand.database();
+    fn plan(&self, testbed: &TestBed) -> Plan {
+        let database = testbed.database();
         let beside = |suffix: &str| PathBuf::from(format!("{}{suffix}", database.display()));
         let files = vec![database.clone(), beside("-wal"), beside("-shm")];
         Plan {
@@ -105,7 +105,7 @@ impl Case {
     }
 }
 
-fn cases(extent: Extent) -> Vec<Case> {
+fn cases(extent: Scale) -> Vec<Case> {
     let mut cases = Vec::new();
     for error in ["EIO", "ENOSPC"] {
         for (calls, last, step) in [
@@ -131,9 +131,9 @@ struct Load {
 
 /// Clients that submit while others read pages: until the fault was noticed, where it comes once; for a
 /// while, where it lasts.
-fn load(stand: &Stand, case: &Case) -> Load {
+fn load(testbed: &TestBed, case: &Case) -> Load {
     let (stop, pages) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (ledger, address) = (&stand.ledger, stand.desk.address);
+    let (ledger, address) = (&testbed.ledger, testbed.server.address);
     let submissions = if case.is_lasting { usize::MAX } else { 4 + case.n / 2 };
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
@@ -145,7 +145,7 @@ fn load(stand: &Stand, case: &Case) -> Load {
                             break;
                         }
                         let began = Instant::now();
-                        assert_ne!(ledger.submit(address), Told::Nothing, "each is answered: {case:?}");
+                        assert_ne!(ledger.submit(address), Answered::Nothing, "each is answered: {case:?}");
                         slowest = slowest.max(began.elapsed());
                         std::thread::sleep(Duration::from_millis(20));
                     }
@@ -174,14 +174,14 @@ fn load(stand: &Stand, case: &Case) -> Load {
 }
 
 /// How often the server has said that the intake could not be processed.
-fn failures_of_processing(stand: &Stand) -> usize {
-    stand.desk.log().matches("the intake could not be processed").count()
+fn failures_of_processing(testbed: &TestBed) -> usize {
+    testbed.server.log().matches("the intake could not be processed").count()
 }
 
 /// How long it takes until something is kept again.
-fn recover(stand: &Stand) -> Duration {
+fn recover(testbed: &TestBed) -> Duration {
     let began = Instant::now();
-    while stand.submit() != Told::Kept {
+    while testbed.submit() != Answered::Kept {
         assert!(began.elapsed() < PATIENCE, "it does not recover");
         std::thread::sleep(Duration::from_millis(50));
     }

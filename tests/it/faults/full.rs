@@ -1,5 +1,5 @@
-//! A Maildir on a full disk: what does not fit waits, and arrives whole once there is room. And an inbox on a
-//! disk that fills up.
+//! A Maildir on a full disk: messages that do not fit wait and arrive complete once there is space. An inbox
+//! on a disk that fills up.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,81 +7,81 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::Extent;
-use super::stand::{Stand, Told};
+use super::Scale;
+use super::testbed::{Answered, TestBed};
 use super::tracer::{Plan, Tracer};
-use crate::support::{Desk, PATIENCE, small_site};
+use crate::support::{PATIENCE, TestServer, small_site};
 
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_maildir_on_a_full_file_system_takes_everything_once_there_is_room() {
     let small = SmallDisk::mount(2);
     let maildir = small.path.join("box");
-    let mut stand = Stand::with(4, tempfile::tempdir().expect("a folder"), &maildir);
+    let mut testbed = TestBed::with(4, tempfile::tempdir().expect("a folder"), &maildir);
     let filler = small.path.join("filler");
-    let times = Extent::get().of(1, 2, 10);
+    let times = Scale::get().of(1, 2, 10);
     for _ in 0..times {
         // A few blocks are left, so that some messages find room, and some only in part.
         let taken = std::fs::metadata(&filler).map_or(0, |file| file.len());
         fill(&filler, small.free().saturating_sub(3 * 4096) + taken);
         for _ in 0..12 {
-            assert_eq!(stand.submit(), Told::Kept, "the inbox is elsewhere");
+            assert_eq!(testbed.submit(), Answered::Kept, "the inbox is elsewhere");
         }
         wait_until("the others were tried", || {
-            stand
+            testbed
                 .query::<i64>("SELECT count(*) FROM delivery WHERE channel <> 'box' AND state <> 'delivered'")
                 [0]
                 == 0
-                && stand.query::<i64>("SELECT count(*) FROM delivery WHERE channel = 'box' AND failures > 0")
-                    [0]
+                && testbed
+                    .query::<i64>("SELECT count(*) FROM delivery WHERE channel = 'box' AND failures > 0")[0]
                     > 0
         });
         assert_eq!(left_in(&maildir.join("tmp")), 0, "nothing that does not fit is left behind");
         std::fs::remove_file(&filler).expect("it can be removed");
-        stand.settle();
+        testbed.settle();
     }
-    let figures = stand.reckon_with(&maildir);
+    let figures = testbed.reckon_with(&maildir);
     eprintln!("a full file system: times {times}, {figures}");
-    stand.desk.expect(figures.kept);
+    testbed.server.expect(figures.kept);
 }
 
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
-    let mut stand = Stand::start(4);
+    let mut testbed = TestBed::start(4);
     let (mut faults, mut struck) = (0, 0);
     // Nothing else is renamed, and the rest happens to the Maildir's own folder.
-    let new = stand.maildir().join("new");
-    for (calls, file) in Extent::get().of(
+    let new = testbed.maildir().join("new");
+    for (calls, file) in Scale::get().of(
         &[("/^rename", None)][..],
         &[("/^rename", None), ("fsync,fdatasync", Some(&new))],
         &[("/^rename", None), ("fsync,fdatasync", Some(&new)), ("openat", Some(&new))],
     ) {
         for error in ["ENOSPC", "EIO"] {
-            for when in Extent::get().of(&["1+"][..], &["1", "1+"], &["1", "2", "3", "1+", "2+"]) {
+            for when in Scale::get().of(&["1+"][..], &["1", "1+"], &["1", "2", "3", "1+", "2+"]) {
                 let plan = Plan {
                     calls: (*calls).to_owned(),
                     deed: format!("error={error}"),
                     when: (*when).to_owned(),
                     files: file.cloned().into_iter().collect(),
                 };
-                let log = stand.log();
-                let tracer = Tracer::attach(&mut stand.desk, &plan, &log);
+                let log = testbed.log();
+                let tracer = Tracer::attach(&mut testbed.server, &plan, &log);
                 for _ in 0..4 {
-                    assert_eq!(stand.submit(), Told::Kept, "the inbox is no part of it");
+                    assert_eq!(testbed.submit(), Answered::Kept, "the inbox is no part of it");
                 }
-                wait_until("each was tried", || stand.is_quiet());
+                wait_until("each was tried", || testbed.is_quiet());
                 drop(tracer);
                 faults += 1;
-                struck += usize::from(stand.undelivered() > 0);
-                stand.settle();
+                struck += usize::from(testbed.undelivered() > 0);
+                testbed.settle();
             }
         }
     }
-    let figures = stand.reckon();
+    let figures = testbed.reckon();
     eprintln!("a failing Maildir: faults {faults}, of which delayed something {struck}, {figures}");
     assert!(struck > 0, "no fault was noticed");
-    stand.desk.expect(figures.kept);
+    testbed.server.expect(figures.kept);
 }
 
 /// Below the reserve large submissions are refused and small ones are not, until the disk is full.
@@ -91,16 +91,16 @@ fn the_reserve_is_left_to_small_submissions_until_the_disk_is_full() {
     const MIB: u64 = 1 << 20;
     let small = SmallDisk::mount(64);
     let environment = [("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_STORE__MIN_FREE", "32MiB")];
-    let desk = Desk::at(&small_site(), &small.path.join("data"), &environment);
+    let server = TestServer::at(&small_site(), &small.path.join("data"), &environment);
     let mut number = 0;
     let mut send = |bytes: usize| {
         number += 1;
         let message = format!("{number} {}", "x".repeat(bytes));
         let body = json!({ "name": "A", "email": "a@example.com", "message": message });
-        let answer = desk.post("/api/contact", &body);
+        let answer = server.post("/api/contact", &body);
         (answer.status, answer.header("retry-after").is_some())
     };
-    let is_low = |low: &str| desk.ops("/metrics").text().contains(&format!("\nfrontdesk_disk_low {low}\n"));
+    let is_low = |low: &str| server.ops("/metrics").text().contains(&format!("\nfrontdesk_disk_low {low}\n"));
     let filler = small.path.join("filler");
     assert_eq!(send(15_000), (200, false));
     fill(&filler, small.free() - 24 * MIB);
@@ -122,13 +122,13 @@ fn the_reserve_is_left_to_small_submissions_until_the_disk_is_full() {
     let accepted = accepted.count();
     assert_eq!(last, (500, false), "the disk is full after {accepted} more");
     std::fs::remove_file(small.path.join("rest")).expect("it is there");
-    wait_until("the database can be written", || desk.ops("/readyz").status == 200);
+    wait_until("the database can be written", || server.ops("/readyz").status == 200);
     assert_eq!(send(15_000), (500, true));
     assert_eq!(send(3_000), (200, false));
     std::fs::remove_file(&filler).expect("it is there");
     wait_until("there is space again", || is_low("0"));
     assert_eq!(send(15_000), (200, false));
-    desk.expect(1 + 20 + accepted + 1 + 1);
+    server.expect(1 + 20 + accepted + 1 + 1);
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {

@@ -1,16 +1,16 @@
-//! kill -9 at every system call by which something leaves the server, and at random moments under load.
+//! `kill -9` at every system call with an outside effect, and at random moments under load.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::Extent;
-use super::stand::{Stand, Told};
+use super::Scale;
+use super::testbed::{Answered, TestBed};
 use super::tracer::{Plan, Tracer};
-use crate::support::dice::Dice;
 use crate::support::http_peer::Reply;
+use crate::support::random::Random;
 use crate::support::smtp_peer::{At, Do, Script};
-use crate::support::{Desk, small_site};
+use crate::support::{TestServer, small_site};
 
 /// By these, state leaves the process: for a disk, a peer or another thread.
 const CALLS: [&str; 13] = [
@@ -35,29 +35,29 @@ const EACH: usize = 3;
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_kill_at_any_system_call_loses_nothing() {
-    let extent = Extent::get();
+    let extent = Scale::get();
     // The n-th call of a kind is where the server is killed, for n up to where none is left; in the short
     // runs not for each n.
     let (step, most) = extent.of((5, 1), (7, 4), (1, usize::MAX));
     let calls = extent.of(&CALLS[..4], &CALLS[..], &CALLS[..]);
-    let mut stand = Stand::start(1);
+    let mut testbed = TestBed::start(1);
     let mut struck_at: BTreeMap<String, usize> = BTreeMap::new();
     for calls in calls {
         for n in (1..).step_by(step).take(most) {
-            let Some(place) = round(&mut stand, &Plan::kill(calls, n)) else { break };
+            let Some(place) = round(&mut testbed, &Plan::kill(calls, n)) else { break };
             *struck_at.entry(place).or_default() += 1;
         }
     }
     // The writer syncs so often that the Maildir's own syncs never come first; so these by themselves:
     // between a message's new name and the moment at which that lasts.
     for n in 1..=extent.of(1, 2, 10) {
-        let plan = Plan { files: vec![stand.maildir().join("new")], ..Plan::kill(CALLS[0], n) };
-        let Some(place) = round(&mut stand, &plan) else { break };
+        let plan = Plan { files: vec![testbed.maildir().join("new")], ..Plan::kill(CALLS[0], n) };
+        let Some(place) = round(&mut testbed, &plan) else { break };
         *struck_at.entry(format!("{place} of new/")).or_default() += 1;
     }
-    let at_calls = stand.kills;
-    stand.settle();
-    let figures = stand.reckon();
+    let at_calls = testbed.kills;
+    testbed.settle();
+    let figures = testbed.reckon();
     eprintln!("kills at system calls: {figures}");
     for (place, times) in &struck_at {
         eprintln!("    {place}: {times}");
@@ -75,67 +75,67 @@ fn a_kill_at_any_system_call_loses_nothing() {
         let hit = struck_at.keys().any(|place| place.contains(call));
         assert!(hit, "no kill at {call} among {at_calls}");
     }
-    stand.desk.expect(figures.kept);
+    testbed.server.expect(figures.kept);
 }
 
 /// Submits a little to a server that is killed as planned, and starts it again. Where it was, or nothing if
 /// it never came so far.
-fn round(stand: &mut Stand, plan: &Plan) -> Option<String> {
-    let log = stand.log();
-    let tracer = Tracer::attach(&mut stand.desk, plan, &log);
+fn round(testbed: &mut TestBed, plan: &Plan) -> Option<String> {
+    let log = testbed.log();
+    let tracer = Tracer::attach(&mut testbed.server, plan, &log);
     for _ in 0..EACH {
-        if stand.submit() == Told::Nothing {
+        if testbed.submit() == Answered::Nothing {
             break;
         }
     }
     let mut looks = 0;
-    while !stand.desk.has_ended() {
+    while !testbed.server.has_ended() {
         // A quiet moment may lie between two steps; twice, nothing is to come.
-        looks = if stand.is_quiet() { looks + 1 } else { 0 };
+        looks = if testbed.is_quiet() { looks + 1 } else { 0 };
         if looks == 2 {
             break;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     let struck = tracer.let_go();
-    if !stand.desk.has_ended() {
+    if !testbed.server.has_ended() {
         return None;
     }
-    stand.kills += 1;
-    stand.desk.restart();
+    testbed.kills += 1;
+    testbed.server.restart();
     Some(struck.expect("strace saw it"))
 }
 
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
-fn an_inbox_that_was_being_made_is_made_whole_by_the_next_start() {
-    let (step, most) = Extent::get().of((9, 2), (5, 4), (1, usize::MAX));
-    let mut desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")]);
+fn a_half_created_inbox_is_completed_by_the_next_start() {
+    let (step, most) = Scale::get().of((9, 2), (5, 4), (1, usize::MAX));
+    let mut server = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("strace.log");
     let mut kills = 0;
-    desk.kill();
+    server.kill();
     for calls in ["pwrite64", "fsync,fdatasync", "/^mkdir", "/^unlink", "ftruncate"] {
         for n in (1..).step_by(step).take(most) {
-            std::fs::remove_dir_all(desk.data_dir()).expect("it can be removed");
+            std::fs::remove_dir_all(server.data_dir()).expect("it can be removed");
             let arguments = Plan::kill(calls, n).arguments(&log);
             let runner: Vec<&str> =
                 ["/usr/bin/strace", "-D"].into_iter().chain(arguments.iter().map(String::as_str)).collect();
-            if desk.try_restart(&runner).is_ok() {
-                desk.kill();
+            if server.try_restart(&runner).is_ok() {
+                server.kill();
                 break;
             }
             kills += 1;
-            desk.restart();
+            server.restart();
             let body = serde_json::json!({ "email": "a@example.com" });
-            assert_eq!(desk.post("/api/waitlist", &body).status, 200, "after {calls} {n}");
-            assert_eq!(desk.inbox().len(), 1, "after {calls} {n}");
-            desk.kill();
+            assert_eq!(server.post("/api/waitlist", &body).status, 200, "after {calls} {n}");
+            assert_eq!(server.inbox().len(), 1, "after {calls} {n}");
+            server.kill();
         }
     }
     eprintln!("kills while an inbox is made: kills {kills}");
     assert!(kills > 0);
-    desk.expect_anything();
+    server.expect_anything();
 }
 
 #[test]
@@ -143,79 +143,79 @@ fn an_inbox_that_was_being_made_is_made_whole_by_the_next_start() {
 fn kills_at_random_moments_under_load_lose_nothing() {
     const CLIENTS: usize = 3;
     const CONCURRENCY: usize = 4;
-    let rounds = Extent::get().of(3, 12, 700);
+    let rounds = Scale::get().of(3, 12, 700);
     let seed = std::env::var("FRONTDESK_FAULTS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
-    let mut dice = Dice(seed);
-    let mut stand = Stand::start(CONCURRENCY);
+    let mut dice = Random(seed);
+    let mut testbed = TestBed::start(CONCURRENCY);
     for _ in 0..rounds {
-        stand.hook.follow((0..40).map(|_| hook_mood(&mut dice)).collect::<Vec<_>>());
-        stand.mail.follow((0..40).map(|_| mail_mood(&mut dice)).collect());
+        testbed.hook.follow((0..40).map(|_| hook_mood(&mut dice)).collect::<Vec<_>>());
+        testbed.mail.follow((0..40).map(|_| mail_mood(&mut dice)).collect());
         let moment = Duration::from_micros(dice.below(250_000));
         let stop = AtomicBool::new(false);
-        let (ledger, address) = (&stand.ledger, stand.desk.address);
+        let (ledger, address) = (&testbed.ledger, testbed.server.address);
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
                 scope.spawn(|| {
                     for _ in 0..3 {
-                        if stop.load(Ordering::Relaxed) || ledger.submit(address) == Told::Nothing {
+                        if stop.load(Ordering::Relaxed) || ledger.submit(address) == Answered::Nothing {
                             break;
                         }
                     }
                 });
             }
             std::thread::sleep(moment);
-            let pid = rustix::process::Pid::from_raw(i32::try_from(stand.desk.pid()).expect("a pid"))
+            let pid = rustix::process::Pid::from_raw(i32::try_from(testbed.server.pid()).expect("a pid"))
                 .expect("a pid");
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
             stop.store(true, Ordering::Relaxed);
         });
-        stand.kill_and_restart();
+        testbed.kill_and_restart();
     }
-    stand.settle();
-    let figures = stand.reckon();
+    testbed.settle();
+    let figures = testbed.reckon();
     eprintln!("kills at random moments (seed {seed}): {figures}");
     assert_eq!(figures.false_500, 0);
     assert!(figures.acknowledged > 0, "nobody was told anything");
-    stand.desk.expect(figures.kept);
+    testbed.server.expect(figures.kept);
 }
 
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn kills_between_acceptance_and_processing_lose_nothing() {
     const CLIENTS: usize = 4;
-    let rounds = Extent::get().of(3, 12, 600);
-    let mut dice = Dice(u64::from(std::process::id()));
-    let mut stand = Stand::start(CLIENTS);
+    let rounds = Scale::get().of(3, 12, 600);
+    let mut dice = Random(u64::from(std::process::id()));
+    let mut testbed = TestBed::start(CLIENTS);
     // Kills after which accepted submissions were left to the next start, and how many those were.
     let (mut struck, mut left) = (0, 0);
     for _ in 0..rounds {
         // With the last answer or just after it, when the thread that processes has begun.
         let (each, pause) = (1 + dice.below(4), Duration::from_micros(dice.below(800)));
-        let (ledger, address) = (&stand.ledger, stand.desk.address);
+        let (ledger, address) = (&testbed.ledger, testbed.server.address);
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
-                scope.spawn(move || (0..each).all(|_| ledger.submit(address) == Told::Kept));
+                scope.spawn(move || (0..each).all(|_| ledger.submit(address) == Answered::Kept));
             }
         });
         std::thread::sleep(pause);
-        stand.kill();
-        let unprocessed: usize = stand.count("SELECT count(*) FROM intake");
+        testbed.kill();
+        let unprocessed: usize = testbed.count("SELECT count(*) FROM intake");
         struck += usize::from(unprocessed > 0);
         left += unprocessed;
-        stand.desk.restart();
+        testbed.server.restart();
     }
-    stand.settle();
-    let figures = stand.reckon();
+    testbed.settle();
+    let figures = testbed.reckon();
     eprintln!("kills between acceptance and processing: {figures}");
     eprintln!("    {struck} of {rounds} kills left accepted submissions to the next start, {left} in all");
     assert_eq!(figures.false_500, 0);
     assert!(struck * 2 >= rounds || rounds < 100, "most kills came too late");
-    stand.desk.expect(figures.kept);
+    testbed.server.expect(figures.kept);
 }
 
 /// The receiver's next reply: mostly success.
-fn hook_mood(dice: &mut Dice) -> Reply {
+fn hook_mood(dice: &mut Random) -> Reply {
     match dice.below(10) {
         0 => Reply::status(500),
         1 => Reply::late(204, Duration::from_millis(50 + dice.below(150))),
@@ -224,7 +224,7 @@ fn hook_mood(dice: &mut Dice) -> Reply {
     }
 }
 
-fn mail_mood(dice: &mut Dice) -> Script {
+fn mail_mood(dice: &mut Random) -> Script {
     match dice.below(10) {
         0 => Script::with(At::Rcpt, Do::Say("451 4.3.0 try again later")),
         1 => Script::with(At::End, Do::Late(Duration::from_millis(50 + dice.below(150)))),

@@ -1,7 +1,7 @@
-//! strace as a saboteur: it kills the server at a system call, or lets the call fail.
+//! Uses strace to kill the server at a system call, or to make the call fail.
 //!
-//! Its counters are each thread's own: the n-th call is that of the first thread that gets so far. Its faster
-//! mode (`--seccomp-bpf`) does not deliver signals at a call, so this is the slow one.
+//! strace counts calls per thread: the n-th call is that of the first thread that gets there. Its faster mode
+//! (`--seccomp-bpf`) does not deliver signals at a call, so this uses the slow one.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Desk, PATIENCE};
+use crate::support::{PATIENCE, TestServer};
 
 /// The fault that is injected into the server. If files are named, only calls on them count.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub struct Tracer {
 
 impl Tracer {
     /// Attaches to every thread; counting begins with that.
-    pub fn attach(desk: &mut Desk, plan: &Plan, log: &Path) -> Tracer {
+    pub fn attach(desk: &mut TestServer, plan: &Plan, log: &Path) -> Tracer {
         let pid = desk.pid();
         let mut strace = strace()
             .args(plan.arguments(log))
@@ -102,8 +102,8 @@ impl Tracer {
         self.struck()
     }
 
-    /// Told to end, strace lets go of the server, which goes on. Where the server has ended, so does strace;
-    /// but told to end at that very moment, it may wait for ever for a thread that is gone.
+    /// Answered to end, strace lets go of the server, which goes on. Where the server has ended, so does
+    /// strace; but told to end at that very moment, it may wait for ever for a thread that is gone.
     fn end(&mut self) {
         if is_traced(self.server) {
             let _ = kill_process(Pid::from_child(&self.strace), Signal::TERM);

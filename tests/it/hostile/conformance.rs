@@ -1,12 +1,12 @@
-//! HTTP/2 as RFC 9113 has it: the cases of `httpwg`, each with the outcome that it must have.
-//! docs/conformance.md has the reasons.
+//! HTTP/2 conformance (RFC 9113): the cases of `httpwg`, each with its required outcome. docs/conformance.md
+//! has the reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{Desk, NO_DEADLINES, small_site};
+use crate::support::{NO_DEADLINES, TestServer, small_site};
 
 /// How many cases version 0.2.5 of the tool has.
 const CASES: usize = 107;
@@ -76,14 +76,14 @@ const RACY: [(&str, &str); 2] = [
 fn http2_conformance_cases_end_as_listed() {
     // With its usual deadlines the server would end a connection that is idle before the tool's patience is
     // over.
-    let desk = Desk::with(&small_site(), &NO_DEADLINES);
+    let server = TestServer::with(&small_site(), &NO_DEADLINES);
     let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md"))
         .expect("it is there");
     for (case, _) in STEADY.iter().chain(&RACY) {
         assert!(document.contains(&format!("| {case} |")), "docs/conformance.md does not explain {case:?}");
     }
     let outcomes = (0..ATTEMPTS)
-        .map(|_| run(desk.address, "", "2000"))
+        .map(|_| run(server.address, "", "2000"))
         // The tool gives up if it finds no server within a second.
         .find(|outcomes| outcomes.len() == CASES)
         .expect("the tool runs all of its cases");
@@ -103,13 +103,13 @@ fn http2_conformance_cases_end_as_listed() {
             assert!(tried < attempts, "{case}: {outcome:?} in each of {attempts} attempts");
             tried += 1;
             outcome =
-                run(desk.address, &case, "60000").remove(&case).unwrap_or(Outcome::Missed(String::new()));
+                run(server.address, &case, "60000").remove(&case).unwrap_or(Outcome::Missed(String::new()));
         }
         if difference.is_some() && outcome == Outcome::Passed {
             eprintln!("passed, though it is listed as a difference: {case}");
         }
     }
-    desk.expect_anything();
+    server.expect_anything();
 }
 
 fn is_allowed(outcome: &Outcome, difference: Option<&str>) -> bool {

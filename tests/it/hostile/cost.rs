@@ -16,9 +16,9 @@ use frontdesk::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, Rou
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::crowds::{connect_from, metric, more_descriptors};
-use crate::support::office::until;
-use crate::support::{Connection, Desk, small_site};
+use super::many_connections::{connect_from, metric, more_descriptors};
+use crate::support::channel_site::until;
+use crate::support::{Connection, TestServer, small_site};
 
 /// The n-th source of an attacker.
 type NthSource = fn(u32) -> Source;
@@ -102,8 +102,8 @@ fn twenty_gigabytes_cannot_be_written_within_a_day() {
 fn a_visitor_is_delivered_while_a_form_is_flooded() {
     for (attacker, source) in ATTACKERS {
         let settings = [("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1")];
-        let desk = Desk::with(&small_site(), &settings);
-        let mut connection = desk.connect();
+        let server = TestServer::with(&small_site(), &settings);
+        let mut connection = server.connect();
         let mut post = |from: &str, message: &str| {
             let body = json!({ "name": "Ada", "email": "ada@example.com", "message": message }).to_string();
             let headers = [("Content-Type", "application/json"), ("X-Forwarded-For", from)];
@@ -117,7 +117,7 @@ fn a_visitor_is_delivered_while_a_form_is_flooded() {
             }
         }
         assert_eq!(post("198.51.100.1", "Which plan allows two teams?"), 200);
-        let inbox = desk.inbox();
+        let inbox = server.inbox();
         let held = inbox.iter().filter(|submission| submission["status"] == "held").count();
         let visitor = inbox.iter().find(|submission| submission["message"] == "Which plan allows two teams?");
         assert_eq!(visitor.expect("it is there")["status"], "kept");
@@ -128,7 +128,7 @@ fn a_visitor_is_delivered_while_a_form_is_flooded() {
                 "no: {sent} requests within a minute, {held} of them held themselves, and the visitor's is delivered"
             ),
         );
-        desk.expect_anything();
+        server.expect_anything();
     }
 }
 
@@ -215,22 +215,22 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
 fn a_visitor_gets_a_connection_to_a_full_server() {
     more_descriptors();
     for (attacker, networks) in [("one IPv4 /24", 1_u8), ("100 IPv4 addresses", 100)] {
-        let desk = Desk::with(&small_site(), &[("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "10m")]);
+        let server = TestServer::with(&small_site(), &[("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "10m")]);
         let mut crowd = Vec::new();
         for n in 0..100 {
             let source = if networks == 1 { [127, 0, 9, n + 1] } else { [127, 0, n + 1, 1] };
             // More than a source may have.
-            crowd.extend((0..120).map(|_| connect_from(source, desk.address)));
+            crowd.extend((0..120).map(|_| connect_from(source, server.address)));
         }
         // While idle connections are being closed, a browser's first attempt may fail.
         let mut attempts = 0;
         until(|| {
             attempts += 1;
-            let mut visitor = Connection::over(connect_from([127, 1, 1, 1], desk.address));
+            let mut visitor = Connection::over(connect_from([127, 1, 1, 1], server.address));
             visitor.request("GET", "/", &[], b"").ok().filter(|answer| answer.status == 200)
         })
         .expect("a visitor is served");
-        let open = metric(&desk, "frontdesk_connections_open");
+        let open = metric(&server, "frontdesk_connections_open");
         row(
             "use up all connections",
             attacker,

@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
-use super::crowds::{connect_from, metric};
+use super::many_connections::{connect_from, metric};
+use crate::support::channel_site::until;
 use crate::support::http2::{DATA, END_HEADERS, Frames, HEADERS, PING, SETTINGS, field, frame, header};
-use crate::support::office::until;
-use crate::support::{Connection, Desk, NO_DEADLINES, small_site};
+use crate::support::{Connection, NO_DEADLINES, TestServer, small_site};
 
 const MEBIBYTE: usize = 1 << 20;
 
@@ -22,14 +22,14 @@ const MOST_ATTACKS: usize = 60;
 const ROOM: usize = 96 * MEBIBYTE;
 
 /// An HTTP/2 connection from another address of this machine.
-fn http2_from(desk: &Desk, source: [u8; 4]) -> Frames {
-    Frames::over(connect_from(source, desk.address), &[])
+fn http2_from(server: &TestServer, source: [u8; 4]) -> Frames {
+    Frames::over(connect_from(source, server.address), &[])
 }
 
 /// A hundred forms with many fields, of which no body comes to its end; none if the server has closed the
 /// connection.
-fn attack(desk: &Desk) -> Option<Frames> {
-    let mut frames = http2_from(desk, [127, 0, 1, 1]);
+fn attack(server: &TestServer) -> Option<Frames> {
+    let mut frames = http2_from(server, [127, 0, 1, 1]);
     let fields: Vec<Vec<u8>> = (0..400).map(|number| field(&format!("x{number}"), "")).collect();
     let block = [header("POST", "/api/waitlist"), field("content-type", "application/json"), fields.concat()];
     let block = block.concat();
@@ -46,15 +46,15 @@ fn answers_ping(frames: &mut Frames) -> bool {
 }
 
 #[test]
-fn the_source_that_holds_the_most_memory_is_shed_and_others_are_served() {
-    let at_rest = metric(&Desk::start(), RESIDENT);
+fn the_source_with_the_most_memory_is_shed_and_others_are_served() {
+    let at_rest = metric(&TestServer::start(), RESIDENT);
     let limit = at_rest + ROOM;
     let limit_text = format!("{limit}B");
     let options = [&NO_DEADLINES[..], &[("FRONTDESK_SERVER__MAX_MEMORY", &*limit_text)]].concat();
-    let desk = Desk::with(&small_site(), &options);
-    assert_eq!(metric(&desk, "frontdesk_max_memory_bytes"), limit);
-    let mut visitor = Connection::over(connect_from([127, 0, 2, 1], desk.address));
-    let mut browser = http2_from(&desk, [127, 0, 2, 2]);
+    let server = TestServer::with(&small_site(), &options);
+    assert_eq!(metric(&server, "frontdesk_max_memory_bytes"), limit);
+    let mut visitor = Connection::over(connect_from([127, 0, 2, 1], server.address));
+    let mut browser = http2_from(&server, [127, 0, 2, 2]);
     assert!(browser.next_of(SETTINGS).is_some());
     let mut sent = 0;
     let mut submit = || {
@@ -69,19 +69,19 @@ fn the_source_that_holds_the_most_memory_is_shed_and_others_are_served() {
     let mut attacks = 0;
     while attacks < MOST_ATTACKS {
         attacks += 1;
-        crowd.extend(attack(&desk));
+        crowd.extend(attack(&server));
         submit();
-        if metric(&desk, SHED) > 0 {
+        if metric(&server, SHED) > 0 {
             break;
         }
     }
-    until(|| (metric(&desk, SHED) > 0).then_some(())).expect("the attacker's connections are closed");
-    until(|| (metric(&desk, RESIDENT) <= limit).then_some(())).expect("memory is below the limit");
-    let held = metric(&desk, HELD);
+    until(|| (metric(&server, SHED) > 0).then_some(())).expect("the attacker's connections are closed");
+    until(|| (metric(&server, RESIDENT) <= limit).then_some(())).expect("memory is below the limit");
+    let held = metric(&server, HELD);
     assert!(held <= limit, "{held}");
     submit();
     assert!(answers_ping(&mut browser), "another source's connection goes on");
-    let closed = metric(&desk, SHED);
+    let closed = metric(&server, SHED);
     assert!(closed <= attacks, "{closed} connections were closed, and the attacker had {attacks}");
     super::cost::row(
         "reach the memory limit",
@@ -90,31 +90,31 @@ fn the_source_that_holds_the_most_memory_is_shed_and_others_are_served() {
             "no: {closed} of {attacks} connections with a hundred large requests each are closed, and others are served"
         ),
     );
-    let warnings = desk.log().matches("memory has nearly reached `server.max_memory`").count();
-    assert_eq!(warnings, 1, "{}", desk.log());
+    let warnings = server.log().matches("memory has nearly reached `server.max_memory`").count();
+    assert_eq!(warnings, 1, "{}", server.log());
     drop(crowd);
-    until(|| (metric(&desk, HELD) < MEBIBYTE).then_some(())).expect("what was charged is returned");
-    desk.expect(sent);
+    until(|| (metric(&server, HELD) < MEBIBYTE).then_some(())).expect("what was charged is returned");
+    server.expect(sent);
 }
 
 #[test]
 fn memory_of_connections_is_charged_and_returned() {
-    let desk = Desk::with(&small_site(), &NO_DEADLINES);
+    let server = TestServer::with(&small_site(), &NO_DEADLINES);
     let holds = |least: usize, most: usize| {
-        let is_it = || (least..=most).contains(&metric(&desk, HELD));
-        until(|| is_it().then_some(())).unwrap_or_else(|| panic!("{} bytes are held", metric(&desk, HELD)));
+        let is_it = || (least..=most).contains(&metric(&server, HELD));
+        until(|| is_it().then_some(())).unwrap_or_else(|| panic!("{} bytes are held", metric(&server, HELD)));
     };
     holds(0, 0);
     // A connection that waits, the beginning of a form of 60,000 bytes over HTTP/1.1, and a hundred forms
     // over HTTP/2.
-    let idle = desk.connect();
+    let idle = server.connect();
     holds(1, 64 * 1024);
-    let mut form = connect_from([127, 0, 0, 1], desk.address);
+    let mut form = connect_from([127, 0, 0, 1], server.address);
     let head = "POST /api/waitlist HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 60001\r\n\r\n";
     let beginning = [head.as_bytes(), &vec![b' '; 60_000]].concat();
     std::io::Write::write_all(&mut form, &beginning).expect("sent");
     holds(60_000, 256 * 1024);
-    let forms = attack(&desk).expect("it is served");
+    let forms = attack(&server).expect("it is served");
     holds(4 * MEBIBYTE, 16 * MEBIBYTE);
     drop(forms);
     holds(60_000, 256 * 1024);
@@ -132,18 +132,18 @@ fn connections_are_not_closed_where_the_site_takes_the_memory() {
     std::fs::create_dir_all(site.join("static")).expect("a folder");
     std::fs::write(site.join("static/large.bin"), vec![b'x'; 80 * MEBIBYTE]).expect("it can be written");
     let options = [&NO_DEADLINES[..], &[("FRONTDESK_SERVER__MAX_MEMORY", "64MiB")]].concat();
-    let desk = Desk::with(&site, &options);
-    let mut visitors: Vec<Connection> = (0..20).map(|_| desk.connect()).collect();
+    let server = TestServer::with(&site, &options);
+    let mut visitors: Vec<Connection> = (0..20).map(|_| server.connect()).collect();
     let mut get = || {
         for visitor in &mut visitors {
             assert_eq!(visitor.request("GET", "/", &[], b"").expect("an answer").status, 200);
         }
     };
     get();
-    let is_told = || desk.log().contains("is less than this server needs for its site");
+    let is_told = || server.log().contains("is less than this server needs for its site");
     until(|| is_told().then_some(())).expect("the start warns");
-    let is_told = || desk.log().contains("connections hold little of it, so none is closed");
+    let is_told = || server.log().contains("connections hold little of it, so none is closed");
     until(|| is_told().then_some(())).expect("the log says why none is closed");
     get();
-    assert_eq!(metric(&desk, SHED), 0);
+    assert_eq!(metric(&server, SHED), 0);
 }

@@ -1,8 +1,9 @@
-//! Forms that arrive in strange pacing: each gets an answer or an end, and is kept as a whole or not at all.
+//! Forms that arrive in unusual pieces: each gets a response or a closed connection, and is stored completely
+//! or not at all.
 
 use std::time::Duration;
 
-use crate::support::{Connection, Desk, deadlines, small_site};
+use crate::support::{Connection, TestServer, deadlines, small_site};
 
 const BODY_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s");
 
@@ -59,26 +60,26 @@ fn a_form_in_chunks_of_one_byte_is_kept() {
 }
 
 #[test]
-fn a_header_that_trickles_in_too_slowly_is_cut_off() {
+fn a_header_that_arrives_too_slowly_is_cut_off() {
     let whole = head(FORM.len(), "") + FORM;
     let deadline = ("FRONTDESK_SERVER__HEADER_TIMEOUT", "2s");
     check_within(&[deadline], &[Trickle(&whole, Duration::from_millis(50))], Closed, 0);
 }
 
 #[test]
-fn a_body_that_trickles_in_too_slowly_is_answered_and_cut_off() {
+fn a_body_that_arrives_too_slowly_is_answered_and_closed() {
     let steps = [Send(&head(FORM.len(), "")), Trickle(&FORM[1..], Duration::from_millis(100))];
     check_within(&[BODY_TIMEOUT], &steps, Last(408), 0);
 }
 
 #[test]
-fn a_body_that_comes_when_it_is_asked_for_is_kept() {
+fn a_body_sent_after_100_continue_is_accepted() {
     let head = head(FORM.len(), "Expect: 100-continue\r\n");
     check(&[Send(&head), Hear(100), Send(FORM)], Answered(200), 1);
 }
 
 #[test]
-fn a_body_that_comes_before_it_is_asked_for_is_kept() {
+fn a_body_sent_before_100_continue_is_accepted() {
     let whole = head(FORM.len(), "Expect: 100-continue\r\n") + FORM;
     check(&[Send(&whole), Hear(100)], Answered(200), 1);
 }
@@ -90,7 +91,7 @@ fn a_missing_body_after_100_continue_is_answered_and_closed() {
 }
 
 #[test]
-fn a_client_that_has_sent_everything_and_says_so_hears_that_it_is_kept() {
+fn a_form_whose_sender_half_closes_is_answered() {
     let whole = head(FORM.len(), "") + FORM;
     check(&[Send(&whole), CloseWriting], Last(200), 1);
 }
@@ -105,28 +106,28 @@ fn a_form_that_ends_early_is_not_kept() {
 }
 
 #[test]
-fn a_header_that_ends_early_is_an_end() {
+fn an_incomplete_header_closes_the_connection() {
     check(&[Send("POST /api/waitlist HTTP/1.1\r\nHost: www"), CloseWriting], Closed, 0);
     check(&[CloseWriting], Closed, 0);
 }
 
 #[test]
-fn what_comes_after_a_forms_length_is_no_part_of_it() {
+fn bytes_after_content_length_are_not_part_of_the_form() {
     let whole = head(FORM.len(), "") + FORM + "\0\0\0";
     check(&[Send(&whole), Hear(200)], Last(400), 1);
 }
 
 #[test]
 fn a_client_that_disconnects_midway_leaves_nothing_behind() {
-    let desk = Desk::with(&small_site(), &deadlines(&[]));
+    let server = TestServer::with(&small_site(), &deadlines(&[]));
     for length in [0, 1, FORM.len() / 2, FORM.len() - 1] {
-        let mut connection = desk.connect();
+        let mut connection = server.connect();
         let cut = head(FORM.len(), "") + &FORM[..length];
         connection.send(cut.as_bytes()).expect("sent");
         drop(connection);
     }
-    assert_eq!(desk.get("/", &[]).status, 200);
-    desk.expect(0);
+    assert_eq!(server.get("/", &[]).status, 200);
+    server.expect(0);
 }
 
 /// Runs the client against a server without deadlines, then checks the outcome and the number of stored
@@ -137,8 +138,8 @@ fn check(steps: &[Step<'_>], expected: End, kept: usize) {
 
 /// The same with a server that has these deadlines.
 fn check_within(few: &[(&'static str, &'static str)], steps: &[Step<'_>], expected: End, kept: usize) {
-    let desk = Desk::with(&small_site(), &deadlines(few));
-    let mut connection = desk.connect();
+    let server = TestServer::with(&small_site(), &deadlines(few));
+    let mut connection = server.connect();
     for step in steps {
         match step {
             Send(text) => connection.send(text.as_bytes()).expect("sent"),
@@ -164,7 +165,7 @@ fn check_within(few: &[(&'static str, &'static str)], steps: &[Step<'_>], expect
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
         },
     }
-    desk.expect(kept);
+    server.expect(kept);
 }
 
 /// It may be cut off on the way.

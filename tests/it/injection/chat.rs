@@ -1,4 +1,4 @@
-//! Webhooks as they arrive: one JSON value of a known shape, whose texts do nothing in the chat that shows
+//! Delivered webhooks: one JSON value of a known shape, whose texts have no effect in the chat that shows
 //! them.
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Mails as they arrive: commands, header, parts and what a reader makes of them.
+//! Delivered mails: SMTP commands, headers, MIME parts and what a mail reader shows.
 
 use std::collections::HashMap;
 use std::path::Path;

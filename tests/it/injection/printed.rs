@@ -3,22 +3,22 @@
 use std::collections::HashMap;
 
 use super::{CHANNELS, Sent, assert_inert};
-use crate::support::office::Office;
+use crate::support::channel_site::ChannelSite;
 
 /// Submissions that are shown one by one; each is a process of its own.
 const SHOWN: usize = 60;
 
 /// All commands that print what was sent.
-pub(super) fn check(office: &Office, sent: &[Sent]) {
-    check_list(&office.inbox(&["list"]), sent);
+pub(super) fn check(site: &ChannelSite, sent: &[Sent]) {
+    check_list(&site.inbox(&["list"]), sent);
     for one in sent.iter().step_by((sent.len() / SHOWN).max(1)) {
-        check_shown(&office.inbox(&["show", &one.id]), one);
+        check_shown(&site.inbox(&["show", &one.id]), one);
     }
-    let json = office.inbox(&["list", "--json"]);
+    let json = site.inbox(&["list", "--json"]);
     assert_inert(&json);
     assert_eq!(json.lines().count(), sent.len(), "a line each");
-    assert_eq!(office.inbox(&["export", "--jsonl"]), json);
-    check_csv(&office.inbox(&["export", "--csv"]), sent);
+    assert_eq!(site.inbox(&["export", "--jsonl"]), json);
+    check_csv(&site.inbox(&["export", "--csv"]), sent);
 }
 
 /// A head and a line each, newest first.

@@ -1,4 +1,4 @@
-//! Visitors that keep account of what they were told, and those who look whether pages are served.
+//! Visitors that record the response to each submission, and clients that check whether pages are served.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 
 /// The response that a visitor got for a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Answered {
     /// 200.
     Kept,
     /// 500.
@@ -37,7 +37,7 @@ pub enum Told {
 pub struct Sent {
     /// The replica that received it.
     pub replica: usize,
-    pub told: Told,
+    pub told: Answered,
     /// When the answer came.
     pub at: Instant,
 }
@@ -55,11 +55,11 @@ impl Ledger {
 
     /// Sends a submission that was never sent before, on a connection of its own; its number, and what was
     /// said.
-    pub fn submit(&self, replica: usize, address: SocketAddr) -> (usize, Told) {
+    pub fn submit(&self, replica: usize, address: SocketAddr) -> (usize, Answered) {
         let number = {
             let mut sent = self.lock();
             let number = sent.len();
-            sent.insert(number, Sent { replica, told: Told::Nothing, at: Instant::now() });
+            sent.insert(number, Sent { replica, told: Answered::Nothing, at: Instant::now() });
             number
         };
         let body = json!({
@@ -72,10 +72,10 @@ impl Ledger {
             connection.request("POST", "/api/contact", &headers, body.to_string().as_bytes())
         });
         let told = match answer {
-            Ok(answer) if answer.status == 200 => Told::Kept,
-            Ok(answer) if answer.status == 500 => Told::NotKept,
+            Ok(answer) if answer.status == 200 => Answered::Kept,
+            Ok(answer) if answer.status == 500 => Answered::NotKept,
             Ok(answer) => panic!("{}: {}", answer.status, answer.text()),
-            Err(_) => Told::Nothing,
+            Err(_) => Answered::Nothing,
         };
         self.lock().insert(number, Sent { replica, told, at: Instant::now() });
         (number, told)

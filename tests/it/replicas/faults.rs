@@ -1,14 +1,14 @@
-//! Faults in an order that chance decides, under load.
+//! Random sequences of faults under load.
 
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::Extent;
+use super::Scale;
 use super::servers::End;
-use super::stand::{RECOVERY, REPLICAS, Stand};
-use crate::support::dice::Dice;
+use super::testbed::{RECOVERY, REPLICAS, TestBed};
+use crate::support::random::Random;
 
 /// How long a fault of the long run may last beyond its least.
 const LONGEST: u64 = 9_000;
@@ -69,10 +69,10 @@ struct Fault {
 }
 
 impl Fault {
-    fn drawn(kind: Kind, extent: Extent, dice: &mut Dice) -> Fault {
+    fn drawn(kind: Kind, extent: Scale, dice: &mut Random) -> Fault {
         let (least, most) = match extent {
-            Extent::Short => (1_000, 2_000),
-            Extent::Long => (500, LONGEST),
+            Scale::Short => (1_000, 2_000),
+            Scale::Long => (500, LONGEST),
         };
         let replica = below(dice, REPLICAS);
         let is_about_replica = matches!(
@@ -81,8 +81,8 @@ impl Fault {
         );
         // A restarted server must be reachable before its state is visible.
         let may_be_beside = match extent {
-            Extent::Short => is_about_replica,
-            Extent::Long => !matches!(kind, Kind::CutEverything | Kind::EndConnections),
+            Scale::Short => is_about_replica,
+            Scale::Long => !matches!(kind, Kind::CutEverything | Kind::EndConnections),
         };
         let other = (replica + 1 + below(dice, REPLICAS - 1)) % REPLICAS;
         Fault {
@@ -116,24 +116,24 @@ impl fmt::Display for Fault {
     }
 }
 
-fn below(dice: &mut Dice, end: usize) -> usize {
+fn below(dice: &mut Random, end: usize) -> usize {
     usize::try_from(dice.below(end as u64)).expect("it is small")
 }
 
 #[test]
 #[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
 fn no_fault_loses_an_acknowledged_submission() {
-    let extent = Extent::get();
+    let extent = Scale::get();
     let seed = std::env::var("FRONTDESK_REPLICAS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()));
     let rounds = match extent {
-        Extent::Short => 1,
-        Extent::Long => 8,
+        Scale::Short => 1,
+        Scale::Long => 8,
     };
     eprintln!("replicas under faults: seed {seed}");
-    let mut dice = Dice(seed);
-    let mut stand = Stand::start();
-    let visitors = stand.visitors();
+    let mut dice = Random(seed);
+    let mut testbed = TestBed::start();
+    let visitors = testbed.visitors();
     let (mut faults, mut slow) = (0, Vec::new());
     for _ in 0..rounds {
         // Each kind once a round, in an order of its own.
@@ -141,9 +141,9 @@ fn no_fault_loses_an_acknowledged_submission() {
         while !kinds.is_empty() {
             let kind = kinds.swap_remove(below(&mut dice, kinds.len()));
             let fault = Fault::drawn(kind, extent, &mut dice);
-            stand.strike(fault);
+            testbed.strike(fault);
             faults += 1;
-            let took = stand.recover(&fault.to_string());
+            let took = testbed.recover(&fault.to_string());
             eprintln!("    {fault}: all take submissions again after {took:.1?}");
             if took > RECOVERY {
                 slow.push(format!("{fault}: {took:.1?}"));
@@ -151,14 +151,14 @@ fn no_fault_loses_an_acknowledged_submission() {
         }
     }
     visitors.end();
-    stand.settle(extent);
-    let (slowest, what) = stand.slowest.clone();
+    testbed.settle(extent);
+    let (slowest, what) = testbed.slowest.clone();
     eprintln!("replicas under faults: seed {seed}, faults {faults}, slowest recovery {slowest:.1?} ({what})");
-    stand.reckon();
+    testbed.reckon();
     assert!(slow.is_empty(), "recovery took longer than {RECOVERY:?}: {slow:#?}");
 }
 
-impl Stand {
+impl TestBed {
     /// Does it, waits, and takes it back.
     fn strike(&mut self, fault: Fault) {
         let replica = fault.replica;
@@ -325,8 +325,8 @@ impl Crowd {
                 }
             });
         });
-        // That it has come together shows in what it does: `Stand::end_connections` ends it as well, and then
-        // it takes its places back.
+        // That it has come together shows in what it does: `TestBed::end_connections` ends it as well, and
+        // then it takes its places back.
         Crowd { stop, thread: Some(thread) }
     }
 }

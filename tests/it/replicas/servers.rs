@@ -1,5 +1,4 @@
-//! Two PostgreSQL servers, one of which follows the other synchronously, each on a host and a disk of its
-//! own.
+//! A PostgreSQL primary and its synchronous standby, each on its own host and disk.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::net::{Host, Net};
+use super::network::{Host, Net};
 
 /// The time limit for a command of a server.
 const PATIENCE: Duration = Duration::from_mins(2);

@@ -1,4 +1,4 @@
-//! Requests that one server reads as one and another as two, and what frontdesk says to each.
+//! Requests that servers parse differently, and frontdesk's response to each.
 
 use std::fmt::Write as _;
 

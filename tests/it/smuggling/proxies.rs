@@ -1,5 +1,5 @@
-//! The same attacks through real proxies, which keep their connections to frontdesk and put the requests of
-//! all clients on them.
+//! The same attacks through real proxies, which send the requests of all clients over shared connections to
+//! frontdesk.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::attacks::{self, Attack, LOOT};
-use crate::support::office::until;
+use crate::support::channel_site::until;
 use crate::support::port::Port;
-use crate::support::{Connection, Desk, PATIENCE, small_site};
+use crate::support::{Connection, PATIENCE, TestServer, small_site};
 
 /// How often all attacks are sent.
 const ROUNDS: usize = 4;
@@ -103,7 +103,7 @@ fn through_haproxy_each_client_gets_the_response_to_its_own_request() {
 }
 
 fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
-    let desk = Desk::with(
+    let server = TestServer::with(
         &small_site(),
         &[
             ("FRONTDESK_LIMITS__ENABLED", "false"),
@@ -111,9 +111,9 @@ fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
             ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
         ],
     );
-    let expected = PAGES.map(|page| desk.get(page, &[]).body);
-    let asked_directly = answered(&desk, PAGES.len()).len();
-    let proxy = Proxy::start(desk.address, configuration, command);
+    let expected = PAGES.map(|page| server.get(page, &[]).body);
+    let asked_directly = answered(&server, PAGES.len()).len();
+    let proxy = Proxy::start(server.address, configuration, command);
 
     let attacks = attacks::all();
     let (stop, others) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -141,7 +141,7 @@ fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
 
     let others = others.into_inner();
     assert!(others >= sent * PAGES.len(), "{others} requests of others beside {sent} attacks");
-    let events = answered(&desk, asked_directly + others).split_off(asked_directly);
+    let events = answered(&server, asked_directly + others).split_off(asked_directly);
     let names: Vec<&str> =
         events.iter().map(|event| event["request"].as_str().expect("it has a name")).collect();
     // The proxy names each request that it passes on, so one without such a name was hidden in another.
@@ -159,7 +159,7 @@ fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
         "{name}: {sent} attacks, {others} requests of others, each with its own answer; of the attacks' requests {passed_on} were passed on, none hidden"
     );
     assert!(passed_on > sent / 4, "the attacks reach the server at all: {passed_on} of {sent}");
-    desk.expect_anything();
+    server.expect_anything();
 }
 
 /// Requests each page on one connection, as another client, and compares the responses.
@@ -191,10 +191,10 @@ fn send(proxy: SocketAddr, attack: &Attack) -> Vec<u8> {
 }
 
 /// The server's log lines about requests, at least this many.
-fn answered(desk: &Desk, count: usize) -> Vec<Value> {
+fn answered(server: &TestServer, count: usize) -> Vec<Value> {
     let began = Instant::now();
     loop {
-        let log = desk.log();
+        let log = server.log();
         let events: Vec<Value> = log
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
@@ -229,12 +229,12 @@ struct Proxy {
 }
 
 impl Proxy {
-    fn start(desk: SocketAddr, configuration: &str, command: impl Fn(&Path) -> Command) -> Self {
+    fn start(server: SocketAddr, configuration: &str, command: impl Fn(&Path) -> Command) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (attackers, others) = (Port::reserve(), Port::reserve());
         let text = configuration
             .replace("FOLDER", folder.path().to_str().expect("a name"))
-            .replace("DESK", &desk.to_string())
+            .replace("DESK", &server.to_string())
             .replace("ATTACKERS", &attackers.address().to_string())
             .replace("OTHERS", &others.address().to_string());
         let file = folder.path().join("configuration");
@@ -254,7 +254,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // Told, so that nginx ends its worker as well.
+        // Answered, so that nginx ends its worker as well.
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.child.wait();

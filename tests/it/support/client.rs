@@ -1,4 +1,4 @@
-//! HTTP/1.1 over a plain socket, because tests must be able to say what no well-behaved client says.
+//! HTTP/1.1 over a plain socket, for requests that no well-behaved client sends.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

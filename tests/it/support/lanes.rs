@@ -1,5 +1,5 @@
-//! The same bytes for both lanes of HTTP/1.1, in memory, and what comes back. The fuzz target `lanes` uses it
-//! as well.
+//! Sends the same bytes to the fast path and the hyper path of HTTP/1.1 in memory, and returns both
+//! responses. The fuzz target `lanes` uses it as well.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! A bounded load on one address: keep-alive connections that ask without pause, and count every answer that
-//! is not as it should be.
+//! A bounded load on one address: keep-alive connections that send requests continuously and count every
+//! wrong response.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,9 +1,8 @@
-//! A mail server as it is found in the field: Debian's OpenSMTPD, on a port of its own, delivering everything
-//! into one Maildir.
+//! A real mail server: Debian's OpenSMTPD on a private port, which delivers everything into one Maildir.
 //!
-//! Its spool folder and its control socket have fixed places. It gets them for itself in a mount namespace,
-//! which needs root, or `sudo` without a password. Nothing but the standard library, so that unit tests can
-//! include the file.
+//! Its spool folder and its control socket have fixed paths, so it runs in its own mount namespace, which
+//! needs root, or `sudo` without a password. Uses the standard library only, so that unit tests can include
+//! the file.
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! TCP ports for programs that a test starts and that must be told where to listen.
+//! TCP ports for programs that a test starts with a fixed port.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! A Redis server of the test's own, on a free port, which forgets everything when it ends.
+//! A private Redis server on a free port, without persistence.
 
 use std::net::TcpStream;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A certificate authority of the test's own, and a client that believes it.
+//! A private certificate authority, and a client that trusts it.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};

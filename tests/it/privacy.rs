@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::support::channel_site::{ChannelSite, smtp, until, webhook};
 use crate::support::http_peer::{HttpPeer, Reply};
-use crate::support::office::{Office, smtp, until, webhook};
 use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
 use crate::support::{Answer, Connection};
 
@@ -56,17 +56,17 @@ const ADDRESSES: [&str; 7] = [
 const ECHO: &str = "I do not want qzname1x, qzlocal2x@qzdomain3x.example and qzmessage4x";
 
 #[test]
-fn nothing_of_a_visitor_is_told_as_json_behind_a_proxy() {
+fn no_output_has_visitors_data_with_json_logs_behind_a_proxy() {
     check("json", true);
 }
 
 #[test]
-fn nothing_of_a_visitor_is_told_as_text_without_a_proxy() {
+fn no_output_has_visitors_data_with_text_logs_without_a_proxy() {
     check("text", false);
 }
 
 #[test]
-fn a_marker_is_found_however_it_is_written() {
+fn a_marker_is_found_in_every_encoding() {
     for text in [
         "to qzname1x.",
         "QZNAME1X",
@@ -119,8 +119,8 @@ fn check(format: &str, is_proxied: bool) {
             ("FRONTDESK_LIMITS__PER_MINUTE", "5"),
         ]);
     }
-    let mut office = Office::open(&channels, &settings);
-    let sender = Sender { office: &office, is_proxied };
+    let mut site = ChannelSite::open(&channels, &settings);
+    let sender = Sender { site: &site, is_proxied };
 
     let contact = json!({ "name": "Ada qzname1x", "email": "qzlocal2x@qzdomain3x.example", "message": "Hello qzmessage4x" });
     let company = json!({ "firstname": "qzfirst5x", "lastname": "qzlast6x", "email": "qzlocal2x@qzdomain3x.example", "company": "qzcompany7x" });
@@ -141,52 +141,52 @@ fn check(format: &str, is_proxied: bool) {
     }
 
     // Each channel has refused what it was sent, in the words that it was sent.
-    let inbox = office.desk.inbox();
+    let inbox = site.server.inbox();
     let ids: Vec<_> =
         inbox.iter().map(|line| line["id"].as_str().expect("an id").parse().expect("an id")).collect();
     for id in &ids {
         for channel in ["mail", "hook"] {
-            office.wait_for(*id, channel, |delivery| {
+            site.wait_for(*id, channel, |delivery| {
                 delivery.attempts.iter().any(|attempt| attempt.end.is_some())
             });
         }
     }
-    assert!(office.inbox(&["show", &ids[0].to_string()]).contains("I do not want"), "the operator is told");
-    office.inbox(&["hold", &ids[0].to_string(), "--because", "qzmessage4x"]);
-    office.inbox(&["release", &ids[0].to_string()]);
+    assert!(site.inbox(&["show", &ids[0].to_string()]).contains("I do not want"), "the operator is told");
+    site.inbox(&["hold", &ids[0].to_string(), "--because", "qzmessage4x"]);
+    site.inbox(&["release", &ids[0].to_string()]);
 
-    let away = office.desk.data_dir().with_extension("away");
-    std::fs::rename(office.desk.data_dir(), &away).expect("it can be moved");
-    std::fs::write(office.desk.data_dir(), "no folder").expect("something else stands there");
+    let away = site.server.data_dir().with_extension("away");
+    std::fs::rename(site.server.data_dir(), &away).expect("it can be moved");
+    std::fs::write(site.server.data_dir(), "no folder").expect("something else stands there");
     let other = json!({ "name": "qzname1x", "email": "qzlocal2x@qzdomain3x.example", "message": "Another qzmessage4x" });
     assert_eq!(sender.post(3, "/api/contact", &other.to_string()).status, 500);
-    std::fs::remove_file(office.desk.data_dir()).expect("it can be removed");
-    std::fs::rename(&away, office.desk.data_dir()).expect("it can be moved back");
-    until(|| (office.desk.ops("/readyz").status == 200).then_some(())).expect("it recovers");
+    std::fs::remove_file(site.server.data_dir()).expect("it can be removed");
+    std::fs::rename(&away, site.server.data_dir()).expect("it can be moved back");
+    until(|| (site.server.ops("/readyz").status == 200).then_some(())).expect("it recovers");
 
-    let metrics = office.desk.ops("/metrics").text().to_owned();
-    let ready = office.desk.ops("/readyz").text().to_owned();
-    assert_eq!(office.desk.terminate().0, Some(0));
+    let metrics = site.server.ops("/metrics").text().to_owned();
+    let ready = site.server.ops("/readyz").text().to_owned();
+    assert_eq!(site.server.terminate().0, Some(0));
     let log =
-        until(|| Some(office.desk.log()).filter(|log| log.contains("stopped"))).expect("it is all said");
+        until(|| Some(site.server.log()).filter(|log| log.contains("stopped"))).expect("it is all said");
     for words in
         ["answered", "submission could not be stored", "no channel confirmed", "an attempt has failed"]
     {
         assert!(log.contains(words), "{words:?} is not in {log}");
     }
     for (place, text) in
-        [("metrics", metrics), ("readyz", ready), ("stderr", log), ("stdout", office.desk.told())]
+        [("metrics", metrics), ("readyz", ready), ("stderr", log), ("stdout", site.server.told())]
     {
         assert_eq!(find(text.as_bytes()), [""; 0], "{place}: {text}");
     }
-    let (files, has_it) = look_at_files(&office.desk.data_dir());
+    let (files, has_it) = look_at_files(&site.server.data_dir());
     assert!(has_it, "the inbox itself has what was sent, or this test sees nothing");
     assert_eq!(files, [""; 0]);
 }
 
 /// A visitor whose values are unique markers.
 struct Sender<'a> {
-    office: &'a Office,
+    site: &'a ChannelSite,
     is_proxied: bool,
 }
 
@@ -214,7 +214,7 @@ impl Sender<'_> {
             ("Accept", "text/html;qzheader16x=1"),
             ("X-Request-Id", id),
         ];
-        self.office.desk.request(method, target, &headers, body)
+        self.site.server.request(method, target, &headers, body)
     }
 
     /// 400 of each kind, 405 and 413.
@@ -247,15 +247,15 @@ impl Sender<'_> {
     fn be_slow_and_break_off(&self) {
         let head = "POST /api/contact HTTP/1.1\r\nHost: qzhost19x.example\r\nX-Forwarded-For: 203.0.113.50\r\n\
                     Content-Type: application/json\r\nContent-Length: 400\r\n\r\n{\"name\": \"qzlate17x";
-        let mut slow = self.office.desk.connect();
+        let mut slow = self.site.server.connect();
         slow.send(head.as_bytes()).expect("sent");
         assert_eq!(slow.answer(false).expect("an answer").status, 408);
-        let mut broken = self.office.desk.connect();
+        let mut broken = self.site.server.connect();
         broken.send(head.as_bytes()).expect("sent");
         broken.close_writing();
         let _ = broken.rest();
         // A header that does not come to its end.
-        let mut half = self.office.desk.connect();
+        let mut half = self.site.server.connect();
         half.send(b"GET /qzpath9x HTTP/1.1\r\nHost: qzhost19x.example\r\nX-A: qzheader16x").expect("sent");
         let _ = half.rest();
     }
@@ -271,7 +271,7 @@ impl Sender<'_> {
             "GET / HTTP/1.1\r\nqzheader16x\r\n\r\n",
             &long,
         ] {
-            let mut connection: Connection = self.office.desk.connect();
+            let mut connection: Connection = self.site.server.connect();
             // It may be closed before all of it is sent.
             let _ = connection.send(bytes.as_bytes());
             // An answer may leave the connection open, to a proxy for longer than a test should take.

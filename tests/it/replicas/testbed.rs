@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::clients::{Clients, Ledger, Pages, Presence, Told};
-use super::counter::Counter;
-use super::desks::Replica;
-use super::net::{Host, Net};
+use super::clients::{Answered, Clients, Ledger, Pages, Presence};
+use super::network::{Host, Net};
+use super::redis::Counter;
+use super::replica::Replica;
 use super::servers::Servers;
 use crate::support::frontdesk;
 use crate::support::http_peer::{HttpPeer, Reply, Request};
@@ -30,7 +30,7 @@ pub const RECOVERY: Duration = Duration::from_mins(1);
 pub const PATIENCE: Duration = Duration::from_mins(5);
 
 /// All parts of the setup. Fields are dropped in this order.
-pub struct Stand {
+pub struct TestBed {
     pub replicas: [Replica; REPLICAS],
     pub presence: [Arc<Presence>; REPLICAS],
     pub servers: Servers,
@@ -50,9 +50,9 @@ pub struct Stand {
     folder: tempfile::TempDir,
 }
 
-impl Stand {
+impl TestBed {
     /// Starts everything. The calling thread is on the visitors' host from now on.
-    pub fn start() -> Stand {
+    pub fn start() -> TestBed {
         let folder = tempfile::tempdir().expect("a folder");
         // The database's user has to come through.
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -68,7 +68,7 @@ impl Stand {
         });
         let servers = Servers::start(&net, hosts, folder.path());
         let counter = Counter::start(&net, counter);
-        let mut stand = Stand {
+        let mut testbed = TestBed {
             replicas,
             presence: std::array::from_fn(|_| Arc::default()),
             servers,
@@ -83,13 +83,13 @@ impl Stand {
             outside,
             folder,
         };
-        stand.make_site();
+        testbed.make_site();
         for replica in 0..REPLICAS {
-            stand.start_replica(replica);
+            testbed.start_replica(replica);
         }
-        stand.recover("the start");
-        stand.slowest = (Duration::ZERO, String::new());
-        stand
+        testbed.recover("the start");
+        testbed.slowest = (Duration::ZERO, String::new());
+        testbed
     }
 
     fn make_site(&self) {
@@ -164,7 +164,7 @@ allow_private = true
         Clients::begin(&self.ledger, &self.pages, &replicas)
     }
 
-    pub fn submit(&self, replica: usize) -> (usize, Told) {
+    pub fn submit(&self, replica: usize) -> (usize, Answered) {
         self.ledger.submit(replica, self.replicas[replica].address())
     }
 
@@ -172,12 +172,13 @@ allow_private = true
     /// was longer than ever.
     pub fn recover(&mut self, what: &str) -> Duration {
         let began = Instant::now();
-        let stand = &*self;
+        let testbed = &*self;
         std::thread::scope(|scope| {
             for replica in 0..REPLICAS {
                 scope.spawn(move || {
-                    while stand.submit(replica).1 != Told::Kept || !stand.replicas[replica].is_ready() {
-                        let log = || stand.replicas[replica].log();
+                    while testbed.submit(replica).1 != Answered::Kept || !testbed.replicas[replica].is_ready()
+                    {
+                        let log = || testbed.replicas[replica].log();
                         assert!(began.elapsed() < PATIENCE, "replica {replica}, after {what}: {}", log());
                         std::thread::sleep(Duration::from_millis(50));
                     }
@@ -217,7 +218,7 @@ allow_private = true
         &self,
         what: &str,
         patience: Duration,
-        mut is_so: impl FnMut(&Stand) -> bool,
+        mut is_so: impl FnMut(&TestBed) -> bool,
     ) -> Duration {
         let began = Instant::now();
         while !is_so(self) {
@@ -255,7 +256,7 @@ allow_private = true
     }
 }
 
-impl Drop for Stand {
+impl Drop for TestBed {
     fn drop(&mut self) {
         for (hook, replica) in self.hooks.iter_mut().zip(&self.replicas) {
             self.net.on(replica.host, || drop(hook.take()));

@@ -1,9 +1,9 @@
-//! Chance that can be had again.
+//! Reproducible random numbers.
 
 /// Numbers that look like chance and are the same for the same seed (SplitMix64).
-pub struct Dice(pub u64);
+pub struct Random(pub u64);
 
-impl Dice {
+impl Random {
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;

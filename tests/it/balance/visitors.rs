@@ -1,5 +1,5 @@
-//! Visitors who read pages and send forms without pause, over TLS and connections that they keep, and
-//! remember what came of it.
+//! Visitors that continuously read pages and send forms over persistent TLS connections, and record each
+//! result.
 
 use std::io;
 use std::net::SocketAddr;

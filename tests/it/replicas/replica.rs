@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::clients;
-use super::net::{Host, Net};
+use super::network::{Host, Net};
 
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_mins(2);

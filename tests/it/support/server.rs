@@ -1,4 +1,4 @@
-//! A frontdesk of the test's own: the real binary, on free ports, with a data folder that goes away with it.
+//! A private frontdesk: the real binary on free ports, with a temporary data folder.
 
 use std::cell::RefCell;
 use std::io::{BufRead as _, BufReader, Read};
@@ -65,7 +65,7 @@ pub fn store_of(data: &Path) -> Option<(String, String)> {
 
 /// A running server. When it is dropped, what is in the inbox must be what the test said it would be.
 #[derive(Debug)]
-pub struct Desk {
+pub struct TestServer {
     pub address: SocketAddr,
     pub ops: SocketAddr,
     /// Where it listens for TLS, if it does.
@@ -84,7 +84,7 @@ pub struct Desk {
     expected: RefCell<Option<usize>>,
 }
 
-impl Desk {
+impl TestServer {
     /// Serves the small site with limits switched off.
     pub fn start() -> Self {
         Self::with(&small_site(), &[("FRONTDESK_LIMITS__ENABLED", "false")])
@@ -98,9 +98,9 @@ impl Desk {
     /// Serves `site` with these variables in its environment.
     pub fn with(site: &Path, environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a data folder");
-        let mut desk = Self::at(site, &folder.path().join("data"), environment);
-        desk.folder = Some(folder);
-        desk
+        let mut server = Self::at(site, &folder.path().join("data"), environment);
+        server.folder = Some(folder);
+        server
     }
 
     /// The same with a data folder that stays.
@@ -288,7 +288,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if !std::thread::panicking() && self.expected.borrow().is_some() {
             self.catch_up();

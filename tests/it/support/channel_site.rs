@@ -1,5 +1,4 @@
-//! A desk whose submissions go somewhere: a small site with channels, and a look at what became of each
-//! delivery.
+//! A server with a small site and channels, and queries for the state of each delivery.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use frontdesk::submission::delivery::{Delivery, DeliveryState};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Answer, Desk, PATIENCE, frontdesk, store_of};
+use super::{Answer, PATIENCE, TestServer, frontdesk, store_of};
 
 /// Nothing of this visitor's may ever stand in a log.
 pub const NAME: &str = "Grace Hopper";
@@ -57,27 +56,27 @@ pub fn maildir(name: &str, path: &Path) -> String {
 
 /// A running desk with channels.
 #[derive(Debug)]
-pub struct Office {
-    pub desk: Desk,
+pub struct ChannelSite {
+    pub server: TestServer,
     folder: tempfile::TempDir,
 }
 
-impl Office {
+impl ChannelSite {
     /// Serves with these channels and further environment variables.
-    pub fn open(channels: &str, environment: &[(&str, &str)]) -> Office {
+    pub fn open(channels: &str, environment: &[(&str, &str)]) -> ChannelSite {
         let folder = tempfile::tempdir().expect("a folder");
         let site = write_site(folder.path(), channels);
         let mut all = vec![("FRONTDESK_LIMITS__ENABLED", "false")];
         all.extend(environment);
-        let desk = Desk::with(&site, &all);
-        desk.expect_anything();
-        Office { desk, folder }
+        let server = TestServer::with(&site, &all);
+        server.expect_anything();
+        ChannelSite { server, folder }
     }
 
     /// Sends the contact form. The number makes it another message.
     pub fn post(&self, number: usize) -> Answer {
         let message = format!("{MESSAGE} ({number})");
-        self.desk.post("/api/contact", &json!({ "name": NAME, "email": EMAIL, "message": message }))
+        self.server.post("/api/contact", &json!({ "name": NAME, "email": EMAIL, "message": message }))
     }
 
     /// Sends the contact form, which is accepted, and returns its id.
@@ -89,7 +88,7 @@ impl Office {
     /// The id of what was sent under this number.
     pub fn id(&self, number: usize) -> Uuid {
         let message = format!("{MESSAGE} ({number})");
-        let inbox = self.desk.inbox();
+        let inbox = self.server.inbox();
         let is_it = |submission: &&Value| submission["message"] == message;
         let mut found = inbox.iter().filter(is_it).map(|submission| submission["id"].as_str());
         let id = found.next().flatten().and_then(|id| id.parse().ok()).expect("it is in the inbox");
@@ -98,11 +97,11 @@ impl Office {
     }
 
     pub fn database(&self) -> PathBuf {
-        self.desk.data_dir().join("inbox.sqlite")
+        self.server.data_dir().join("inbox.sqlite")
     }
 
     pub fn reader(&self) -> InboxReader {
-        self.desk.catch_up();
+        self.server.catch_up();
         InboxReader::open(self.database()).expect("there is an inbox")
     }
 
@@ -118,7 +117,7 @@ impl Office {
     /// Waits until a submission's way down a channel stands as described.
     pub fn wait_for(&self, id: Uuid, channel: &str, is_so: impl Fn(&Delivery) -> bool) -> Delivery {
         until(|| Some(self.delivery(id, channel)).filter(&is_so))
-            .unwrap_or_else(|| panic!("{channel}: {:#?}\n{}", self.delivery(id, channel), self.desk.log()))
+            .unwrap_or_else(|| panic!("{channel}: {:#?}\n{}", self.delivery(id, channel), self.server.log()))
     }
 
     /// Waits until so many of a channel's deliveries are in that state.
@@ -128,7 +127,7 @@ impl Office {
             channels.iter().find(|other| other.name == channel).map_or(0, |channel| channel.count(state))
         };
         until(|| (current() == count).then_some(())).unwrap_or_else(|| {
-            panic!("{channel}: {} of {count} are {state}\n{}", current(), self.desk.log())
+            panic!("{channel}: {} of {count} are {state}\n{}", current(), self.server.log())
         });
     }
 
@@ -147,8 +146,8 @@ impl Office {
             .arg("--site")
             .arg(self.folder.path().join("site"))
             .arg("--data-dir")
-            .arg(self.desk.data_dir())
-            .envs(store_of(&self.desk.data_dir()))
+            .arg(self.server.data_dir())
+            .envs(store_of(&self.server.data_dir()))
             .output()
             .expect("the command runs");
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
@@ -161,7 +160,7 @@ impl Office {
 
     /// The server has written nothing of what the visitor sent to its log.
     pub fn assert_discreet(&self) {
-        let log = self.desk.log();
+        let log = self.server.log();
         for secret in [NAME, EMAIL, MESSAGE, "Grace", "grace@"] {
             assert!(!log.contains(secret), "{log}");
         }

@@ -1,11 +1,11 @@
-//! The Redis in which the replicas count, on a host of its own.
+//! The Redis server that the replicas share, on its own host.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::net::{Host, Net};
+use super::network::{Host, Net};
 
 const PASSWORD: &str = "sesame";
 const PORT: u16 = 6379;

@@ -1,5 +1,5 @@
-//! A server with three channels that lead to peers of the test's own, clients that keep account, and the
-//! final reckoning.
+//! A server with three channels to scripted receivers, clients that record each response, and the final
+//! check.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::support::http_peer::{HttpPeer, Reply};
 use crate::support::smtp_peer::{Received, Script, SmtpPeer};
-use crate::support::{Connection, Desk, frontdesk};
+use crate::support::{Connection, TestServer, frontdesk};
 
 pub const CHANNELS: [&str; 3] = ["box", "hook", "mail"];
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The response that a client got for a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Answered {
     /// 200.
     Kept,
     /// 500.
@@ -36,21 +36,21 @@ pub enum Told {
 /// The responses that clients got, by the submission's unique address.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    told: Mutex<BTreeMap<String, Told>>,
+    told: Mutex<BTreeMap<String, Answered>>,
 }
 
 impl Ledger {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Told>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Answered>> {
         self.told.lock().expect("nobody panicked")
     }
 
     /// Sends a submission that was never sent before, on a connection of its own.
-    pub fn submit(&self, address: SocketAddr) -> Told {
+    pub fn submit(&self, address: SocketAddr) -> Answered {
         let (email, number) = {
             let mut told = self.lock();
             let number = told.len();
             let email = format!("n{number}@example.com");
-            told.insert(email.clone(), Told::Nothing);
+            told.insert(email.clone(), Answered::Nothing);
             (email, number)
         };
         let (path, body) = if number.is_multiple_of(2) {
@@ -67,23 +67,23 @@ impl Ledger {
             connection.request("POST", path, &headers, body.to_string().as_bytes())
         });
         let told = match answer {
-            Ok(answer) if answer.status == 200 => Told::Kept,
-            Ok(answer) if answer.status == 500 => Told::NotKept,
+            Ok(answer) if answer.status == 200 => Answered::Kept,
+            Ok(answer) if answer.status == 500 => Answered::NotKept,
             Ok(answer) => panic!("{}: {}", answer.status, answer.text()),
-            Err(_) => Told::Nothing,
+            Err(_) => Answered::Nothing,
         };
         self.lock().insert(email, told);
         told
     }
 
-    pub fn count(&self, told: Told) -> usize {
+    pub fn count(&self, told: Answered) -> usize {
         self.lock().values().filter(|found| **found == told).count()
     }
 }
 
 /// The server, with everything around it.
-pub struct Stand {
-    pub desk: Desk,
+pub struct TestBed {
+    pub server: TestServer,
     pub ledger: Ledger,
     pub hook: HttpPeer,
     pub mail: SmtpPeer,
@@ -97,15 +97,15 @@ pub struct Stand {
     folder: tempfile::TempDir,
 }
 
-impl Stand {
+impl TestBed {
     /// Peers that take everything.
-    pub fn start(concurrency: usize) -> Stand {
+    pub fn start(concurrency: usize) -> TestBed {
         let folder = tempfile::tempdir().expect("a folder");
         let maildir = folder.path().join("box");
-        Stand::with(concurrency, folder, &maildir)
+        TestBed::with(concurrency, folder, &maildir)
     }
 
-    pub fn with(concurrency: usize, folder: tempfile::TempDir, maildir: &Path) -> Stand {
+    pub fn with(concurrency: usize, folder: tempfile::TempDir, maildir: &Path) -> TestBed {
         let hook = HttpPeer::start([Reply::status(204)]);
         let mail = SmtpPeer::start(vec![Script::usual()]);
         let site = folder.path().join("site");
@@ -145,15 +145,15 @@ concurrency = {concurrency}
         let file = site.join("frontdesk.toml");
         let text = std::fs::read_to_string(&file).expect("it is there");
         std::fs::write(&file, text + &channels).expect("it can be written");
-        let desk = Desk::with(
+        let server = TestServer::with(
             &site,
             &[
                 ("FRONTDESK_LIMITS__ENABLED", "false"),
                 ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "1000"),
             ],
         );
-        Stand {
-            desk,
+        TestBed {
+            server,
             ledger: Ledger::default(),
             hook,
             mail,
@@ -175,23 +175,23 @@ concurrency = {concurrency}
     }
 
     pub fn database(&self) -> PathBuf {
-        self.desk.data_dir().join("inbox.sqlite")
+        self.server.data_dir().join("inbox.sqlite")
     }
 
-    pub fn submit(&self) -> Told {
-        self.ledger.submit(self.desk.address)
+    pub fn submit(&self) -> Answered {
+        self.ledger.submit(self.server.address)
     }
 
     /// kill -9.
     pub fn kill(&mut self) {
-        self.desk.kill();
+        self.server.kill();
         self.kills += 1;
     }
 
     /// kill -9, and a new start.
     pub fn kill_and_restart(&mut self) {
         self.kill();
-        self.desk.restart();
+        self.server.restart();
     }
 
     /// The first column of a query. Opens the inbox read-only, so that recovery after a kill is left to the
@@ -226,11 +226,11 @@ concurrency = {concurrency}
     pub fn settle(&mut self) {
         self.hook.follow([Reply::status(204)]);
         self.mail.follow(vec![Script::usual()]);
-        if !self.desk.has_ended() {
-            self.desk.kill();
+        if !self.server.has_ended() {
+            self.server.kill();
             self.kills += 1;
         }
-        self.desk.restart();
+        self.server.restart();
         let retry = || {
             let mut editor = Editor::open(self.database()).expect("it is there");
             editor.retry(&Retry::default(), Timestamp::now()).expect("it can be written");
@@ -247,11 +247,11 @@ concurrency = {concurrency}
 
     /// Compares what clients were told with what is in the inbox and what has arrived, once everything is
     /// settled.
-    pub fn reckon(&self) -> Reckoning {
+    pub fn reckon(&self) -> FinalCheck {
         self.reckon_with(&self.maildir())
     }
 
-    pub fn reckon_with(&self, maildir: &Path) -> Reckoning {
+    pub fn reckon_with(&self, maildir: &Path) -> FinalCheck {
         assert_eq!(self.query::<String>("PRAGMA integrity_check"), ["ok"]);
         let inbox: BTreeMap<String, String> = {
             let rows =
@@ -263,9 +263,10 @@ concurrency = {concurrency}
             by_email
         };
         let told = self.ledger.lock();
-        let with = |what: Told| told.iter().filter(move |(_, found)| **found == what).map(|(email, _)| email);
-        let lost = with(Told::Kept).filter(|email| !inbox.contains_key(*email)).count();
-        let false_500 = with(Told::NotKept).filter(|email| inbox.contains_key(*email)).count();
+        let with =
+            |what: Answered| told.iter().filter(move |(_, found)| **found == what).map(|(email, _)| email);
+        let lost = with(Answered::Kept).filter(|email| !inbox.contains_key(*email)).count();
+        let false_500 = with(Answered::NotKept).filter(|email| inbox.contains_key(*email)).count();
         assert!(inbox.keys().all(|email| told.contains_key(email)), "nobody sent what is in the inbox");
 
         let ids: BTreeSet<&str> = inbox.values().map(String::as_str).collect();
@@ -286,11 +287,11 @@ concurrency = {concurrency}
             self.check_attempts(channel, arrivals);
         }
         assert_eq!(duplicates["box"], 0, "a Maildir recognises what it has");
-        let figures = Reckoning {
+        let figures = FinalCheck {
             kills: self.kills,
             sent: told.len(),
-            acknowledged: with(Told::Kept).count(),
-            refused: with(Told::NotKept).count(),
+            acknowledged: with(Answered::Kept).count(),
+            refused: with(Answered::NotKept).count(),
             kept: inbox.len(),
             lost,
             false_500,
@@ -394,22 +395,22 @@ fn message_id(message: &[u8]) -> String {
 }
 
 #[derive(Debug)]
-pub struct Reckoning {
+pub struct FinalCheck {
     pub kills: usize,
     pub sent: usize,
     pub acknowledged: usize,
     pub refused: usize,
     pub kept: usize,
     pub lost: usize,
-    /// Told that it was not kept, and in the inbox all the same.
+    /// Answered that it was not kept, and in the inbox all the same.
     pub false_500: usize,
     /// How often something came again to each receiving end.
     pub duplicates: BTreeMap<&'static str, usize>,
 }
 
-impl fmt::Display for Reckoning {
+impl fmt::Display for FinalCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Reckoning { kills, sent, acknowledged, refused, kept, lost, false_500, duplicates } = self;
+        let FinalCheck { kills, sent, acknowledged, refused, kept, lost, false_500, duplicates } = self;
         write!(
             f,
             "kills {kills}, sent {sent}, acknowledged {acknowledged}, refused {refused}, kept {kept}, lost {lost}, \

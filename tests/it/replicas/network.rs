@@ -1,5 +1,5 @@
-//! A network of the test's own: hosts in namespaces, joined by a router in another, where any way can be cut
-//! or made slow.
+//! A private network: hosts in network namespaces, joined by a router in another one, with links that tests
+//! cut or slow down.
 
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;

@@ -8,7 +8,7 @@ use frontdesk::submission::encryption::{AgeIdentity, EncryptionError, Recipient}
 
 #[test]
 #[ignore = "needs the age tool: scripts/test unit"]
-fn the_age_tool_opens_what_is_sealed_here() {
+fn the_age_tool_decrypts_sealed_submissions() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, public) = generate(folder.path(), "key.txt");
     let recipient = Recipient::parse(&public).expect("age-keygen made it");
@@ -21,7 +21,7 @@ fn the_age_tool_opens_what_is_sealed_here() {
 
 #[test]
 #[ignore = "needs the age tool: scripts/test unit"]
-fn what_the_age_tool_sealed_is_opened_here() {
+fn a_file_encrypted_by_age_is_decrypted() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, public) = generate(folder.path(), "key.txt");
     let (other, _) = generate(folder.path(), "other.txt");
@@ -40,7 +40,7 @@ fn what_the_age_tool_sealed_is_opened_here() {
 
 #[test]
 #[ignore = "needs the age tool: scripts/test unit"]
-fn what_the_age_tool_sealed_to_several_is_opened_by_each() {
+fn a_file_encrypted_to_several_keys_is_decrypted_by_each() {
     let folder = tempfile::tempdir().expect("a folder");
     let keys = ["one.txt", "two.txt"].map(|name| generate(folder.path(), name));
     let arguments = ["--encrypt", "--recipient", &keys[0].1, "--recipient", &keys[1].1];

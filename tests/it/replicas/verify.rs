@@ -1,12 +1,12 @@
-//! The end of a run: what visitors were told is compared with what the inbox holds and what has arrived.
+//! The final check of a run: compares the responses to visitors with the inbox and the deliveries.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::Ordering;
 
-use super::Extent;
-use super::clients::{Sent, Told};
-use super::stand::{PATIENCE, REPLICAS, Stand};
+use super::Scale;
+use super::clients::{Answered, Sent};
+use super::testbed::{PATIENCE, REPLICAS, TestBed};
 
 /// How long an attempt's lease is, in milliseconds.
 const LEASE: u64 = 180_000;
@@ -14,15 +14,15 @@ const LEASE: u64 = 180_000;
 const NOTICED: u64 = 1_000;
 
 #[derive(Debug)]
-pub struct Reckoning {
+pub struct FinalCheck {
     sent: usize,
     acknowledged: usize,
     refused: usize,
     unanswered: usize,
     kept: usize,
-    /// Told that it was kept, and not in the inbox.
+    /// Answered that it was kept, and not in the inbox.
     lost: Vec<usize>,
-    /// Told that it was not kept, and in the inbox all the same.
+    /// Answered that it was not kept, and in the inbox all the same.
     refused_but_kept: usize,
     /// How many of these no end of their replica accounts for.
     unaccounted: Vec<usize>,
@@ -38,13 +38,13 @@ pub struct Reckoning {
     interrupted: u64,
 }
 
-impl Stand {
+impl TestBed {
     /// Waits until everything is delivered. The short run does not wait for leases: it kills all replicas,
     /// which frees their deliveries at once.
-    pub fn settle(&mut self, extent: Extent) {
+    pub fn settle(&mut self, extent: Scale) {
         self.recover("the last fault");
         let mut freed = BTreeSet::new();
-        if extent == Extent::Short {
+        if extent == Scale::Short {
             for replica in 0..REPLICAS {
                 self.kill_replica(replica);
             }
@@ -59,7 +59,9 @@ impl Stand {
         self.inbox(&["retry", "--since", "1d"]);
         let undelivered =
             "SELECT count(*) + (SELECT count(*) FROM intake) FROM delivery WHERE state <> 'delivered'";
-        self.wait_until("everything is delivered", PATIENCE, |stand| stand.servers.count(undelivered) == 0);
+        self.wait_until("everything is delivered", PATIENCE, |testbed| {
+            testbed.servers.count(undelivered) == 0
+        });
         self.freed = freed;
     }
 
@@ -68,7 +70,7 @@ impl Stand {
     /// # Panics
     ///
     /// If a promise was broken.
-    pub fn reckon(&self) -> Reckoning {
+    pub fn reckon(&self) -> FinalCheck {
         let inbox: BTreeMap<usize, String> = {
             let rows =
                 self.servers.ask("frontdesk", "SELECT (fields ->> 'email') || ' ' || id FROM accepted");
@@ -77,8 +79,8 @@ impl Stand {
             by_number
         };
         let sent = self.ledger.lock().clone();
-        let with = |told: Told| sent.iter().filter(move |(_, sent)| sent.told == told);
-        let refused_but_kept: Vec<(usize, Sent)> = with(Told::NotKept)
+        let with = |told: Answered| sent.iter().filter(move |(_, sent)| sent.told == told);
+        let refused_but_kept: Vec<(usize, Sent)> = with(Answered::NotKept)
             .filter(|(number, _)| inbox.contains_key(number))
             .map(|(number, sent)| (*number, *sent))
             .collect();
@@ -87,7 +89,7 @@ impl Stand {
             let of_replica = self.kills.iter().filter(|(replica, _)| *replica == refused.replica);
             let killed = of_replica.map(|(_, at)| *at).find(|at| *at > refused.at);
             !killed.is_some_and(|killed| {
-                !with(Told::Kept).any(|(_, kept)| {
+                !with(Answered::Kept).any(|(_, kept)| {
                     kept.replica == refused.replica && kept.at > refused.at && kept.at < killed
                 })
             })
@@ -100,20 +102,21 @@ impl Stand {
             .filter(|(id, _)| !ids.contains(id.as_str()))
             .map(|(_, arrival)| arrival.number)
             .collect();
-        let is_acknowledged = |number: &usize| sent.get(number).is_some_and(|sent| sent.told == Told::Kept);
+        let is_acknowledged =
+            |number: &usize| sent.get(number).is_some_and(|sent| sent.told == Answered::Kept);
         assert!(
             !strays.iter().any(is_acknowledged),
             "acknowledged, delivered and not in the inbox: {strays:?}"
         );
         assert!(ids.iter().all(|id| arrived.contains_key(*id)), "what is in the inbox has arrived");
         self.check_maildir(&ids);
-        let figures = Reckoning {
+        let figures = FinalCheck {
             sent: sent.len(),
-            acknowledged: with(Told::Kept).count(),
-            refused: with(Told::NotKept).count(),
-            unanswered: with(Told::Nothing).count(),
+            acknowledged: with(Answered::Kept).count(),
+            refused: with(Answered::NotKept).count(),
+            unanswered: with(Answered::Nothing).count(),
             kept: inbox.len(),
-            lost: with(Told::Kept)
+            lost: with(Answered::Kept)
                 .map(|(number, _)| *number)
                 .filter(|number| !inbox.contains_key(number))
                 .collect(),
@@ -167,7 +170,7 @@ impl Stand {
             if !ids.contains(id.as_str()) {
                 let number = number_in(&message);
                 let told = self.ledger.lock().get(&number).map(|sent| sent.told);
-                assert_ne!(told, Some(Told::Kept), "{id} is in the Maildir and not in the inbox");
+                assert_ne!(told, Some(Answered::Kept), "{id} is in the Maildir and not in the inbox");
                 continue;
             }
             assert!(found.insert(id.clone()), "{id} is in the Maildir twice");
@@ -212,7 +215,7 @@ fn number_and_id(row: &str) -> (usize, String) {
     (number.expect("it was sent by us"), id.to_owned())
 }
 
-impl fmt::Display for Reckoning {
+impl fmt::Display for FinalCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

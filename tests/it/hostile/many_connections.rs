@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::support::office::until;
+use crate::support::channel_site::until;
 use crate::support::tls::Authority;
-use crate::support::{Connection, Desk, NO_DEADLINES, PATIENCE, small_site};
+use crate::support::{Connection, NO_DEADLINES, PATIENCE, TestServer, small_site};
 
 /// How many there are of each kind.
 const CROWD: usize = 2_000;
@@ -33,18 +33,18 @@ const HALF_A_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03frontd
 
 #[test]
 #[ignore = "two thousand connections and the default deadlines take a minute: scripts/test door"]
-fn a_crowd_that_says_nothing_or_too_little_is_shed() {
-    let desk = Desk::with(&small_site(), &[ONE_SOURCE]);
+fn many_silent_connections_are_shed() {
+    let server = TestServer::with(&small_site(), &[ONE_SOURCE]);
     for (name, beginning) in
         [("silent", &b""[..]), ("one byte", b"G"), ("half a preface", b"PRI * HTTP/2.0\r\n\r\nSM")]
     {
-        check(&desk, name, || Crowd::of(CROWD, desk.address, beginning));
+        check(&server, name, || Crowd::of(CROWD, server.address, beginning));
     }
 }
 
 #[test]
 #[ignore = "two thousand connections and the default deadlines take half a minute: scripts/test door"]
-fn a_crowd_that_does_not_shake_hands_is_shed() {
+fn many_connections_without_a_handshake_are_shed() {
     let folder = tempfile::tempdir().expect("a folder");
     let (chain, key) = Authority::new().issue();
     let write = |name: &str, text: &str| {
@@ -53,7 +53,7 @@ fn a_crowd_that_does_not_shake_hands_is_shed() {
         path.to_str().expect("a name").to_owned()
     };
     let (chain, key) = (write("chain.pem", &chain), write("key.pem", &key));
-    let desk = Desk::with(
+    let server = TestServer::with(
         &small_site(),
         &[
             ONE_SOURCE,
@@ -62,21 +62,21 @@ fn a_crowd_that_does_not_shake_hands_is_shed() {
             ("FRONTDESK_TLS__KEY", &key),
         ],
     );
-    let address = desk.tls.expect("it listens for TLS");
+    let address = server.tls.expect("it listens for TLS");
     for (name, beginning) in [("silent, TLS", &b""[..]), ("half a ClientHello, TLS", HALF_A_HELLO)] {
-        check(&desk, name, || Crowd::of(CROWD, address, beginning));
+        check(&server, name, || Crowd::of(CROWD, address, beginning));
     }
 }
 
 #[test]
 #[ignore = "needs slowhttptest: scripts/test door"]
-fn a_crowd_with_slow_headers_is_shed() {
+fn many_slow_headers_are_shed() {
     slow("slow headers", &["-H"], "/");
 }
 
 #[test]
 #[ignore = "needs slowhttptest: scripts/test door"]
-fn a_crowd_with_slow_bodies_is_shed() {
+fn many_slow_bodies_are_shed() {
     let mode = ["-B", "-s", "8192", "-f", "application/json"];
     slow("slow bodies", &mode, "/api/waitlist");
 }
@@ -86,14 +86,14 @@ fn a_crowd_with_slow_bodies_is_shed() {
 /// progress.
 #[test]
 #[ignore = "needs slowhttptest: scripts/test door"]
-fn a_crowd_that_reads_slowly_is_shed() {
+fn many_slow_readers_are_shed() {
     slow("slow reading", &["-X", "-w", "1", "-y", "64", "-z", "5", "-n", "5"], "/");
 }
 
 fn slow(name: &str, mode: &[&str], path: &str) {
-    let desk = Desk::with(&small_site(), &[("FRONTDESK_LIMITS__ENABLED", "false"), ONE_SOURCE]);
-    let (count, url) = (CROWD.to_string(), format!("http://{}{path}", desk.address));
-    check(&desk, name, || {
+    let server = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__ENABLED", "false"), ONE_SOURCE]);
+    let (count, url) = (CROWD.to_string(), format!("http://{}{path}", server.address));
+    check(&server, name, || {
         let child = Command::new("slowhttptest")
             .args(mode)
             .args(["-c", &count, "-r", &count, "-i", "1", "-l", "600", "-p", "3", "-v", "0", "-u", &url])
@@ -108,13 +108,13 @@ fn slow(name: &str, mode: &[&str], path: &str) {
 
 #[test]
 fn one_source_cannot_take_more_than_its_share() {
-    let desk = Desk::with(&small_site(), &NO_DEADLINES);
-    let crowd = Crowd::of(400, desk.address, b"");
-    let refused = || metric(&desk, r#"frontdesk_connections_shed_total{reason="source"}"#);
+    let server = TestServer::with(&small_site(), &NO_DEADLINES);
+    let crowd = Crowd::of(400, server.address, b"");
+    let refused = || metric(&server, r#"frontdesk_connections_shed_total{reason="source"}"#);
     until(|| (refused() == 400 - 256).then_some(())).expect("whoever is too many is closed at once");
-    assert_eq!(metric(&desk, "frontdesk_connections_open"), 256);
+    assert_eq!(metric(&server, "frontdesk_connections_open"), 256);
     // Other clients are not affected.
-    let other = connect_from([127, 0, 0, 2], desk.address);
+    let other = connect_from([127, 0, 0, 2], server.address);
     let answer = Connection::over(other).request("GET", "/", &[], b"").expect("an answer");
     assert_eq!(answer.status, 200);
     drop(crowd);
@@ -125,43 +125,43 @@ fn a_nearly_full_server_closes_idle_connections_of_the_largest_source() {
     const MOST: usize = 64;
     let most = MOST.to_string();
     let options = [&NO_DEADLINES[..], &[("FRONTDESK_SERVER__MAX_CONNECTIONS", &*most)]].concat();
-    let desk = Desk::with(&small_site(), &options);
-    let from = |host: u8| Connection::over(connect_from([127, 0, 0, host], desk.address));
+    let server = TestServer::with(&small_site(), &options);
+    let from = |host: u8| Connection::over(connect_from([127, 0, 0, host], server.address));
     let get =
         |connection: &mut Connection| connection.request("GET", "/", &[], b"").expect("an answer").status;
     // A visitor whose browser keeps its connection, and a source that takes all others.
     let mut visitor = from(2);
     assert_eq!(get(&mut visitor), 200);
-    let crowd = Crowd::of(MOST - 1, desk.address, b"");
+    let crowd = Crowd::of(MOST - 1, server.address, b"");
     for host in 3..40 {
         // The server may still be accepting the crowd, and be full for a moment.
         let served = until(|| from(host).request("GET", "/", &[], b"").ok());
         assert_eq!(served.expect("there is room again").status, 200, "{host}");
     }
     assert_eq!(get(&mut visitor), 200, "its source is the smallest");
-    let evicted = metric(&desk, r#"frontdesk_connections_shed_total{reason="evicted"}"#);
+    let evicted = metric(&server, r#"frontdesk_connections_shed_total{reason="evicted"}"#);
     assert!((1..MOST).contains(&evicted), "{evicted}");
-    assert_eq!(metric(&desk, r#"frontdesk_connections_shed_total{reason="source"}"#), 0);
+    assert_eq!(metric(&server, r#"frontdesk_connections_shed_total{reason="source"}"#), 0);
     drop(crowd);
 }
 
 /// Lets a crowd come, waits until the deadlines have shed it, and compares how long others wait meanwhile
 /// with how long they wait for a server that has no crowd, at the same time on the same machine. Left alone,
 /// the crowd would stay for ten minutes.
-fn check<C>(desk: &Desk, name: &str, come: impl Fn() -> C) {
+fn check<C>(server: &TestServer, name: &str, come: impl Fn() -> C) {
     more_descriptors();
-    let quiet = Desk::start();
+    let quiet = TestServer::start();
     let mut excess = Duration::MAX;
     for _ in 0..TRIES {
-        let before = metric(desk, "frontdesk_connections_total");
-        let others = [quiet.address, desk.address].map(Others::begin);
+        let before = metric(server, "frontdesk_connections_total");
+        let others = [quiet.address, server.address].map(Others::begin);
         let began = Instant::now();
         let crowd = come();
         let mut most = 0;
         let shed_after = loop {
-            let open = metric(desk, "frontdesk_connections_open");
+            let open = metric(server, "frontdesk_connections_open");
             most = most.max(open);
-            let arrived = metric(desk, "frontdesk_connections_total") - before;
+            let arrived = metric(server, "frontdesk_connections_total") - before;
             // A few are those of the others.
             if arrived >= others[1].count() + CROWD * 9 / 10 && open < 10 {
                 break began.elapsed();
@@ -259,8 +259,8 @@ impl Drop for Tool {
 }
 
 /// One figure of `/metrics`.
-pub(super) fn metric(desk: &Desk, name: &str) -> usize {
-    let metrics = desk.ops("/metrics");
+pub(super) fn metric(server: &TestServer, name: &str) -> usize {
+    let metrics = server.ops("/metrics");
     let figure = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     figure.unwrap_or_else(|| panic!("there is no {name}"))
 }
