@@ -135,8 +135,8 @@ fn a_nearly_full_server_closes_idle_connections_of_the_largest_source() {
     let crowd = Crowd::of(MOST - 1, server.address, b"");
     for host in 3..40 {
         // The server may still be accepting the crowd, and be full for a moment.
-        let served = until(|| from(host).request("GET", "/", &[], b"").ok());
-        assert_eq!(served.expect("there is room again").status, 200, "{host}");
+        let first_page = until(|| from(host).request("GET", "/", &[], b"").ok());
+        assert_eq!(first_page.expect("there is room again").status, 200, "{host}");
     }
     assert_eq!(get(&mut visitor), 200, "its source is the smallest");
     let evicted = metric(&server, r#"frontdesk_connections_shed_total{reason="evicted"}"#);
