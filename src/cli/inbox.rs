@@ -16,17 +16,17 @@ mod time;
 mod watch;
 mod width;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
 use self::change::RetryOptions;
 use self::console::Console;
+use self::list::SubmissionExport;
 use self::removal::DiscardOptions;
 use self::selection::{IdentityOption, SelectionOptions};
 use crate::config::Config;
 use crate::forms::FORMS;
-use crate::store::{DatabaseUrl, InboxReader, StoreError};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum InboxCommand {
@@ -37,8 +37,6 @@ pub(super) enum InboxCommand {
         json: bool,
         #[command(flatten)]
         which: SelectionOptions,
-        #[command(flatten)]
-        key: IdentityOption,
     },
     /// Show one submission in full, with its deliveries and every attempt
     Show {
@@ -51,24 +49,7 @@ pub(super) enum InboxCommand {
         key: IdentityOption,
     },
     /// Export submissions, newest first, as CSV or as JSON lines
-    Export {
-        /// Write CSV, the default (RFC 4180, UTF-8, safe to open in a spreadsheet)
-        #[arg(long)]
-        csv: bool,
-        /// Write one JSON object per line
-        #[arg(long, conflicts_with = "csv")]
-        jsonl: bool,
-        /// Write to this file, readable only by you, instead of standard output
-        #[arg(long, value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// Replace an existing file
-        #[arg(long, requires = "output")]
-        force: bool,
-        #[command(flatten)]
-        which: SelectionOptions,
-        #[command(flatten)]
-        key: IdentityOption,
-    },
+    Export(SubmissionExport),
     /// Print submissions as they arrive, until Ctrl-C
     Watch {
         /// Print one JSON object per line
@@ -101,10 +82,7 @@ pub(super) enum InboxCommand {
     /// Print what needs attention, as in today's digest
     Digest,
     /// Retry deliveries now: parked ones, and those that wait for their next attempt
-    Retry {
-        #[command(flatten)]
-        options: RetryOptions,
-    },
+    Retry(RetryOptions),
     /// Hold submissions: stop deliveries that have not started
     Hold {
         /// Ids of submissions, or unambiguous prefixes of them
@@ -124,13 +102,7 @@ pub(super) enum InboxCommand {
         all: bool,
     },
     /// Permanently remove held submissions
-    Discard {
-        #[command(flatten)]
-        options: DiscardOptions,
-        /// Do not ask for confirmation; required if standard input is not a terminal
-        #[arg(long)]
-        yes: bool,
-    },
+    Discard(DiscardOptions),
     /// Permanently remove all submissions from an e-mail address
     Erase {
         /// The address; upper and lower case are the same
@@ -143,51 +115,41 @@ pub(super) enum InboxCommand {
 }
 
 pub(super) fn run(command: &InboxCommand, config: &Config) -> anyhow::Result<ExitCode> {
-    Console::with_standard_streams(config, |console| execute(command, &config.store.url, console))
+    Console::with_standard_streams(config, |console| execute(command, console))
 }
 
 /// How long a command waits for the server to process accepted submissions.
 const CATCH_UP: Duration = Duration::from_millis(500);
 
-fn execute(
-    command: &InboxCommand,
-    place: &DatabaseUrl,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    let inbox = match InboxReader::open(place) {
-        Ok(inbox) => {
-            // Listings include unprocessed submissions, but count repeats only once they are processed.
+fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    console.inbox = selection::open(console.place)?.map(Rc::new);
+    match &console.inbox {
+        // Listings include unprocessed submissions, but count repeats only once they are processed.
+        Some(inbox) => {
             inbox.catch_up(CATCH_UP)?;
-            Some(inbox)
         }
-        Err(StoreError::Missing(_)) => None,
-        Err(error) => return Err(error.into()),
-    };
-    if inbox.is_none() {
-        writeln!(console.err, "Nothing has been received yet: there is no inbox at {place}.")?;
+        None => {
+            writeln!(console.err, "Nothing has been received yet: there is no inbox at {}.", console.place)?;
+        }
     }
-    let reader = inbox.as_ref();
     match command {
-        InboxCommand::List { json: true, which, key } => list::json(reader, which, key, console),
-        InboxCommand::List { json: false, which, key } => list::table(reader, which, key, console),
-        InboxCommand::Show { id, json, key } => show::run(reader, id, *json, key, console),
-        InboxCommand::Export { jsonl, output, force, which, key, .. } => {
-            let file = output.as_deref().map(|path| list::OutputFile { path, force: *force });
-            list::export(reader, which, key, !jsonl, file, console)
-        }
+        InboxCommand::List { json: true, which } => list::json(which, console),
+        InboxCommand::List { json: false, which } => list::table(which, console),
+        InboxCommand::Show { id, json, key } => show::run(id, *json, key, console),
+        InboxCommand::Export(options) => list::export(options, console),
         InboxCommand::Watch { json, form, key } => {
             // Closed, so that the inbox can be replaced while it is watched.
-            drop(inbox);
-            watch::run(place, *json, form.as_deref(), key, console)
+            console.inbox = None;
+            watch::run(*json, form.as_deref(), key, console)
         }
-        InboxCommand::Stats { abuse: true, days, json } => abuse::run(reader, *days, *json, console),
-        InboxCommand::Stats { abuse: false, days, json } => stats::run(reader, *days, *json, console),
-        InboxCommand::Digest => stats::digest(reader, place, console),
-        InboxCommand::Retry { options } => change::retry(reader, place, options, console),
-        InboxCommand::Hold { ids, because } => change::hold(reader, place, ids, because.as_deref(), console),
-        InboxCommand::Release { ids, all: _ } => change::release(reader, place, ids, console),
-        InboxCommand::Discard { options, yes } => removal::discard(reader, place, options, *yes, console),
-        InboxCommand::Erase { email, yes } => removal::erase(reader.is_some(), place, email, *yes, console),
+        InboxCommand::Stats { abuse: true, days, json } => abuse::run(*days, *json, console),
+        InboxCommand::Stats { abuse: false, days, json } => stats::run(*days, *json, console),
+        InboxCommand::Digest => stats::digest(console),
+        InboxCommand::Retry(options) => change::retry(options, console),
+        InboxCommand::Hold { ids, because } => change::hold(ids, because.as_deref(), console),
+        InboxCommand::Release { ids, all: _ } => change::release(ids, console),
+        InboxCommand::Discard(options) => removal::discard(options, console),
+        InboxCommand::Erase { email, yes } => removal::erase(email, *yes, console),
     }
 }
 

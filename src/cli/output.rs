@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
@@ -90,4 +91,13 @@ pub(super) fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(count: N, n
         Some(stem) => format!("{count} {stem}ies"),
         None => format!("{count} {noun}s"),
     }
+}
+
+/// The word for one, or the word for several.
+pub(super) fn plural<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
+    if count == 1 { one } else { several }
+}
+
+pub(super) fn exit_code(is_good: bool) -> ExitCode {
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

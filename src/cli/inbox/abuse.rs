@@ -13,7 +13,7 @@ use super::stats::{first_day, write_wrapped};
 use super::width::{columns, pad, shorten};
 use crate::cli::output::counted;
 use crate::forms::text::visible;
-use crate::store::{Abuse, InboxReader, SignalCount};
+use crate::store::{Abuse, SignalCount};
 
 /// The most sources and agents in the text.
 const MAX_SHOWN: usize = 10;
@@ -25,19 +25,15 @@ const SOURCE_DIGITS: usize = 12;
 const MIN_NUMBER_WIDTH: usize = 10;
 
 /// Prints the figures as text, or as one JSON object.
-pub(super) fn run(
-    reader: Option<&InboxReader>,
-    days: u16,
-    as_json: bool,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
+pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let first = first_day(console.now, days);
     let from = first.to_zoned(TimeZone::UTC)?.timestamp();
     let most = if as_json { MAX_JSON } else { MAX_SHOWN };
-    let abuse = reader.map_or(Ok(Abuse::default()), |reader| reader.abuse(from, most))?;
+    let inbox = console.inbox.as_ref();
+    let abuse = inbox.map_or(Ok(Abuse::default()), |inbox| inbox.abuse(from, most))?;
     if as_json {
         writeln!(console.out, "{}", json_lines::line(&object(&abuse, first)))?;
-    } else if reader.is_some() {
+    } else if inbox.is_some() {
         write(&abuse, first, console.width, console.out)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use super::console::Console;
 use super::selection::find_all;
 use super::time::TimeArgument;
-use crate::cli::output::counted;
+use crate::cli::output::{counted, exit_code, plural};
 use crate::forms::FORMS;
 use crate::forms::text::visible;
-use crate::store::{DatabaseUrl, Editor, Filter, InboxReader, Retry, StoreError};
+use crate::store::{Editor, Filter, InboxReader, Retry, StoreError};
 use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
 
@@ -57,24 +57,17 @@ impl RetryOptions {
 }
 
 /// Makes deliveries due now, and prints how many. If there are none, prints why.
-pub(super) fn retry(
-    reader: Option<&InboxReader>,
-    place: &DatabaseUrl,
-    options: &RetryOptions,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    let (found, missing) = find_all(reader, &options.ids, console)?;
+pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let (found, missing) = find_all(&options.ids, console)?;
     let filter = options.filter(console.now);
     let filters: Vec<Filter> = if options.ids.is_empty() {
         vec![filter]
     } else {
         found.iter().map(|submission| Filter { id: Some(submission.id), ..filter.clone() }).collect()
     };
-    let mut count = 0;
-    if let Some(reader) = reader
-        && !filters.is_empty()
-    {
-        let mut editor = Editor::open(place)?;
+    if let Some(inbox) = console.inbox.clone().filter(|_| !filters.is_empty()) {
+        let mut count = 0;
+        let mut editor = Editor::open(console.place)?;
         for which in &filters {
             let retry =
                 Retry { which: which.clone(), channel: options.channel.clone(), parked_only: options.parked };
@@ -83,11 +76,11 @@ pub(super) fn retry(
                 .context("some deliveries are not queued; run the same command again")?;
         }
         match count {
-            0 => explain_nothing_to_retry(reader, options, &filters, console)?,
+            0 => explain_nothing_to_retry(&inbox, options, &filters, console)?,
             n => writeln!(console.out, "{}.", describe_retried(n))?,
         }
     }
-    Ok(if missing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit_code(missing == 0))
 }
 
 fn explain_nothing_to_retry(
@@ -115,32 +108,28 @@ fn explain_nothing_to_retry(
     };
     let held = filters.iter().map(held).sum::<Result<usize, StoreError>>()?;
     if held > 0 {
-        let verb = if held == 1 { "is" } else { "are" };
-        writeln!(
-            console.err,
-            "{} {verb} held: `frontdesk inbox release` delivers them.",
-            counted(held, "submission")
-        )?;
+        let held = format!("{} {}", counted(held, "submission"), plural(held, "is", "are"));
+        writeln!(console.err, "{held} held: `frontdesk inbox release` delivers them.")?;
     }
     Ok(())
 }
 
 fn describe_retried(count: usize) -> String {
-    let verb = if count == 1 { "is" } else { "are" };
+    let verb = plural(count, "is", "are");
     format!("{} {verb} tried now, or as soon as the server runs", counted(count, "delivery"))
 }
 
 /// Holds the deliveries of each submission that have not started.
 pub(super) fn hold(
-    reader: Option<&InboxReader>,
-    place: &DatabaseUrl,
     ids: &[String],
     because: Option<&str>,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let (found, mut missing) = find_all(reader, ids, console)?;
-    let Some(reader) = reader.filter(|_| !found.is_empty()) else { return Ok(ExitCode::FAILURE) };
-    let mut editor = Editor::open(place)?;
+    let (found, mut missing) = find_all(ids, console)?;
+    let Some(inbox) = console.inbox.clone().filter(|_| !found.is_empty()) else {
+        return Ok(ExitCode::FAILURE);
+    };
+    let mut editor = Editor::open(console.place)?;
     for submission in found {
         let id = submission.id;
         if !editor.hold(id, because.unwrap_or(NO_REASON), console.now)? {
@@ -149,11 +138,11 @@ pub(super) fn hold(
             } else {
                 "is delivered: there is nothing to hold"
             };
-            missing += report_unchanged(reader, id, why, console)?;
+            missing += report_unchanged(&inbox, id, why, console)?;
             continue;
         }
         let gone = |state: &DeliveryState| matches!(state, DeliveryState::Delivered | DeliveryState::Sending);
-        let deliveries = reader.deliveries(id)?;
+        let deliveries = inbox.deliveries(id)?;
         let gone = deliveries.iter().filter(|delivery| gone(&delivery.state)).count();
         let late = match gone {
             0 => String::new(),
@@ -161,37 +150,31 @@ pub(super) fn hold(
         };
         writeln!(console.out, "{id} is held until `frontdesk inbox release`{late}.")?;
     }
-    Ok(if missing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit_code(missing == 0))
 }
 
 /// Releases these held submissions, or all of them if `ids` is empty.
-pub(super) fn release(
-    reader: Option<&InboxReader>,
-    place: &DatabaseUrl,
-    ids: &[String],
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
+pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let inbox = console.inbox.clone();
     let (found, mut missing) = if ids.is_empty() {
         let held = Filter { status: Some(Status::Held), ..Filter::default() };
-        let held = reader.map(|reader| reader.list(&held)).transpose()?.into_iter().flatten();
+        let held = inbox.as_ref().map(|inbox| inbox.list(&held)).transpose()?.into_iter().flatten();
         (held.collect::<Result<Vec<_>, _>>()?, 0)
     } else {
-        find_all(reader, ids, console)?
+        find_all(ids, console)?
     };
     if ids.is_empty() && found.is_empty() {
         writeln!(console.out, "No submission is held.")?;
     }
-    if let Some(reader) = reader
-        && !found.is_empty()
-    {
-        let mut editor = Editor::open(place)?;
+    if let Some(inbox) = inbox.filter(|_| !found.is_empty()) {
+        let mut editor = Editor::open(console.place)?;
         for submission in found {
             let id = submission.id;
             if !editor.release(id, console.channels, console.now)? {
-                missing += report_unchanged(reader, id, "is not held", console)?;
+                missing += report_unchanged(&inbox, id, "is not held", console)?;
                 continue;
             }
-            let waiting = reader.deliveries(id)?.iter().filter(|d| d.due_at.is_some()).count();
+            let waiting = inbox.deliveries(id)?.iter().filter(|d| d.due_at.is_some()).count();
             let what = match waiting {
                 0 => "there is nothing to deliver".to_owned(),
                 n => describe_retried(n),
@@ -199,7 +182,7 @@ pub(super) fn release(
             writeln!(console.out, "{id} is released: {what}.")?;
         }
     }
-    Ok(if missing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit_code(missing == 0))
 }
 
 /// Reports that a submission did not change. Returns 1 if it was removed since it was found.

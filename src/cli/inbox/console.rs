@@ -3,12 +3,14 @@
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 
 use std::io::{self, BufRead, BufWriter, IsTerminal as _, Write};
+use std::rc::Rc;
 
 use jiff::Timestamp;
 
 use crate::cli::output::write_error;
 use crate::config::Config;
 use crate::store::disk::MinFree;
+use crate::store::{DatabaseUrl, InboxReader};
 use crate::submission::delivery::Route;
 
 /// The width of a table if the terminal does not report its own, in columns.
@@ -17,6 +19,10 @@ const DEFAULT_WIDTH: usize = 100;
 /// The streams of a command, and what it knows of its surroundings.
 pub(super) struct Console<'a> {
     pub(super) now: Timestamp,
+    /// The inbox's database.
+    pub(super) place: &'a DatabaseUrl,
+    /// The open inbox; none if nothing has been received yet.
+    pub(super) inbox: Option<Rc<InboxReader>>,
     /// The space to keep free on the inbox's file system.
     pub(super) min_free: MinFree,
     /// The configured channels.
@@ -49,6 +55,8 @@ impl Console<'_> {
         let mut out = BufWriter::new(stdout.lock());
         let result = run(&mut Console {
             now: Timestamp::now(),
+            place: &config.store.url,
+            inbox: None,
             min_free: config.maintenance.min_free,
             channels: &config.store.channels,
             width,

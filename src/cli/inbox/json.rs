@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::time::format_time;
 use crate::forms::text::is_unsafe;
@@ -21,7 +21,7 @@ pub(super) fn write(
 ) -> anyhow::Result<usize> {
     let mut count = 0;
     for submission in submissions {
-        writeln!(out, "{}", line(&Value::Object(object(&submission?))))?;
+        writeln!(out, "{}", line(&object(&submission?)))?;
         count += 1;
     }
     Ok(count)
@@ -45,32 +45,31 @@ pub(super) fn line(value: &Value) -> String {
 
 /// The object of a submission in listings. `_held`, `_released_at` and `_sealed` exist only if they apply;
 /// `_score` is null if the submission was not screened.
-pub(super) fn object(submission: &Submission) -> Map<String, Value> {
-    let mut object = Map::new();
-    object.insert("id".to_owned(), submission.id.to_string().into());
-    object.insert("form".to_owned(), submission.form.as_str().into());
-    object.insert("received_at".to_owned(), submission.received_at_text().into());
-    object.insert("status".to_owned(), submission.status.name().into());
+pub(super) fn object(submission: &Submission) -> Value {
+    let mut object = json!({
+        "id": submission.id.to_string(),
+        "form": submission.form,
+        "received_at": submission.received_at_text(),
+        "status": submission.status.name(),
+    });
     for (name, value) in &submission.fields {
-        object.insert(name.clone(), value.as_str().into());
+        object[name] = value.as_str().into();
     }
-    object.insert("_repeats".to_owned(), submission.repeats.into());
-    object.insert("_source".to_owned(), submission.source.as_str().into());
     let screening = submission.screening.as_ref();
-    object.insert("_score".to_owned(), screening.map(|screening| screening.score).into());
-    let reasons = screening.map(|screening| reasons_json(&screening.reasons));
-    object.insert("_reasons".to_owned(), reasons.unwrap_or_else(|| json!([])));
-    object.insert("_suspicious".to_owned(), screening.is_some_and(|screening| screening.suspicious).into());
-    object.insert("_agent".to_owned(), submission.agent.as_deref().into());
+    object["_repeats"] = submission.repeats.into();
+    object["_source"] = submission.source.as_str().into();
+    object["_score"] = screening.map(|screening| screening.score).into();
+    object["_reasons"] = screening.map_or_else(|| json!([]), |screening| reasons_json(&screening.reasons));
+    object["_suspicious"] = screening.is_some_and(|screening| screening.suspicious).into();
+    object["_agent"] = submission.agent.as_deref().into();
     if let Some(released_at) = submission.released_at {
-        object.insert("_released_at".to_owned(), format_time(released_at).into());
+        object["_released_at"] = format_time(released_at).into();
     }
     if let Some(held) = &submission.held {
-        let held = json!({ "since": format_time(held.since), "because": held.because });
-        object.insert("_held".to_owned(), held);
+        object["_held"] = json!({ "since": format_time(held.since), "because": held.because });
     }
     if submission.sealed.is_some() {
-        object.insert("_sealed".to_owned(), true.into());
+        object["_sealed"] = true.into();
     }
     object
 }
@@ -78,8 +77,8 @@ pub(super) fn object(submission: &Submission) -> Map<String, Value> {
 /// The object of a submission with its deliveries and attempts.
 pub(super) fn whole(submission: &Submission, deliveries: &[Delivery]) -> Value {
     let mut object = object(submission);
-    object.insert("_deliveries".to_owned(), deliveries.iter().map(delivery).collect());
-    Value::Object(object)
+    object["_deliveries"] = deliveries.iter().map(delivery).collect();
+    object
 }
 
 fn delivery(delivery: &Delivery) -> Value {

@@ -3,51 +3,53 @@
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 
 use super::console::Console;
-use super::selection::{IdentityOption, SelectedSubmissions, SelectionOptions};
+use super::selection::{SelectedSubmissions, SelectionOptions};
 use super::{csv, json, table};
 use crate::cli::output::{counted, with_hint};
-use crate::store::InboxReader;
-use crate::submission::Submission;
 
 /// The default limit of a table on a terminal.
 const TERMINAL_LIMIT: usize = 50;
 
-/// The file that an export is written to.
-#[derive(Clone, Copy)]
-pub(super) struct OutputFile<'a> {
-    pub(super) path: &'a Path,
-    /// Whether to replace an existing file.
-    pub(super) force: bool,
+/// Exports the selected submissions.
+#[derive(Debug, clap::Args)]
+pub struct SubmissionExport {
+    /// Write CSV, the default (RFC 4180, UTF-8, safe to open in a spreadsheet)
+    #[arg(long)]
+    csv: bool,
+    /// Write one JSON object per line
+    #[arg(long, conflicts_with = "csv")]
+    jsonl: bool,
+    /// Write to this file, readable only by you, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long, requires = "output")]
+    force: bool,
+    #[command(flatten)]
+    which: SelectionOptions,
 }
 
 /// Prints a table.
-pub(super) fn table(
-    reader: Option<&InboxReader>,
-    which: &SelectionOptions,
-    key: &IdentityOption,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    let identity = key.read()?;
+pub(super) fn table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let limit = which.limit.or(console.is_terminal.then_some(TERMINAL_LIMIT));
     // Asks for one more than the limit, to find out whether there are more.
     let ask = limit.map(|limit| limit.saturating_add(1));
-    let mut selected =
-        SelectedSubmissions::new(reader, which, ask, identity.as_ref(), console.now, &mut *console.err)?;
+    let inbox = console.inbox.as_deref();
+    let mut selected = SelectedSubmissions::new(inbox, which, ask, console.now, &mut *console.err)?;
     let mut last = None;
     let mut lines = (&mut selected).take(limit.unwrap_or(usize::MAX)).inspect(|submission| {
         last = submission.as_ref().ok().map(|submission| submission.id);
     });
     let count = table::write(&mut lines, console.width, console.has_colors, &mut *console.out)?;
     let more = console.is_terminal && count > 0 && selected.next().transpose()?.is_some();
-    selected.report_unsearched()?;
-    let code = exit_code(selected.failed);
-    if count == 0 && reader.is_some() {
+    let code = selected.finish()?;
+    if count == 0 && console.inbox.is_some() {
         writeln!(console.err, "No submissions to list.")?;
     }
     if let Some(last) = last.filter(|_| more) {
@@ -61,68 +63,46 @@ pub(super) fn table(
 }
 
 /// Prints one JSON object per line.
-pub(super) fn json(
-    reader: Option<&InboxReader>,
-    which: &SelectionOptions,
-    key: &IdentityOption,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    let identity = key.read()?;
-    let (now, err) = (console.now, &mut *console.err);
-    let mut selected = SelectedSubmissions::new(reader, which, which.limit, identity.as_ref(), now, err)?;
+pub(super) fn json(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let inbox = console.inbox.as_deref();
+    let mut selected = SelectedSubmissions::new(inbox, which, which.limit, console.now, &mut *console.err)?;
     json::write(&mut selected, &mut *console.out)?;
-    selected.report_unsearched()?;
-    Ok(exit_code(selected.failed))
+    Ok(selected.finish()?)
 }
 
 /// Writes submissions to standard output, or to a file that only its owner can read.
-pub(super) fn export(
-    reader: Option<&InboxReader>,
-    which: &SelectionOptions,
-    key: &IdentityOption,
-    as_csv: bool,
-    to: Option<OutputFile<'_>>,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    let identity = key.read()?;
-    let (now, err) = (console.now, &mut *console.err);
-    let mut selected = SelectedSubmissions::new(reader, which, which.limit, identity.as_ref(), now, err)?;
-    let count = match to {
-        Some(to) => export_to_file(&mut selected, as_csv, to)?,
-        None => write(&mut selected, as_csv, console.is_terminal, &mut *console.out)?,
+pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let (which, inbox) = (&options.which, console.inbox.as_deref());
+    let mut selected = SelectedSubmissions::new(inbox, which, which.limit, console.now, &mut *console.err)?;
+    let mut write = |to_terminal: bool, out: &mut dyn Write| {
+        if options.jsonl {
+            json::write(&mut selected, out)
+        } else {
+            csv::write(&mut selected, to_terminal, out)
+        }
     };
-    selected.report_unsearched()?;
+    let count = match &options.output {
+        Some(path) => write_to_file(path, options.force, |out| write(false, out))?,
+        None => write(console.is_terminal, &mut *console.out)?,
+    };
+    let code = selected.finish()?;
     selected.report_sealed()?;
-    let code = exit_code(selected.failed);
-    if let Some(OutputFile { path, .. }) = to {
+    if let Some(path) = &options.output {
         writeln!(console.err, "{} written to {}.", counted(count, "submission"), path.display())?;
     }
     Ok(code)
 }
 
-fn exit_code(failed: usize) -> ExitCode {
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn write(
-    submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
-    as_csv: bool,
-    to_terminal: bool,
-    out: &mut dyn Write,
+/// Writes a file that only its owner can read. Returns the result of `write`.
+fn write_to_file(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<usize>,
 ) -> anyhow::Result<usize> {
-    if as_csv { csv::write(submissions, to_terminal, out) } else { json::write(submissions, out) }
-}
-
-fn export_to_file(
-    submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
-    as_csv: bool,
-    to: OutputFile<'_>,
-) -> anyhow::Result<usize> {
-    let path = to.path;
-    let mut write = || -> anyhow::Result<usize> {
+    let write = || -> anyhow::Result<usize> {
         let mut options = OpenOptions::new();
         options.write(true).mode(0o600);
-        let file = if to.force {
+        let file = if force {
             let file = options.create(true).truncate(true).open(path)?;
             // An existing file has its own mode. A device or a pipe keeps it.
             if file.metadata()?.is_file() {
@@ -133,7 +113,7 @@ fn export_to_file(
             options.create_new(true).open(path)?
         };
         let mut out = BufWriter::new(file);
-        let count = write(submissions, as_csv, false, &mut out)?;
+        let count = write(&mut out)?;
         out.flush()?;
         Ok(count)
     };

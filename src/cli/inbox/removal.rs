@@ -12,9 +12,9 @@ use uuid::Uuid;
 use super::console::Console;
 use super::selection::find_all;
 use super::time::{TimeArgument, format_time};
-use crate::cli::output::{counted, with_hint};
+use crate::cli::output::{counted, exit_code, plural, with_hint};
 use crate::forms::text::visible;
-use crate::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, InboxReader, SourcePrefix, StoreError};
+use crate::store::{self, Editor, Erased, HeldFilter, SourcePrefix};
 use crate::submission::verdict::Signal;
 use crate::submission::{Status, Submission};
 
@@ -50,6 +50,9 @@ pub struct DiscardOptions {
     /// Only submissions from this source: its hash, or a prefix of it, as `show` and `stats --abuse` print it
     #[arg(long, value_name = "HASH", requires = "held", conflicts_with = "ids", value_parser = parse_source)]
     source: Option<SourcePrefix>,
+    /// Do not ask for confirmation; required if standard input is not a terminal
+    #[arg(long)]
+    yes: bool,
 }
 
 fn parse_source(digits: &str) -> Result<SourcePrefix, String> {
@@ -68,37 +71,21 @@ impl DiscardOptions {
 
 /// Removes the selected held submissions after a confirmation. Prints what was removed and which copies
 /// remain elsewhere.
-pub(super) fn discard(
-    reader: Option<&InboxReader>,
-    place: &DatabaseUrl,
-    options: &DiscardOptions,
-    yes: bool,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    if let Some(refused) = refuse_unconfirmed(yes, console)? {
+pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    if let Some(refused) = refuse_unconfirmed(options.yes, console)? {
         return Ok(refused);
     }
-    if options.held {
-        discard_matching(reader, place, options, yes, console)
-    } else {
-        discard_by_id(reader, place, &options.ids, yes, console)
-    }
+    if options.held { discard_matching(options, console) } else { discard_by_id(options, console) }
 }
 
 /// Removes all held submissions that match the options.
-fn discard_matching(
-    reader: Option<&InboxReader>,
-    place: &DatabaseUrl,
-    options: &DiscardOptions,
-    yes: bool,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    let Some(reader) = reader else {
+fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let Some(inbox) = &console.inbox else {
         writeln!(console.out, "nothing")?;
         return Ok(ExitCode::SUCCESS);
     };
     let filter = options.filter(console.now);
-    let held = reader.held(&filter)?;
+    let held = inbox.held(&filter)?;
     if let Some(source) = options.source.filter(|_| held.sources > 1) {
         console.report(&with_hint(
             anyhow!("held submissions of {} sources have a hash that begins with `{source}`", held.sources),
@@ -107,16 +94,18 @@ fn discard_matching(
         return Ok(ExitCode::FAILURE);
     }
     if held.left_in_floods > 0 {
+        let count = held.left_in_floods;
         writeln!(
             console.err,
-            "{} held only until a flood ends, and {}: `--reason form-rate` selects {}.",
-            are(held.left_in_floods),
-            if held.left_in_floods == 1 { "stays" } else { "stay" },
-            if held.left_in_floods == 1 { "it" } else { "them" },
+            "{} {} held only until a flood ends, and {}: `--reason form-rate` selects {}.",
+            counted(count, "submission"),
+            plural(count, "is", "are"),
+            plural(count, "stays", "stay"),
+            plural(count, "it", "them"),
         )?;
     }
-    if !yes
-        && let Some((first, last)) = held.received
+    if let Some((first, last)) = held.received
+        && !options.yes
         && !confirm(&question(held.submissions, first, last), console)?
     {
         return Ok(ExitCode::FAILURE);
@@ -124,20 +113,14 @@ fn discard_matching(
     // Submissions that arrived after the count are not covered by the confirmation, and stay.
     let before = held.received.map_or(Timestamp::MIN, |(_, last)| last + Duration::from_millis(1));
     let filter = HeldFilter { before: Some(before), ..filter };
-    let erased = remove(place, |editor| editor.discard_held(&filter))?;
-    Ok(report_removal(&erased, place, console)?)
+    let erased = Editor::open(console.place)?.discard_held(&filter).context(INCOMPLETE)?;
+    Ok(report_removal(&erased, console)?)
 }
 
 /// Removes the submissions that are held, and reports why the others stay.
-fn discard_by_id(
-    reader: Option<&InboxReader>,
-    place: &DatabaseUrl,
-    ids: &[String],
-    yes: bool,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    let (found, missing) = find_all(reader, ids, console)?;
-    if reader.is_none() {
+fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let (found, missing) = find_all(&options.ids, console)?;
+    if console.inbox.is_none() {
         return Ok(ExitCode::FAILURE);
     }
     let (held, others): (Vec<_>, Vec<_>) =
@@ -146,38 +129,26 @@ fn discard_by_id(
         console.report(&refusal(submission))?;
     }
     let received = || held.iter().map(|submission| submission.received_at);
-    if !yes
-        && let (Some(first), Some(last)) = (received().min(), received().max())
+    if let (Some(first), Some(last)) = (received().min(), received().max())
+        && !options.yes
         && !confirm(&question(held.len(), first, last), console)?
     {
         return Ok(ExitCode::FAILURE);
     }
     let ids: Vec<Uuid> = held.iter().map(|submission| submission.id).collect();
     // Runs without ids as well: an earlier call may have left removed data in the log.
-    let erased = remove(place, |editor| editor.discard(&ids))?;
-    let code = report_removal(&erased, place, console)?;
+    let erased = Editor::open(console.place)?.discard(&ids).context(INCOMPLETE)?;
+    let code = report_removal(&erased, console)?;
     let stayed = held.len().saturating_sub(erased.submissions);
     if stayed > 0 {
-        writeln!(console.err, "error: {} released or removed by another program meanwhile", were(stayed))?;
+        let were = format!("{} {}", counted(stayed, "submission"), plural(stayed, "was", "were"));
+        writeln!(console.err, "error: {were} released or removed by another program meanwhile")?;
     }
     Ok(if missing + others.len() + stayed == 0 { code } else { ExitCode::FAILURE })
 }
 
-fn were(count: usize) -> String {
-    format!("{} {}", counted(count, "submission"), if count == 1 { "was" } else { "were" })
-}
-
-fn are(count: usize) -> String {
-    format!("{} {}", counted(count, "submission"), if count == 1 { "is" } else { "are" })
-}
-
-fn remove(
-    place: &DatabaseUrl,
-    discard: impl FnOnce(&mut Editor) -> Result<Erased, StoreError>,
-) -> anyhow::Result<Erased> {
-    let mut editor = Editor::open(place)?;
-    discard(&mut editor).context("only some of them were removed; run the same command again")
-}
+/// The context of an error after which some submissions may be removed.
+const INCOMPLETE: &str = "only some of them were removed; run the same command again";
 
 fn question(count: usize, first: Timestamp, last: Timestamp) -> String {
     let held = counted(count, "held submission");
@@ -207,28 +178,22 @@ fn refusal(submission: &Submission) -> anyhow::Error {
 
 /// Removes all submissions from an address after a confirmation. Prints what was removed and which copies
 /// remain elsewhere.
-pub(super) fn erase(
-    has_inbox: bool,
-    place: &DatabaseUrl,
-    email: &str,
-    yes: bool,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
+pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(yes, console)? {
         return Ok(refused);
     }
-    if !has_inbox {
+    if console.inbox.is_none() {
         writeln!(console.out, "nothing")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut editor = Editor::open(place)?;
+    let mut editor = Editor::open(console.place)?;
     let count = editor.count_from(email)?;
     let question = format!("Remove {} from {} for good?", counted(count, "submission"), visible(email));
     if !yes && count > 0 && !confirm(&question, console)? {
         return Ok(ExitCode::FAILURE);
     }
-    let erased = editor.erase(email).context("only some of them were removed; run the same command again")?;
-    Ok(report_removal(&erased, place, console)?)
+    let erased = editor.erase(email).context(INCOMPLETE)?;
+    Ok(report_removal(&erased, console)?)
 }
 
 /// The exit code of wrong usage.
@@ -261,13 +226,13 @@ fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
 }
 
 /// Prints what was removed and where copies may remain. Fails if the database's log could not be wiped.
-fn report_removal(erased: &Erased, place: &DatabaseUrl, console: &mut Console<'_>) -> io::Result<ExitCode> {
+fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<ExitCode> {
     if erased.submissions == 0 {
         writeln!(console.out, "nothing")?;
     } else {
         report_counts(erased, console)?;
     }
-    let Some(file) = place.file() else {
+    let Some(file) = console.place.file() else {
         if erased.submissions > 0 {
             writeln!(
                 console.err,
@@ -292,7 +257,7 @@ fn report_removal(erased: &Erased, place: &DatabaseUrl, console: &mut Console<'_
             kept.display()
         )?;
     }
-    Ok(if erased.is_wiped { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit_code(erased.is_wiped))
 }
 
 fn report_counts(erased: &Erased, console: &mut Console<'_>) -> io::Result<()> {

@@ -1,7 +1,8 @@
 //! Selects the submissions of a command: by options, or by ids and unambiguous prefixes of ids.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -9,10 +10,10 @@ use uuid::Uuid;
 
 use super::console::Console;
 use super::time::TimeArgument;
-use crate::cli::output::with_hint;
+use crate::cli::output::{exit_code, plural, with_hint};
 use crate::forms::FORMS;
 use crate::forms::text::visible;
-use crate::store::{Filter, IdMatch, InboxReader, Listing, StoreError};
+use crate::store::{DatabaseUrl, Filter, IdMatch, InboxReader, Listing, StoreError};
 use crate::submission::encryption::{AgeIdentity, EncryptionError};
 use crate::submission::{Status, Submission};
 
@@ -44,6 +45,8 @@ pub struct SelectionOptions {
     /// Only submissions that arrived before this one, to continue a listing
     #[arg(long, value_name = "ID")]
     before: Option<String>,
+    #[command(flatten)]
+    key: IdentityOption,
 }
 
 /// The option that decrypts sealed submissions.
@@ -90,14 +93,14 @@ pub(super) struct SelectedSubmissions<'a> {
     words: Option<String>,
     /// How many more submissions the limit allows.
     left: usize,
-    identity: Option<&'a AgeIdentity>,
+    identity: Option<AgeIdentity>,
     err: &'a mut dyn Write,
     /// Submissions that the identity does not open.
-    pub(super) failed: usize,
+    failed: usize,
     /// Sealed submissions that could not be searched.
     unsearched: usize,
     /// Submissions that were returned sealed.
-    pub(super) sealed: usize,
+    sealed: usize,
 }
 
 impl<'a> SelectedSubmissions<'a> {
@@ -106,10 +109,10 @@ impl<'a> SelectedSubmissions<'a> {
         reader: Option<&'a InboxReader>,
         which: &SelectionOptions,
         limit: Option<usize>,
-        identity: Option<&'a AgeIdentity>,
         now: Timestamp,
         err: &'a mut dyn Write,
     ) -> anyhow::Result<SelectedSubmissions<'a>> {
+        let identity = which.key.read()?;
         let words = which.text.as_ref().map(|text| text.to_lowercase());
         let list = |reader: &'a InboxReader| -> anyhow::Result<Listing<'a>> {
             let filter = which.filter(reader, now)?;
@@ -121,33 +124,37 @@ impl<'a> SelectedSubmissions<'a> {
         Ok(SelectedSubmissions { listing, words, left, identity, err, failed: 0, unsearched: 0, sealed: 0 })
     }
 
-    /// Reports how many submissions were not searched.
-    pub(super) fn report_unsearched(&mut self) -> std::io::Result<()> {
-        match self.unsearched {
-            0 => Ok(()),
-            n => writeln!(
+    /// Reports how many submissions were not searched. Fails if the identity did not open a submission.
+    pub(super) fn finish(&mut self) -> io::Result<ExitCode> {
+        if self.unsearched > 0 {
+            writeln!(
                 self.err,
-                "{n} sealed {} not searched: `--identity FILE` opens what is sealed.",
-                if n == 1 { "submission was" } else { "submissions were" }
-            ),
+                "{} sealed {} not searched: `--identity FILE` opens what is sealed.",
+                self.unsearched,
+                plural(self.unsearched, "submission was", "submissions were")
+            )?;
         }
+        Ok(exit_code(self.failed == 0))
     }
 
     /// Reports how many submissions were returned sealed.
-    pub(super) fn report_sealed(&mut self) -> std::io::Result<()> {
+    pub(super) fn report_sealed(&mut self) -> io::Result<()> {
         match self.sealed {
             0 => Ok(()),
             n => writeln!(
                 self.err,
-                "{n} {} sealed and written without {} fields: `--identity FILE` opens what is sealed.",
-                if n == 1 { "submission is" } else { "submissions are" },
-                if n == 1 { "its" } else { "their" },
+                "{n} {} fields: `--identity FILE` opens what is sealed.",
+                plural(
+                    n,
+                    "submission is sealed and written without its",
+                    "submissions are sealed and written without their"
+                )
             ),
         }
     }
 
     fn open(&mut self, submission: &mut Submission) -> anyhow::Result<()> {
-        if let Some(identity) = self.identity
+        if let Some(identity) = &self.identity
             && let Err(error) = submission.decrypt(identity)
         {
             self.failed += 1;
@@ -170,7 +177,7 @@ pub(super) fn report_unopened(
     submission: &Submission,
     error: EncryptionError,
     err: &mut dyn Write,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     writeln!(err, "error: {} cannot be opened: {error}", submission.id)
 }
 
@@ -193,6 +200,15 @@ impl Iterator for SelectedSubmissions<'_> {
             }
         }
         None
+    }
+}
+
+/// Opens the inbox. None if nothing has been received yet.
+pub(super) fn open(place: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
+    match InboxReader::open(place) {
+        Ok(inbox) => Ok(Some(inbox)),
+        Err(StoreError::Missing(_)) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -220,14 +236,13 @@ pub(super) fn find(
 
 /// Finds several submissions, each once. Reports and counts the ids without one.
 pub(super) fn find_all(
-    reader: Option<&InboxReader>,
     ids: &[String],
     console: &mut Console<'_>,
 ) -> anyhow::Result<(Vec<Submission>, usize)> {
     let mut found: Vec<Submission> = Vec::new();
     let mut missing = 0;
     for id in ids {
-        match find(reader, id)? {
+        match find(console.inbox.as_deref(), id)? {
             Ok(submission) if found.iter().any(|other| other.id == submission.id) => {}
             Ok(submission) => found.push(submission),
             Err(error) => {

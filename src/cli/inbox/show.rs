@@ -12,21 +12,19 @@ use super::table::{GAP, SEALED};
 use super::time::{format_distance, format_duration, format_time};
 use super::width::{columns, pad};
 use crate::forms::text::visible;
-use crate::store::InboxReader;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use crate::submission::verdict::ScreeningReason;
 
 /// Shows the submission whose id begins with `id`.
 pub(super) fn run(
-    reader: Option<&InboxReader>,
     id: &str,
     as_json: bool,
     key: &IdentityOption,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let identity = key.read()?;
-    let mut submission = match find(reader, id)? {
+    let mut submission = match find(console.inbox.as_deref(), id)? {
         Ok(submission) => submission,
         Err(error) => {
             console.report(&error)?;
@@ -38,7 +36,8 @@ pub(super) fn run(
         report_unopened(&submission, error, console.err)?;
         code = ExitCode::FAILURE;
     }
-    let deliveries = reader.map_or(Ok(Vec::new()), |reader| reader.deliveries(submission.id))?;
+    let inbox = console.inbox.as_ref();
+    let deliveries = inbox.map_or(Ok(Vec::new()), |inbox| inbox.deliveries(submission.id))?;
     if as_json {
         writeln!(console.out, "{}", json::line(&json::whole(&submission, &deliveries)))?;
     } else {

@@ -15,37 +15,30 @@ use super::{json as json_lines, show};
 use crate::cli::output::counted;
 use crate::deliver::digest::Digest;
 use crate::forms::text::visible;
-use crate::store::{ChannelState, DailyCount, DatabaseUrl, InboxReader};
+use crate::store::{ChannelState, DailyCount, InboxReader};
 use crate::submission::delivery::DeliveryState;
 
 /// The greatest width of a bar, in columns.
 const MAX_BAR: usize = 40;
 
 /// Prints counts by day, form, status and channel, as text or as one JSON object.
-pub(super) fn run(
-    reader: Option<&InboxReader>,
-    days: u16,
-    as_json: bool,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    let tallies = reader.map_or(Ok(Vec::new()), InboxReader::daily_counts)?;
-    let channels = reader.map_or(Ok(Vec::new()), InboxReader::channels)?;
+pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let inbox = console.inbox.as_deref();
+    let tallies = inbox.map_or(Ok(Vec::new()), InboxReader::daily_counts)?;
+    let channels = inbox.map_or(Ok(Vec::new()), InboxReader::channels)?;
     let first = first_day(console.now, days);
     if as_json {
         writeln!(console.out, "{}", json_lines::line(&object(&tallies, &channels, first)))?;
-    } else if reader.is_some() {
+    } else if inbox.is_some() {
         write(&tallies, &channels, first, console)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints one line for each thing that needs attention.
-pub(super) fn digest(
-    reader: Option<&InboxReader>,
-    place: &DatabaseUrl,
-    console: &mut Console<'_>,
-) -> anyhow::Result<ExitCode> {
-    let digest = reader.map(|inbox| Digest::read(inbox, place, console.min_free, console.now));
+pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let inbox = console.inbox.as_ref();
+    let digest = inbox.map(|inbox| Digest::read(inbox, console.place, console.min_free, console.now));
     let lines = digest.transpose()?.unwrap_or_default().lines();
     if lines.is_empty() {
         writeln!(console.out, "Nothing needs your attention.")?;
@@ -210,6 +203,7 @@ fn bar(count: usize, most: usize, width: usize, has_unicode: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::DatabaseUrl;
     use crate::submission::Status;
     use crate::submission::delivery::Obstacle;
 
@@ -308,9 +302,12 @@ mod tests {
     }
 
     fn render(is_terminal: bool, width: usize) -> String {
+        let place = DatabaseUrl::Sqlite("inbox.sqlite".into());
         let (tallies, channels) = sample();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console {
+            place: &place,
+            inbox: None,
             min_free: crate::store::disk::MinFree::Off,
             channels: &[],
             now: "2026-11-20T14:03:05Z".parse().unwrap(),

@@ -24,19 +24,13 @@ const MIN_DETAILS: usize = 10;
 /// The least width of the e-mail addresses, in columns of the terminal.
 const MIN_EMAIL: usize = 16;
 
-struct TableRow {
-    id: String,
-    received: String,
-    form: String,
-    status: Option<Status>,
-    email: String,
-    details: String,
-}
+/// The titles of the columns.
+const TITLES: [&str; 6] = ["ID", "RECEIVED (UTC)", "FORM", "STATUS", "E-MAIL", "DETAILS"];
 
-impl TableRow {
-    fn status(&self) -> &str {
-        self.status.map_or("STATUS", Status::name)
-    }
+struct TableRow {
+    cells: [String; 6],
+    /// None in the row of titles.
+    status: Option<Status>,
 }
 
 /// Writes a table of at most `width` columns, unless the minimum widths need more. Returns the number of
@@ -47,53 +41,39 @@ pub(super) fn write(
     colors: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
-    let mut lines = Vec::new();
+    let mut rows = vec![TableRow { cells: TITLES.map(str::to_owned), status: None }];
     for submission in submissions {
-        lines.push(line(&submission?, width));
+        rows.push(row(&submission?, width));
     }
-    if lines.is_empty() {
+    let count = rows.len() - 1;
+    if count == 0 {
         return Ok(0);
     }
-    shorten_ids(&mut lines);
-    let head = TableRow {
-        id: "ID".to_owned(),
-        received: "RECEIVED (UTC)".to_owned(),
-        form: "FORM".to_owned(),
-        status: None,
-        email: "E-MAIL".to_owned(),
-        details: "DETAILS".to_owned(),
-    };
-    let widest = |column: fn(&TableRow) -> &str| {
-        lines.iter().chain([&head]).map(|line| columns(column(line))).max().unwrap_or_default()
-    };
-    let (id, received, form, status) =
-        (widest(|l| &l.id), widest(|l| &l.received), widest(|l| &l.form), widest(TableRow::status));
-    let left = width.saturating_sub(id + received + form + status + 5 * GAP.len());
-    let email = widest(|l| &l.email).min(left.saturating_sub(MIN_DETAILS).max(MIN_EMAIL));
-    let details = left.saturating_sub(email).max(MIN_DETAILS);
-    for line in std::iter::once(&head).chain(&lines) {
-        let cells = [
-            pad(&line.id, id),
-            pad(&line.received, received),
-            pad(&line.form, form),
-            colored(&pad(line.status(), status), line.status, colors),
-            pad(&shorten(&line.email, email), email),
-            shorten(&line.details, details),
-        ];
+    shorten_ids(&mut rows[1..]);
+    let widest = |i: usize| rows.iter().map(|row| columns(&row.cells[i])).max().unwrap_or_default();
+    let mut widths: [usize; 6] = std::array::from_fn(widest);
+    let left = width.saturating_sub(widths[..4].iter().sum::<usize>() + 5 * GAP.len());
+    widths[4] = widths[4].min(left.saturating_sub(MIN_DETAILS).max(MIN_EMAIL));
+    widths[5] = left.saturating_sub(widths[4]).max(MIN_DETAILS);
+    for TableRow { cells, status } in &rows {
+        let fit = |(cell, width): (&String, usize)| pad(&shorten(cell, width), width);
+        let mut cells: Vec<String> = cells.iter().zip(widths).map(fit).collect();
+        cells[3] = colored(&cells[3], *status, colors);
         writeln!(out, "{}", cells.join(GAP).trim_end())?;
     }
-    Ok(lines.len())
+    Ok(count)
 }
 
-fn line(submission: &Submission, width: usize) -> TableRow {
-    TableRow {
-        id: submission.id.to_string(),
-        received: submission.received_at.strftime("%Y-%m-%d %H:%M").to_string(),
-        form: visible(&submission.form),
-        status: Some(submission.status),
-        email: visible(submission.get("email").unwrap_or_default()),
-        details: details(submission, width),
-    }
+fn row(submission: &Submission, width: usize) -> TableRow {
+    let cells = [
+        submission.id.to_string(),
+        submission.received_at.strftime("%Y-%m-%d %H:%M").to_string(),
+        visible(&submission.form),
+        submission.status.name().to_owned(),
+        visible(submission.get("email").unwrap_or_default()),
+        details(submission, width),
+    ];
+    TableRow { cells, status: Some(submission.status) }
 }
 
 /// The fields except the address, cut to `width` characters each, after marks for repeats, holds and agents.
@@ -149,19 +129,17 @@ pub(super) fn write_line(
 }
 
 fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
-    match status {
-        Some(status) if colors => styled(text, style(status)),
-        _ => text.to_owned(),
-    }
+    let style = status.filter(|_| colors).map(style).unwrap_or_default();
+    format!("{style}{text}{style:#}")
 }
 
 /// Cuts ids to the shortest length at which they differ. Expects them in descending order.
-fn shorten_ids(lines: &mut [TableRow]) {
+fn shorten_ids(rows: &mut [TableRow]) {
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    let longest = lines.windows(2).map(|pair| shared(&pair[0].id, &pair[1].id) + 1).max();
+    let longest = rows.windows(2).map(|pair| shared(&pair[0].cells[0], &pair[1].cells[0]) + 1).max();
     let length = longest.unwrap_or_default().max(SHORT_ID);
-    for line in lines {
-        line.id.truncate(length);
+    for row in rows {
+        row.cells[0].truncate(length);
     }
 }
 
@@ -173,10 +151,6 @@ fn style(status: Status) -> Style {
         Status::Delivered => AnsiColor::Green.on_default(),
         Status::Kept | Status::Waiting => Style::new(),
     }
-}
-
-fn styled(text: &str, style: Style) -> String {
-    format!("{style}{text}{style:#}")
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod sealed;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use clap::Parser;
 use serde_json::Value;
@@ -25,6 +26,7 @@ use crate::intake::Arrival;
 use crate::limits::Source;
 use crate::screening::Evidence;
 use crate::store::tests::inbox::{Options, TestInbox};
+use crate::store::{DatabaseUrl, InboxReader};
 use crate::submission::verdict::ScreeningVerdict;
 
 #[test]
@@ -248,6 +250,7 @@ struct Typed {
 
 struct Inbox {
     database: PathBuf,
+    place: DatabaseUrl,
     folder: TempDir,
 }
 
@@ -261,11 +264,8 @@ impl Inbox {
     /// There is no database yet.
     fn empty() -> Inbox {
         let folder = TempDir::new().unwrap();
-        Inbox { database: folder.path().join("inbox.db"), folder }
-    }
-
-    fn place(&self) -> DatabaseUrl {
-        DatabaseUrl::from(&self.database)
+        let database = folder.path().join("inbox.db");
+        Inbox { place: DatabaseUrl::from(&database), database, folder }
     }
 
     /// Opens the inbox as a server would.
@@ -297,7 +297,7 @@ impl Inbox {
     }
 
     fn execute<'a>(
-        &self,
+        &'a self,
         arguments: &str,
         is_terminal: bool,
         answers: Option<&'a mut (dyn BufRead + 'a)>,
@@ -306,6 +306,8 @@ impl Inbox {
     ) -> anyhow::Result<ExitCode> {
         let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
         let mut console = Console {
+            place: &self.place,
+            inbox: None,
             now: "2026-11-20T16:03:05.12Z".parse().unwrap(),
             min_free: crate::store::disk::MinFree::Off,
             channels: &[],
@@ -317,6 +319,6 @@ impl Inbox {
             out,
             err,
         };
-        execute(&typed.command, &self.place(), &mut console)
+        execute(&typed.command, &mut console)
     }
 }

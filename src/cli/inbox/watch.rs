@@ -8,11 +8,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::console::Console;
-use super::selection::{IdentityOption, report_unopened};
+use super::selection::{IdentityOption, open, report_unopened};
 use super::{json, table};
 use crate::store::notifier::ChangeListener;
 use crate::store::{DatabaseUrl, Filter, InboxReader, StoreError};
@@ -39,11 +38,7 @@ pub(super) struct InboxWatch {
 impl InboxWatch {
     /// Submissions since the last query, in order of arrival. None if there is no inbox.
     pub(super) fn query(&mut self, place: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
-        let reader = match InboxReader::open(place) {
-            Ok(reader) => reader,
-            Err(StoreError::Missing(_)) => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let Some(reader) = open(place)? else { return Ok(None) };
         let mut new = self.list(&reader)?;
         new.reverse();
         Ok(Some(new))
@@ -65,11 +60,7 @@ impl InboxWatch {
 
     /// Skips existing submissions.
     pub(super) fn skip(&mut self, place: &DatabaseUrl) -> Result<(), StoreError> {
-        let reader = match InboxReader::open(place) {
-            Ok(reader) => reader,
-            Err(StoreError::Missing(_)) => return Ok(()),
-            Err(error) => return Err(error),
-        };
+        let Some(reader) = open(place)? else { return Ok(()) };
         let newest = Filter { limit: Some(1), ..Filter::default() };
         let newest = reader.list(&newest)?.next().transpose()?;
         self.newest = newest.map(|newest| newest.id);
@@ -82,12 +73,11 @@ impl InboxWatch {
     /// Prints new submissions. Returns the longest time until the next query.
     fn show(
         &mut self,
-        place: &DatabaseUrl,
         as_json: bool,
         identity: Option<&AgeIdentity>,
         console: &mut Console<'_>,
     ) -> anyhow::Result<Duration> {
-        match self.query(place) {
+        match self.query(console.place) {
             Ok(new) => {
                 self.last_error = None;
                 let wait = if new.is_some() { POLL_INTERVAL } else { POLL_MISSING };
@@ -96,8 +86,7 @@ impl InboxWatch {
                         report_unopened(&submission, error, console.err)?;
                     }
                     if as_json {
-                        let object = Value::Object(json::object(&submission));
-                        writeln!(console.out, "{}", json::line(&object))?;
+                        writeln!(console.out, "{}", json::line(&json::object(&submission)))?;
                     } else {
                         table::write_line(&submission, console.width, console.has_colors, console.out)?;
                     }
@@ -126,22 +115,21 @@ fn minute_before(id: Uuid) -> Uuid {
 
 /// Watches until the process is stopped or standard output is closed.
 pub(super) fn run(
-    place: &DatabaseUrl,
     as_json: bool,
     form: Option<&str>,
     key: &IdentityOption,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let identity = key.read()?;
-    let mut listener = ChangeListener::listen(place);
+    let mut listener = ChangeListener::listen(console.place);
     let mut watch = InboxWatch { form: form.map(str::to_owned), ..InboxWatch::default() };
-    watch.skip(place)?;
+    watch.skip(console.place)?;
     exit_on_closed_output()?;
     writeln!(console.err, "Watching for submissions; Ctrl-C ends it.")?;
     loop {
         // Subscribes to the current file before the query, so that no commit between the two is missed.
         listener.wait(Duration::ZERO);
-        let wait = watch.show(place, as_json, identity.as_ref(), console)?;
+        let wait = watch.show(as_json, identity.as_ref(), console)?;
         listener.wait(wait);
     }
 }
