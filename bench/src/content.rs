@@ -16,22 +16,14 @@ use crate::peer::{FileServer, Peer, folder, frontdesk};
 use crate::random::Random;
 use crate::tls::Identity;
 
-/// A short theme: with the built-in one, head and navigation alone are longer than 1 KB.
-const BASE: &str = "<!doctype html>
-<html lang=\"{{ site.language }}\">
-<head>
-<meta charset=\"utf-8\">
-<title>{{ page.head_title }}</title>
-</head>
-<body>
-{% block main %}{% endblock %}
-</body>
-</html>
-";
-const PAGE: &str = "{% extends \"base.html\" %}
-{% block main %}<h1>{{ page.title }}</h1>
-{{ page.html }}{% endblock %}
-";
+/// The site without its two pages. Its theme is short: with the built-in one, head and navigation alone are
+/// longer than 1 KB.
+const SITE: [(&str, &str); 4] = [
+    ("frontdesk.toml", include_str!("content/frontdesk.toml")),
+    ("theme/base.html", include_str!("content/base.html")),
+    ("theme/page.html", include_str!("content/page.html")),
+    ("pages/index.md", include_str!("content/index.md")),
+];
 const WORDS: [&str; 12] = [
     "agent", "policy", "call", "session", "sandbox", "approval", "digest", "ledger", "boundary", "host",
     "of", "the",
@@ -100,17 +92,9 @@ fn write_site(folder: &Path) -> Result<()> {
     for part in ["pages", "theme"] {
         fs::create_dir_all(folder.join(part))?;
     }
-    fs::write(
-        folder.join("frontdesk.toml"),
-        "base_url = \"https://www.example.com\"\n[operator]\nname = \"Example\"\nemail = \"hello@example.com\"\n\
-         [site]\ntitle = \"Example\"\ntagline = \"Measured\"\ndescription = \"A site to be measured.\"\n",
-    )?;
-    fs::write(folder.join("theme/base.html"), BASE)?;
-    fs::write(folder.join("theme/page.html"), PAGE)?;
-    fs::write(
-        folder.join("pages/index.md"),
-        "---\ntitle: Home\ndescription: A site to be measured.\n---\n\nHome.\n",
-    )?;
+    for (name, text) in SITE {
+        fs::write(folder.join(name), text)?;
+    }
     for page in [SMALL, LARGE] {
         let name = page.twin.trim_start_matches('/');
         fs::write(folder.join("pages").join(name), markdown(page))?;

@@ -113,26 +113,21 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let mut response =
-        Response { status, head_length: end + 4, headers, body: Vec::new(), framed: Vec::new() };
-    let rest = &bytes[response.head_length..];
-    let length = match (status, response.header("content-length"), response.header("transfer-encoding")) {
-        (304 | 204, ..) => 0,
-        (_, _, Some("chunked")) => match unchunk(rest)? {
-            Some((body, length)) => {
-                (response.body, response.framed) = (body, rest[..length].to_vec());
-                let whole = response.head_length + length;
-                return Ok(Some((response, whole)));
-            }
-            None => return Ok(None),
-        },
-        (_, Some(length), None) => length.parse().context("invalid Content-Length")?,
+    let head_length = end + 4;
+    let rest = &bytes[head_length..];
+    let header = |name| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let complete = match (status, header("content-length"), header("transfer-encoding")) {
+        (304 | 204, ..) => Some((Vec::new(), 0)),
+        (_, _, Some("chunked")) => unchunk(rest)?,
+        (_, Some(length), None) => {
+            let length = length.parse().context("invalid Content-Length")?;
+            rest.get(..length).map(|body| (body.to_vec(), length))
+        }
         _ => bail!("a response has neither Content-Length nor chunks"),
     };
-    let Some(body) = rest.get(..length) else { return Ok(None) };
-    (response.body, response.framed) = (body.to_vec(), body.to_vec());
-    let whole = response.head_length + length;
-    Ok(Some((response, whole)))
+    let Some((body, length)) = complete else { return Ok(None) };
+    let framed = rest[..length].to_vec();
+    Ok(Some((Response { status, head_length, headers, body, framed }, head_length + length)))
 }
 
 /// A chunked body (RFC 9112 §7.1) and its length with the chunk framing; `None` while it is incomplete.

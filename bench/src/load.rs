@@ -152,9 +152,7 @@ pub struct Sample {
     pub generator: f64,
     /// Response times in microseconds.
     pub p50: f64,
-    /// Microseconds.
     pub p99: f64,
-    /// Microseconds.
     pub p999: f64,
 }
 

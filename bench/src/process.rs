@@ -1,7 +1,8 @@
 //! CPU time by thread and memory of a process and its descendants, from `/proc`.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -12,27 +13,21 @@ const TICK: u64 = 10_000_000;
 /// CPU time, user and system, of a process and its descendants.
 #[derive(Debug, Clone, Default)]
 pub struct Usage {
-    /// Id and nanoseconds of each thread.
-    pub threads: Vec<(u32, u64)>,
+    /// Nanoseconds of each thread by its id.
+    pub threads: BTreeMap<u32, u64>,
 }
 
 impl Usage {
     /// Nanoseconds of all threads.
     pub fn total(&self) -> u64 {
-        self.threads.iter().map(|(_, spent)| spent).sum()
+        self.threads.values().sum()
     }
 
     /// Nanoseconds of each thread since `before`, in descending order.
     pub fn since(&self, before: &Self) -> Vec<u64> {
-        let earlier = |thread: u32| {
-            before.threads.iter().find(|(number, _)| *number == thread).map_or(0, |(_, spent)| *spent)
-        };
-        let mut spent: Vec<u64> = self
-            .threads
-            .iter()
-            .map(|(thread, spent)| spent.saturating_sub(earlier(*thread)))
-            .filter(|spent| *spent > 0)
-            .collect();
+        let earlier = |thread| before.threads.get(thread).copied().unwrap_or(0);
+        let spent = self.threads.iter().map(|(thread, spent)| spent.saturating_sub(earlier(thread)));
+        let mut spent: Vec<u64> = spent.filter(|spent| *spent > 0).collect();
         spent.sort_unstable_by(|a, b| b.cmp(a));
         spent
     }
@@ -53,29 +48,22 @@ pub struct Memory {
 
 /// The CPU time of `root` and its descendants. Threads that have ended do not count.
 pub fn usage(root: u32) -> Usage {
-    let mut threads = Vec::new();
-    for process in process_tree(root) {
-        let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { continue };
-        for task in tasks.flatten() {
-            let Some(number) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            if let Some(spent) = spent(&task.path()) {
-                threads.push((number, spent));
-            }
-        }
-    }
-    Usage { threads }
+    let threads = process_tree(root).into_iter().flat_map(tasks);
+    let spent = |task: PathBuf| Some((task.file_name()?.to_str()?.parse().ok()?, spent(&task)?));
+    Usage { threads: threads.filter_map(spent).collect() }
+}
+
+/// The folders of the threads of a process.
+fn tasks(process: u32) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
 }
 
 /// Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
 fn spent(task: &Path) -> Option<u64> {
-    let exact = fs::read_to_string(task.join("schedstat")).ok();
-    if let Some(spent) =
-        exact.and_then(|text| text.split(' ').next()?.parse().ok()).filter(|spent| *spent > 0)
-    {
-        return Some(spent);
-    }
-    let stat = fs::read_to_string(task.join("stat")).ok()?;
-    ticks(&stat).map(|ticks| ticks * TICK)
+    let read = |file| fs::read_to_string(task.join(file)).ok();
+    let exact = read("schedstat").and_then(|text| text.split(' ').next()?.parse().ok());
+    exact.filter(|spent| *spent > 0).or_else(|| Some(ticks(&read("stat")?)? * TICK))
 }
 
 /// Fields 14 and 15 of `/proc/PID/stat`, user and system time. Field 2, the program name, can contain spaces
@@ -86,14 +74,12 @@ fn ticks(stat: &str) -> Option<u64> {
 }
 
 /// The ids of a process and its descendants.
-pub fn process_tree(root: u32) -> Vec<u32> {
+fn process_tree(root: u32) -> Vec<u32> {
     let mut tree = vec![root];
     let mut next = 0;
     while next < tree.len() {
-        let process = tree[next];
-        let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-        for task in tasks {
-            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        for task in tasks(tree[next]) {
+            let children = fs::read_to_string(task.join("children")).unwrap_or_default();
             tree.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
         }
         next += 1;
@@ -103,23 +89,19 @@ pub fn process_tree(root: u32) -> Vec<u32> {
 
 /// The memory of `root` and its descendants.
 pub fn memory(root: u32) -> Result<Memory> {
-    let mut sum = Memory::default();
+    let mut rollups = String::new();
     for process in process_tree(root) {
         let path = format!("/proc/{process}/smaps_rollup");
-        let text = fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
-        let of = parse_memory(&text);
-        sum.rss += of.rss;
-        sum.pss += of.pss;
-        sum.anonymous += of.anonymous;
-        sum.file += of.file;
+        rollups += &fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
     }
-    Ok(sum)
+    Ok(parse_memory(&rollups))
 }
 
-fn parse_memory(rollup: &str) -> Memory {
+/// The sum of all processes.
+fn parse_memory(rollups: &str) -> Memory {
     let field = |name: &str| {
-        let line = rollup.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+        let lines = rollups.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        lines.filter_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).sum::<u64>() * 1024
     };
     let (rss, anonymous) = (field("Rss"), field("Anonymous"));
     Memory { rss, pss: field("Pss"), anonymous, file: rss.saturating_sub(anonymous) }
@@ -146,8 +128,8 @@ mod tests {
 
     #[test]
     fn usage_lists_the_busiest_thread_first() {
-        let before = Usage { threads: vec![(1, 10), (2, 10)] };
-        let after = Usage { threads: vec![(1, 15), (2, 40), (3, 7), (4, 0)] };
+        let before = Usage { threads: [(1, 10), (2, 10)].into() };
+        let after = Usage { threads: [(1, 15), (2, 40), (3, 7), (4, 0)].into() };
         assert_eq!(after.since(&before), [30, 7, 5]);
         assert_eq!(after.total(), 62);
     }

@@ -27,29 +27,23 @@ pub struct Suite {
     pub run: fn(&Bench) -> Result<Outcome>,
 }
 
+const fn suite(
+    name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    run: fn(&Bench) -> Result<Outcome>,
+) -> Suite {
+    Suite { name, title, about, run }
+}
+
 /// In the order of the report.
 pub const ALL: &[Suite] = &[
-    Suite { name: "pages", title: "Pages", about: include_str!("report/pages.md"), run: pages::run },
-    Suite {
-        name: "connections",
-        title: "Connections",
-        about: include_str!("report/connections.md"),
-        run: connections::run,
-    },
-    Suite { name: "tls", title: "HTTPS", about: include_str!("report/tls.md"), run: tls::run },
-    Suite { name: "memory", title: "Memory", about: include_str!("report/memory.md"), run: memory::run },
-    Suite {
-        name: "submissions",
-        title: "Submissions",
-        about: include_str!("report/submissions.md"),
-        run: submissions::run,
-    },
-    Suite {
-        name: "loading",
-        title: "Loading a site",
-        about: include_str!("report/loading.md"),
-        run: loading::run,
-    },
+    suite("pages", "Pages", include_str!("report/pages.md"), pages::run),
+    suite("connections", "Connections", include_str!("report/connections.md"), connections::run),
+    suite("tls", "HTTPS", include_str!("report/tls.md"), tls::run),
+    suite("memory", "Memory", include_str!("report/memory.md"), memory::run),
+    suite("submissions", "Submissions", include_str!("report/submissions.md"), submissions::run),
+    suite("loading", "Loading a site", include_str!("report/loading.md"), loading::run),
 ];
 
 /// The result of a suite.

@@ -8,35 +8,7 @@ use crate::rounds::Spread;
 const WIDTH: f64 = 760.0;
 /// Approximate width of a letter in labels.
 const LETTER_WIDTH: f64 = 7.1;
-const STYLE: &str = "
-  text { font: 13px system-ui, 'DejaVu Sans', sans-serif; fill: #1d2420; }
-  .title { font-weight: 600; font-size: 15px; }
-  .quiet { fill: #5a655f; }
-  .ground { fill: #ffffff; }
-  .grid { stroke: #d9dfdb; stroke-width: 1; }
-  .spread { stroke: #1d2420; stroke-width: 1.5; }
-  .c0 { fill: #0b7a4b; stroke: #0b7a4b; }
-  .c1 { fill: #5c9f7f; stroke: #5c9f7f; }
-  .c2 { fill: #2f5fa8; stroke: #2f5fa8; }
-  .c3 { fill: #b5641b; stroke: #b5641b; }
-  .c4 { fill: #7c4d9e; stroke: #7c4d9e; }
-  .c5 { fill: #6b7570; stroke: #6b7570; }
-  .line { fill: none; stroke-width: 2; }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e6ece8; }
-    .quiet { fill: #a3afa8; }
-    .ground { fill: #101512; }
-    .grid { stroke: #2c3530; }
-    .spread { stroke: #e6ece8; }
-    .c0 { fill: #3ecf8e; stroke: #3ecf8e; }
-    .c1 { fill: #7fb79b; stroke: #7fb79b; }
-    .c2 { fill: #7aa5ea; stroke: #7aa5ea; }
-    .c3 { fill: #e39a56; stroke: #e39a56; }
-    .c4 { fill: #bd93dd; stroke: #bd93dd; }
-    .c5 { fill: #94a099; stroke: #94a099; }
-    .line { fill: none; }
-  }
-";
+const STYLE: &str = include_str!("svg.css");
 
 /// A bar for the median of each row in `column`, with a line from minimum to maximum. `None` if there is
 /// nothing to draw.
@@ -194,7 +166,7 @@ fn round_steps(most: f64) -> Vec<f64> {
 fn begin(title: &str, height: f64, subtitle: &str) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \
-         aria-label=\"{}\">\n<style>{STYLE}</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
+         aria-label=\"{}\">\n<style>\n{STYLE}</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
         escape(title)
     );
     text(&mut svg, "title", "start", 12.0, 26.0, title);

@@ -42,19 +42,15 @@ pub struct DeliveryCosts {
 /// Bytes for each submission, in the write-ahead log (WAL) and in the tables with their indexes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubmissionBytes {
-    /// WAL, while all pages were recently written.
+    /// While all pages were recently written.
     pub wal_fresh: f64,
-    /// WAL, with a delivery.
     pub wal_delivered: f64,
-    /// WAL, in a large inbox just after a checkpoint.
+    /// In a large inbox just after a checkpoint.
     pub wal_cold: f64,
     /// The same with `wal_compression = lz4`.
     pub wal_compressed: f64,
-    /// Table of submissions.
     pub submission: f64,
-    /// Table of deliveries.
     pub delivery: f64,
-    /// Table of delivery attempts.
     pub attempt: f64,
 }
 

@@ -4,7 +4,6 @@
 //! The replica has one core; the load generator, PostgreSQL and Redis share the other.
 
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -16,15 +15,13 @@ use super::submissions::{self, Costs, System};
 use crate::Bench;
 use crate::content::{Content, LARGE, PageRequest};
 use crate::figures::Unit;
-use crate::http;
-use crate::load::{self, Expected, Sample, open};
+use crate::load::{self, Sample, open};
 use crate::machine::Cores;
 use crate::peer::postgres::Postgres;
 use crate::peer::{Peer, folder, free_address, frontdesk, postgres};
 use crate::process::Usage;
 use crate::rounds::{Spread, percentile};
-use crate::submission::{Visitors, fixed_request};
-use crate::suites::submissions::{CONTACT, Channel, Site, is_accepted, options};
+use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, options, send};
 
 /// Requests a second that leave the server nearly idle, while the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
@@ -147,18 +144,15 @@ struct Stack {
     postgres: Postgres,
     redis: Peer,
     channel: Channel,
-    expected: Expected,
     number: u64,
 }
 
 /// The result of a round, for each submission. Times are in microseconds.
 struct Round {
     sample: Sample,
-    /// CPU time.
+    /// CPU times of the three servers.
     replica: f64,
-    /// CPU time.
     postgres: f64,
-    /// CPU time.
     redis: f64,
     batch_size: f64,
     /// Duration of a sync of PostgreSQL.
@@ -175,13 +169,10 @@ impl Stack {
         let redis = start_redis(bench)?;
         let site = site.of(channel);
         let options = options(&site)
-            .set("STORE__URL", postgres.url())
+            .set("STORE__URL", postgres.url("frontdesk"))
             .set("LIMITS__SHARED_URL", format!("redis://{}", redis.address));
         let replica = frontdesk::start(bench, options)?;
-        let response = http::send(replica.address, &fixed_request(CONTACT))?;
-        ensure!(is_accepted(&response), "a submission gets {}: {}", response.status, replica.stderr());
-        let expected = Expected::like(&response);
-        Ok(Self { replica, postgres, redis, channel, expected, number: 0 })
+        Ok(Self { replica, postgres, redis, channel, number: 0 })
     }
 
     fn usage(&self) -> [Usage; 3] {
@@ -204,27 +195,18 @@ impl Stack {
     /// waits for deliveries, if the channel works. Fails if an acknowledged submission is missing.
     fn round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
         self.number += 1;
-        let acknowledged = AtomicU64::new(0);
-        let (load, number) = (bench.load(connections), self.number);
-        let script = |first, _| Visitors::new(CONTACT, &self.expected, &acknowledged, number, first);
         let (began, usage, counters) = (Instant::now(), self.usage(), self.counters()?);
-        let sample = match rate {
-            None => load::run(&load, &self.replica, script)?,
-            Some(rate) => open::run(&load, rate, number, &self.replica, script)?,
-        };
-        // The last submissions are still being stored, and PostgreSQL updates its counters once a second.
-        std::thread::sleep(Duration::from_millis(1_200));
+        let load = bench.load(connections);
+        let (sample, acknowledged) = send(&load, rate, &self.replica, CONTACT, self.number)?;
+        // PostgreSQL updates its counters once a second.
+        std::thread::sleep(Duration::from_millis(700));
         if self.channel == Channel::Maildir {
             self.wait_for_deliveries()?;
         }
         let (elapsed, usage_after, counters_after) = (began.elapsed(), self.usage(), self.counters()?);
         let [stored, commits, wal, syncs, sync_millis] =
             std::array::from_fn(|part| counters_after[part] - counters[part]);
-        let acknowledged = acknowledged.load(Relaxed) as f64;
-        ensure!(
-            (acknowledged..=acknowledged + connections as f64).contains(&stored),
-            "{acknowledged} submissions were acknowledged and {stored} stored"
-        );
+        check_stored(&load, &self.replica, acknowledged, stored as u64)?;
         let [replica, postgres, redis] = std::array::from_fn(|part| {
             usage_after[part].since(&usage[part]).iter().sum::<u64>() as f64 / 1e3 / stored
         });
@@ -378,24 +360,7 @@ fn bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
 /// Fills the inbox with a million submissions, one each millisecond, each delivered at the first attempt.
 fn fill(postgres: &Postgres) -> Result<()> {
     let message = "word ".repeat(100);
-    postgres.run(&format!(
-        "SET synchronous_commit = off;
-         CREATE TEMP TABLE new AS
-           SELECT i, (lpad(to_hex(1600000000000 + i), 12, '0') || '7' || substr(md5('a' || i), 1, 3) ||
-             '8' || substr(md5('b' || i), 1, 15))::uuid AS id
-           FROM generate_series(1, {LARGE_INBOX}) AS i;
-         INSERT INTO submission (id, form, received_at, fields, source, sender, score, content)
-           SELECT id, 'contact', 1600000000000 + i,
-             json_build_object(
-               'name', 'Ada Lovelace', 'email', 'a' || i || '@example.com', 'message', '{message}' || i),
-             decode(md5('c' || i), 'hex'), decode(md5('d' || i), 'hex'), 0,
-             overlay(decode(md5('e' || i), 'hex') PLACING
-               decode(lpad(to_hex((1600000000000 + i) / 86400000), 4, '0'), 'hex') FROM 1 FOR 2) FROM new;
-         INSERT INTO delivery (submission, channel, state, attempts)
-           SELECT id, 'team', 'delivered', 1 FROM new;
-         INSERT INTO attempt (submission, channel, number, began_at, ended_at, delivered)
-           SELECT id, 'team', 1, 1600000000000 + i, 1600000000001 + i, 1 FROM new;"
-    ))
+    postgres.run(&format!(include_str!("submissions.sql"), count = LARGE_INBOX, message = message))
 }
 
 #[cfg(test)]

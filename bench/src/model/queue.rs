@@ -3,7 +3,7 @@
 use crate::random::Random;
 
 /// Identical servers with a common queue.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ServerPool {
     /// The time from which each server is free.
     free_at: Vec<f64>,

@@ -13,7 +13,7 @@ use super::queue::ServerPool;
 use crate::random::Random;
 
 /// CPU and waiting times of the parts of the system, in microseconds as they are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// CPU of a replica for each submission.
     pub replica: f64,
@@ -32,7 +32,7 @@ pub struct Costs {
 }
 
 /// The simulated machines.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct System {
     pub replicas: usize,
     /// Cores of each replica.
@@ -96,7 +96,7 @@ enum Event {
     Committed(usize),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Replica {
     cores: ServerPool,
     /// Arrival times of submissions that wait for the writer.
@@ -105,9 +105,9 @@ struct Replica {
     batch: Vec<f64>,
 }
 
-#[derive(Debug)]
-struct Simulation<'a> {
-    system: &'a System,
+#[derive(Debug, Default)]
+struct Simulation {
+    system: System,
     /// By time and by order of scheduling. The bits of non-negative floats have the order of their values.
     events: BTreeMap<(u64, u64), Event>,
     scheduled: u64,
@@ -125,19 +125,13 @@ struct Simulation<'a> {
 /// committed.
 pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Prediction {
     let mut random = Random::seeded(seed);
-    let replica =
-        || Replica { cores: ServerPool::new(system.replica_cores), waiting: Vec::new(), batch: Vec::new() };
+    let replica = |_| Replica { cores: ServerPool::new(system.replica_cores), ..Replica::default() };
     let mut simulation = Simulation {
-        system,
-        events: BTreeMap::new(),
-        scheduled: 0,
-        replicas: (0..system.replicas).map(|_| replica()).collect(),
+        system: *system,
+        replicas: (0..system.replicas).map(replica).collect(),
         redis: ServerPool::new(1),
         postgres: ServerPool::new(system.postgres_cores),
-        unsynced: Vec::new(),
-        syncing: Vec::new(),
-        syncs: 0,
-        batches: 0,
+        ..Simulation::default()
     };
     let costs = system.costs;
     let (mut arrived, mut committed, mut now) = (0, 0, 0.0);
@@ -203,7 +197,7 @@ pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Predicti
     }
 }
 
-impl Simulation<'_> {
+impl Simulation {
     fn schedule(&mut self, at: f64, event: Event) {
         self.scheduled += 1;
         self.events.insert((at.to_bits(), self.scheduled), event);

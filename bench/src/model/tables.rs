@@ -26,7 +26,7 @@ pub fn all(figures: &Figures, calibration: &Calibration) -> Result<BTreeMap<&'st
         ("pages", pages.plan()),
         ("submission-costs", submission_costs(calibration)),
         ("bytes", bytes(calibration)),
-        ("submissions", submissions(&calibration.costs)),
+        ("submissions", submissions(calibration.costs)),
         ("saturation", saturation(calibration)),
         ("check", check(calibration)),
         ("machine", machine(calibration)),
@@ -190,82 +190,30 @@ fn bytes(calibration: &Calibration) -> String {
     table(["", "per submission", "per million", "per day at 100/s", "per day at 10,000/s"], rows)
 }
 
-/// A setup in the table of submissions. Times are in microseconds.
-struct Scenario {
-    /// Submissions a second.
-    rate: f64,
-    name: &'static str,
-    replicas: usize,
-    replica_cores: usize,
-    postgres_cores: usize,
-    round_trip: f64,
-    /// Duration of a sync, if it differs from the measured one.
-    sync: Option<f64>,
-    standby: f64,
+/// The setups in the table of submissions: submissions a second, name, and machines. Times are in
+/// microseconds; only the first setup has the measured duration of a sync.
+fn setups(costs: Costs) -> [(f64, &'static str, System); 7] {
+    // A round trip of 2 or 30 ms, and a sync of 1 ms.
+    let (other_zone, other_region) = (3_000.0, 31_000.0);
+    let one_machine =
+        System { replicas: 1, replica_cores: 2, postgres_cores: 2, round_trip: 50.0, standby: 0.0, costs };
+    let costs = Costs { sync: 1_000.0, ..costs };
+    let two_replicas = System { replicas: 2, round_trip: 500.0, costs, ..one_machine };
+    let four_replicas = System { replicas: 4, replica_cores: 4, postgres_cores: 8, ..two_replicas };
+    let distant_standby = System { standby: other_region, ..four_replicas };
+    let with_standby = "the same, standby in another zone (2 ms) with `remote_apply`";
+    [
+        (1e2, "1 replica and PostgreSQL on one machine", one_machine),
+        (1e2, "2 replicas, PostgreSQL in the same data centre, 1 ms sync", two_replicas),
+        (1e2, with_standby, System { standby: other_zone, ..two_replicas }),
+        (1e4, "4 replicas, PostgreSQL in the same data centre, 1 ms sync", four_replicas),
+        (1e4, with_standby, System { standby: other_zone, ..four_replicas }),
+        (1e4, "the same, standby 30 ms away", distant_standby),
+        (1e4, "the same, 16 replicas", System { replicas: 16, replica_cores: 1, ..distant_standby }),
+    ]
 }
 
-const TWO_REPLICAS: Scenario = Scenario {
-    rate: 1e2,
-    name: "2 replicas, PostgreSQL in the same data centre, 1 ms sync",
-    replicas: 2,
-    replica_cores: 2,
-    postgres_cores: 2,
-    round_trip: 500.0,
-    sync: Some(1_000.0),
-    standby: 0.0,
-};
-
-const FOUR_REPLICAS: Scenario = Scenario {
-    rate: 1e4,
-    name: "4 replicas, PostgreSQL in the same data centre, 1 ms sync",
-    replicas: 4,
-    replica_cores: 4,
-    postgres_cores: 8,
-    ..TWO_REPLICAS
-};
-
-/// A round trip of 2 ms and a sync of 1 ms.
-const OTHER_ZONE: f64 = 3_000.0;
-/// A round trip of 30 ms and a sync of 1 ms.
-const OTHER_REGION: f64 = 31_000.0;
-const WITH_STANDBY: &str = "the same, standby in another zone (2 ms) with `remote_apply`";
-
-const SCENARIOS: [Scenario; 7] = [
-    Scenario {
-        name: "1 replica and PostgreSQL on one machine",
-        replicas: 1,
-        round_trip: 50.0,
-        sync: None,
-        ..TWO_REPLICAS
-    },
-    TWO_REPLICAS,
-    Scenario { name: WITH_STANDBY, standby: OTHER_ZONE, ..TWO_REPLICAS },
-    FOUR_REPLICAS,
-    Scenario { name: WITH_STANDBY, standby: OTHER_ZONE, ..FOUR_REPLICAS },
-    Scenario { name: "the same, standby 30 ms away", standby: OTHER_REGION, ..FOUR_REPLICAS },
-    Scenario {
-        name: "the same, 16 replicas",
-        replicas: 16,
-        replica_cores: 1,
-        standby: OTHER_REGION,
-        ..FOUR_REPLICAS
-    },
-];
-
-impl Scenario {
-    fn system(&self, costs: &Costs) -> System {
-        System {
-            replicas: self.replicas,
-            replica_cores: self.replica_cores,
-            postgres_cores: self.postgres_cores,
-            round_trip: self.round_trip,
-            standby: self.standby,
-            costs: Costs { sync: self.sync.unwrap_or(costs.sync), ..*costs },
-        }
-    }
-}
-
-fn submissions(costs: &Costs) -> String {
+fn submissions(costs: Costs) -> String {
     let titles = [
         "per second",
         "setup",
@@ -280,14 +228,14 @@ fn submissions(costs: &Costs) -> String {
         "p50",
         "p99",
     ];
-    let rows = SCENARIOS.iter().map(|scenario| {
-        let predicted = submissions::simulate(&scenario.system(costs), scenario.rate / 1e6, SIMULATED, 1);
+    let rows = setups(costs).map(|(rate, name, system)| {
+        let predicted = submissions::simulate(&system, rate / 1e6, SIMULATED, 1);
         let millis = |part| Unit::Millis.format(percentile(&predicted.responses, part) / 1e3);
         [
-            rounded(scenario.rate),
-            scenario.name.to_owned(),
-            scenario.replica_cores.to_string(),
-            scenario.postgres_cores.to_string(),
+            rounded(rate),
+            name.to_owned(),
+            system.replica_cores.to_string(),
+            system.postgres_cores.to_string(),
             format!("{:.1}", predicted.batch_size),
             format!("{:.1}", predicted.batches_per_sync),
             share(predicted.replica),
@@ -303,7 +251,7 @@ fn submissions(costs: &Costs) -> String {
 
 /// The maximum rate of each part of the setup for 10,000 submissions a second.
 fn saturation(calibration: &Calibration) -> String {
-    let system = FOUR_REPLICAS.system(&calibration.costs);
+    let (.., system) = setups(calibration.costs)[3];
     let [replicas, redis, postgres] = submissions::saturation(&system);
     let delivering = system.postgres_cores as f64 / calibration.delivery.postgres;
     let parts = [

@@ -1,6 +1,7 @@
 //! A temporary PostgreSQL server with default settings except for memory.
 
-use std::path::{Path, PathBuf};
+use std::fs::DirEntry;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -20,39 +21,28 @@ pub struct Postgres {
 /// Starts it on `cores`. It refuses to run as root, and runs as `postgres` then.
 pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     let programs = programs()?;
-    let address = free_address()?;
-    let own = folder()?;
+    let (own, address) = (folder()?, free_address()?);
     let data = own.path().join("data");
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
         let given = Command::new("chown").arg("postgres").arg(own.path()).status()?;
         ensure!(given.success(), "there is no user 'postgres' to run PostgreSQL as");
     }
-    let drop_root = ["--reuid=postgres", "--regid=postgres", "--clear-groups", "--pdeathsig", "TERM", "--"];
     let program = |name: &str| {
-        let mut command = Command::new(if is_root { "setpriv".into() } else { programs.join(name) });
-        if is_root {
-            command.args(drop_root).arg(programs.join(name));
+        if !is_root {
+            return Command::new(programs.join(name));
         }
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--pdeathsig", "TERM", "--"]);
+        command.arg(programs.join(name));
         command
     };
-    let made = program("initdb")
-        .args(["--username=frontdesk", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata"])
-        .arg(&data)
-        .current_dir("/")
-        .output()
-        .context("initdb cannot be run")?;
-    ensure!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+    let mut initdb = program("initdb");
+    initdb.args(["--username=frontdesk", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata"]);
+    output(initdb.arg(&data))?;
     let mut command = program("postgres");
-    command.arg("-D").arg(&data);
-    for setting in [
-        "listen_addresses=127.0.0.1",
-        "unix_socket_directories=",
-        "shared_buffers=1GB",
-        "max_wal_size=4GB",
-        "track_wal_io_timing=on",
-        &format!("port={}", address.port()),
-    ] {
+    command.args(["-h", "127.0.0.1", "-k", "", "-p", &address.port().to_string(), "-D"]).arg(&data);
+    for setting in ["shared_buffers=1GB", "max_wal_size=4GB", "track_wal_io_timing=on"] {
         command.args(["-c", setting]);
     }
     let peer = Peer::start(bench, "PostgreSQL", cores, &command, address, own)?;
@@ -72,31 +62,27 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
 /// The folder of the newest version's programs.
 fn programs() -> Result<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").context("there is no PostgreSQL")?;
-    let newest = versions.flatten().max_by_key(|version| {
-        version.file_name().to_str().and_then(|name| name.parse::<u32>().ok()).unwrap_or(0)
-    });
-    Ok(newest.context("there is no PostgreSQL")?.path().join("bin"))
+    let number = |version: &DirEntry| version.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+    Ok(versions.flatten().max_by_key(number).context("there is no PostgreSQL")?.path().join("bin"))
+}
+
+/// The output of a command that can run as any user.
+fn output(command: &mut Command) -> Result<String> {
+    let name = command.get_program().display().to_string();
+    let output = command.current_dir("/").output().with_context(|| format!("{name} cannot be run"))?;
+    ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 impl Postgres {
-    /// The value of `store.url`.
-    pub fn url(&self) -> String {
-        self.named("frontdesk")
-    }
-
-    fn named(&self, database: &str) -> String {
+    /// The URL of a database; that of the inbox is `frontdesk`.
+    pub fn url(&self, database: &str) -> String {
         format!("postgres://frontdesk@{}/{database}", self.peer.address)
     }
 
     fn query(&self, database: &str, sql: &str) -> Result<String> {
-        let output = Command::new(self.programs.join("psql"))
-            .arg(self.named(database))
-            .args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql])
-            .current_dir(Path::new("/"))
-            .output()
-            .context("psql cannot be run")?;
-        ensure!(output.status.success(), "psql: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+        let mut psql = Command::new(self.programs.join("psql"));
+        output(psql.arg(self.url(database)).args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]))
     }
 
     /// Runs statements in the inbox.

@@ -238,7 +238,7 @@ impl Setup<'_> {
             let options = options(&site).set("SERVER__WORKERS", "1");
             let data = Some(folder.path().to_owned());
             let peer = frontdesk::start(self.bench, frontdesk::Options { cores, data, ..options })?;
-            let (sample, _) = send(&load, &peer, CONTACT, 1)?;
+            let (sample, _) = send(&load, None, &peer, CONTACT, 1)?;
             let pending = forms::sqlite(&folder.path().join("inbox.sqlite"), "SELECT count(*) FROM intake")?;
             let pending: f64 = pending.trim().parse().context("a count")?;
             outcome.targets.push(Target::at_least(
@@ -351,14 +351,9 @@ impl Setup<'_> {
     /// One round. Fails if an acknowledged submission is missing.
     fn measure(&self, load: &Load, running: &Running, form: Form, number: u64) -> Result<Sample> {
         let before = self.stored(running)?;
-        let (sample, acknowledged) = send(load, &running.peer, form, number)?;
+        let (sample, acknowledged) = send(load, None, &running.peer, form, number)?;
         if let (Some(before), Some(after)) = (before, self.stored(running)?) {
-            let (stored, most) = (after - before, acknowledged + load.connections as u64 + 1);
-            ensure!(
-                (acknowledged..=most).contains(&stored),
-                "{} acknowledged {acknowledged} submissions and stored {stored}",
-                running.peer.name
-            );
+            check_stored(load, &running.peer, acknowledged, after - before)?;
         }
         Ok(sample)
     }
@@ -377,20 +372,34 @@ impl Setup<'_> {
     }
 }
 
-/// Sends submissions from different visitors. Also returns the number of acknowledged ones.
-fn send(load: &Load, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
+/// Sends submissions from different visitors, on connections that are always busy or with random arrivals at
+/// `rate`. Also returns the number of acknowledged ones.
+pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
     let response = http::send(peer.address, &fixed_request(form))?;
     ensure!(is_accepted(&response), "a submission gets {} from {}", response.status, peer.name);
     let (expected, acknowledged) = (Expected::like(&response), AtomicU64::new(0));
     let visitors = |first, _| Visitors::new(form, &expected, &acknowledged, number, first);
-    let sample = load::run(load, peer, visitors)?;
+    let sample = match rate {
+        None => load::run(load, peer, visitors)?,
+        Some(rate) => load::open::run(load, rate, number, peer, visitors)?,
+    };
     // The last submissions are still being stored.
     std::thread::sleep(Duration::from_millis(500));
     Ok((sample, acknowledged.into_inner()))
 }
 
+/// Fails if an acknowledged submission is missing, or more are stored than were sent.
+pub fn check_stored(load: &Load, peer: &Peer, acknowledged: u64, stored: u64) -> Result<()> {
+    ensure!(
+        (acknowledged..=acknowledged + load.connections as u64 + 1).contains(&stored),
+        "{} acknowledged {acknowledged} submissions and stored {stored}",
+        peer.name
+    );
+    Ok(())
+}
+
 /// Directus sends 204, all others 200 with the same body.
-pub fn is_accepted(response: &Response) -> bool {
+fn is_accepted(response: &Response) -> bool {
     response.status == 204 || (response.status == 200 && response.body == b"{\"ok\":true}")
 }
 
@@ -466,7 +475,6 @@ fn stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
 
 /// Fills a closed inbox from `from` to `to` submissions.
 fn fill(data: &Path, from: u64, to: u64) -> Result<()> {
-    let message = "word ".repeat(100);
     let now = jiff::Timestamp::now().as_millisecond();
     let first = now - 60 * 24 * 3_600_000;
     // A content hash begins with the day.
@@ -474,21 +482,12 @@ fn fill(data: &Path, from: u64, to: u64) -> Result<()> {
     let days: Vec<String> = (day(first)..=day(now) + 1).map(|day| format!("({day}, x'{day:04x}')")).collect();
     let days = days.join(", ");
     let statements = format!(
-        "PRAGMA synchronous = off; PRAGMA foreign_keys = off; PRAGMA cache_size = -262144; BEGIN;
-         CREATE TEMP TABLE days (day INTEGER PRIMARY KEY, prefix BLOB);
-         INSERT INTO days VALUES {days};
-         CREATE TEMP TABLE new AS
-           WITH RECURSIVE n (i) AS (SELECT {from} + 1 UNION ALL SELECT i + 1 FROM n WHERE i < {to})
-           SELECT i, CAST(char(1) || printf('%015d', i) AS BLOB) AS id FROM n;
-         INSERT INTO submission (id, form, received_at, fields, source, sender, score, content)
-           SELECT id, 'contact', {first} + i,
-             '{{\"name\":\"Ada\",\"email\":\"a' || i || '@example.com\",\"message\":\"{message}' || i || '\"}}',
-             randomblob(16), randomblob(16), 0,
-             CAST((SELECT prefix FROM days WHERE day = ({first} + i) / 86400000) || randomblob(14) AS BLOB)
-             FROM new;
-         INSERT INTO delivery (submission, channel, state, attempts)
-           SELECT id, 'team', 'delivered', 1 FROM new;
-         COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
+        include_str!("submissions.sql"),
+        days = days,
+        from = from,
+        to = to,
+        first = first,
+        message = "word ".repeat(100),
     );
     forms::sqlite(&data.join("inbox.sqlite"), &statements).map(drop)
 }

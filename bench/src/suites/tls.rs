@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use super::Outcome;
 use crate::Bench;
@@ -21,8 +21,8 @@ const CONNECTIONS: usize = 32;
 const STREAMS: usize = 10;
 /// Requests before the measurement.
 const WARM_UP_REQUESTS: u64 = 3_000;
-/// h2load must end within this time.
-const H2LOAD_TIMEOUT: Duration = Duration::from_mins(2);
+/// Seconds in which h2load must end.
+const H2LOAD_TIMEOUT: &str = "120";
 /// Concurrent clients that open new connections.
 const CLIENTS: usize = 16;
 
@@ -107,7 +107,8 @@ fn start_h2load(headers: &[String], url: &str, requests: u64, log: &Path) -> Res
     if log.exists() {
         std::fs::remove_file(log)?;
     }
-    let mut command = Command::new("h2load");
+    let mut command = Command::new("timeout");
+    command.args([H2LOAD_TIMEOUT, "h2load"]);
     command.args(format!("-t 1 -c {CONNECTIONS} -m {STREAMS} -n {requests}").split(' '));
     command.arg(format!("--log-file={}", log.display())).args(headers).arg(url);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -115,17 +116,9 @@ fn start_h2load(headers: &[String], url: &str, requests: u64, log: &Path) -> Res
 }
 
 /// Waits for h2load and returns its seconds. Fails if a response is wrong.
-fn finish(mut child: Child, body: &[u8], requests: u64) -> Result<f64> {
-    let began = Instant::now();
-    while child.try_wait()?.is_none() {
-        if began.elapsed() > H2LOAD_TIMEOUT {
-            child.kill()?;
-            child.wait()?;
-            bail!("h2load does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+fn finish(child: Child, body: &[u8], requests: u64) -> Result<f64> {
     let output = child.wait_with_output()?;
+    ensure!(output.status.success(), "h2load fails or does not end: {}", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
     let (responses, bytes, seconds) =
         parse_output(&text).with_context(|| format!("unexpected output of h2load: {text}"))?;
