@@ -2,32 +2,32 @@
 //! directories that the operator allows.
 //!
 //! Signing is optional, and no request is refused because of its signature. The result is a label of the
-//! submission and a metric. A signature authenticates the sender, not the body.
+//! submission. A signature authenticates the sender, not the body.
 
 mod component;
 mod directory;
+mod error;
 mod key;
 mod replays;
 pub mod signature;
-mod status;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::HOST;
 use http::request::Parts;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::ambiguity::host_of;
 use crate::fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url};
 use directory::Directory;
 use signature::Claim;
 
 pub use component::{SiteOrigin, signature_base};
 pub use directory::{MEDIA_TYPE, WELL_KNOWN};
+pub use error::SignatureError;
 pub use key::{AgentKey, Algorithm};
-pub use status::{Agent, AgentStatus, SignatureError};
 
 /// The default time limits of a directory fetch. Requests do not wait that long: see [`KEY_TIMEOUT`].
 pub const FETCH_TIMEOUTS: FetchTimeouts = FetchTimeouts {
@@ -83,38 +83,36 @@ impl Agents {
         }
     }
 
-    /// Verifies the signatures of a request. Waits at most [`AgentOptions::key_timeout`], and only for keys
-    /// that must be fetched. Must be called within a Tokio runtime.
-    ///
-    /// One valid signature is enough. Without one, the status has the error of the first signature.
-    pub async fn verify(&self, head: &Parts, now: Timestamp) -> AgentStatus {
+    /// Verifies the signatures of a request. Returns the host of the agent's directory; none for a request
+    /// without signatures of agents. One valid signature is enough; if none is valid, the error is that of
+    /// the first one. Waits at most [`AgentOptions::key_timeout`], and only for keys that must be fetched.
+    /// Must be called within a Tokio runtime.
+    pub async fn verify(&self, head: &Parts, now: Timestamp) -> Result<Option<String>, SignatureError> {
         if self.directories.is_empty() {
             let is_signed = signature::is_signed(&head.headers);
-            return if is_signed {
-                AgentStatus::Unverified(SignatureError::Directory)
-            } else {
-                AgentStatus::Unsigned
-            };
+            return if is_signed { Err(SignatureError::Directory) } else { Ok(None) };
         }
         let deadline = Instant::now() + self.key_timeout;
-        let mut standing = AgentStatus::Unsigned;
+        let mut status = Ok(None);
         for claim in signature::claims(head, &self.origin) {
             let result = match claim {
                 Ok(claim) => self.check(&claim, now, deadline).await,
                 Err(why) => Err(why),
             };
             match result {
-                Ok(agent) => return AgentStatus::Verified(agent),
-                Err(why) if standing == AgentStatus::Unsigned => {
-                    standing = AgentStatus::Unverified(self.explain(why, head));
-                }
-                Err(_) => {}
+                Ok(agent) => return Ok(Some(agent)),
+                Err(why) => status = status.and(Err(self.explain(why, head))),
             }
         }
-        standing
+        status
     }
 
-    async fn check(&self, claim: &Claim, now: Timestamp, deadline: Instant) -> Result<Agent, SignatureError> {
+    async fn check(
+        &self,
+        claim: &Claim,
+        now: Timestamp,
+        deadline: Instant,
+    ) -> Result<String, SignatureError> {
         claim.check_time(now)?;
         let mut why = SignatureError::Directory;
         for directory in &self.directories {
@@ -122,26 +120,21 @@ impl Agents {
             if claim.directory.as_ref().is_some_and(|text| !directory.matches_url(text)) {
                 continue;
             }
-            let keys = directory.keys_with(&self.client, &claim.key_id, now, deadline).await;
-            let keys = match keys {
-                Ok(keys) => keys,
-                Err(reason) => {
-                    why = reason;
-                    continue;
+            match directory.keys_with(&self.client, &claim.key_id, now, deadline).await {
+                Ok(keys) => {
+                    claim.check_key(&keys, now)?;
+                    directory.record(claim, now)?;
+                    return Ok(directory.name());
                 }
-            };
-            claim.check_key(&keys, now)?;
-            directory.record(claim, now)?;
-            return Ok(Agent { directory: directory.name() });
+                Err(reason) => why = reason,
+            }
         }
         Err(why)
     }
 
     fn explain(&self, why: SignatureError, head: &Parts) -> SignatureError {
-        let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
-        let host = host.or_else(|| head.uri.authority().map(http::uri::Authority::as_str));
         match why {
-            SignatureError::Signature if host.is_some_and(|host| !self.origin.is_named_by(host)) => {
+            SignatureError::Signature if host_of(head).is_some_and(|host| !self.origin.is_named_by(host)) => {
                 SignatureError::Authority
             }
             why => why,

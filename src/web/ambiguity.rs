@@ -47,6 +47,12 @@ fn has_supported_coding(headers: &HeaderMap) -> bool {
     }
 }
 
+/// The host that a request names, with its port: `Host`, or the authority of an HTTP/2 request.
+pub(super) fn host_of(head: &Parts) -> Option<&str> {
+    let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
+    host.or_else(|| head.uri.authority().map(Authority::as_str))
+}
+
 /// Whether this is a host with an optional port (RFC 9110 §7.2), without user information, path or list.
 pub(super) fn names_host(value: &[u8]) -> bool {
     let Ok(authority) = Authority::try_from(value) else { return false };

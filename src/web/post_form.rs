@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use http::Method;
-use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use http::request::Parts;
-use http::uri::Authority;
 use jiff::Timestamp;
 
+use super::ambiguity::host_of;
 use super::body::RequestBody;
 use super::client::client_of;
 use super::metrics::SubmissionResult;
@@ -128,13 +128,12 @@ async fn submit(
     }
     drop(bytes);
     let received_at = Timestamp::now();
-    let standing = snapshot.agents.verify(head, received_at).await;
+    let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
     let evidence = Evidence::Facts(RequestFacts {
         rate: sender.rate,
         origin: origin(head, snapshot.site.base_url()),
         extras,
     });
-    let agent = standing.agent().map(str::to_owned);
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, evidence, agent };
     let id = app.intake.accept(arrival).await.map_err(|error| {
         let request = request();
@@ -150,8 +149,7 @@ async fn submit(
 /// The origin of the form according to the browser.
 fn origin(head: &Parts, base_url: &str) -> Origin {
     let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let host = text(HOST).or(head.uri.authority().map(Authority::as_str)).unwrap_or_default();
-    Origin::of(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host])
+    Origin::of(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }
 
 /// Fetch Metadata Request Headers.

@@ -4,7 +4,7 @@ use http::Version;
 use http::request::Parts;
 use sfv::{BareItem, Dictionary, FieldType as _, InnerList, Item, ListEntry, Parser};
 
-use super::status::SignatureError;
+use super::error::SignatureError;
 
 /// The maximum number of components of one signature. Agents sign three or four.
 const MAX_COMPONENTS: usize = 32;

@@ -15,10 +15,10 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::error::SignatureError;
 use super::key::AgentKey;
 use super::replays::Replays;
 use super::signature::Claim;
-use super::status::SignatureError;
 use crate::fetch::{FetchClient, FetchResponse, Url};
 
 /// The path of the directory on every host (RFC 8615).
@@ -62,16 +62,8 @@ struct DirectoryState {
     is_fetching: bool,
 }
 
-/// The result of looking up one key in the cache.
-#[derive(Debug)]
-enum KeyLookup {
-    /// The key is cached.
-    Use(Arc<[AgentKey]>),
-    /// A fetch is in progress; look again when it is done.
-    Wait,
-    /// The key is unknown, and the next fetch is not due.
-    Refuse(SignatureError),
-}
+/// The keys of a directory that has the key of a signature.
+type KnownKeys = Result<Arc<[AgentKey]>, SignatureError>;
 
 impl Directory {
     /// The directory on the host of `url`, which has no path.
@@ -103,25 +95,22 @@ impl Directory {
         key_id: &str,
         now: Timestamp,
         deadline: Instant,
-    ) -> Result<Arc<[AgentKey]>, SignatureError> {
-        let (step, mut fetched) = {
+    ) -> KnownKeys {
+        let (known, mut fetched) = {
             let mut state = self.state();
-            let (step, starts_fetch) = state.decide(key_id, now);
+            let (known, starts_fetch) = state.decide(key_id, now);
             let fetched = self.fetched.subscribe();
             if starts_fetch {
                 let attempt = DirectoryFetch { directory: Arc::clone(self), began: now, result: None };
                 tokio::spawn(attempt.run(Arc::clone(client)));
             }
-            (step, fetched)
+            (known, fetched)
         };
-        match step {
-            KeyLookup::Use(keys) => Ok(keys),
-            KeyLookup::Refuse(why) => Err(why),
-            KeyLookup::Wait => {
-                let _ = timeout_at(deadline, fetched.changed()).await;
-                self.state().known(key_id, now)
-            }
+        if let Some(known) = known {
+            return known;
         }
+        let _ = timeout_at(deadline, fetched.changed()).await;
+        self.state().known(key_id, now)
     }
 
     /// Records a valid signature; an error if it was used before. See [`Replays::record`].
@@ -136,22 +125,19 @@ impl Directory {
 }
 
 impl DirectoryState {
-    /// Looks up a key. Returns whether the caller must start a fetch.
-    fn decide(&mut self, key_id: &str, now: Timestamp) -> (KeyLookup, bool) {
+    /// Looks up a key; none if it may be in the response to a fetch. Returns whether the caller must start
+    /// one.
+    fn decide(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
         let known = self.known(key_id, now);
         let is_enough = known.is_ok() && now.as_second() < self.fresh_until;
         let starts_fetch = !is_enough && !self.is_fetching && now.as_second() >= self.next_fetch;
         self.is_fetching |= starts_fetch;
-        let step = match known {
-            Ok(keys) => KeyLookup::Use(keys),
-            Err(_) if self.is_fetching => KeyLookup::Wait,
-            Err(why) => KeyLookup::Refuse(why),
-        };
-        (step, starts_fetch)
+        let must_wait = known.is_err() && self.is_fetching;
+        ((!must_wait).then_some(known), starts_fetch)
     }
 
     /// The cached keys, if this one is among them and they are not too old.
-    fn known(&self, key_id: &str, now: Timestamp) -> Result<Arc<[AgentKey]>, SignatureError> {
+    fn known(&self, key_id: &str, now: Timestamp) -> KnownKeys {
         if self.keys.is_empty() || now.as_second() >= self.fresh_until.saturating_add(LONGEST_STALE) {
             return Err(SignatureError::Unavailable);
         }
@@ -377,10 +363,11 @@ mod tests {
     }
 
     fn decides(state: &mut DirectoryState, key_id: &str, now: i64, expected: &str, starts_fetch: bool) {
-        let (step, found) = state.decide(key_id, at(now));
-        let shown = match step {
-            KeyLookup::Use(_) => "Use".to_owned(),
-            other => format!("{other:?}"),
+        let (known, found) = state.decide(key_id, at(now));
+        let shown = match known {
+            None => "Wait".to_owned(),
+            Some(Ok(_)) => "Use".to_owned(),
+            Some(Err(why)) => format!("Refuse({why:?})"),
         };
         assert_eq!((&*shown, found), (expected, starts_fetch), "{key_id} at {now}");
     }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::status::SignatureError;
+use super::error::SignatureError;
 
 /// The maximum number of keys that are read from a directory.
 pub const MAX_KEYS: usize = 32;

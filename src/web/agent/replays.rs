@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::status::SignatureError;
+use super::error::SignatureError;
 
 /// The maximum number of remembered signatures per directory, at about 50 bytes each (1 MB).
 const MAX_SIGNATURES: usize = 20_000;

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parameters, Parser, StringRef};
 
 use super::component::{SiteOrigin, combined_value, dictionary, signature_base};
+use super::error::SignatureError;
 use super::key::{AgentKey, Algorithm};
 use super::replays::SignatureId;
-use super::status::SignatureError;
 
 /// The `tag` of signatures that identify agents.
 pub const TAG: &str = "web-bot-auth";
@@ -79,27 +79,6 @@ pub fn claims(head: &Parts, origin: &SiteOrigin) -> Vec<Result<Claim, SignatureE
 /// Whether the request has a signature for any purpose.
 pub fn is_signed(headers: &HeaderMap) -> bool {
     headers.contains_key("signature-input")
-}
-
-/// Verifies a request against known keys, and returns the key that signed it.
-///
-/// # Errors
-///
-/// The error of the first signature if none is valid; none if there is no signature.
-pub fn verify<'a>(
-    head: &Parts,
-    origin: &SiteOrigin,
-    keys: &'a [AgentKey],
-    now: Timestamp,
-) -> Result<&'a AgentKey, Option<SignatureError>> {
-    let mut why = None;
-    for claim in claims(head, origin) {
-        match claim.and_then(|claim| claim.check_time(now).and_then(|()| claim.check_key(keys, now))) {
-            Ok(key) => return Ok(key),
-            Err(reason) => why = why.or(Some(reason)),
-        }
-    }
-    Err(why)
 }
 
 impl Claim {

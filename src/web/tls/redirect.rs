@@ -5,6 +5,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{StatusCode, Uri};
 
+use crate::web::ambiguity::host_of;
 use crate::web::response::{HttpResponse, text};
 use crate::web::socket::{Peer, Scheme};
 use crate::web::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
@@ -57,9 +58,7 @@ pub(in crate::web) fn redirect_to_https(
     if !is_plain || head.uri.path().starts_with(CHALLENGES) {
         return None;
     }
-    let host = head.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| head.uri.authority().map(Authority::as_str));
-    let location = HeaderValue::from_str(&redirect.location(host, &head.uri)).ok()?;
+    let location = HeaderValue::from_str(&redirect.location(host_of(head), &head.uri)).ok()?;
     // 308 keeps the method (RFC 9110 §15.4.9), so browsers send a form again over TLS.
     let mut answer = text(StatusCode::PERMANENT_REDIRECT, "This site is served over HTTPS.\n");
     answer.headers_mut().insert(LOCATION, location);

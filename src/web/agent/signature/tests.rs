@@ -33,6 +33,24 @@ const USUAL: &str = r#"("@authority" "signature-agent";key="a");created=17356896
 const USUAL_AGENT: &str = r#"a="https://agent.example.com""#;
 const NOW: i64 = 1_735_689_700;
 
+/// Verifies a request against known keys, and returns the key that signed it.
+/// The error is that of the first signature if none is valid, and none if there is no signature.
+fn verify<'a>(
+    head: &Parts,
+    origin: &SiteOrigin,
+    keys: &'a [AgentKey],
+    now: Timestamp,
+) -> Result<&'a AgentKey, Option<SignatureError>> {
+    let mut why = None;
+    for claim in claims(head, origin) {
+        match claim.and_then(|claim| claim.check_time(now).and_then(|()| claim.check_key(keys, now))) {
+            Ok(key) => return Ok(key),
+            Err(reason) => why = why.or(Some(reason)),
+        }
+    }
+    Err(why)
+}
+
 #[test]
 fn the_examples_of_the_rfc_verify() {
     let rsa_pss = |input: &str, signature: &str| example(RSA, input, signature);
