@@ -62,7 +62,7 @@ impl fmt::Debug for Source {
 
 /// The network of a source: an IPv4 /24 or an IPv6 /48, which one customer of a provider usually has at most.
 /// A sender can easily change its address within one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SourceNetwork {
     /// The first 24 bits of an IPv4 address.
     V4([u8; 3]),

@@ -8,7 +8,6 @@
 //! tables and a reload count towards the limit as well. Because closing connections does not free their
 //! memory, connections may always hold an eighth of the limit.
 
-use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 use std::fs;
 use std::path::Path;
@@ -93,59 +92,32 @@ fn target(limit: u64) -> u64 {
     limit - 2 * reserve(limit)
 }
 
-/// The connections of one network.
-struct NetworkUsage {
-    bytes: usize,
-    /// Sorted: the last one is closed first.
-    holdings: Vec<Holding>,
-}
-
-impl PartialEq for NetworkUsage {
-    fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes
-    }
-}
-
-impl Eq for NetworkUsage {}
-
-impl PartialOrd for NetworkUsage {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for NetworkUsage {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.bytes.cmp(&other.bytes)
-    }
-}
-
 /// The connections to be closed so that `bytes` are freed. One after the other is taken from the network that
 /// holds the most: the most expensive one of its most expensive source.
-fn most_expensive(holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
+fn most_expensive(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     let mut of_source: HashMap<Source, usize> = HashMap::new();
-    let mut networks: HashMap<SourceNetwork, NetworkUsage> = HashMap::new();
-    for holding in holdings {
+    let mut of_network: HashMap<SourceNetwork, usize> = HashMap::new();
+    for holding in &holdings {
         *of_source.entry(holding.source).or_default() += holding.bytes;
-        let load = networks.entry(holding.source.network());
-        let load = load.or_insert_with(|| NetworkUsage { bytes: 0, holdings: Vec::new() });
-        load.bytes += holding.bytes;
-        load.holdings.push(holding);
+        *of_network.entry(holding.source.network()).or_default() += holding.bytes;
     }
-    for load in networks.values_mut() {
-        load.holdings.sort_by_key(|holding| (of_source[&holding.source], holding.source, holding.bytes));
+    // The last connection of a network is closed first.
+    holdings.sort_by_key(|holding| (of_source[&holding.source], holding.source, holding.bytes));
+    let mut by_network: HashMap<SourceNetwork, Vec<Holding>> = HashMap::new();
+    for holding in holdings {
+        by_network.entry(holding.source.network()).or_default().push(holding);
     }
-    let mut networks: BinaryHeap<NetworkUsage> = networks.into_values().collect();
+    let mut networks: BinaryHeap<_> =
+        of_network.into_iter().map(|(network, bytes)| (bytes, network)).collect();
     let mut chosen = Vec::new();
     let mut freed = 0;
     while freed < bytes
-        && let Some(mut load) = networks.pop()
+        && let Some((held, network)) = networks.pop()
     {
-        let Some(holding) = load.holdings.pop() else { continue };
-        load.bytes -= holding.bytes;
+        let Some(holding) = by_network.get_mut(&network).and_then(Vec::pop) else { continue };
+        networks.push((held - holding.bytes, network));
         freed += holding.bytes as u64;
         chosen.push(holding);
-        networks.push(load);
     }
     chosen
 }

@@ -3,7 +3,6 @@
 //! Code that keeps memory for a client charges it to the slot ([`Slot::charge`]) and drops the charge with
 //! the memory.
 
-use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
@@ -46,17 +45,12 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    pub(super) fn new(slot: Arc<Slot>, bytes: usize) -> Self {
-        slot.held().fetch_add(bytes, Relaxed);
-        Self { slot, bytes }
-    }
-
     /// Changes the charge to `bytes`.
     pub(super) fn resize(&mut self, bytes: usize) {
-        match bytes.cmp(&self.bytes) {
-            Ordering::Greater => self.slot.held().fetch_add(bytes - self.bytes, Relaxed),
-            Ordering::Less => self.slot.held().fetch_sub(self.bytes - bytes, Relaxed),
-            Ordering::Equal => return,
+        match bytes.checked_sub(self.bytes) {
+            Some(0) => return,
+            Some(more) => self.slot.held.fetch_add(more, Relaxed),
+            None => self.slot.held.fetch_sub(self.bytes - bytes, Relaxed),
         };
         self.bytes = bytes;
     }
@@ -64,7 +58,7 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.slot.held().fetch_sub(self.bytes, Relaxed);
+        self.slot.held.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -72,9 +66,9 @@ impl Drop for Charge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closing {
     /// When it has no request in progress and all responses are sent.
-    WhenIdle,
+    WhenIdle = 1,
     /// At once.
-    Now,
+    Now = 2,
 }
 
 /// The state of a connection that other threads read and change.
@@ -104,11 +98,7 @@ impl Slot {
     }
 
     pub(super) fn close(&self, closing: Closing) {
-        let state = match closing {
-            Closing::WhenIdle => 1,
-            Closing::Now => 2,
-        };
-        self.closing.fetch_max(state, Relaxed);
+        self.closing.fetch_max(closing as u8, Relaxed);
         if let Some(waker) = self.waker.get() {
             waker.wake_by_ref();
         }
@@ -126,12 +116,8 @@ impl Slot {
 
     /// Charges memory to the connection until the charge is dropped.
     pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
-        Charge::new(self.clone(), bytes)
-    }
-
-    /// The sum of the connection's charges, for [`Charge`] to change.
-    pub(super) fn held(&self) -> &AtomicUsize {
-        &self.held
+        self.held.fetch_add(bytes, Relaxed);
+        Charge { slot: self.clone(), bytes }
     }
 
     /// The memory of the connection, in bytes.
@@ -163,9 +149,9 @@ mod tests {
             }
             charges.truncate(kept);
             let expected: usize = sizes.iter().take(kept).map(|(first, then)| then.unwrap_or(*first)).sum();
-            prop_assert_eq!(slot.held().load(Relaxed), expected);
+            prop_assert_eq!(slot.held.load(Relaxed), expected);
             drop(charges);
-            prop_assert_eq!(slot.held().load(Relaxed), 0);
+            prop_assert_eq!(slot.held.load(Relaxed), 0);
         }
     }
 }

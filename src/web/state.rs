@@ -21,6 +21,7 @@ use crate::store::disk::DiskMonitor;
 use crate::store::{RefusedRequests, Store, StoreError};
 
 /// The state of a running server.
+#[derive(Clone)]
 pub struct AppState {
     /// Where submissions are stored.
     pub store: Store,
@@ -84,16 +85,7 @@ impl AppState {
 
     /// The same state for one worker, which counts metrics in its own memory.
     pub(super) fn of_worker(&self) -> Self {
-        Self {
-            store: self.store.clone(),
-            intake: self.intake.clone(),
-            refusals: self.refusals.clone(),
-            disk: self.disk.clone(),
-            snapshot: self.snapshot.clone(),
-            tls: self.tls.clone(),
-            metrics: self.metrics.of_worker(),
-            release_memory: self.release_memory,
-        }
+        Self { metrics: self.metrics.of_worker(), ..self.clone() }
     }
 }
 

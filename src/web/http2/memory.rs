@@ -81,15 +81,13 @@ impl ConnMemory {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering::Relaxed;
-
     use super::*;
 
     #[test]
     fn a_connection_is_charged_for_its_memory() {
         let slot = Arc::new(Slot::default());
         let mut memory = ConnMemory::new(&slot, Scheme::Https);
-        let check = |expected: usize| assert_eq!(slot.held().load(Relaxed), expected);
+        let check = |expected: usize| assert_eq!(slot.cost(), cost::CONNECTION + expected);
         check(cost::HTTP2);
         memory.received(800);
         let mut base = cost::HTTP2 + 1000;
