@@ -78,21 +78,21 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     // An error here or below is the peer's: it disconnected, or hyper reported its fault with GOAWAY.
     let (is_over, is_overdue) = tokio::select! {
         ended = run_until_deadline(|| conn.earliest(), connection.as_mut()) => {
-            (ended.is_some() || conn.is_closing_now() || !conn.is_idle(), ended.is_none())
+            (ended.is_some() || conn.is_closing_now() || !conn.deadlines.borrow().is_idle(), ended.is_none())
         }
         _ = phase.wait_for(|phase| *phase == ShutdownPhase::Stopping || *phase != begun) => (false, false),
     };
-    if conn.has_too_many_glitches() {
+    if conn.guard.borrow().is_exceeded() {
         app.metrics.record_close(CloseReason::Glitches);
     } else if conn.is_closing_now() {
         app.metrics.record_close(CloseReason::Memory);
     } else if is_overdue {
-        let waited = match (conn.is_evicted(), conn.awaits_first_byte()) {
-            (true, _) => CloseReason::Evicted,
-            (false, true) => CloseReason::FirstByte,
-            (false, false) => CloseReason::Idle,
-        };
-        app.metrics.record_close(if is_over { CloseReason::Exchange } else { waited });
+        app.metrics.record_close(match (is_over, conn.is_evicted(), conn.first_byte.get()) {
+            (true, ..) => CloseReason::Exchange,
+            (_, true, _) => CloseReason::Evicted,
+            (.., Some(_)) => CloseReason::FirstByte,
+            (.., None) => CloseReason::Idle,
+        });
     }
     if is_over {
         return;
@@ -100,7 +100,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     // GOAWAY: requests that the client sends before it receives the frame are still served, so the client
     // knows which requests it may retry (RFC 9113 §6.8).
     connection.as_mut().graceful_shutdown();
-    conn.stopping();
+    conn.deadlines.borrow_mut().stopping(Instant::now());
     let _ = run_until_deadline(|| conn.earliest(), connection).await;
 }
 
@@ -113,7 +113,7 @@ async fn respond(
 ) -> Result<Response<ChunkedBody>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let (mut head, body) =
-        router::respond(&app, scheme, peer, request, &active_request.conn.0.slot).await.into_parts();
+        router::respond(&app, scheme, peer, request, &active_request.conn.slot).await.into_parts();
     let mut bytes = body.collect().await.unwrap_or_default().to_bytes();
     if is_head {
         // The headers of the GET response without its body (RFC 9110 §9.3.2).
@@ -127,11 +127,8 @@ async fn respond(
 }
 
 /// The state that the stream, the requests and the deadline check of one connection share, on one thread.
-#[derive(Debug, Clone)]
-struct Http2Conn(Rc<Http2ConnInner>);
-
 #[derive(Debug)]
-struct Http2ConnInner {
+struct Http2Conn {
     /// When the first byte must have arrived; none once it has.
     first_byte: Cell<Option<Instant>>,
     guard: RefCell<Guard>,
@@ -142,92 +139,72 @@ struct Http2ConnInner {
 }
 
 impl Http2Conn {
-    fn new(options: &WebOptions, slot: Arc<Slot>, scheme: Scheme) -> Self {
+    fn new(options: &WebOptions, slot: Arc<Slot>, scheme: Scheme) -> Rc<Self> {
         let now = Instant::now();
-        let deadlines = Deadlines::new(options, now);
-        Self(Rc::new(Http2ConnInner {
+        Rc::new(Self {
             first_byte: Cell::new(Some(now + options.first_byte_timeout)),
             guard: RefCell::new(Guard::new(now)),
-            deadlines: RefCell::new(deadlines),
+            deadlines: RefCell::new(Deadlines::new(options, now)),
             memory: RefCell::new(ConnMemory::new(&slot, scheme)),
             began: now,
             slot,
-        }))
+        })
     }
 
     /// The next deadline. It is in the past if the server is to close the connection.
     fn earliest(&self) -> Instant {
         if self.is_closing_now() || self.is_evicted() {
-            return self.0.began;
+            return self.began;
         }
-        self.0.first_byte.get().unwrap_or_else(|| self.0.deadlines.borrow().earliest())
+        self.first_byte.get().unwrap_or_else(|| self.deadlines.borrow().earliest())
     }
 
     /// Whether the connection is to be closed to make room, and is idle with all responses sent.
     fn is_evicted(&self) -> bool {
-        self.0.slot.closing() == Some(Closing::WhenIdle)
-            && self.is_idle()
-            && self.0.deadlines.borrow().is_flushed()
+        self.slot.closing() == Some(Closing::WhenIdle)
+            && self.deadlines.borrow().is_idle()
+            && self.deadlines.borrow().is_flushed()
     }
 
     /// Whether the connection is to be closed at once because memory is short.
     fn is_closing_now(&self) -> bool {
-        self.0.slot.closing() == Some(Closing::Now)
-    }
-
-    /// Whether the client has sent nothing yet.
-    fn awaits_first_byte(&self) -> bool {
-        self.0.first_byte.get().is_some()
-    }
-
-    /// Whether no request is in progress, and no header is being received.
-    fn is_idle(&self) -> bool {
-        self.0.deadlines.borrow().is_idle()
-    }
-
-    /// Whether the client has exceeded the budget of the guard.
-    fn has_too_many_glitches(&self) -> bool {
-        self.0.guard.borrow().is_exceeded()
-    }
-
-    fn stopping(&self) {
-        self.0.deadlines.borrow_mut().stopping(Instant::now());
+        self.slot.closing() == Some(Closing::Now)
     }
 
     /// Registers a new request.
-    fn begin_request(&self) -> ActiveRequest {
-        let number = self.0.deadlines.borrow_mut().exchange_began(Instant::now());
-        self.0.memory.borrow_mut().request_began();
+    fn begin_request(self: &Rc<Self>) -> ActiveRequest {
+        let number = self.deadlines.borrow_mut().exchange_began(Instant::now());
+        self.memory.borrow_mut().request_began();
         ActiveRequest { conn: self.clone(), number, unsent: None }
     }
 }
 
-impl Observer for Http2Conn {
+impl Observer for Rc<Http2Conn> {
     fn bytes_read(&self, bytes: &[u8]) -> io::Result<()> {
         let now = Instant::now();
-        self.0.first_byte.set(None);
-        self.0.memory.borrow_mut().received(bytes.len());
-        let mut guard = self.0.guard.borrow_mut();
+        self.first_byte.set(None);
+        self.memory.borrow_mut().received(bytes.len());
+        let mut guard = self.guard.borrow_mut();
         guard.charge_frames(bytes, now).map_err(io::Error::other)?;
-        self.0.deadlines.borrow_mut().receives_header(guard.open_block(), now);
+        self.deadlines.borrow_mut().receives_header(guard.open_block(), now);
         Ok(())
     }
 
     fn bytes_written(&self, count: usize) {
-        self.0.memory.borrow_mut().set_write_pending(false);
-        self.0.guard.borrow_mut().sent(count);
-        self.0.deadlines.borrow_mut().written(count, Instant::now());
+        self.memory.borrow_mut().set_write_pending(false);
+        self.guard.borrow_mut().sent(count);
+        self.deadlines.borrow_mut().written(count, Instant::now());
     }
 
     fn write_pending(&self) {
-        self.0.memory.borrow_mut().set_write_pending(true);
+        self.memory.borrow_mut().set_write_pending(true);
     }
 }
 
 /// A request in progress. It is dropped when hyper has taken the response, or when the client cancels.
 #[derive(Debug)]
 struct ActiveRequest {
-    conn: Http2Conn,
+    conn: Rc<Http2Conn>,
     number: u64,
     /// The unsent bytes of the response; none before there is a response.
     unsent: Option<u64>,
@@ -236,7 +213,7 @@ struct ActiveRequest {
 impl ActiveRequest {
     fn response_ready(&mut self, length: u64) {
         self.unsent = Some(length);
-        self.conn.0.deadlines.borrow_mut().answer_began(self.number, length, Instant::now());
+        self.conn.deadlines.borrow_mut().answer_began(self.number, length, Instant::now());
     }
 
     fn chunk_taken(&mut self, count: usize) {
@@ -247,11 +224,11 @@ impl ActiveRequest {
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
         if self.unsent == Some(0) {
-            self.conn.0.guard.borrow_mut().refund_request();
+            self.conn.guard.borrow_mut().refund_request();
         }
         let unsent = self.unsent.unwrap_or_default();
-        self.conn.0.deadlines.borrow_mut().exchange_ended(self.number, unsent, Instant::now());
-        self.conn.0.memory.borrow_mut().request_ended();
+        self.conn.deadlines.borrow_mut().exchange_ended(self.number, unsent, Instant::now());
+        self.conn.memory.borrow_mut().request_ended();
     }
 }
 

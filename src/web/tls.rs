@@ -28,7 +28,7 @@ use super::protocol::Protocol;
 use super::response::{secure, text};
 
 pub use acme::Acme;
-pub use certificate::{CertificateDefect, CertificatePart, ServerCertificate, TlsStartError};
+pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
 pub use check::{TlsFinding, check_certificate};
 pub use files::CertificateFiles;
 pub use options::{CertificateSource, Hsts, TlsOptions};
@@ -100,7 +100,7 @@ impl Tls {
 
     /// The expiry time of the current certificate; none before the first one is there.
     pub fn not_after(&self) -> Option<jiff::Timestamp> {
-        self.current.get().map(|certificate| certificate.not_after())
+        self.current.get().map(|certificate| certificate.not_after)
     }
 
     /// Performs the handshake. The first byte must arrive within `first_byte_timeout`, and the handshake must
@@ -141,11 +141,7 @@ impl Tls {
 
 /// The configuration for all handshakes but ACME validations.
 fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, rustls::Error> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(certificates);
-    config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
+    let mut config = certificate::config(certificates, &PROTOCOLS)?;
     // Stateless session tickets: clients store their sessions, under keys that rotate every few hours, so the
     // server needs no memory for them. Early data stays disabled (`max_early_data_size` is 0), because an
     // attacker can replay it.

@@ -229,7 +229,7 @@ impl Client {
 
     /// The validity of the certificate that is served; none without a certificate.
     fn validity(&self) -> Option<(Timestamp, Timestamp)> {
-        self.current.get().map(|certificate| (certificate.not_before(), certificate.not_after()))
+        self.current.get().map(|certificate| (certificate.not_before, certificate.not_after))
     }
 
     /// Orders a certificate, serves it and stores it.
@@ -256,7 +256,7 @@ impl Client {
     fn install(&self, pem: &str) -> Result<(), OrderError> {
         let certificate = ServerCertificate::parse(pem.as_bytes(), pem.as_bytes())
             .map_err(|defect| OrderError::new("new certificate", defect.to_string()))?;
-        let not_after = certificate.not_after();
+        let not_after = certificate.not_after;
         self.current.replace(certificate);
         tracing::info!(%not_after, "the authority issued a certificate");
         match self.cache.store_certificate(pem) {

@@ -1,8 +1,8 @@
 //! The server certificate: a certificate chain with its private key, parsed from PEM.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
 
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::{self, Error, InconsistentKeys};
+use tokio_rustls::rustls::{self, Error, InconsistentKeys, ServerConfig};
 use x509_cert::der::{self, AnyRef, Decode as _, Reader as _, SliceReader, Tag};
 use x509_cert::time;
 
@@ -24,44 +24,19 @@ const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 #[derive(Debug, Clone)]
 pub struct ServerCertificate {
     key: Arc<CertifiedKey>,
-    not_before: Timestamp,
-    not_after: Timestamp,
+    /// The validity of the server's own certificate.
+    pub(super) not_before: Timestamp,
+    pub(super) not_after: Timestamp,
 }
 
-/// A part of a server certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CertificatePart {
-    /// The certificate chain.
-    Certificate,
-    /// The private key.
-    Key,
-}
-
-/// Why a certificate and a key cannot be used.
+/// Why a certificate and a key cannot be used: the fault, as the rest of a sentence that begins with the
+/// faulty part, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{part} {what}")]
-pub struct CertificateDefect {
-    /// The faulty part.
-    pub part: CertificatePart,
-    /// The fault, as the rest of a sentence that begins with the part.
-    pub what: String,
-    /// How to fix it.
-    pub hint: &'static str,
-}
-
-impl fmt::Display for CertificatePart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Certificate => "the certificate",
-            Self::Key => "the private key",
-        })
-    }
-}
-
-impl CertificateDefect {
-    pub(super) fn new(part: CertificatePart, what: impl Into<String>, hint: &'static str) -> Self {
-        Self { part, what: what.into(), hint }
-    }
+pub enum CertificateDefect {
+    #[error("the certificate {what}")]
+    Certificate { what: String, hint: &'static str },
+    #[error("the private key {what}")]
+    Key { what: String, hint: &'static str },
 }
 
 /// Whether a certificate is valid at a time.
@@ -79,50 +54,32 @@ impl ServerCertificate {
     pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, CertificateDefect> {
         const CHAIN: &str = "a PEM file is expected with the server's own certificate first (`-----BEGIN CERTIFICATE-----`), then its issuers";
         const KEY: &str = "a PEM file is expected with `-----BEGIN PRIVATE KEY-----`, without a password";
-        let chain: Vec<_> =
-            CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().map_err(|error| {
-                CertificateDefect::new(CertificatePart::Certificate, format!("is no PEM: {error}"), CHAIN)
-            })?;
-        let Some(own) = chain.first() else {
-            return Err(CertificateDefect::new(CertificatePart::Certificate, "is not in its file", CHAIN));
-        };
-        let (not_before, not_after) = validity_period(own).map_err(|_| {
-            CertificateDefect::new(CertificatePart::Certificate, "cannot be read, though it is PEM", CHAIN)
-        })?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
-            pem::Error::NoItemsFound => {
-                CertificateDefect::new(CertificatePart::Key, "is not in its file", KEY)
-            }
-            error => CertificateDefect::new(CertificatePart::Key, format!("is no PEM: {error}"), KEY),
+        let chain_defect = |what: String| CertificateDefect::Certificate { what, hint: CHAIN };
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
+            .collect::<Result<_, _>>()
+            .map_err(|error| chain_defect(format!("is no PEM: {error}")))?;
+        let own = chain.first().ok_or_else(|| chain_defect("is not in its file".to_owned()))?;
+        let (not_before, not_after) =
+            validity_period(own).map_err(|_| chain_defect("cannot be read, though it is PEM".to_owned()))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
+            let what = match error {
+                pem::Error::NoItemsFound => "is not in its file".to_owned(),
+                error => format!("is no PEM: {error}"),
+            };
+            CertificateDefect::Key { what, hint: KEY }
         })?;
         let key = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
         let key = key.map_err(|error| match error {
-            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertificateDefect::new(
-                CertificatePart::Key,
-                "does not belong to the certificate",
-                "the key must be the one that the certificate was issued for, and the server's own certificate must come first in its file",
-            ),
-            error => CertificateDefect::new(
-                CertificatePart::Key,
-                format!("cannot be used: {error}"),
-                "ECDSA on P-256 or P-384, RSA of 2048 to 8192 bits and Ed25519 are possible",
-            ),
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertificateDefect::Key {
+                what: "does not belong to the certificate".to_owned(),
+                hint: "the key must be the one that the certificate was issued for, and the server's own certificate must come first in its file",
+            },
+            error => CertificateDefect::Key {
+                what: format!("cannot be used: {error}"),
+                hint: "ECDSA on P-256 or P-384, RSA of 2048 to 8192 bits and Ed25519 are possible",
+            },
         })?;
         Ok(Self { key: Arc::new(key), not_before, not_after })
-    }
-
-    fn certified_key(&self) -> Arc<CertifiedKey> {
-        self.key.clone()
-    }
-
-    /// The start of the validity of the server's own certificate.
-    pub(super) fn not_before(&self) -> Timestamp {
-        self.not_before
-    }
-
-    /// The end of the validity of the server's own certificate.
-    pub fn not_after(&self) -> Timestamp {
-        self.not_after
     }
 
     /// Whether the certificate is for this host name or IP address.
@@ -163,8 +120,21 @@ impl ResolvesServerCert for CurrentCertificate {
     /// There is one certificate. A client that asks for another name, or for none, gets it as well and
     /// decides for itself.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.load().as_ref().map(|certificate| certificate.certified_key())
+        self.0.load().as_ref().map(|certificate| certificate.key.clone())
     }
+}
+
+/// A configuration for handshakes with these certificates and ALPN protocols.
+pub(super) fn config(
+    certificates: Arc<dyn ResolvesServerCert>,
+    protocols: &[&[u8]],
+) -> Result<ServerConfig, rustls::Error> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(certificates);
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    Ok(config)
 }
 
 /// Why the server cannot start TLS.
@@ -237,7 +207,7 @@ mod tests {
         for (chain, key) in [(&chain, &key), (&both, &both)] {
             let certificate =
                 ServerCertificate::parse(chain.as_bytes(), key.as_bytes()).expect("it can be used");
-            assert_eq!(certificate.not_after().to_string(), "2026-04-01T00:00:00Z");
+            assert_eq!(certificate.not_after.to_string(), "2026-04-01T00:00:00Z");
             for (host, covered) in [
                 ("www.example.com", true),
                 ("WWW.example.com", true),
@@ -303,8 +273,8 @@ mod tests {
                 let chain = parameters.self_signed(&key).expect("a certificate").pem();
                 let certificate = ServerCertificate::parse(chain.as_bytes(), key.serialize_pem().as_bytes())
                     .unwrap_or_else(|defect| panic!("{algorithm:?}: {defect}"));
-                assert_eq!(certificate.not_before().to_string(), "1999-12-31T00:00:00Z");
-                assert_eq!(certificate.not_after().to_string(), format!("{year}-01-01T00:00:00Z"));
+                assert_eq!(certificate.not_before.to_string(), "1999-12-31T00:00:00Z");
+                assert_eq!(certificate.not_after.to_string(), format!("{year}-01-01T00:00:00Z"));
             }
         }
     }
@@ -317,7 +287,7 @@ mod tests {
         let chain = parameters.self_signed(&key).expect("a certificate").pem();
         let certificate =
             ServerCertificate::parse(chain.as_bytes(), key.serialize_pem().as_bytes()).expect("usable");
-        assert!(certificate.not_after() > "9999-12-30T00:00:00Z".parse().expect("a time"));
+        assert!(certificate.not_after > "9999-12-30T00:00:00Z".parse().expect("a time"));
         let now = "2026-01-01T00:00:00Z".parse().expect("a time");
         assert_eq!(certificate.validity(now), Validity::Valid);
     }
@@ -327,6 +297,7 @@ mod tests {
             ServerCertificate::parse(chain.as_bytes(), key.as_bytes()).expect_err("it cannot be used");
         let error = defect.to_string();
         assert!(error.starts_with(expected), "{error:?} does not begin with {expected:?}");
-        assert!(!defect.hint.is_empty());
+        let (CertificateDefect::Certificate { hint, .. } | CertificateDefect::Key { hint, .. }) = defect;
+        assert!(!hint.is_empty());
     }
 }

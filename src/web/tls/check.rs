@@ -4,8 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use jiff::Timestamp;
 
-use super::certificate::CertificatePart;
-use super::certificate::Validity;
+use super::certificate::{CertificateDefect, Validity};
 use super::files::CertificateFiles;
 use super::options::{CertificateSource, TlsOptions};
 
@@ -64,16 +63,13 @@ const RENEW: &str = "renew it; a running server takes the new one up";
 fn check_files(files: &CertificateFiles, host: &str, now: Timestamp) -> Vec<TlsFinding> {
     let certificate = match files.read() {
         Ok(certificate) => certificate,
-        Err(defect) => {
-            let key = match defect.part {
-                CertificatePart::Certificate => "certificate",
-                CertificatePart::Key => "key",
-            };
-            return vec![TlsFinding::error(key, defect.what, defect.hint)];
+        Err(CertificateDefect::Certificate { what, hint }) => {
+            return vec![TlsFinding::error("certificate", what, hint)];
         }
+        Err(CertificateDefect::Key { what, hint }) => return vec![TlsFinding::error("key", what, hint)],
     };
     let mut findings = Vec::new();
-    let not_after = certificate.not_after();
+    let not_after = certificate.not_after;
     let mut warn = |key, message: String, hint| findings.push(TlsFinding::warning(key, message, hint));
     match certificate.validity(now) {
         Validity::Valid => {}

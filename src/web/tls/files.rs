@@ -12,9 +12,7 @@ use std::time::Duration;
 use jiff::{Timestamp, ToSpan as _};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
-use super::certificate::{
-    CertificateDefect, CertificatePart, CurrentCertificate, ServerCertificate, Validity,
-};
+use super::certificate::{CertificateDefect, CurrentCertificate, ServerCertificate, Validity};
 
 /// How often the files are read without a notification: the kernel does not report every change, for example
 /// on network file systems.
@@ -32,31 +30,21 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// The content of both files.
-#[derive(Debug, PartialEq, Eq)]
-struct PemContent {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-}
-
 impl CertificateFiles {
-    fn content(&self) -> Result<PemContent, CertificateDefect> {
-        let read = |path: &Path, part| {
-            std::fs::read(path).map_err(|error| {
-                let what = format!("cannot be read from {}: {error}", path.display());
-                CertificateDefect::new(part, what, "the user that the server runs as must be able to read it")
-            })
+    /// The content of both files.
+    fn content(&self) -> Result<[Vec<u8>; 2], CertificateDefect> {
+        let hint = "the user that the server runs as must be able to read it";
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|error| format!("cannot be read from {}: {error}", path.display()))
         };
-        Ok(PemContent {
-            certificate: read(&self.certificate, CertificatePart::Certificate)?,
-            key: read(&self.key, CertificatePart::Key)?,
-        })
+        let certificate =
+            read(&self.certificate).map_err(|what| CertificateDefect::Certificate { what, hint })?;
+        Ok([certificate, read(&self.key).map_err(|what| CertificateDefect::Key { what, hint })?])
     }
 
     /// Reads both files.
     pub fn read(&self) -> Result<ServerCertificate, CertificateDefect> {
-        let content = self.content()?;
-        ServerCertificate::parse(&content.certificate, &content.key)
+        self.content().and_then(|[certificate, key]| ServerCertificate::parse(&certificate, &key))
     }
 }
 
@@ -65,7 +53,7 @@ impl CertificateFiles {
 pub(super) struct WatchedFiles {
     files: CertificateFiles,
     /// A digest of their content, or the error.
-    seen: Mutex<Option<Result<blake3::Hash, CertificateDefect>>>,
+    seen: Mutex<Option<Result<[blake3::Hash; 2], CertificateDefect>>>,
 }
 
 impl WatchedFiles {
@@ -81,13 +69,10 @@ impl WatchedFiles {
     /// Reads the files. None if they have not changed since the last call.
     fn read_if_changed(&self) -> Option<Result<ServerCertificate, CertificateDefect>> {
         let content = self.files.content();
-        let state = content.as_ref().map(PemContent::digest).map_err(Clone::clone);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.as_ref() == Some(&state) {
-            return None;
-        }
-        *seen = Some(state);
-        Some(content.and_then(|content| ServerCertificate::parse(&content.certificate, &content.key)))
+        let state = content.clone().map(|files| files.map(|file| blake3::hash(&file)));
+        let before = self.seen.lock().unwrap_or_else(PoisonError::into_inner).replace(state.clone());
+        (before != Some(state))
+            .then(|| content.and_then(|[certificate, key]| ServerCertificate::parse(&certificate, &key)))
     }
 
     /// Reads the files, and replaces `current` if they have changed and can be used.
@@ -95,7 +80,7 @@ impl WatchedFiles {
         match self.read_if_changed() {
             None => {}
             Some(Ok(certificate)) => {
-                tracing::info!(not_after = %certificate.not_after(), "certificate reloaded");
+                tracing::info!(not_after = %certificate.not_after, "certificate reloaded");
                 current.replace(certificate);
             }
             Some(Err(defect)) => {
@@ -105,23 +90,11 @@ impl WatchedFiles {
     }
 
     /// The folders to watch for changes of the files.
-    fn folders(&self) -> Vec<PathBuf> {
-        let folder = |path: &Path| match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        let mut folders = vec![folder(&self.files.certificate), folder(&self.files.key)];
-        folders.dedup();
-        folders
-    }
-}
-
-impl PemContent {
-    fn digest(&self) -> blake3::Hash {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&(self.certificate.len() as u64).to_le_bytes());
-        hasher.update(&self.certificate).update(&self.key);
-        hasher.finalize()
+    fn folders(&self) -> [&Path; 2] {
+        [&self.files.certificate, &self.files.key].map(|file| match file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        })
     }
 }
 
@@ -146,7 +119,8 @@ fn run(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
             let _ = notify_change.try_send(());
         }
     });
-    let folders = files.map(WatchedFiles::folders).unwrap_or_default();
+    let mut folders: Vec<&Path> = files.map(WatchedFiles::folders).into_iter().flatten().collect();
+    folders.dedup();
     let watching = watcher.and_then(|mut watcher| {
         folders.iter().try_for_each(|folder| watcher.watch(folder, RecursiveMode::NonRecursive))?;
         Ok(watcher)
@@ -185,7 +159,7 @@ fn is_due(now: Timestamp, warned: Option<Timestamp>) -> bool {
 
 /// Logs a warning unless the certificate is valid. Returns whether it did.
 fn log_validity(certificate: &ServerCertificate, now: Timestamp) -> bool {
-    let not_after = certificate.not_after();
+    let not_after = certificate.not_after;
     match certificate.validity(now) {
         Validity::Valid => return false,
         Validity::NotYet => tracing::warn!("the certificate is not valid yet: check the system clock"),
@@ -219,7 +193,9 @@ mod tests {
             key: folder.path().join("key.pem"),
         };
         let watched = WatchedFiles::new(files.clone());
-        assert!(watched.read_first().is_err_and(|defect| defect.part == CertificatePart::Certificate));
+        assert!(
+            watched.read_first().is_err_and(|defect| matches!(defect, CertificateDefect::Certificate { .. }))
+        );
         assert!(watched.read_if_changed().is_none(), "still not there");
         let (one, other) = (pair(), pair());
         write(&files, &one.0, &one.1);
@@ -230,7 +206,7 @@ mod tests {
         assert!(
             watched
                 .read_if_changed()
-                .is_some_and(|read| read.is_err_and(|defect| defect.part == CertificatePart::Key))
+                .is_some_and(|read| read.is_err_and(|defect| matches!(defect, CertificateDefect::Key { .. })))
         );
         assert!(watched.read_if_changed().is_none(), "a fault is reported once");
         write(&files, &other.0, &other.1);

@@ -11,6 +11,8 @@ use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 
+use crate::web::tls::certificate;
+
 /// The name in ALPN of a validation handshake.
 const ACME_TLS: &[u8] = b"acme-tls/1";
 
@@ -21,12 +23,7 @@ pub(in crate::web::tls) fn is_challenge(hello: &ClientHello<'_>) -> bool {
 
 /// The configuration for validation handshakes.
 pub(super) fn server_config(challenges: Arc<Challenges>) -> Result<Arc<ServerConfig>, rustls::Error> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(challenges);
-    config.alpn_protocols = vec![ACME_TLS.to_vec()];
-    Ok(Arc::new(config))
+    certificate::config(challenges, &[ACME_TLS]).map(Arc::new)
 }
 
 /// The certificates that respond to the challenges of the current order, by name.
@@ -36,7 +33,7 @@ pub(super) struct Challenges(Mutex<HashMap<String, Arc<CertifiedKey>>>);
 impl Challenges {
     /// Adds the response for a name: a certificate with the digest of the key authorization.
     pub fn insert(&self, name: &str, digest: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
-        let certificate = certificate(name, digest)?;
+        let certificate = self_signed(name, digest)?;
         let mut responses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         responses.insert(name.to_owned(), Arc::new(certificate));
         Ok(())
@@ -55,7 +52,7 @@ impl ResolvesServerCert for Challenges {
 }
 
 /// A self-signed certificate for `name` with the acmeIdentifier extension (RFC 8737 §3).
-fn certificate(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::Error>> {
+fn self_signed(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::Error>> {
     let digest: &[u8; 32] = digest.try_into()?;
     let mut parameters = CertificateParams::new([name.to_owned()])?;
     parameters.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
