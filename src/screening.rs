@@ -21,11 +21,11 @@ mod tests;
 mod text;
 
 use std::hash::Hash;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use content::SignalFinding;
+use content::{Findings, SignalFinding};
 pub use domains::{Domains, NotADomain};
 pub use origin::Origin;
 pub use repeats::Repeats;
@@ -89,8 +89,7 @@ impl Points {
 }
 
 impl Signal {
-    /// How much it weighs where the operator says nothing; none where it has no weight, because it reaches
-    /// the threshold by itself.
+    /// The default weight; none for a signal that reaches the threshold by itself.
     pub fn default_points(self) -> Option<u32> {
         match self {
             Signal::FormRate | Signal::Listed => None,
@@ -202,34 +201,25 @@ pub fn screen(
     signals: &RequestSignals<'_>,
     options: &ScreeningOptions,
 ) -> ScreeningVerdict {
-    let entry = text.entry();
-    let mut findings: Vec<SignalFinding> = Vec::new();
+    let mut findings = Findings::default();
     if options.enabled {
-        findings.extend(rate(signals.rate));
-        findings.extend(repeated(signals.repeats));
-        findings.extend(honeypot(extras));
-        if signals.agent.is_none() {
-            findings.extend(time_to_fill(entry, extras));
-            findings.extend(from_elsewhere(signals.origin));
-        }
-        sender(entry, options, &mut findings);
+        request_findings(text.entry, extras, signals, &mut findings);
+        sender(text.entry, options, &mut findings);
         content::find_signals(text, &options.blocked, &mut findings);
     }
     verdict(findings, options)
 }
 
-fn verdict(findings: Vec<SignalFinding>, options: &ScreeningOptions) -> ScreeningVerdict {
+fn verdict(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
-    let mut reasons: Vec<ScreeningReason> = findings
-        .into_iter()
-        .filter_map(|SignalFinding { signal, percent, detail }| {
-            let points = match signal.default_points() {
-                None => threshold,
-                Some(_) => share(options.points.get(signal), percent),
-            };
-            (points > 0).then_some(ScreeningReason { signal, points, detail })
-        })
-        .collect();
+    let reason = |SignalFinding { signal, percent, detail }| {
+        let points = match signal.default_points() {
+            None => threshold,
+            Some(_) => share(options.points.get(signal), percent),
+        };
+        (points > 0).then_some(ScreeningReason { signal, points, detail })
+    };
+    let mut reasons: Vec<ScreeningReason> = findings.0.into_iter().filter_map(reason).collect();
     // Stable, so that those with as many points stay in the order of the documentation.
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.points));
     let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
@@ -244,66 +234,53 @@ fn share(points: u32, percent: u32) -> u32 {
     u32::try_from(u64::from(points) * u64::from(percent) / 100).unwrap_or(points)
 }
 
-/// From half of the quota on, growing to all of it.
-fn rate(rate: Rate) -> Option<SignalFinding> {
-    let percent = rate.percent().saturating_sub(50) * 2;
-    SignalFinding::new(Signal::Rate, percent, || {
+/// Adds the signals of the request.
+fn request_findings(entry: &Entry, extras: &Extras, signals: &RequestSignals<'_>, findings: &mut Findings) {
+    // From half of the quota on, growing to all of it.
+    let rate = signals.rate;
+    findings.add(Signal::Rate, rate.percent().saturating_sub(50) * 2, || {
         format!("{} of the {} requests that the source may send", rate.used, rate.quota)
-    })
-}
-
-/// Two people may have the same text from somewhere; more are a campaign.
-fn repeated(repeats: u32) -> Option<SignalFinding> {
+    });
+    // Two people may have the same text from somewhere; more are a campaign.
+    let repeats = signals.repeats;
     let percent = match repeats {
         0 | 1 => 0,
         2 => 50,
         3 => 75,
         _ => 100,
     };
-    SignalFinding::new(Signal::Repeated, percent, || format!("the same from {repeats} or more other senders"))
-}
-
-fn honeypot(extras: &Extras) -> Option<SignalFinding> {
-    let percent = if extras.honeypot { 100 } else { 0 };
-    SignalFinding::new(Signal::Honeypot, percent, || "hidden field filled in".to_owned())
-}
-
-/// A person with a password manager needs a second for an address, and more for a message that is pasted.
-fn time_to_fill(entry: &Entry, extras: &Extras) -> Option<SignalFinding> {
-    let taken = extras.time_to_fill?;
-    let (no_person, hardly_a_person) = if entry.form() == &WAITLIST { (500, 1000) } else { (1500, 3000) };
-    let percent = if taken < Duration::from_millis(no_person) {
-        100
-    } else if taken < Duration::from_millis(hardly_a_person) {
-        50
-    } else {
-        0
-    };
-    SignalFinding::new(Signal::TimeToFill, percent, || format!("filled in within {} ms", taken.as_millis()))
-}
-
-fn from_elsewhere(origin: Origin) -> Option<SignalFinding> {
-    match origin {
-        Origin::NotABrowser | Origin::Same => None,
-        Origin::Missing => {
-            SignalFinding::new(Signal::Origin, 50, || "a browser's request without its origin".to_owned())
-        }
-        Origin::Foreign => {
-            SignalFinding::new(Signal::Origin, 100, || "a browser's request from another site".to_owned())
-        }
+    findings.add(Signal::Repeated, percent, || format!("the same from {repeats} or more other senders"));
+    findings.add_if(Signal::Honeypot, extras.honeypot, || "hidden field filled in");
+    if signals.agent.is_some() {
+        return;
+    }
+    if let Some(taken) = extras.time_to_fill {
+        // A person with a password manager needs a second for an address, and more for a message that is
+        // pasted.
+        let (no_person, hardly_a_person) = if entry.form() == &WAITLIST { (500, 1000) } else { (1500, 3000) };
+        let percent = match taken.as_millis() {
+            milliseconds if milliseconds < no_person => 100,
+            milliseconds if milliseconds < hardly_a_person => 50,
+            _ => 0,
+        };
+        findings.add(Signal::TimeToFill, percent, || format!("filled in within {} ms", taken.as_millis()));
+    }
+    match signals.origin {
+        Origin::NotABrowser | Origin::Same => {}
+        Origin::Missing => findings.add(Signal::Origin, 50, || "a browser's request without its origin"),
+        Origin::Foreign => findings.add(Signal::Origin, 100, || "a browser's request from another site"),
     }
 }
 
-/// The domain of the address that answers would go to.
-fn sender(entry: &Entry, options: &ScreeningOptions, findings: &mut Vec<SignalFinding>) {
+/// Adds the signals of the domain of the address that answers would go to.
+fn sender(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
     let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
     let domain = mailbox.domain();
-    let blocked = options.blocked.lists(domain);
-    let throw_away = domains::is_disposable(domain, &options.disposable);
-    findings.extend(SignalFinding::new(Signal::Listed, if blocked { 100 } else { 0 }, || {
-        format!("address at {}, which is blocked", domain.to_ascii_lowercase())
-    }));
-    findings.extend(SignalFinding::new(Signal::Disposable, if throw_away { 100 } else { 0 }, || {
-        format!("throw-away address at {}", domain.to_ascii_lowercase())
-    }));
+    let name = || domain.to_ascii_lowercase();
+    findings.add_if(Signal::Listed, options.blocked.lists(domain), || {
+        format!("address at {}, which is blocked", name())
+    });
+    findings.add_if(Signal::Disposable, domains::is_disposable(domain, &options.disposable), || {
+        format!("throw-away address at {}", name())
+    });
 }

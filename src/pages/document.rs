@@ -25,9 +25,10 @@ pub(super) struct Tag {
 }
 
 /// Determines a page's template and which other pages it lists.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum PageKind {
     Home,
+    #[default]
     Page,
     Post,
     Blog,
@@ -51,7 +52,7 @@ impl PageKind {
 }
 
 /// A page that has a path and front matter. Rendering sets `content`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Document {
     /// The source file, relative to the site's folder; empty for generated pages.
     pub file: String,
@@ -82,6 +83,16 @@ impl Document {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
 
+    /// An error at the line of a key.
+    pub fn error(&self, key: &str, message: impl Into<String>) -> Fault {
+        Fault::error(self.place(), self.line(key), message)
+    }
+
+    /// A warning at the line of a key.
+    pub fn warning(&self, key: &str, message: impl Into<String>) -> Fault {
+        Fault::warning(self.place(), self.line(key), message)
+    }
+
     pub fn template(&self) -> &str {
         match (&self.front_matter.template, &self.kind) {
             (Some(template), PageKind::Home | PageKind::Page | PageKind::Post) => template,
@@ -101,22 +112,12 @@ impl Document {
     }
 
     pub fn generated(path: &str, kind: PageKind, title: &str, description: &str, updated: Date) -> Self {
-        Self {
-            file: String::new(),
-            path: path.to_owned(),
-            kind,
-            front_matter: FrontMatter {
-                title: title.to_owned(),
-                description: Some(description.to_owned()).filter(|text| !text.is_empty()),
-                ..FrontMatter::default()
-            },
-            body_at: 0,
-            body_line: 1,
-            lines: Arc::default(),
-            updated,
-            content: Content::default(),
-            image: None,
-        }
+        let front_matter = FrontMatter {
+            title: title.to_owned(),
+            description: Some(description.to_owned()).filter(|text| !text.is_empty()),
+            ..FrontMatter::default()
+        };
+        Self { path: path.to_owned(), kind, front_matter, updated, ..Self::default() }
     }
 }
 
@@ -175,12 +176,9 @@ fn parse(source: &SourceFile, text: &str) -> ParsedSource {
         let mut front_matter = parsed.front_matter;
         let (path, kind) = path_and_kind(file, &mut front_matter);
         if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
-            let message = format!(
-                "`{path}` cannot be requested: it has a backslash, a control character or an empty segment"
-            );
-            faults.push(
-                Fault::error(file, None, message).hint("give the file another name, or the page a `slug`"),
-            );
+            let reason = "it has a backslash, a control character or an empty segment";
+            let fault = Fault::error(file, None, format!("`{path}` cannot be requested: {reason}"));
+            faults.push(fault.hint("give the file another name, or the page a `slug`"));
         }
         if front_matter.description.is_none() {
             let fault = Fault::warning(file, Some(1), "the page has no `description`");
@@ -195,8 +193,7 @@ fn parse(source: &SourceFile, text: &str) -> ParsedSource {
             body_at: text.len() - parsed.body.len(),
             body_line: parsed.body_line,
             lines: Arc::new(parsed.lines),
-            content: Content::default(),
-            image: None,
+            ..Document::default()
         }
     });
     ParsedSource { hash: source.hash, changed: source.changed, document, draft, faults }

@@ -126,38 +126,8 @@ const KEYS: &[&str] = &[
 /// faults.
 pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let opening = text.lines().next().unwrap_or_default().trim_end();
-    if opening != "---" && opening != "+++" {
-        faults.push(
-            Fault::error(place, Some(1), "no front matter")
-                .hint("begin the file with a line `---`, `title: …`, `description: …`, and a line `---`"),
-        );
-        return None;
-    }
-    let start = text.find('\n').map_or(text.len(), |at| at + 1);
-    let mut end = start;
-    let mut lines = 1;
-    let closing = text[start..].split_inclusive('\n').find(|line| {
-        lines += 1;
-        let found = line.trim_end() == opening;
-        if !found {
-            end += line.len();
-        }
-        found
-    });
-    let Some(closing) = closing else {
-        faults.push(Fault::error(
-            place,
-            Some(1),
-            format!("the front matter is never closed by a line `{opening}`"),
-        ));
-        return None;
-    };
-    let source = &text[start..end];
-    let body = &text[end + closing.len()..];
-    let table = if opening == "---" { parse_yaml(place, source) } else { parse_toml(place, source) };
-    let table = match table {
-        Ok(table) => table,
+    let (source, body, table) = match split(place, text) {
+        Ok(split) => split,
         Err(fault) => {
             faults.push(fault);
             return None;
@@ -165,9 +135,30 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
     };
     let mut reader = FrontMatterReader { place, source, table, faults };
     let front_matter = reader.read()?;
-    let keys = KEYS.iter().filter_map(|key| Some((*key, reader.line(key)?)));
-    let lines_of_keys = keys.collect();
-    Some(ParsedFile { front_matter, body, body_line: lines + 1, lines: lines_of_keys })
+    let lines = KEYS.iter().filter_map(|key| Some((*key, reader.line(key)?))).collect();
+    let body_line = text[..text.len() - body.len()].matches('\n').count() + 1;
+    Some(ParsedFile { front_matter, body, body_line, lines })
+}
+
+/// The source of the front matter, the body, and the parsed front matter.
+fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str, Map<String, Value>), Fault> {
+    let opening = text.lines().next().unwrap_or_default().trim_end();
+    if opening != "---" && opening != "+++" {
+        let fault = Fault::error(place, Some(1), "no front matter");
+        let hint = "begin the file with a line `---`, `title: …`, `description: …`, and a line `---`";
+        return Err(fault.hint(hint));
+    }
+    let start = text.find('\n').map_or(text.len(), |at| at + 1);
+    let mut end = start;
+    for line in text[start..].split_inclusive('\n') {
+        if line.trim_end() == opening {
+            let source = &text[start..end];
+            let parse = if opening == "---" { parse_yaml } else { parse_toml };
+            return Ok((source, &text[end + line.len()..], parse(place, source)?));
+        }
+        end += line.len();
+    }
+    Err(Fault::error(place, Some(1), format!("the front matter is never closed by a line `{opening}`")))
 }
 
 fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
@@ -259,16 +250,17 @@ impl FrontMatterReader<'_> {
             image: self.text(&["image", "extra.image"]).or_else(|| self.list(&["images"]).into_iter().next()),
             toc: self.flag(&["toc", "extra.toc"]),
             kicker: self.text(&["kicker"]),
-            cta: self.records("cta", |fields| {
+            cta: self.records("cta", "a list of entries with `label` and `href`", |fields| {
                 Some(Button { label: text_of(fields, "label")?, href: text_of(fields, "href")? })
             }),
-            highlights: self.records("highlights", |fields| {
-                Some(Highlight {
-                    title: text_of(fields, "title")?,
-                    text: text_of(fields, "text")?,
-                    href: text_of(fields, "href"),
-                })
-            }),
+            highlights: self.records(
+                "highlights",
+                "a list of entries with `title`, `text` and, if wanted, `href`",
+                |fields| {
+                    let (title, text) = (text_of(fields, "title")?, text_of(fields, "text")?);
+                    Some(Highlight { title, text, href: text_of(fields, "href") })
+                },
+            ),
             unlisted: self.flag(&["unlisted"]),
         };
         let failed =
@@ -277,27 +269,22 @@ impl FrontMatterReader<'_> {
     }
 
     fn report_unknown_keys(&mut self) {
-        let keys: Vec<String> = self.table.keys().cloned().collect();
-        for key in keys {
+        for key in self.table.keys() {
             let lower = key.to_ascii_lowercase();
             if KEYS.contains(&lower.as_str()) || FOREIGN.contains(&lower.as_str()) {
                 continue;
             }
-            if let Some((_, hint)) = UNSUPPORTED.iter().find(|(known, _)| *known == lower) {
-                let fault =
-                    Fault::warning(self.place, self.line(&key), format!("`{key}` has no effect here"));
-                self.faults.push(fault.hint(*hint));
-                continue;
-            }
-            let fault = Fault::warning(
-                self.place,
-                self.line(&key),
-                format!("unknown key `{key}` in the front matter"),
-            );
-            self.faults.push(match closest(&key, KEYS.iter().copied()) {
-                Some(known) => fault.hint(format!("did you mean `{known}`?")),
-                None => fault.hint("values of your own go below `extra`"),
-            });
+            let warning = |message| Fault::warning(self.place, self.line(key), message);
+            let fault = if let Some((_, hint)) = UNSUPPORTED.iter().find(|(known, _)| *known == lower) {
+                warning(format!("`{key}` has no effect here")).hint(*hint)
+            } else {
+                let fault = warning(format!("unknown key `{key}` in the front matter"));
+                match closest(key, KEYS.iter().copied()) {
+                    Some(known) => fault.hint(format!("did you mean `{known}`?")),
+                    None => fault.hint("values of your own go below `extra`"),
+                }
+            };
+            self.faults.push(fault);
         }
     }
 
@@ -388,17 +375,16 @@ impl FrontMatterReader<'_> {
         }
     }
 
-    fn records<T>(&mut self, name: &'static str, read: impl Fn(&Map<String, Value>) -> Option<T>) -> Vec<T> {
+    fn records<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        read: impl Fn(&Map<String, Value>) -> Option<T>,
+    ) -> Vec<T> {
         let Some((_, value)) = self.find(&[name]) else { return Vec::new() };
-        let expected = if name == "cta" {
-            "a list of entries with `label` and `href`"
-        } else {
-            "a list of entries with `title`, `text` and, if wanted, `href`"
-        };
-        let Value::Array(items) = value else {
-            return self.report_invalid(name, expected).unwrap_or_default();
-        };
-        let records: Option<Vec<T>> = items.iter().map(|item| read(item.as_object()?)).collect();
+        let items = value.as_array();
+        let records: Option<Vec<T>> =
+            items.and_then(|items| items.iter().map(|item| read(item.as_object()?)).collect());
         records.or_else(|| self.report_invalid(name, expected)).unwrap_or_default()
     }
 

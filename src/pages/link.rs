@@ -60,23 +60,12 @@ impl LinkCatalog {
             Some((rest, fragment)) => (rest, Some(fragment)),
             None => (link, None),
         };
-        let (raw, query) = match rest.split_once('?') {
-            Some((raw, query)) => (raw, Some(query)),
-            None => (rest, None),
-        };
+        // Query and fragment stay as they are.
+        let (raw, tail) = link.split_at(rest.find('?').unwrap_or(rest.len()));
         let raw = percent_decoded(raw);
         let found = if raw.is_empty() { place.path.to_owned() } else { self.find(place, &raw) };
-        let mut tail = String::new();
-        if let Some(query) = query {
-            tail.push('?');
-            tail.push_str(query);
-        }
-        if let Some(fragment) = fragment {
-            tail.push('#');
-            tail.push_str(fragment);
-        }
         let encoded = path::encode(&found);
-        let href = if raw.is_empty() && query.is_none() {
+        let href = if raw.is_empty() && !tail.starts_with('?') {
             link.to_owned()
         } else {
             format!("{}{tail}", self.assets.get(&found).map_or(encoded.as_ref(), String::as_str))

@@ -121,13 +121,13 @@ impl LoadCache {
             assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
         };
         self.render(&mut documents, &tree.sources, catalog, &mut faults)?;
+        let mut missing = take_not_found_page(&mut documents);
+        let all = documents.iter_mut().chain([&mut missing]);
         let links_of_matter: Vec<_> =
-            documents.iter_mut().map(|document| resolve_front_matter(document, &self.catalog)).collect();
+            all.map(|document| resolve_front_matter(document, &self.catalog)).collect();
         let links_of_footer = footer_links(options, &self.catalog);
-        let (files, contents): (Vec<String>, Vec<Content>) =
-            documents.iter().map(|document| (document.file.clone(), document.content.clone())).unzip();
-        let links = collect_links(&files, &contents, &links_of_matter, &links_of_footer);
-        let missing = take_not_found_page(&mut documents);
+        let all = documents.iter().chain([&missing]);
+        let links = collect_links(all, &links_of_matter, &links_of_footer);
 
         let custom_css = asset_urls.get("custom.css").cloned();
         let templates = theme.compiled(asset_urls, self.templates.as_ref());
@@ -244,15 +244,11 @@ impl LoadCache {
         let mut laid_out = HashMap::with_capacity(all.len());
         let mut pages = Vec::with_capacity(all.len());
         for (document, new) in all.iter().zip(new) {
-            let page = match new {
-                Ok(Some(new)) => Ok(new),
+            let page = new.and_then(|new| match new.or_else(|| self.pages.remove(&document.path)) {
+                Some(page) => Ok(page),
                 // If two documents claim one path (already reported), the first has taken the cached page.
-                Ok(None) => match self.pages.remove(&document.path) {
-                    Some(same) => Ok(same),
-                    None => lay_out(document, layout.related_pages(document), shared),
-                },
-                Err(fault) => Err(fault),
-            };
+                None => lay_out(document, layout.related_pages(document), shared),
+            });
             let mut page = match page {
                 Ok(page) => page,
                 Err(fault) => {
@@ -315,16 +311,12 @@ fn check_documents(
         for (key, date) in [("date", matter.date), ("updated", matter.updated)] {
             // In time zones ahead of UTC, tomorrow may have begun.
             if date.is_some_and(|date| date > options.today.tomorrow().unwrap_or(options.today)) {
-                let fault = Fault::warning(
-                    document.place(),
-                    document.line(key),
-                    format!("`{key}` is ahead of today"),
-                );
+                let fault = document.warning(key, format!("`{key}` is ahead of today"));
                 faults.push(fault.hint("the page is published all the same; `draft: true` holds it back"));
             }
         }
         if document.kind == PageKind::Post && matter.date.is_none() {
-            let fault = Fault::warning(document.place(), Some(1), "the post has no `date`");
+            let fault = document.warning("date", "the post has no `date`");
             faults.push(fault.hint(
                 "posts are listed by date; it may also begin the file's name, as in 2026-01-15-hello.md",
             ));
@@ -333,14 +325,13 @@ fn check_documents(
         if !theme.has_template(&template) {
             let message =
                 format!("there is no template `{template}.html`, so `{}.html` is used", document.kind.name());
-            let fault = Fault::warning(document.place(), document.line("template"), message);
+            let fault = document.warning("template", message);
             faults.push(fault.hint("templates of your own go into theme/ in the site's folder"));
             document.front_matter.template = None;
         }
         let Some(form) = &document.front_matter.form else { continue };
         if !forms.iter().any(|known| known.name == form) {
-            let fault =
-                Fault::error(document.place(), document.line("form"), format!("there is no form `{form}`"));
+            let fault = document.error("form", format!("there is no form `{form}`"));
             let names: Vec<&str> = forms.iter().map(|form| form.name).collect();
             let hint = match closest(form, names.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?"),
@@ -348,12 +339,9 @@ fn check_documents(
             };
             faults.push(fault.hint(hint));
         } else if options.operator.email.is_empty() {
-            let message = "the form needs `operator.email` in frontdesk.toml";
-            let fault = Fault::error(document.place(), document.line("form"), message);
-            faults
-                .push(fault.hint(
-                    "it is shown where the form cannot be sent: without JavaScript, or after an error",
-                ));
+            let fault = document.error("form", "the form needs `operator.email` in frontdesk.toml");
+            let hint = "it is shown where the form cannot be sent: without JavaScript, or after an error";
+            faults.push(fault.hint(hint));
         }
     }
 }
@@ -416,20 +404,17 @@ fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget
 
 /// All links of bodies, front matter and footer, with file and line.
 fn collect_links<'a>(
-    files: &'a [String],
-    contents: &'a [Content],
+    documents: impl Iterator<Item = &'a Document>,
     of_matter: &'a [Vec<(LinkTarget, Option<usize>)>],
     of_footer: &'a [LinkTarget],
 ) -> Vec<LinkUse<'a>> {
-    let bodies = files.iter().zip(contents).flat_map(|(place, content)| {
-        content.facts.links.iter().map(|(target, line)| LinkUse { place, line: Some(*line), target })
+    let pages = documents.zip(of_matter).flat_map(|(document, matter)| {
+        let links = document.content.facts.links.iter().map(|(target, line)| (target, Some(*line)));
+        let links = links.chain(matter.iter().map(|(target, line)| (target, *line)));
+        links.map(|(target, line)| LinkUse { place: &document.file, line, target })
     });
-    let matter = files
-        .iter()
-        .zip(of_matter)
-        .flat_map(|(place, links)| links.iter().map(|(target, line)| LinkUse { place, line: *line, target }));
     let footer = of_footer.iter().map(|target| LinkUse { place: "frontdesk.toml", line: None, target });
-    bodies.chain(matter).chain(footer).collect()
+    pages.chain(footer).collect()
 }
 
 /// Inserts the files from `static/`, and every asset under both its names.
@@ -510,25 +495,15 @@ fn lay_out(
     view: RelatedPages,
     shared: &Arc<SiteContext>,
 ) -> Result<RenderedPage, Fault> {
-    let template_context = TemplateContext { shared, document, view: &view };
+    let context = TemplateContext { shared, document, view: &view };
     let options = &shared.data.options;
     let path = encode(&document.path).into_owned();
     let twin_path = encode(&path::twin(&document.path)).into_owned();
     let url = format!("{}{path}", options.base_url);
-    let html = template_context.render_html()?;
+    let html = context.render_html()?;
     let is_list_of_tags = document.kind == PageKind::Tags;
     let tags: Vec<ListItem> = shared.data.tags.iter().filter(|_| is_list_of_tags).map(tag_entry).collect();
-    let form = document.front_matter.form.as_ref();
-    let form = form.and_then(|name| shared.data.forms.iter().find(|form| form.name == name));
-    let markdown = twin::compose(&twin::Parts {
-        document,
-        help: &view.help,
-        url: &url,
-        base_url: &options.base_url,
-        listing: if is_list_of_tags { &tags } else { &view.listing },
-        form: form.map(|form| form.markdown.as_str()),
-        operator: &options.operator,
-    });
+    let markdown = twin::compose(&context, &url, if is_list_of_tags { &tags } else { &view.listing });
     let mut link = format!("<{twin_path}>; rel=\"alternate\"; type=\"text/markdown\"");
     if document.kind == PageKind::Home {
         for more in &options.home_links {
@@ -578,11 +553,8 @@ fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> 
 /// The body with absolute links, for feed readers.
 fn absolute_html(document: &Document, options: &PagesOptions) -> String {
     let base = &options.base_url;
-    rewrite_links(&document.content.html, |url, _| match url.as_bytes().first() {
-        Some(b'/') if !url.starts_with("//") => format!("{base}{url}"),
-        Some(b'#') => format!("{base}{}{url}", encode(&document.path)),
-        _ => url.to_owned(),
-    })
+    let page = format!("{base}{}", encode(&document.path));
+    rewrite_links(&document.content.html, |url, _| twin::absolute(url, base, &page))
 }
 
 #[cfg(test)]

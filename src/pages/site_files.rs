@@ -268,6 +268,7 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
     let top = root.join(part);
     let boundary = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let mut found = Vec::new();
+    let error = |file: &Path, message: String| Fault::error(relative_name(root, file), None, message);
     if top.exists() && !top.canonicalize().is_ok_and(|real| real.starts_with(&boundary)) {
         faults.push(outside_link_fault(part, "the site's folder"));
         return found;
@@ -281,8 +282,8 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
         }
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
-            Err(error) => {
-                faults.push(Fault::error(relative_name(root, &folder), None, error.to_string()));
+            Err(why) => {
+                faults.push(error(&folder, why.to_string()));
                 continue;
             }
         };
@@ -290,11 +291,7 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
             let file = entry.path();
             let name = entry.file_name();
             let Some(name) = name.to_str() else {
-                faults.push(Fault::error(
-                    relative_name(root, &file),
-                    None,
-                    "the file's name is not valid UTF-8",
-                ));
+                faults.push(error(&file, "the file's name is not valid UTF-8".to_owned()));
                 continue;
             };
             if is_left_out(name) {
@@ -305,16 +302,12 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
             let leads_to = is_link.then(|| file.canonicalize());
             let is_inside = |real: &Path| published.iter().any(|part| real.starts_with(part));
             if let Some(Err(_)) = &leads_to {
-                faults.push(Fault::error(
-                    relative_name(root, &file),
-                    None,
-                    "the symbolic link leads nowhere",
-                ));
+                faults.push(error(&file, "the symbolic link leads nowhere".to_owned()));
             } else if leads_to
                 .is_some_and(|real| !real.is_ok_and(|real| is_inside(&real) && !is_hidden(&real, published)))
             {
-                faults
-                    .push(outside_link_fault(&relative_name(root, &file), "the folders that are published"));
+                let place = relative_name(root, &file);
+                faults.push(outside_link_fault(&place, "the folders that are published"));
             } else if kind.is_some_and(|kind| kind.is_dir()) || (is_link && file.is_dir()) {
                 folders.push(file);
             } else if let Some(metadata) =
@@ -325,8 +318,8 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
                     found.push(FoundFile { name, at: file, metadata });
                 }
             } else {
-                let message = format!("is no regular file of at most {} MiB", MAX_FILE_BYTES >> 20);
-                faults.push(Fault::error(relative_name(root, &file), None, message));
+                let mebibytes = MAX_FILE_BYTES >> 20;
+                faults.push(error(&file, format!("is no regular file of at most {mebibytes} MiB")));
             }
         }
     }

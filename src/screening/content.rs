@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::domains::Domains;
-use super::lexicon::{Weights, Words};
+use super::domains::{Domains, is_line_of};
+use super::lexicon::{Weights, Words, words};
 use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::forms::parse::Entry;
 use crate::submission::verdict::Signal;
@@ -18,52 +18,17 @@ const LOUD: u32 = 30;
 /// Minimum length of a word in letters for the gibberish check: shorter words of real languages look random.
 const LONG: usize = 9;
 
-/// URL shorteners, which hide the destination of a link.
-const SHORTENERS: [&str; 30] = [
-    "adf.ly",
-    "bit.do",
-    "bit.ly",
-    "bl.ink",
-    "buff.ly",
-    "clck.ru",
-    "cutt.ly",
-    "goo.gl",
-    "goo.su",
-    "is.gd",
-    "kutt.it",
-    "lnkd.in",
-    "ow.ly",
-    "qrco.de",
-    "rb.gy",
-    "rebrand.ly",
-    "s.id",
-    "short.gy",
-    "shorte.st",
-    "shorturl.at",
-    "snip.ly",
-    "t.co",
-    "t.ly",
-    "t2m.io",
-    "tiny.cc",
-    "tiny.one",
-    "tinyurl.com",
-    "u.to",
-    "urlz.fr",
-    "v.gd",
-];
+/// URL shorteners, which hide the destination of a link: sorted, one a line.
+const SHORTENERS: &str = include_str!("shorteners.txt");
 
 /// Domains whose links open a chat in a messenger.
 const MESSENGERS: [&str; 7] =
     ["api.whatsapp.com", "chat.whatsapp.com", "m.me", "t.me", "telegram.me", "viber.click", "wa.me"];
 
-static MESSENGER_NAMES: LazyLock<[u64; 5]> =
-    LazyLock::new(|| ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(word_hash));
-
-fn word_hash(name: &str) -> u64 {
-    Tokenizer::new(name)
-        .find_map(|token| if let Token::Word(word) = token { Some(word.hash) } else { None })
-        .unwrap_or_default()
-}
+static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
+    let hash = |name| words(name).first().map(|word| word.hash).unwrap_or_default();
+    ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(hash)
+});
 
 /// The strength of a signal, in percent of its points, and its description.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,79 +38,66 @@ pub(super) struct SignalFinding {
     pub(super) detail: String,
 }
 
-impl SignalFinding {
-    /// None if `percent` is 0; `detail` is then not evaluated.
-    pub(super) fn new(
+/// The signals that were found.
+#[derive(Default)]
+pub(super) struct Findings(pub(super) Vec<SignalFinding>);
+
+impl Findings {
+    /// Adds a signal, at most at its full strength. If `percent` is 0, adds nothing and does not evaluate
+    /// `detail`.
+    pub(super) fn add<D: Into<String>>(&mut self, signal: Signal, percent: u32, detail: impl FnOnce() -> D) {
+        if percent > 0 {
+            self.0.push(SignalFinding { signal, percent: percent.min(100), detail: detail().into() });
+        }
+    }
+
+    /// Adds a signal at its full strength if it is present.
+    pub(super) fn add_if<D: Into<String>>(
+        &mut self,
         signal: Signal,
-        percent: u32,
-        detail: impl FnOnce() -> String,
-    ) -> Option<SignalFinding> {
-        (percent > 0).then(|| SignalFinding { signal, percent: percent.min(100), detail: detail() })
+        is_present: bool,
+        detail: impl FnOnce() -> D,
+    ) {
+        self.add(signal, if is_present { 100 } else { 0 }, detail);
     }
 }
 
 /// Adds the signals of the text and of the names.
-pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Vec<SignalFinding>) {
-    let entry = text.entry();
+pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
+    let entry = text.entry;
     let scan = TextScan::new(text, blocked);
     let TextScan { links, words, .. } = scan;
-    findings.extend(SignalFinding::new(Signal::Links, link_percent(links, words), || {
+    findings.add(Signal::Links, link_percent(links, words), || {
         format!("{links} link{} beside {words} words", if links == 1 { "" } else { "s" })
-    }));
+    });
     if let Some(domain) = &scan.shortener {
-        findings.extend(SignalFinding::new(Signal::Shortener, 100, || format!("link through {domain}")));
+        findings.add(Signal::Shortener, 100, || format!("link through {domain}"));
     }
-    findings.extend(SignalFinding::new(
-        Signal::Markup,
-        match scan.markup {
-            0 => 0,
-            1 => 50,
-            _ => 100,
-        },
-        || "links in the markup of forums or HTML".to_owned(),
-    ));
+    let markup = [0, 50, 100][scan.markup.min(2)];
+    findings.add(Signal::Markup, markup, || "links in the markup of forums or HTML");
     if let Some(domain) = &scan.blocked {
-        findings.extend(SignalFinding::new(Signal::Listed, 100, || {
-            format!("link to {domain}, which is blocked")
-        }));
+        findings.add(Signal::Listed, 100, || format!("link to {domain}, which is blocked"));
     }
     let offer = scan.offer.sum();
-    findings.extend(SignalFinding::new(
-        Signal::Offer,
-        if offer < LEAST_OFFER { 0 } else { offer * 13 },
-        || format!("words of mass offers: {}", scan.offer.named()),
-    ));
-    findings.extend(SignalFinding::new(
-        Signal::Lure,
-        if scan.messenger && scan.offer.money() >= 2 {
-            100
-        } else if scan.messenger && offer >= LEAST_OFFER {
-            50
-        } else {
-            0
-        },
-        || "asks to go on in a messenger".to_owned(),
-    ));
-    let disguises = scan.disguises();
-    findings.extend(if entry.get("message").is_some_and(is_random) {
-        SignalFinding::new(Signal::Disguise, 100, || "nothing but letters at random".to_owned())
-    } else {
-        SignalFinding::new(
-            Signal::Disguise,
-            match disguises {
-                0 => 0,
-                1 => 40,
-                2 => 80,
-                _ => 100,
-            },
-            || format!("{disguises} disguised word{}", if disguises == 1 { "" } else { "s" }),
-        )
+    let is_offer = offer >= LEAST_OFFER;
+    findings.add(Signal::Offer, if is_offer { offer * 13 } else { 0 }, || {
+        format!("words of mass offers: {}", scan.offer.named())
     });
-    let loud = scan.upper >= LOUD && scan.upper >= 2 * scan.lower;
-    findings.extend(SignalFinding::new(Signal::Shouting, if loud { 100 } else { 0 }, || {
-        "written in capitals".to_owned()
-    }));
-    findings.extend(find_name_signal(entry));
+    let lure = if scan.offer.money() >= 2 { 100 } else { 50 * u32::from(is_offer) };
+    let lure = if scan.messenger { lure } else { 0 };
+    findings.add(Signal::Lure, lure, || "asks to go on in a messenger");
+    if entry.get("message").is_some_and(is_random) {
+        findings.add(Signal::Disguise, 100, || "nothing but letters at random");
+    } else {
+        let disguises = scan.disguises();
+        findings.add(Signal::Disguise, [0, 40, 80, 100][disguises.min(3)], || {
+            format!("{disguises} disguised word{}", if disguises == 1 { "" } else { "s" })
+        });
+    }
+    let is_loud = scan.upper >= LOUD && scan.upper >= 2 * scan.lower;
+    findings.add_if(Signal::Shouting, is_loud, || "written in capitals");
+    let (percent, detail) = name_finding(entry);
+    findings.add(Signal::Name, percent, || detail);
 }
 
 /// The strength of [`Signal::Links`], in percent. Reports also contain links, but more words around them.
@@ -181,8 +133,8 @@ impl TextScan {
     fn new(text: &TokenizedText<'_>, blocked: &Domains) -> TextScan {
         let mut scan = TextScan::default();
         let messengers = &*MESSENGER_NAMES;
-        let mut words = Words::with_room_for(text.tokens().len());
-        for token in text.tokens() {
+        let mut words = Words::with_room_for(text.tokens.len());
+        for token in &text.tokens {
             match token {
                 Token::Word(word) => {
                     scan.words += 1;
@@ -211,11 +163,10 @@ impl TextScan {
             Some(Markup::Html) => 1,
             Some(Markup::Forum) => 2,
         };
-        let is_one_of = |list: &[&str]| list.iter().any(|known| known.eq_ignore_ascii_case(domain));
-        if self.shortener.is_none() && is_one_of(&SHORTENERS) {
+        if self.shortener.is_none() && is_line_of(SHORTENERS, domain) {
             self.shortener = Some(domain.to_ascii_lowercase());
         }
-        self.messenger |= is_one_of(&MESSENGERS);
+        self.messenger |= MESSENGERS.iter().any(|known| known.eq_ignore_ascii_case(domain));
         if self.blocked.is_none() && blocked.lists(domain) {
             self.blocked = Some(domain.to_ascii_lowercase());
         }
@@ -227,25 +178,21 @@ impl TextScan {
     }
 }
 
-/// The strongest signal of the name fields.
-fn find_name_signal(entry: &Entry) -> Option<SignalFinding> {
+/// The strength and the description of the strongest signal of the name fields.
+fn name_finding(entry: &Entry) -> (u32, &'static str) {
     let names = ["name", "firstname", "lastname"].map(|field| entry.get(field));
-    let addresses = names.iter().flatten().any(|name| has_link(name));
-    if addresses {
-        return SignalFinding::new(Signal::Name, 100, || "web address for a name".to_owned());
-    }
+    let any_name = |is_odd: fn(&str) -> bool| names.iter().flatten().any(|name| is_odd(name));
     let same = |a: Option<&str>, b: Option<&str>| a.is_some() && a.map(str::trim) == b.map(str::trim);
-    let company = entry.get("company");
-    if same(names[1], names[2]) && same(names[1], company) {
-        return SignalFinding::new(Signal::Name, 100, || {
-            "one word for first name, last name and company".to_owned()
-        });
+    let is_one_word = same(names[1], names[2]);
+    if any_name(has_link) {
+        (100, "web address for a name")
+    } else if is_one_word && same(names[1], entry.get("company")) {
+        (100, "one word for first name, last name and company")
+    } else if any_name(|name| name.split_whitespace().any(is_gibberish)) {
+        (100, "letters at random for a name")
+    } else {
+        (if is_one_word { 50 } else { 0 }, "one word for first name and last name")
     }
-    if names.iter().flatten().any(|name| name.split_whitespace().any(is_gibberish)) {
-        return SignalFinding::new(Signal::Name, 100, || "letters at random for a name".to_owned());
-    }
-    let halves = if same(names[1], names[2]) { 50 } else { 0 };
-    SignalFinding::new(Signal::Name, halves, || "one word for first name and last name".to_owned())
 }
 
 fn has_link(name: &str) -> bool {
@@ -356,6 +303,6 @@ mod tests {
             body["message"] = json!("Hello");
         }
         let entry = parse(&CONTACT, body.to_string().as_bytes()).unwrap();
-        assert_eq!(find_name_signal(&entry).map_or(0, |finding| finding.percent), percent, "{names}");
+        assert_eq!(name_finding(&entry).0, percent, "{names}");
     }
 }

@@ -1,7 +1,6 @@
 //! Lists of domains: the built-in one of throw-away addresses, and the operator's own.
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::sync::LazyLock;
 
 /// Sorted by byte, one a line, below a head of comments.
@@ -58,7 +57,7 @@ fn parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 /// Searches sorted lines for a name, ignoring case.
-fn is_line_of(text: &str, name: &str) -> bool {
+pub(super) fn is_line_of(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
     // The line begins at `low` or later and before `high`; both are beginnings of lines.
@@ -88,16 +87,9 @@ pub struct Domains {
 }
 
 /// A line that is neither a domain, nor one with `-` before it, nor a comment; its number, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("has no domain such as \"example.com\" in line {0}")]
 pub struct NotADomain(pub usize);
-
-impl std::error::Error for NotADomain {}
-
-impl fmt::Display for NotADomain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "has no domain such as \"example.com\" in line {}", self.0)
-    }
-}
 
 impl Domains {
     /// Reads one domain a line. `#` begins a comment, and `-example.com` is an exception: it, and what is

@@ -118,20 +118,14 @@ impl Lexicon {
                 gap = true;
                 continue;
             }
-            let alternatives: Vec<Vec<Id>> = part
-                .split('|')
-                .map(|word| words(word).into_iter().map(|word| self.id(word)).collect())
-                .collect();
-            if let [sequence] = alternatives.as_slice() {
-                steps.extend(
-                    sequence
-                        .iter()
-                        .enumerate()
-                        .map(|(at, id)| Step { gap: gap && at == 0, words: vec![*id] }),
-                );
-            } else {
-                let words = alternatives.iter().filter_map(|sequence| sequence.first().copied()).collect();
+            if part.contains('|') {
+                let firsts = part.split('|').filter_map(|word| words(word).first().copied());
+                let words = firsts.map(|word| self.id(word)).collect();
                 steps.push(Step { gap, words });
+            } else {
+                for (at, word) in words(part).into_iter().enumerate() {
+                    steps.push(Step { gap: gap && at == 0, words: vec![self.id(word)] });
+                }
             }
             gap = false;
         }
@@ -179,7 +173,8 @@ fn split(hash: u64) -> (usize, u32) {
     (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
 }
 
-fn words(text: &str) -> Vec<Word> {
+/// The words of a text.
+pub(super) fn words(text: &str) -> Vec<Word> {
     Tokenizer::new(text)
         .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
         .collect()
@@ -217,9 +212,8 @@ impl Words {
             }
         }
         if word.letters == 1 && word.digits == 0 {
-            // A word's hash is that of its letters, one after another, and so is what is put together of
-            // single ones.
-            let letter = lexicon_letter(word);
+            // A word's hash is that of its letters, one after another.
+            let letter = ('a'..='z').find(|c| mix(0, *c) == word.hash);
             self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| mix(self.spelled.1, c)));
         } else {
             self.spell();
@@ -296,11 +290,6 @@ fn follows(steps: &[Step], ids: &[Id]) -> bool {
     false
 }
 
-/// The letter of a word of one.
-fn lexicon_letter(word: Word) -> Option<char> {
-    ('a'..='z').find(|c| mix(0, *c) == word.hash)
-}
-
 /// The points found, by topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weights {
@@ -328,23 +317,14 @@ impl Weights {
 
     /// Whether it is about money to be had.
     pub fn money(&self) -> u32 {
-        self.topics
-            .iter()
-            .zip(TOPICS)
-            .filter(|(_, (name, _))| MONEY.contains(name))
-            .map(|(weight, _)| weight)
-            .sum()
+        let topics = self.topics.iter().zip(TOPICS);
+        topics.filter(|(_, (name, _))| MONEY.contains(name)).map(|(weight, _)| weight).sum()
     }
 
     /// The topics by weight: `cold pitch 4, search ranking 3`.
     pub fn named(&self) -> String {
-        let mut topics: Vec<(u32, &str)> = self
-            .topics
-            .iter()
-            .zip(TOPICS)
-            .map(|(weight, (_, title))| (*weight, title))
-            .filter(|topic| topic.0 > 0)
-            .collect();
+        let topics = self.topics.iter().zip(TOPICS).map(|(weight, (_, title))| (*weight, title));
+        let mut topics: Vec<(u32, &str)> = topics.filter(|(weight, _)| *weight > 0).collect();
         topics.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
         topics.iter().map(|(weight, title)| format!("{title} {weight}")).collect::<Vec<_>>().join(", ")
     }

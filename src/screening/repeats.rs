@@ -18,11 +18,11 @@ use super::text::{Token, TokenizedText};
 
 /// For how long a text is remembered after it came last.
 pub const WINDOW: Duration = Duration::from_hours(24);
-/// Of how many senders of a text one can tell the number; more count as these.
+/// Maximum number of senders that are counted for a text.
 pub const MAX_SENDERS: usize = 5;
 /// How many words (or characters, in scripts that do not part words) a text must have.
 const MIN_WORDS: usize = 20;
-/// And how many letters, which such characters reach later.
+/// Minimum number of letters of a text. Texts in such scripts reach it later than the number of words.
 const MIN_LETTERS: u32 = 80;
 /// How many words in a row are hashed together.
 const RUN: usize = 6;
@@ -78,10 +78,8 @@ impl Repeats {
         }
     }
 
-    /// From how many other sources the same came within a day, of which only a few are counted; from now on
-    /// from this one as well.
-    ///
-    /// `source` identifies the sender: an address, or a keyed hash of it.
+    /// Records a text of `source`, and returns from how many other sources the same text came within a day,
+    /// up to [`MAX_SENDERS`]. `source` is an address or a keyed hash of it.
     pub fn observe(&self, text: &TokenizedText<'_>, source: impl Hash, now: Instant) -> u32 {
         let Some(hashes) = self.sketch(text.message()) else { return 0 };
         let sender = self.hash(&(0u8, source)).to_le_bytes();
@@ -130,8 +128,8 @@ impl Repeats {
         self.key.hash_one(value)
     }
 
-    /// The same for a run of words, of which a text has as many as it has words: multiplied in pairs with
-    /// secret keys, which is quicker.
+    /// Hashes a run of words. Multiplies pairs of words with secret keys, which is quicker than
+    /// [`Repeats::hash`]: a text has about as many runs as words.
     fn hash_of_run(&self, run: [u64; RUN]) -> u64 {
         let keyed: [u64; RUN] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
         let [first, second, third] = [0, 2, 4].map(|at| fold(keyed[at], keyed[at + 1]));
@@ -158,8 +156,8 @@ fn keep(smallest: &mut [u64; KEPT], hash: u64) {
     smallest.sort_unstable();
 }
 
-/// How many other senders this hash came from; `sender` is one of its senders afterwards. A full set gives up
-/// what has the fewest senders, of those what was seen the longest ago.
+/// Adds `sender` to the senders of a hash, and returns the number of the others. A full set drops the hash
+/// with the fewest senders, and among these the one that was not seen for the longest time.
 fn observe_hash(set: &mut [SenderSlot; WAYS], hash: u64, sender: u32, seconds: u32) -> usize {
     let window = u32::try_from(WINDOW.as_secs()).unwrap_or(u32::MAX);
     let is_live = |place: &SenderSlot| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;

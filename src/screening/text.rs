@@ -12,15 +12,14 @@ use crate::forms::text::is_invisible;
 
 /// The text of a submission, tokenized once for the lexicon and for the detection of repeated texts.
 pub struct TokenizedText<'a> {
-    entry: &'a Entry,
-    /// Of all fields in which there are a person's own words, with a break after each, the message last.
-    tokens: Vec<Token<'a>>,
-    /// Where the message begins.
+    pub(super) entry: &'a Entry,
+    /// The tokens of all fields with a person's own words, with a break after each, the message last.
+    pub(super) tokens: Vec<Token<'a>>,
+    /// The index of the message's first token.
     message: usize,
 }
 
 impl<'a> TokenizedText<'a> {
-    /// Reads it.
     pub fn of(entry: &'a Entry) -> TokenizedText<'a> {
         let texts = ["name", "firstname", "lastname", "company", "message"].map(|name| entry.get(name));
         let length: usize = texts.iter().flatten().map(|text| text.len()).sum();
@@ -36,32 +35,19 @@ impl<'a> TokenizedText<'a> {
         TokenizedText { entry, tokens, message }
     }
 
-    pub fn entry(&self) -> &'a Entry {
-        self.entry
-    }
-
-    /// Of all texts, one after the other.
-    pub(super) fn tokens(&self) -> &[Token<'a>] {
-        &self.tokens
-    }
-
-    /// Of the message; none where there is no message.
+    /// The tokens of the message; none if there is no message.
     pub(super) fn message(&self) -> &[Token<'a>] {
         &self.tokens[self.message..]
     }
 }
 
-/// Nothing of what the visitor wrote.
+/// Omits the text.
 impl fmt::Debug for TokenizedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenizedText")
-            .field("entry", self.entry)
-            .field("tokens", &self.tokens.len())
-            .finish_non_exhaustive()
+        f.debug_struct("TokenizedText").field("tokens", &self.tokens.len()).finish_non_exhaustive()
     }
 }
 
-/// One thing after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Word(Word),
@@ -73,7 +59,7 @@ pub(super) enum Token<'a> {
 /// A word and how it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Of the letters as they are, folded.
+    /// The hash of the folded letters.
     pub hash: u64,
     /// The hash with letters of other scripts and digits replaced by the Latin letters that they resemble.
     pub looks: u64,
@@ -107,7 +93,7 @@ impl Word {
     }
 }
 
-/// A link, of which only the domain counts.
+/// A link. Only its domain counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextLink<'a> {
     /// The host's name as it is written, without `www.`.
@@ -125,7 +111,6 @@ pub(super) enum Markup {
     Forum,
 }
 
-/// Reads tokens.
 pub(super) struct Tokenizer<'a> {
     text: &'a str,
     at: usize,
