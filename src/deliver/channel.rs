@@ -76,11 +76,8 @@ impl TransportOptions {
 
 /// An open channel.
 pub enum Channel {
-    /// See [`TransportOptions::Smtp`].
     Smtp(Smtp),
-    /// See [`TransportOptions::Webhook`].
     Webhook(Webhook),
-    /// See [`TransportOptions::Maildir`].
     Maildir(Maildir),
 }
 

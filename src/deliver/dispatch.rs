@@ -11,7 +11,7 @@
 //! - If the content may be the cause (HTTP 403, 404 or 5xx), up to [`PROBES`] deliveries probe the channel
 //!   every five seconds for as long as it fails. The probes have the lowest rank, so they belong to different
 //!   networks: content from a hundred networks delays others by minutes. A receiver that is down gets less
-//!   than one request per second, and only while deliveries are due, each of which is tried ten times in
+//!   than one request per second, and only while deliveries are due. Each delivery is tried ten times in
 //!   three days.
 //! - If the receiver refuses temporarily (a mail server's 4xx, HTTP 429), deliveries are sent one at a time
 //!   from the first refusal on, after 3, 6, 12 and then every 15 seconds, so that the lowest rank gets the
@@ -78,7 +78,8 @@ const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Dispatcher {
     channels: Vec<(ChannelTarget, ChannelHealth)>,
-    under_way: Vec<Lease>,
+    /// The leases of all attempts in progress.
+    pub under_way: Vec<Lease>,
 }
 
 /// The attempts of one channel that start now.
@@ -124,11 +125,6 @@ impl Dispatcher {
         rest.filter(|rest| !rest.is_zero())
     }
 
-    /// The leases of all attempts in progress.
-    pub fn under_way(&self) -> &[Lease] {
-        &self.under_way
-    }
-
     /// Starts the attempts that the store returned for a channel at `now`.
     pub fn begin(
         &mut self,
@@ -139,16 +135,13 @@ impl Dispatcher {
     ) -> StartedAttempts {
         let channel = &mut self.channels[index].1;
         if claims.is_off != channel.is_off() {
-            channel.set_enabled(!claims.is_off);
-            let sleep = (!claims.is_off).then_some(MIN_SLEEP);
-            return StartedAttempts {
-                sleep,
-                switched_on: Some(!claims.is_off),
-                ..StartedAttempts::default()
-            };
+            let is_on = !claims.is_off;
+            channel.set_enabled(is_on);
+            let sleep = is_on.then_some(MIN_SLEEP);
+            return StartedAttempts { sleep, switched_on: Some(is_on), ..StartedAttempts::default() };
         }
         if channel.is_reported() && !claims.is_paused && claims.claimed.is_empty() {
-            // The operator claim_requests it tried at once.
+            // The operator wants it tried at once.
             channel.set_enabled(true);
             return StartedAttempts { sleep: Some(MIN_SLEEP), ..StartedAttempts::default() };
         }
@@ -288,19 +281,13 @@ impl ChannelHealth {
 
     /// When capacity returns although no attempt ends: at the end of a pause or a gap.
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
-        match self.health {
-            HealthState::Paused(Pause { until, cause, .. })
-                if until > now && (cause == Cause::Unclear || self.first_attempts + self.retries == 0) =>
-            {
-                Some(until)
-            }
-            HealthState::Well
-                if !self.gap.is_zero() && self.gap_ends > now && self.first_attempts + self.retries == 0 =>
-            {
-                Some(self.gap_ends)
-            }
-            _ => None,
-        }
+        let is_quiet = self.first_attempts + self.retries == 0;
+        let (at, returns) = match self.health {
+            HealthState::Paused(pause) => (pause.until, is_quiet || pause.cause == Cause::Unclear),
+            HealthState::Well => (self.gap_ends, is_quiet && !self.gap.is_zero()),
+            HealthState::Off => return None,
+        };
+        (returns && at > now).then_some(at)
     }
 
     /// Whether the channel is paused and the pause is reported.
@@ -701,14 +688,14 @@ mod tests {
         let claims = Claims { claimed: vec![claimed(1, false), claimed(2, true)], ..Claims::default() };
         let begun = dispatcher.begin(0, claims.clone(), NOW, START);
         assert_eq!((begun.claimed, begun.switched_on), (claims.claimed, None));
-        assert_eq!(dispatcher.under_way(), [claimed(1, false).lease, claimed(2, true).lease]);
+        assert_eq!(dispatcher.under_way, [claimed(1, false).lease, claimed(2, true).lease]);
         assert_eq!(
             capacities(&dispatcher),
             [Capacity { any: 2, retries: 1 }, Capacity { any: 1, retries: 1 }]
         );
         assert_eq!(dispatcher.target(1).name, "mail");
         assert_eq!(dispatcher.end(0, &claimed(1, false).lease, false, &fine(), START), HealthChange::None);
-        assert_eq!(dispatcher.under_way(), [claimed(2, true).lease]);
+        assert_eq!(dispatcher.under_way, [claimed(2, true).lease]);
         assert_eq!(
             capacities(&dispatcher),
             [Capacity { any: 3, retries: 1 }, Capacity { any: 1, retries: 1 }]

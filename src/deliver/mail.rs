@@ -32,9 +32,11 @@ const MAX_WORD_OCTETS: usize = 52;
 /// The validated sender and recipients of a channel.
 #[derive(Clone, Debug)]
 pub struct MailAddresses {
-    from: String,
+    /// The sender's address, which is also the envelope sender.
+    pub(super) from: String,
     from_name: String,
-    to: Vec<String>,
+    /// At least one.
+    pub(super) to: Vec<String>,
 }
 
 impl MailAddresses {
@@ -52,16 +54,6 @@ impl MailAddresses {
         }
         let from_name = visible(from_name.trim());
         Ok(MailAddresses { from: from.to_owned(), from_name, to: to.to_vec() })
-    }
-
-    /// The sender's address, which is also the envelope sender.
-    pub fn from(&self) -> &str {
-        &self.from
-    }
-
-    /// The recipients; at least one.
-    pub fn to(&self) -> &[String] {
-        &self.to
     }
 
     /// The sender's domain, or its address literal with the brackets.
@@ -85,13 +77,13 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     );
 
     let name = (!addresses.from_name.is_empty()).then_some(addresses.from_name.as_str());
-    let to =
-        addresses.to.iter().map(|address| Address::new_address(None::<&str>, address.as_str())).collect();
+    let bare = |address| Address::new_address(None::<&str>, address);
+    let to = addresses.to.iter().map(|address| bare(address.as_str())).collect();
     let mut message = MessageBuilder::new()
         .from(Address::new_address(name, addresses.from.as_str()))
         .to(Address::new_list(to));
     if let Some(visitor) = reply_to(notice) {
-        message = message.reply_to(Address::new_address(None::<&str>, visitor));
+        message = message.reply_to(bare(visitor));
     }
     let mut bytes = Vec::new();
     message
@@ -156,9 +148,7 @@ fn encoded_words(text: &str) -> String {
             ' ' => octets.push('_'),
             c if c.is_ascii_alphanumeric() => octets.push(c),
             c => {
-                for octet in c.encode_utf8(&mut [0; 4]).bytes() {
-                    let _ = write!(octets, "={octet:02X}");
-                }
+                octets.extend(c.encode_utf8(&mut [0; 4]).bytes().map(|octet| format!("={octet:02X}")));
             }
         }
         match words.last_mut() {

@@ -17,7 +17,7 @@ use super::mail::{self, MailAddresses};
 use super::notification::Notification;
 use crate::fetch::{ExtraRoots, tls_config};
 use crate::submission::outcome::{Cause, Outcome};
-use error::reply_text;
+use error::{SmtpError, reply_text};
 use session::{SmtpSession, TrustedRoots};
 
 /// Maximum number of idle connections.
@@ -26,7 +26,6 @@ const MAX_IDLE: usize = 4;
 /// Maximum number of messages on one connection, below the limits of common servers.
 const MAX_MESSAGES: u32 = 50;
 
-/// The configuration of an SMTP channel.
 #[derive(Clone, Debug)]
 pub struct SmtpOptions {
     /// The server's name or address. Its certificate must be valid for it.
@@ -98,7 +97,6 @@ impl Default for SmtpDeadlines {
     }
 }
 
-/// An open SMTP channel.
 pub struct Smtp {
     options: Box<SmtpOptions>,
     /// Prepared from the options, or the reason why they cannot work.
@@ -166,7 +164,7 @@ impl Smtp {
     fn conclude(
         &self,
         session: SmtpSession,
-        result: Result<String, error::SmtpError>,
+        result: Result<String, SmtpError>,
     ) -> (Outcome, Option<SmtpSession>) {
         match result {
             Ok(answer) => (Outcome::delivered(reply_text(&answer)), self.keep(session)),
@@ -178,14 +176,14 @@ impl Smtp {
     /// The most recently used connection that has not expired.
     fn take_idle(&self) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|session| session.idle_for() < self.options.deadlines.idle);
+        idle.retain(|session| session.idle_since.elapsed() < self.options.deadlines.idle);
         idle.pop()
     }
 
     /// Keeps the connection for reuse, or returns it if it must be closed.
     fn keep(&self, session: SmtpSession) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if session.sent() >= MAX_MESSAGES || idle.len() >= MAX_IDLE {
+        if session.sent >= MAX_MESSAGES || idle.len() >= MAX_IDLE {
             return Some(session);
         }
         idle.push(session);

@@ -36,7 +36,6 @@ use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 
 pub use body::WebhookBody;
 
-/// The configuration of a webhook channel.
 #[derive(Clone, Debug)]
 pub struct WebhookOptions {
     pub url: Url,
@@ -60,11 +59,8 @@ pub const DEADLINES: FetchTimeouts = FetchTimeouts {
     body: Duration::from_secs(10),
 };
 
-/// An open webhook channel.
 pub struct Webhook {
-    url: Url,
-    secrets: Vec<SigningKey>,
-    body: WebhookBody,
+    options: WebhookOptions,
     client: FetchClient,
     clock: fn() -> Timestamp,
 }
@@ -77,20 +73,20 @@ impl Webhook {
 
     /// As `new`, with another resolver and clock.
     fn with(options: WebhookOptions, resolver: NameResolver, clock: fn() -> Timestamp) -> Webhook {
-        let WebhookOptions { url, secrets, body, allow_private, extra_roots, deadlines } = options;
-        let client = FetchClient::new(resolver, allow_private, extra_roots.as_ref(), deadlines);
-        Webhook { url, secrets, body, client, clock }
+        let WebhookOptions { allow_private, extra_roots, deadlines, .. } = &options;
+        let client = FetchClient::new(resolver, *allow_private, extra_roots.as_ref(), *deadlines);
+        Webhook { options, client, clock }
     }
 
-    /// Posts one notification.
     pub async fn send(&self, notice: &Notification) -> Outcome {
-        let body = match self.body.render(notice) {
+        let WebhookOptions { url, secrets, body, .. } = &self.options;
+        let body = match body.render(notice) {
             Ok(body) => body,
             Err(fault) => return Outcome::failed(Cause::Notification, fault),
         };
-        let mut headers = signed_headers(&self.secrets, notice.id, (self.clock)(), &body);
+        let mut headers = signed_headers(secrets, notice.id, (self.clock)(), &body);
         headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
-        let exchange = self.client.send(Method::POST, &self.url, headers, body);
+        let exchange = self.client.send(Method::POST, url, headers, body);
         let failed = match tokio::time::timeout(LONGEST_ATTEMPT, exchange).await {
             Ok(Ok(answer)) => return answer::outcome(&answer, (self.clock)()),
             Ok(Err(failed)) => failed,
@@ -100,13 +96,13 @@ impl Webhook {
             }
         };
         let cause = if failed.is_sent { Cause::Unclear } else { Cause::Channel };
-        Outcome::failed(cause, format!("{}: {}", self.url.place(), failed.sentence))
+        Outcome::failed(cause, format!("{}: {}", url.place(), failed.sentence))
     }
 }
 
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Webhook").field("options", &self.options).finish_non_exhaustive()
     }
 }
 

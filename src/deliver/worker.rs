@@ -144,24 +144,14 @@ impl Confirmations {
     /// Waits until at least one channel has confirmed an accepted submission, or the one that it repeats.
     /// Returns false if `timeout` ends first, as it does for a submission that is held.
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
-        let began = Instant::now();
-        let Ok(accepted) = tokio::time::timeout(timeout, store.settle(id)).await else { return Ok(false) };
-        let (id, timeout) = (accepted?.id(), timeout.saturating_sub(began.elapsed()));
-        let (told, confirmed) = oneshot::channel();
-        self.lock().entry(id).or_default().push(told);
-        let _seat = Waiter { confirmations: self, id };
-        self.wait_confirmed(store, id, timeout, confirmed).await
-    }
-
-    async fn wait_confirmed(
-        &self,
-        store: &Store,
-        id: Uuid,
-        timeout: Duration,
-        confirmed: oneshot::Receiver<()>,
-    ) -> Result<bool, StoreError> {
         let deadline = tokio::time::Instant::now() + timeout;
-        let mut confirmed = pin!(confirmed);
+        let Ok(accepted) = tokio::time::timeout_at(deadline, store.settle(id)).await else {
+            return Ok(false);
+        };
+        let id = accepted?.id();
+        let (sender, mut confirmed) = oneshot::channel();
+        self.lock().entry(id).or_default().push(sender);
+        let _registration = Waiter { confirmations: self, id };
         loop {
             // It may have been confirmed before this request registered, or by another process.
             if store.is_confirmed(id).await? {
@@ -283,25 +273,22 @@ impl WorkerLoop {
 
     async fn run(mut self, changed: &Notify) {
         let mut stopping = self.stopping.clone();
-        let ready = tokio::select! {
+        let _lock = tokio::select! {
             lock = self.take_over() => lock,
             _ = stopping.wait_for(|stop| *stop) => return,
         };
-        let _lock = ready;
         loop {
             let end = self.deliver(changed).await;
             self.finish().await;
-            match end {
-                StopReason::Stopped => return,
-                StopReason::Reconfigured => {
-                    self.options = self.latest.borrow_and_update().clone();
-                    self.dispatcher = dispatcher(&self.options);
-                    self.channels = open_channels(&self.options);
-                    // Attempts that were aborted are still recorded as started: requeue them.
-                    self.store_fails = true;
-                    tracing::info!(channels = self.channels.len(), "deliveries use the new configuration");
-                }
+            if let StopReason::Stopped = end {
+                return;
             }
+            self.options = self.latest.borrow_and_update().clone();
+            self.dispatcher = dispatcher(&self.options);
+            self.channels = open_channels(&self.options);
+            // Attempts that were aborted are still recorded as started: requeue them.
+            self.store_fails = true;
+            tracing::info!(channels = self.channels.len(), "deliveries use the new configuration");
         }
     }
 
@@ -361,14 +348,13 @@ impl WorkerLoop {
             DatabaseUrl::Postgres(_) => None,
         };
         loop {
-            match self.store.recover(Timestamp::now()).await {
-                Ok(0) => return lock,
-                Ok(count) => {
+            if let Ok(count) = self.store.recover(Timestamp::now()).await {
+                if count > 0 {
                     tracing::info!(count, "interrupted attempts are repeated");
-                    return lock;
                 }
-                Err(_) => tokio::time::sleep(STORE_RETRY).await,
+                return lock;
             }
+            tokio::time::sleep(STORE_RETRY).await;
         }
     }
 
@@ -389,7 +375,7 @@ impl WorkerLoop {
         if self.was_set_back(now) && self.store.clamp_due_times(now).await.is_err() {
             return STORE_RETRY;
         }
-        let under_way = self.dispatcher.under_way().to_vec();
+        let under_way = self.dispatcher.under_way.clone();
         // A claim that failed may have been committed: requeue attempts that are recorded but not in
         // progress.
         if self.store_fails && self.store.requeue_orphans(under_way.clone(), now).await.is_err() {
@@ -437,14 +423,8 @@ impl WorkerLoop {
             let (store, channel) = (self.store.clone(), self.channels[index].clone());
             let confirmations = self.confirmations.clone();
             let seal = self.options.maintenance.recipient.clone().map(|to| (to, self.sealed.clone()));
-            self.attempts.spawn_local(deliver_submission(
-                index,
-                claimed,
-                channel,
-                store,
-                confirmations,
-                seal,
-            ));
+            let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal);
+            self.attempts.spawn_local(attempt);
         }
         started.sleep
     }

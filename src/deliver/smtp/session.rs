@@ -40,8 +40,10 @@ pub struct TrustedRoots {
 /// A connection that sends messages one after the other.
 pub struct SmtpSession {
     connection: AsyncSmtpConnection,
-    sent: u32,
-    idle_since: Instant,
+    /// Number of messages sent.
+    pub(super) sent: u32,
+    /// The time of the last message.
+    pub(super) idle_since: Instant,
 }
 
 impl SmtpSession {
@@ -59,11 +61,11 @@ impl SmtpSession {
         let _ = stream.set_nodelay(true);
 
         let has_spoken = Arc::new(AtomicBool::new(false));
+        let spoken = has_spoken.clone();
         let stream: Box<dyn AsyncTokioStream> = if options.tls == SmtpTls::Implicit {
-            let stream = handshake(stream, options, trust).await?;
-            Box::new(LineStream::new(stream, peer, Arc::clone(&has_spoken)))
+            Box::new(LineStream::new(handshake(stream, options, trust).await?, peer, spoken))
         } else {
-            Box::new(LineStream::new(stream, peer, Arc::clone(&has_spoken)))
+            Box::new(LineStream::new(stream, peer, spoken))
         };
 
         let hello = ClientId::Domain(hello.to_owned());
@@ -100,13 +102,14 @@ impl SmtpSession {
         deadlines: SmtpDeadlines,
     ) -> Result<String, SmtpError> {
         // Each address is a Mailbox (RFC 5321): it has no line break, and no angle bracket outside of quotes.
-        self.command(SmtpPhase::Mail, 200..=299, &format!("MAIL FROM:<{}>\r\n", addresses.from()), deadlines)
-            .await?;
-        for recipient in addresses.to() {
-            self.command(SmtpPhase::Rcpt, 200..=299, &format!("RCPT TO:<{recipient}>\r\n"), deadlines)
-                .await?;
+        let limit = deadlines.command;
+        let sender = format!("MAIL FROM:<{}>\r\n", addresses.from);
+        self.command(SmtpPhase::Mail, 200..=299, &sender, limit).await?;
+        for recipient in &addresses.to {
+            let recipient = format!("RCPT TO:<{recipient}>\r\n");
+            self.command(SmtpPhase::Rcpt, 200..=299, &recipient, limit).await?;
         }
-        self.command(SmtpPhase::Data, 354..=354, "DATA\r\n", deadlines).await?;
+        self.command(SmtpPhase::Data, 354..=354, "DATA\r\n", limit).await?;
         // The library escapes leading dots, and adds a line ending before the final dot.
         let message = message.strip_suffix(b"\r\n").unwrap_or(message);
         let answer = self.connection.message(message);
@@ -121,20 +124,10 @@ impl SmtpSession {
         phase: SmtpPhase,
         expected: RangeInclusive<u16>,
         command: &str,
-        deadlines: SmtpDeadlines,
+        limit: Duration,
     ) -> Result<String, SmtpError> {
-        let answer = with_timeout(deadlines.command, phase, self.connection.command(command)).await?;
+        let answer = with_timeout(limit, phase, self.connection.command(command)).await?;
         check_reply(phase, expected, &answer)
-    }
-
-    /// Number of messages sent.
-    pub fn sent(&self) -> u32 {
-        self.sent
-    }
-
-    /// Time since the last message.
-    pub fn idle_for(&self) -> Duration {
-        self.idle_since.elapsed()
     }
 
     /// Sends QUIT and ignores the reply.
@@ -146,17 +139,13 @@ impl SmtpSession {
 /// Connects to the first reachable address of the host. The addresses share the time limit.
 async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let limit = options.deadlines.connect;
-    let silence = || SmtpError { phase: SmtpPhase::Connect, kind: SmtpErrorKind::Silence(limit) };
     let broken = |words: String| SmtpError::broken(SmtpPhase::Connect, words);
 
     let started = Instant::now();
     let lookup = tokio::net::lookup_host((options.host.as_str(), options.port));
-    let found: Vec<SocketAddr> = timeout(limit, lookup)
-        .await
-        .map_err(|_| silence())?
-        .map_err(|error| broken(format!("DNS lookup failed: {error}")))?
-        .take(MAX_ADDRESSES)
-        .collect();
+    let found = within(limit, SmtpPhase::Connect, lookup).await?;
+    let found = found.map_err(|error| broken(format!("DNS lookup failed: {error}")))?;
+    let found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
     // The configuration was checked, but a name can resolve to other addresses later.
     if options.tls == SmtpTls::None && !found.iter().all(|address| address.ip().to_canonical().is_loopback())
     {
@@ -169,7 +158,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
         match timeout(share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(failure)) => error = broken(failure.to_string()),
-            Err(_) => error = silence(),
+            Err(_) => error = SmtpError { phase: SmtpPhase::Connect, kind: SmtpErrorKind::Silence(limit) },
         }
     }
     Err(error)
@@ -185,12 +174,12 @@ async fn handshake(
     let name = ServerName::try_from(options.host.clone())
         .map_err(|_| SmtpError::broken(SmtpPhase::Tls, "no certificate can be valid for this host name"))?;
     let connector = tokio_rustls::TlsConnector::from(Arc::clone(&trust.config));
-    let limit = options.deadlines.tls;
-    match timeout(limit, connector.connect(name, stream)).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(SmtpError::broken(SmtpPhase::Tls, error.to_string())),
-        Err(_) => Err(SmtpError { phase: SmtpPhase::Tls, kind: SmtpErrorKind::Silence(limit) }),
-    }
+    let stream = within(options.deadlines.tls, SmtpPhase::Tls, connector.connect(name, stream)).await?;
+    stream.map_err(|error| SmtpError::broken(SmtpPhase::Tls, error.to_string()))
+}
+
+async fn within<F: Future>(limit: Duration, phase: SmtpPhase, step: F) -> Result<F::Output, SmtpError> {
+    timeout(limit, step).await.map_err(|_| SmtpError { phase, kind: SmtpErrorKind::Silence(limit) })
 }
 
 async fn with_timeout<T>(
@@ -198,10 +187,7 @@ async fn with_timeout<T>(
     phase: SmtpPhase,
     answer: impl Future<Output = Result<T, smtp::Error>>,
 ) -> Result<T, SmtpError> {
-    match timeout(limit, answer).await {
-        Ok(answer) => answer.map_err(|error| SmtpError::of(phase, &error)),
-        Err(_) => Err(SmtpError { phase, kind: SmtpErrorKind::Silence(limit) }),
-    }
+    within(limit, phase, answer).await?.map_err(|error| SmtpError::of(phase, &error))
 }
 
 /// Returns the reply as text. A positive reply with another code, such as 250 to DATA, is a protocol error:

@@ -305,7 +305,7 @@ fn source(n: u32) -> Source {
     Source::V4(n.to_be_bytes())
 }
 
-/// Sources of which hardly any two are neighbours.
+/// Sources in different networks: hardly any two share one.
 fn scattered(n: u32) -> Source {
     source(n.wrapping_mul(0x9e37_79b1))
 }

@@ -72,7 +72,7 @@ impl Channel {
         let (store, runtime) = (&self.desk.store, &self.desk.runtime);
         let claims = store.claim(
             self.dispatcher.claim_requests(elapsed),
-            self.dispatcher.under_way().to_vec(),
+            self.dispatcher.under_way.clone(),
             now,
             LEASE,
         );

@@ -503,7 +503,7 @@ impl World {
         }
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
         let Some(dispatcher) = &mut self.workers[worker].dispatcher else { return };
-        let (wants, under_way) = (dispatcher.claim_requests(elapsed), dispatcher.under_way().to_vec());
+        let (wants, under_way) = (dispatcher.claim_requests(elapsed), dispatcher.under_way.clone());
         let claims =
             claim(&self.database, &self.secret, &wants, &self.options.channels, &under_way, clock, LEASE)
                 .unwrap();
