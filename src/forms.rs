@@ -14,7 +14,6 @@ use serde::Serialize;
 /// Maximum size in bytes of a form's request body.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// The syntax of a field's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldKind {
@@ -83,7 +82,6 @@ pub struct Field {
     /// The JSON member's name. It does not begin with `_`, and is not `id`, `form`, `received_at` or
     /// `status`, because the inbox uses these names for properties of submissions.
     pub name: &'static str,
-    /// The text beside the input.
     pub label: &'static str,
     pub kind: FieldKind,
     /// Whether the field must be present with at least one visible character.
@@ -91,11 +89,9 @@ pub struct Field {
     /// Maximum length in characters (Unicode scalar values).
     #[serde(rename = "max")]
     pub max_chars: usize,
-    /// The value of the HTML `autocomplete` attribute.
     pub autocomplete: &'static str,
     /// One sentence for the person who fills the field in.
     pub description: &'static str,
-    /// A valid value.
     #[serde(skip)]
     pub example: &'static str,
 }
@@ -121,30 +117,24 @@ pub enum DedupKey {
     Content,
 }
 
-/// A form's endpoint, fields and descriptions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Form {
     /// `waitlist` or `contact`, in the inbox, templates and configuration.
     pub name: &'static str,
-    /// The endpoint's path.
     pub path: &'static str,
     /// The operation's id in `/openapi.json`.
     pub operation_id: &'static str,
-    /// The purpose of the form in a few words.
     pub summary: &'static str,
     /// Explains how the operator uses a submission.
     pub description: &'static str,
-    /// The schema's name in `/openapi.json`.
     pub schema_name: &'static str,
     pub fields: &'static [Field],
     /// A second accepted shape. The names of a body's members determine which shape applies.
     pub alternative: Option<&'static [Field]>,
-    /// Determines which submissions count as repeats.
     pub dedup_key: DedupKey,
 }
 
 impl Form {
-    /// The form with a given name.
     pub fn named(name: &str) -> Option<&'static Form> {
         FORMS.into_iter().find(|form| form.name == name)
     }
@@ -253,7 +243,6 @@ pub static CONTACT: Form = Form {
     dedup_key: DedupKey::Content,
 };
 
-/// All forms.
 pub static FORMS: [&Form; 2] = [&WAITLIST, &CONTACT];
 
 #[cfg(test)]

@@ -38,7 +38,6 @@ const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-edito
 /// Builds a resource's text; `None` if an option that it needs is missing.
 type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
-/// Path, media type and builder of each resource.
 const RESOURCES: [(&str, &str, Build); 11] = [
     ("/llms.txt", TEXT, |site, options, _| Some(llms::guide(site.pages(), options))),
     ("/llms-full.txt", TEXT, |site, options, _| Some(llms::full(site, options))),

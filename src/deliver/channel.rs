@@ -7,7 +7,6 @@ use super::webhook::{Webhook, WebhookOptions};
 use crate::submission::delivery::{DailyQuota, Route};
 use crate::submission::outcome::Outcome;
 
-/// The configuration of a channel.
 #[derive(Clone, Debug)]
 pub struct ChannelOptions {
     /// The unique name in the inbox and in the log. Deliveries refer to it.
@@ -52,7 +51,6 @@ impl ChannelOptions {
     }
 }
 
-/// The options of a channel's transport.
 #[derive(Clone, Debug)]
 pub enum TransportOptions {
     /// Mailboxes on a mail server.
@@ -74,7 +72,6 @@ impl TransportOptions {
     }
 }
 
-/// An open channel.
 pub enum Channel {
     Smtp(Smtp),
     Webhook(Webhook),

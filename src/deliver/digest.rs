@@ -17,11 +17,9 @@ use crate::submission::delivery::DeliveryState;
 pub struct Digest {
     /// Set if the file system of the inbox is nearly full.
     pub shortage: Option<Shortage>,
-    /// Number of held submissions.
     pub held: usize,
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
-    /// The state of every channel.
     pub channels: Vec<ChannelState>,
     /// Channels with overdue deliveries, and the number of these.
     pub overdue: Vec<(String, usize)>,
@@ -54,7 +52,6 @@ impl Digest {
         })
     }
 
-    /// Whether no problem needs attention.
     pub fn is_empty(&self) -> bool {
         self.lines().is_empty()
     }

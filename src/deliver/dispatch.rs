@@ -33,9 +33,7 @@ pub const PROBES: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause, unless the receiver asks for more.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// The first pause after a temporary refusal.
 const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
-/// The longest pause after temporary refusals.
 const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
 /// After a temporary refusal, deliveries are sent one at a time with a gap between them. Each success
 /// shortens the gap by an eighth, so that a rate limit refuses few deliveries. A gap below this minimum ends.
@@ -50,13 +48,10 @@ const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 /// The same, if the content may be the cause.
 const MAX_UNCLEAR_RETRY_AFTER: Duration = Duration::from_secs(15);
 
-/// How an outcome changed the health of its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthChange {
     None,
-    /// The channel is paused.
     Paused,
-    /// The channel works again.
     Resumed {
         /// Whether the pause was long enough to be an outage of the channel: deliveries that failed because
         /// of it can be retried at once. After a short pause the cause may be a few deliveries, which would
@@ -94,7 +89,6 @@ pub struct StartedAttempts {
 }
 
 impl Dispatcher {
-    /// Creates the channels, each with its maximum concurrency.
     pub fn new(channels: impl IntoIterator<Item = (ChannelTarget, usize)>) -> Dispatcher {
         let channels =
             channels.into_iter().map(|(target, concurrency)| (target, ChannelHealth::new(concurrency)));
@@ -105,7 +99,6 @@ impl Dispatcher {
         &self.channels[index].0
     }
 
-    /// The requests to the store, one for each channel.
     pub fn claim_requests(&self, elapsed: Duration) -> Vec<ClaimRequest> {
         let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
             target: target.clone(),
@@ -164,7 +157,6 @@ impl Dispatcher {
         StartedAttempts { claimed: claims.claimed, sleep, switched_on: None }
     }
 
-    /// Ends an attempt whose outcome is recorded.
     pub fn end(
         &mut self,
         index: usize,
@@ -184,7 +176,6 @@ pub struct ChannelHealth {
     concurrency: usize,
     first_attempts: usize,
     retries: usize,
-    /// Number of attempts since the start.
     begun: usize,
     /// Number of consecutive failures of the channel itself.
     failures: u32,
@@ -244,7 +235,6 @@ impl Pause {
 }
 
 impl ChannelHealth {
-    /// A healthy channel with a maximum of `concurrency` attempts in progress.
     pub fn new(concurrency: usize) -> ChannelHealth {
         ChannelHealth {
             concurrency: concurrency.max(1),
@@ -259,7 +249,6 @@ impl ChannelHealth {
         }
     }
 
-    /// How many attempts may start now.
     pub fn capacity(&self, now: Duration) -> Capacity {
         let under_way = self.first_attempts + self.retries;
         match self.health {
@@ -312,7 +301,6 @@ impl ChannelHealth {
         self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
     }
 
-    /// Counts the start of an attempt.
     pub fn begin(&mut self, is_retry: bool) {
         *(if is_retry { &mut self.retries } else { &mut self.first_attempts }) += 1;
         self.begun = self.begun.wrapping_add(1);
@@ -321,7 +309,6 @@ impl ChannelHealth {
         }
     }
 
-    /// Counts the end of an attempt, and updates the health.
     pub fn end(&mut self, is_retry: bool, outcome: &Outcome, now: Duration) -> HealthChange {
         let count = if is_retry { &mut self.retries } else { &mut self.first_attempts };
         *count = count.saturating_sub(1);

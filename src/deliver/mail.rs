@@ -29,7 +29,6 @@ const MAX_LINE_CHARS: usize = 200;
 /// 76 (RFC 2047 §2).
 const MAX_WORD_OCTETS: usize = 52;
 
-/// The validated sender and recipients of a channel.
 #[derive(Clone, Debug)]
 pub struct MailAddresses {
     /// The sender's address, which is also the envelope sender.

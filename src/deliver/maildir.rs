@@ -21,20 +21,16 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Maximum number of temporary files of one notification that interrupted attempts may leave.
 const MAX_TEMPORARY_FILES: u32 = 1000;
 
-/// The configuration of a Maildir channel.
 #[derive(Clone, Debug)]
 pub struct MaildirOptions {
     /// The Maildir. A delivery creates it if it is missing; its parent folders are created at the start only.
     pub path: PathBuf,
-    /// The sender's address.
     pub from: String,
-    /// The sender's display name; may be empty.
     pub from_name: String,
     /// The recipients in the message's header.
     pub to: Vec<String>,
 }
 
-/// An open Maildir channel.
 pub struct Maildir {
     path: PathBuf,
     addresses: Result<MailAddresses, String>,
@@ -181,7 +177,6 @@ fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, MaildirE
     written.map(|()| path)
 }
 
-/// Delivers the message atomically.
 fn move_into(written: &Path, target: &Path) -> Result<(), MaildirError> {
     let moved = fs::rename(written, target).map_err(io_error("move the message to", target));
     if moved.is_err() {
@@ -190,7 +185,6 @@ fn move_into(written: &Path, target: &Path) -> Result<(), MaildirError> {
     moved
 }
 
-/// Removes the temporary files of a delivered message.
 fn remove_temporary_files(tmp: &Path, name: &str) {
     let prefix: OsString = format!("{name}.").into();
     let Ok(entries) = fs::read_dir(tmp) else { return };

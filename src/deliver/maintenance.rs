@@ -21,7 +21,6 @@ use crate::submission::delivery::DeliveryState;
 use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 
-/// The interval of maintenance.
 const INTERVAL: Duration = Duration::from_mins(15);
 /// The delay between sealing a submission and truncating the write-ahead log, which still contains its text.
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
@@ -38,7 +37,6 @@ const FLOOD_INTERVAL: Duration = Duration::from_hours(1);
 /// The delay before a flood notification is retried if no channel accepted it.
 const FLOOD_RETRY: Duration = Duration::from_mins(1);
 
-/// The configuration of maintenance.
 #[derive(Clone, Debug, Default)]
 pub struct MaintenanceOptions {
     /// Removes submissions after this time. None disables this.
@@ -54,7 +52,6 @@ pub struct MaintenanceOptions {
     pub recipient: Option<Recipient>,
 }
 
-/// The maintenance of one inbox.
 pub(super) struct Maintenance {
     pub options: MaintenanceOptions,
     pub place: DatabaseUrl,
@@ -145,7 +142,6 @@ impl Maintenance {
         }
     }
 
-    /// Warns about pending deliveries to channels that are no longer configured.
     async fn warn_about_removed_channels(&self) {
         let Ok(mut removed) = self.read(InboxReader::channels).await else { return };
         removed.retain(|known| !self.channels.iter().any(|(name, _)| *name == known.name));
@@ -311,7 +307,6 @@ fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
     Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(Duration::from_secs(1), INTERVAL)
 }
 
-/// Removes old counts of refused requests.
 async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError> {
     let Ok(before) = now.checked_sub(Duration::from_hours(24) * (REFUSAL_DAYS - 1)) else {
         return Ok(());

@@ -6,13 +6,11 @@ use uuid::Uuid;
 use crate::submission::Submission;
 use crate::submission::verdict::{ScreeningReason, Signal};
 
-/// The topic of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     Submission,
     /// The daily summary of problems that need attention.
     Digest,
-    /// Submissions are held because of a flood.
     Flood,
     /// A test of the channel by `frontdesk doctor`.
     Test,
@@ -54,7 +52,6 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// The notification about a submission.
     pub fn of(submission: &Submission) -> Notification {
         let form = &submission.form;
         let get = |name| submission.get(name).map(str::trim).filter(|value| !value.is_empty());

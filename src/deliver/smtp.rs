@@ -20,7 +20,6 @@ use crate::submission::outcome::{Cause, Outcome};
 use error::{SmtpError, reply_text};
 use session::{SmtpSession, TrustedRoots};
 
-/// Maximum number of idle connections.
 const MAX_IDLE: usize = 4;
 
 /// Maximum number of messages on one connection, below the limits of common servers.
@@ -37,7 +36,6 @@ pub struct SmtpOptions {
     pub login: Option<SmtpLogin>,
     /// The sender's address, which the server must allow.
     pub from: String,
-    /// The sender's display name; may be empty.
     pub from_name: String,
     pub to: Vec<String>,
     /// Certificate authorities that are trusted in addition to the public ones.
@@ -45,7 +43,6 @@ pub struct SmtpOptions {
     pub deadlines: SmtpDeadlines,
 }
 
-/// Encryption of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmtpTls {
     /// Plain text, allowed on this machine only.
@@ -56,7 +53,6 @@ pub enum SmtpTls {
     Implicit,
 }
 
-/// The credentials of the SMTP account.
 #[derive(Clone, Debug)]
 pub struct SmtpLogin {
     pub username: String,
@@ -68,13 +64,10 @@ pub struct SmtpLogin {
 pub struct SmtpDeadlines {
     /// The DNS lookup and the connection attempts to all addresses.
     pub connect: Duration,
-    /// The TLS handshake.
     pub tls: Duration,
     /// A command and its reply; also the greeting with EHLO, and the login.
     pub command: Duration,
-    /// The message and the reply to its final dot.
     pub message: Duration,
-    /// QUIT and its reply.
     pub quit: Duration,
     /// The whole attempt except QUIT. The sum of both is below
     /// [`crate::submission::outcome::LONGEST_ATTEMPT`].

@@ -66,12 +66,10 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Prepares the channel without connecting.
     pub fn new(options: WebhookOptions) -> Webhook {
         Webhook::with(options, NameResolver::System, Timestamp::now)
     }
 
-    /// As `new`, with another resolver and clock.
     fn with(options: WebhookOptions, resolver: NameResolver, clock: fn() -> Timestamp) -> Webhook {
         let WebhookOptions { allow_private, extra_roots, deadlines, .. } = &options;
         let client = FetchClient::new(resolver, *allow_private, extra_roots.as_ref(), *deadlines);
@@ -128,7 +126,6 @@ impl SigningKey {
     }
 }
 
-/// Omits the secret.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SigningKey(…)")

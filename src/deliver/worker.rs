@@ -43,7 +43,6 @@ const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
 /// Maximum sleep. Notifications wake the worker earlier; the limit covers clocks that are set and file
 /// systems without change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
-/// Time between two attempts to use a failing store.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 /// A larger difference between the two clocks means that the system clock was set. Smaller ones are
 /// corrections by time synchronisation.
@@ -54,7 +53,6 @@ const STANDBY: Duration = Duration::from_secs(1);
 /// How often a replica tries to take the lock for maintenance, which is not urgent.
 const SERVER_STANDBY: Duration = Duration::from_secs(10);
 
-/// The configuration of the worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
     /// The database, for its lock and change notifications.
@@ -74,7 +72,6 @@ pub struct DeliveryWorker {
 }
 
 impl DeliveryWorker {
-    /// Starts the thread.
     pub fn start(options: WorkerOptions, store: Store) -> io::Result<DeliveryWorker> {
         for channel in &options.channels {
             if let TransportOptions::Maildir(maildir) = &channel.kind
@@ -106,7 +103,6 @@ impl DeliveryWorker {
         Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
     }
 
-    /// Requests can wait for a delivery with this.
     pub fn confirmations(&self) -> Confirmations {
         self.confirmations.clone()
     }
@@ -149,9 +145,10 @@ impl Confirmations {
             return Ok(false);
         };
         let id = accepted?.id();
+        // Declared before the receiver, so that the receiver is closed when the registration is dropped.
+        let _registration = Waiter { confirmations: self, id };
         let (sender, mut confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(sender);
-        let _registration = Waiter { confirmations: self, id };
         loop {
             // It may have been confirmed before this request registered, or by another process.
             if store.is_confirmed(id).await? {
@@ -198,7 +195,6 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// An attempt whose outcome is recorded.
 struct FinishedAttempt {
     index: usize,
     lease: Lease,
@@ -227,7 +223,6 @@ struct WorkerLoop {
     dispatcher: Dispatcher,
     channels: Vec<Rc<Channel>>,
     attempts: JoinSet<FinishedAttempt>,
-    /// Notified after a submission was sealed.
     sealed: Rc<Notify>,
     started: Instant,
     /// The last reading of the system clock, and its monotonic time.
@@ -235,11 +230,9 @@ struct WorkerLoop {
     store_fails: bool,
     /// The channels in which submissions of frequent networks wait.
     paced: HashSet<usize>,
-    /// The time of the last claim.
     asked: Option<Instant>,
 }
 
-/// Why the delivery loop ends.
 enum StopReason {
     Stopped,
     Reconfigured,
@@ -463,7 +456,6 @@ impl WorkerLoop {
     }
 }
 
-/// Waits until this process has the inbox's lock.
 async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
     let mut is_reported = false;
     loop {
@@ -501,7 +493,6 @@ async fn run_maintenance(maintenance: Maintenance) {
     }
 }
 
-/// Makes one attempt and records its outcome.
 async fn deliver_submission(
     index: usize,
     claimed: Claimed,

@@ -34,7 +34,6 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Maximum number of addresses of each family that the client tries.
 const MAX_ADDRESSES: usize = 2;
 
-/// Time limits for the phases of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchTimeouts {
     pub resolve: Duration,

@@ -9,7 +9,6 @@ use std::net::IpAddr;
 use http::Uri;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// Maximum length in characters.
 const MAX_CHARS: usize = 2_000;
 
 /// A validated URL. Its path may be a secret, as in the webhook URLs of chat services, so no message and no
@@ -19,7 +18,6 @@ pub struct Url {
     scheme: UrlScheme,
     host: Host,
     port: u16,
-    /// Path and query, as in the request line.
     target: String,
 }
 
@@ -165,7 +163,6 @@ impl fmt::Display for Host {
     }
 }
 
-/// Without path and query.
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Url({:?}, {}, …)", self.scheme, self.place())

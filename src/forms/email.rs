@@ -13,7 +13,6 @@ pub const MAX_DOMAIN: usize = 255;
 /// Maximum length of a label in octets (RFC 1035 §2.3.4).
 const MAX_LABEL: usize = 63;
 
-/// A well-formed address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mailbox<'a> {
     local: &'a str,

@@ -48,7 +48,6 @@ impl Entry {
     }
 }
 
-/// Serializes the fields as a JSON object.
 impl serde::Serialize for Entry {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.fields())
@@ -73,7 +72,6 @@ pub const TIME_TO_FILL: &str = "desk_ms";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extras {
-    /// Whether the hidden field was filled in.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub honeypot: bool,
     /// How long the visitor took to fill in the form, according to the client.
@@ -113,21 +111,16 @@ pub struct InvalidField {
     pub problems: Vec<Problem>,
 }
 
-/// A reason why a field is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The field is required.
     Missing,
     /// The field is required and has no visible characters.
     Empty,
     /// The type of the JSON value.
     NotAString(&'static str),
-    /// The number of characters.
     TooLong(usize),
     NotAnAddress,
-    /// A control character in a single line.
     ControlCharacter,
-    /// U+0000 in a text.
     Nul,
 }
 
@@ -248,7 +241,6 @@ enum MemberValue {
     Text(String),
     /// `None` unless it is a non-negative integer.
     Number(Option<u64>),
-    /// The type's name.
     Other(&'static str),
 }
 
@@ -292,7 +284,6 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// The meaning of a member's name.
 enum MemberName {
     Field(&'static str),
     Honeypot,

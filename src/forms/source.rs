@@ -41,7 +41,6 @@ impl Source {
         }
     }
 
-    /// The network of this source.
     pub fn network(self) -> SourceNetwork {
         match self {
             Source::V4(octets) => SourceNetwork::V4(std::array::from_fn(|i| octets[i])),
@@ -64,13 +63,10 @@ impl fmt::Debug for Source {
 /// A sender can easily change its address within one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SourceNetwork {
-    /// The first 24 bits of an IPv4 address.
     V4([u8; 3]),
-    /// The first 48 bits of an IPv6 address.
     V6([u8; 6]),
 }
 
-/// Only the address family, like [`Source`].
 impl fmt::Debug for SourceNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -27,10 +27,8 @@ const DAY: Duration = Duration::from_hours(24);
 const SOURCE_BITS: u32 = 18;
 const NETWORK_BITS: u32 = 16;
 
-/// The largest budget in bytes.
 pub const MAX_BYTES: u64 = 1 << 40;
 
-/// The byte budgets that the operator configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteOptions {
     pub enabled: bool,
@@ -50,12 +48,10 @@ impl Default for ByteOptions {
 
 /// Counts the bytes of forms. Shared by all workers of a server, and by no other server.
 pub struct ByteLimiter {
-    /// None if bytes are not limited.
     state: Option<Mutex<BudgetState>>,
 }
 
 impl ByteLimiter {
-    /// Creates a limiter that has counted nothing.
     pub fn new(options: &ByteOptions) -> ByteLimiter {
         ByteLimiter::sized(options, SOURCE_BITS, NETWORK_BITS)
     }
@@ -77,7 +73,6 @@ impl ByteLimiter {
         state.charge(source, u64::try_from(bytes).unwrap_or(u64::MAX), now)
     }
 
-    /// Decisions since the start.
     pub fn counts(&self) -> DecisionCounts {
         self.lock().map(|state| state.counts).unwrap_or_default()
     }

@@ -16,7 +16,6 @@ pub const MAX_QUOTA: u32 = 1_000_000;
 /// The largest number of ticks per window, and so the largest debt. A 32-bit count holds 256 windows.
 const MAX_TICKS: u32 = 1 << 24;
 
-/// One quota over one window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowQuota {
     layer: Layer,
@@ -51,7 +50,6 @@ impl WindowQuota {
         WindowQuota { layer, name, quota, window, step, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
     }
 
-    /// The tick at a time since the limiter's start.
     pub(super) fn tick(&self, elapsed: Duration) -> u64 {
         let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let ticks = (u128::from(nanos) * u128::from(self.rate)) >> 64;
@@ -63,7 +61,6 @@ impl WindowQuota {
         debt.saturating_sub(self.step * (self.quota - 1))
     }
 
-    /// The debt after one more request.
     pub(super) fn charged(&self, debt: u32) -> u32 {
         debt + self.step
     }
@@ -79,7 +76,6 @@ impl WindowQuota {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The status that a debt amounts to.
     pub(super) fn status(&self, debt: u32) -> QuotaStatus {
         let window_seconds = self.window.as_secs();
         QuotaStatus {

@@ -16,7 +16,6 @@ const NETWORK_BITS: u32 = 18;
 
 /// Limits requests by counts in this process. Shared by all workers.
 pub struct LocalLimiter {
-    /// None if limits are disabled.
     state: Option<Mutex<LocalState>>,
 }
 
@@ -28,7 +27,6 @@ impl fmt::Debug for LocalLimiter {
 }
 
 impl LocalLimiter {
-    /// Creates a limiter that has counted no request.
     pub fn new(options: &LimitOptions) -> LocalLimiter {
         LocalLimiter::sized(options, SOURCE_BITS, NETWORK_BITS)
     }
@@ -69,7 +67,6 @@ impl LocalLimiter {
         Some(state.statuses(&entry, &network))
     }
 
-    /// Decisions since the start.
     pub fn counts(&self) -> DecisionCounts {
         self.lock().map(|state| state.counts).unwrap_or_default()
     }

@@ -20,7 +20,6 @@ impl Quota {
     }
 }
 
-/// The operator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitOptions {
     pub enabled: bool,
@@ -59,10 +58,8 @@ pub enum Layer {
     Network,
 }
 
-/// Whether a request is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Allowed and charged.
     Allowed,
     /// Refused, and charged to no quota.
     Refused {
@@ -73,7 +70,6 @@ pub enum Admission {
     },
 }
 
-/// The result of a rate limit check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitDecision {
     pub admission: Admission,

@@ -24,7 +24,6 @@ use script::{Keys, Operation};
 /// Checks requests against the rate limits. Shared by all workers.
 pub struct RateLimiter {
     local: LocalLimiter,
-    /// None if limits are not shared or are disabled.
     shared: Option<Shared>,
 }
 
@@ -99,7 +98,6 @@ impl RateLimiter {
         self.local.sources()
     }
 
-    /// Metrics of the connection to Redis. None if limits are not shared.
     pub fn metrics(&self) -> Option<RedisMetrics> {
         self.shared.as_ref().map(|shared| shared.client.metrics())
     }

@@ -12,10 +12,8 @@ pub struct LimitRule {
     pub(super) network: [WindowQuota; 2],
 }
 
-/// The script's reply to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptReply {
-    /// Whether the request was allowed and charged.
     pub is_allowed: bool,
     /// Debts in ticks after this request: the source's for a minute and an hour, then its network's.
     pub debts: [u32; 4],

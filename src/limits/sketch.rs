@@ -51,7 +51,6 @@ pub(super) struct CellTable {
     bits: u32,
     /// The rows, one after the other.
     pub(super) cells: Vec<u64>,
-    /// The time of the last use, since the limiter's start.
     used: Duration,
     /// The time after which no debt remains.
     lifetime: Duration,
@@ -76,7 +75,6 @@ impl CellTable {
         expired
     }
 
-    /// A key's cells.
     pub(super) fn places(&self, key: impl Hash) -> [usize; ROWS] {
         places(self.hasher.hash_one(key), self.bits)
     }
@@ -120,7 +118,6 @@ impl Sketch {
         self.swept = target;
     }
 
-    /// Looks up a key's cells and debts.
     pub(super) fn entry(&self, key: impl Hash) -> SketchEntry {
         let places = self.table.places(key);
         let now = self.ticks();
@@ -144,12 +141,10 @@ impl Sketch {
         }
     }
 
-    /// The status of both windows.
     pub(super) fn statuses(&self, entry: &SketchEntry) -> [QuotaStatus; 2] {
         self.each(entry, WindowQuota::status)
     }
 
-    /// The number of cells in a row.
     pub(super) fn row(&self) -> usize {
         1 << self.table.bits
     }

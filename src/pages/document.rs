@@ -20,7 +20,6 @@ pub(super) struct Tag {
     pub name: String,
     /// Percent-encoded.
     pub path: String,
-    /// Number of posts with this tag.
     pub count: usize,
 }
 
@@ -68,12 +67,10 @@ pub(super) struct Document {
     pub lines: Arc<HashMap<&'static str, usize>>,
     pub updated: Date,
     pub content: Content,
-    /// The URL of the preview image.
     pub image: Option<String>,
 }
 
 impl Document {
-    /// The name of the source file in faults.
     pub fn place(&self) -> &str {
         if self.file.is_empty() { "the generated pages" } else { &self.file }
     }
@@ -83,12 +80,10 @@ impl Document {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
 
-    /// An error at the line of a key.
     pub fn error(&self, key: &str, message: impl Into<String>) -> Fault {
         Fault::error(self.place(), self.line(key), message)
     }
 
-    /// A warning at the line of a key.
     pub fn warning(&self, key: &str, message: impl Into<String>) -> Fault {
         Fault::warning(self.place(), self.line(key), message)
     }
@@ -309,7 +304,6 @@ fn unify_tags(documents: &mut [Document], faults: &mut Vec<Fault>) {
     }
 }
 
-/// The decoded path of a tag's page.
 fn tag_path(name: &str) -> String {
     format!("/blog/tags/{}/", slug(name))
 }
@@ -328,7 +322,6 @@ pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
         .collect()
 }
 
-/// Listed posts, newest first.
 pub(super) fn listed_posts(documents: &[Document]) -> Vec<&Document> {
     let mut posts: Vec<&Document> = documents
         .iter()

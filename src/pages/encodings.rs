@@ -21,7 +21,6 @@ use bytes::Bytes;
 use super::file::{Effort, Encoded, File, encode};
 use super::negotiate::Encoding;
 
-/// The folder with the cached encodings.
 #[derive(Debug)]
 pub struct Encodings {
     folder: PathBuf,
@@ -54,7 +53,6 @@ impl Encodings {
         self.folder.join(content.to_hex().as_str())
     }
 
-    /// The cached encodings of a content.
     pub(super) fn read(&self, content: Hash) -> Option<Encoded> {
         parse(&fs::read(self.file(content)).ok()?.into(), content)
     }

@@ -57,7 +57,6 @@ pub const CACHE_SLOTS: usize = 6;
 /// The body of a file in one encoding.
 #[derive(Debug)]
 pub struct EncodedBody {
-    /// The encoded bytes.
     pub bytes: Bytes,
     etag: Bytes,
     cached: [OnceLock<Box<[u8]>>; CACHE_SLOTS],
@@ -88,9 +87,7 @@ impl EncodedBody {
 /// A representation, resource or asset, in every encoding that is worth sending.
 #[derive(Debug)]
 pub struct File {
-    /// The value of `Content-Type`.
     pub media_type: &'static str,
-    /// How long caches may use the file.
     pub cache: Cache,
     /// The value of `Link` (RFC 8288).
     pub link: Option<Bytes>,
@@ -102,7 +99,6 @@ pub struct File {
     identity: EncodedBody,
     /// In the order of [`Encoding::PREFERENCE`].
     encoded: [OnceLock<Option<EncodedBody>>; 3],
-    /// Whether the encodings were made with [`Effort::Strong`].
     is_strong: AtomicBool,
 }
 
@@ -113,7 +109,6 @@ const MIN_COMPRESSED: usize = 200;
 const ETAG_DIGITS: usize = 22;
 
 impl File {
-    /// A file without prepared encodings.
     pub fn new(media_type: &'static str, cache: Cache, bytes: impl Into<Bytes>) -> Self {
         Self::from_blob(media_type, cache, Blob::new(bytes))
     }
@@ -148,12 +143,10 @@ impl File {
         self
     }
 
-    /// The body without encoding.
     pub fn identity(&self) -> &EncodedBody {
         &self.identity
     }
 
-    /// Whether the body is prepared in `encoding`.
     pub fn has(&self, encoding: Encoding) -> bool {
         encoding == Encoding::Identity || self.prepared(encoding).is_some()
     }
@@ -208,7 +201,6 @@ impl File {
         self.supply(|_, encoding| other.prepared(encoding).map(|body| body.bytes.clone()));
     }
 
-    /// Whether the encodings were made with [`Effort::Strong`].
     pub(super) fn is_strong(&self) -> bool {
         self.is_strong.load(Ordering::Relaxed)
     }
@@ -219,7 +211,6 @@ impl File {
         Self { link: self.link.clone(), ..Self::from_blob(self.media_type, self.cache, blob) }
     }
 
-    /// Whether [`File::compress`] would prepare an encoding.
     pub fn awaits_compression(&self) -> bool {
         self.compressible && self.encoded.iter().any(|slot| slot.get().is_none())
     }
@@ -229,7 +220,6 @@ impl File {
 /// sending.
 pub(super) type Encoded = [Option<Bytes>; 3];
 
-/// How much time encoding may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
     /// Milliseconds: a server start or a visitor waits for it.

@@ -10,14 +10,12 @@ use serde_json::{Map, Value};
 
 use crate::fault::{Fault, closest};
 
-/// The front matter of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrontMatter {
     /// The page's title and only first-level heading.
     pub title: String,
     /// One or two sentences for search results, previews and `llms.txt`.
     pub description: Option<String>,
-    /// The date of publication.
     pub date: Option<Date>,
     /// The date of the last substantial change.
     pub updated: Option<Date>,
@@ -34,7 +32,6 @@ pub struct FrontMatter {
     pub author: Option<String>,
     /// The position in the main navigation, lowest first. `None` leaves the page out.
     pub nav: Option<i64>,
-    /// A short title for navigation and breadcrumbs.
     pub nav_title: Option<String>,
     /// The form after the content.
     pub form: Option<String>,
@@ -42,7 +39,6 @@ pub struct FrontMatter {
     pub template: Option<String>,
     /// The preview image, an `/assets/…` path or a path relative to the file.
     pub image: Option<String>,
-    /// Whether the page has a table of contents.
     pub toc: bool,
     /// A short line above the title.
     pub kicker: Option<String>,
@@ -54,14 +50,12 @@ pub struct FrontMatter {
     pub unlisted: bool,
 }
 
-/// A call-to-action link.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Button {
     pub label: String,
     pub href: String,
 }
 
-/// A card with a fact or a link.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Highlight {
     pub title: String,
@@ -70,14 +64,12 @@ pub struct Highlight {
     pub href: Option<String>,
 }
 
-/// A file's front matter and body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedFile<'a> {
     pub front_matter: FrontMatter,
     pub body: &'a str,
     /// The line of the file on which the body begins, counted from 1.
     pub body_line: usize,
-    /// The line of each key.
     pub lines: HashMap<&'static str, usize>,
 }
 
@@ -99,7 +91,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("redirect_to", "give the page that it leads to an entry in `aliases`"),
 ];
 
-/// The documented keys.
 const KEYS: &[&str] = &[
     "title",
     "description",

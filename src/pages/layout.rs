@@ -46,7 +46,6 @@ impl NavLink {
     }
 }
 
-/// The data that all pages share.
 #[derive(Debug, PartialEq)]
 pub(super) struct SiteData {
     /// With a title for each link of the footer.
@@ -68,7 +67,6 @@ pub(super) struct SiteContext {
     footer: Value,
     tags: Value,
     forms: Value,
-    /// Index into the tags by name.
     tag_index: HashMap<String, usize>,
 }
 
@@ -118,7 +116,6 @@ impl SiteContext {
     }
 }
 
-/// The pages of the main navigation, in its order.
 fn navigation(documents: &[Document]) -> Vec<&Document> {
     let mut pages: Vec<&Document> =
         documents.iter().filter(|document| document.front_matter.nav.is_some()).collect();
@@ -135,7 +132,6 @@ fn name_footer_links(options: &mut PagesOptions, documents: &[Document]) {
     }
 }
 
-/// The other pages that a page shows.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RelatedPages {
     /// The path from the home page to this page, which is the last entry.
@@ -150,14 +146,12 @@ pub(super) struct RelatedPages {
     pub help: String,
 }
 
-/// Looks up the pages that other pages show.
 pub(super) struct PageIndex<'a> {
     documents: &'a [Document],
     shared: &'a SiteContext,
     by_path: HashMap<&'a str, &'a Document>,
     /// Newest first.
     posts: Vec<&'a Document>,
-    /// Index into `posts` by path.
     post_index: HashMap<&'a str, usize>,
     /// Newest first.
     posts_by_tag: HashMap<&'a str, Vec<&'a Document>>,
@@ -251,7 +245,6 @@ impl<'a> PageIndex<'a> {
     }
 }
 
-/// Everything that a template needs to render a page.
 #[derive(Clone, Copy)]
 pub(super) struct TemplateContext<'a> {
     pub shared: &'a SiteContext,

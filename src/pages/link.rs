@@ -15,7 +15,6 @@ pub struct LinkCatalog {
     pub assets: HashMap<String, String>,
 }
 
-/// The page that contains a link.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkOrigin<'a> {
     /// The source file, relative to the site's folder.
@@ -23,7 +22,6 @@ pub struct LinkOrigin<'a> {
     pub path: &'a str,
 }
 
-/// A link for each representation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResolvedLink {
     /// For HTML. Links to assets have the fingerprinted name.
@@ -37,7 +35,6 @@ pub struct ResolvedLink {
 /// A path on this site, and perhaps an anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTarget {
-    /// The decoded path.
     pub path: String,
     /// The anchor, without `#`.
     pub fragment: Option<String>,

@@ -28,7 +28,6 @@ use super::theme::{CompiledTheme, Theme};
 use super::twin;
 use crate::fault::{Fault, Severity, closest};
 
-/// The result of loading a site's folder.
 #[derive(Debug)]
 pub struct LoadResult {
     /// `None` if a fault is an error.
@@ -54,10 +53,8 @@ pub struct LoadCache {
     parsed: HashMap<String, Arc<ParsedSource>>,
     templates: Option<Arc<CompiledTheme>>,
     catalog: LinkCatalog,
-    /// By source file.
     contents: HashMap<String, CachedBody>,
     shared: Option<Arc<SiteContext>>,
-    /// By path.
     pages: HashMap<String, RenderedPage>,
 }
 
@@ -69,7 +66,6 @@ struct CachedBody {
     content: Content,
 }
 
-/// A page with its inputs.
 #[derive(Debug)]
 struct RenderedPage {
     shared: Arc<SiteContext>,
@@ -346,7 +342,6 @@ fn check_documents(
     }
 }
 
-/// Registers every path with its owner. Reports paths with two owners.
 fn register_paths(
     documents: &[Document],
     verbatim: &[(String, Blob)],
@@ -550,7 +545,6 @@ fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> 
     })
 }
 
-/// The body with absolute links, for feed readers.
 fn absolute_html(document: &Document, options: &PagesOptions) -> String {
     let base = &options.base_url;
     let page = format!("{base}{}", encode(&document.path));

@@ -16,7 +16,6 @@ use super::html::rewrite_links;
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
 use crate::forms::text::escape_html;
 
-/// A body in both representations, with its properties.
 #[derive(Debug, Default)]
 pub struct RenderedBody {
     /// HTML without the title.
@@ -54,7 +53,6 @@ impl LinkLookups {
     }
 }
 
-/// Resolves links and records the lookups.
 #[derive(Default)]
 struct LookupRecorder {
     links: Vec<Box<str>>,
@@ -82,18 +80,15 @@ impl LookupRecorder {
 /// A part of the body that renders differently from what the author probably expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyWarning {
-    /// The line of the file.
     pub line: usize,
     pub message: String,
     pub hint: &'static str,
 }
 
-/// A heading with its anchor.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Heading {
     /// 1 to 6.
     pub level: u8,
-    /// The anchor without `#`.
     pub id: String,
     /// The text without formatting.
     pub title: String,
@@ -306,7 +301,6 @@ impl<'a> BodyRenderer<'a, '_> {
         self.rendered.headings.push(Heading { level, id, title });
     }
 
-    /// Warns of raw HTML that the content security policy blocks.
     fn check_policy(&mut self, literal: &str, position: Sourcepos) {
         let lower = literal.to_ascii_lowercase();
         for (pattern, hint) in BLOCKED {
@@ -479,7 +473,6 @@ fn find_destination(text: &str) -> Option<Range<usize>> {
 /// The source with its lines, to convert the parser's positions to byte offsets.
 struct SourceText<'a> {
     text: &'a str,
-    /// The byte offset of each line.
     lines: Vec<usize>,
 }
 

@@ -3,7 +3,6 @@
 //! Both follow RFC 9110 §12.5. They are pure functions of the header's bytes, without allocation, and do not
 //! depend on the client. Malformed members are skipped and do not affect their neighbours.
 
-/// A page's representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Media {
     /// `text/html`
@@ -15,7 +14,6 @@ pub enum Media {
 /// A content coding of prepared bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// No coding.
     Identity,
     /// `gzip` (RFC 9110 §8.4.1.3)
     Gzip,
@@ -111,12 +109,10 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     }
 }
 
-/// The representations that a media range matches.
 enum Range {
     Any,
     AnyText,
     Exactly(Media),
-    /// A type that is not available.
     Other,
 }
 
@@ -150,12 +146,10 @@ fn media_range(member: &[u8]) -> Option<(Range, Quality)> {
 pub struct Codings {
     /// By [`Encoding`]; none for codings that the client does not name.
     named: [Option<Quality>; 4],
-    /// The quality of `*`.
     of_others: Option<Quality>,
 }
 
 impl Codings {
-    /// Parses the lines of `Accept-Encoding`.
     pub fn parse<'a>(accept_encoding: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut codings = Self::default();
         for line in accept_encoding {
@@ -293,7 +287,6 @@ fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| TOKEN[usize::from(*byte)])
 }
 
-/// Whether a byte is allowed in a token.
 const TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let token = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -8,7 +8,6 @@ use crate::forms::Field;
 /// The operator's settings for the site as a whole.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PagesOptions {
-    /// The site's name.
     pub title: String,
     /// A few words on the site's subject.
     pub tagline: String,
@@ -28,7 +27,6 @@ pub struct PagesOptions {
     pub reserved: Vec<&'static str>,
 }
 
-/// The company that runs the website.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Operator {
     pub name: String,
@@ -38,7 +36,6 @@ pub struct Operator {
     pub console_url: String,
 }
 
-/// A group of links in the footer, with its heading.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FooterGroup {
     pub title: String,

@@ -6,13 +6,11 @@ use std::fmt::Write as _;
 /// Why a request's path is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It does not begin with a slash.
     #[error("the path must begin with a slash")]
     Relative,
     /// A percent sign without two hexadecimal digits (RFC 3986 §2.1).
     #[error("the path has a percent sign that is not followed by two hexadecimal digits")]
     Escape,
-    /// The decoded bytes are not UTF-8.
     #[error("the path is not valid UTF-8 once it is decoded")]
     Utf8,
     /// A dot segment, an empty segment, an encoded slash, a backslash or a control character. Servers,

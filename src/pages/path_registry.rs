@@ -23,7 +23,6 @@ pub(super) struct PathRegistry {
 }
 
 impl PathRegistry {
-    /// Registers the path of a generated resource.
     pub fn reserve(&mut self, path: &str) {
         let owner = PathOwner { place: "a resource of the site".to_owned(), is_replaceable: true };
         self.owners.insert(path.to_owned(), owner);
@@ -52,7 +51,6 @@ impl PathRegistry {
         true
     }
 
-    /// Registers a further name of a page or file.
     pub fn add_secondary(&mut self, path: String) {
         self.secondary.insert(path);
     }

@@ -10,13 +10,11 @@ use super::file::{Encoded, File};
 use super::parallel::in_parallel;
 use super::path;
 
-/// A page with its two representations.
 #[derive(Debug, Clone)]
 pub struct Page {
     pub html: Arc<File>,
     /// The same bytes as at [`Page::twin`].
     pub markdown: Arc<File>,
-    /// Percent-encoded path of the page itself.
     pub path: String,
     /// Percent-encoded path of the Markdown twin.
     pub twin: String,
@@ -33,7 +31,6 @@ pub enum Role {
     Asset,
 }
 
-/// The content of a path.
 #[derive(Debug, Clone)]
 pub enum SiteEntry {
     /// A page, with content negotiation.
@@ -56,9 +53,7 @@ pub struct PageSummary {
     pub twin: String,
     pub title: String,
     pub description: Option<String>,
-    /// The date of publication.
     pub date: Option<Date>,
-    /// The date of the last change.
     pub updated: Date,
     pub author: Option<String>,
     pub tags: Vec<String>,
@@ -102,7 +97,6 @@ impl Site {
         &self.base_url
     }
 
-    /// Looks up a decoded path.
     pub fn get(&self, path: &str) -> Option<&SiteEntry> {
         self.entries.get(path)
     }
@@ -112,7 +106,6 @@ impl Site {
         self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
-    /// The page for paths without an entry.
     pub fn not_found(&self) -> &Page {
         &self.not_found
     }

@@ -92,12 +92,10 @@ pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
 pub(super) struct FileCache(HashMap<String, CachedFile>);
 
 impl FileCache {
-    /// Makes the next load read every file.
     pub fn invalidate(&mut self) {
         self.0.values_mut().for_each(|seen| seen.settled = false);
     }
 
-    /// Treats all files as settled, as if they had been written long ago.
     #[cfg(test)]
     pub fn trust(&mut self) {
         self.0.values_mut().for_each(|seen| seen.settled = true);
@@ -141,10 +139,8 @@ impl Purpose {
     }
 }
 
-/// The site's folders.
 const PARTS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
-/// The files of a site's folder by purpose.
 #[derive(Debug, Default)]
 pub(super) struct SiteFiles {
     pub sources: Vec<SourceFile>,
@@ -345,7 +341,6 @@ fn relative_name(root: &Path, file: &Path) -> String {
     file.strip_prefix(root).unwrap_or(file).display().to_string()
 }
 
-/// The day of a file's last change in UTC.
 fn day_of_change(file: &Metadata) -> Date {
     file.modified()
         .ok()
@@ -354,7 +349,6 @@ fn day_of_change(file: &Metadata) -> Date {
         .unwrap_or_default()
 }
 
-/// An asset with both its names.
 #[derive(Debug)]
 pub(super) struct Asset {
     /// Decoded, `/assets/diagram.svg`.

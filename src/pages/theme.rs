@@ -39,7 +39,6 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("tags.html", include_str!("../../theme/tags.html")),
 ];
 
-/// The names and contents of the built-in files.
 pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
     BUILT_IN.iter().copied()
 }
@@ -47,11 +46,9 @@ pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// A site's theme: the built-in files and those that replace them.
 #[derive(Debug)]
 pub struct Theme {
-    /// Templates and assets by name.
     files: BTreeMap<String, Blob>,
 }
 
-/// Compiled templates with their inputs.
 #[derive(Debug)]
 pub struct CompiledTheme {
     /// The hashes of the templates by name.
@@ -69,7 +66,6 @@ impl Theme {
         Self { files: built_in.chain(overrides).collect() }
     }
 
-    /// All files except templates, by name.
     pub fn assets(&self) -> impl Iterator<Item = (&str, &Blob)> {
         self.files.iter().filter(|(name, _)| !is_template(name)).map(|(name, blob)| (name.as_str(), blob))
     }

@@ -87,7 +87,6 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     text
 }
 
-/// Formats the page's cards as a list.
 fn highlights(document: &Document, base: &str, url: &str) -> String {
     let cards = document.front_matter.highlights.iter();
     let lines: String = cards

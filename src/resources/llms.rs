@@ -50,7 +50,6 @@ pub(super) fn guide(pages: &[PageSummary], options: &PagesOptions) -> String {
     text
 }
 
-/// The Markdown of all pages, concatenated.
 pub(super) fn full(site: &Site, options: &PagesOptions) -> String {
     let pages = site.pages().iter().filter(|page| !page.is_generated);
     let bodies: Vec<&[u8]> =

@@ -15,10 +15,8 @@ pub struct ResourceOptions {
 /// The operator's preferences in `robots.txt` (contentsignals.org). `None` expresses no preference.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ContentSignals {
-    /// Building a search index.
     pub search: Option<bool>,
     /// Using pages as input for an answer.
     pub ai_input: Option<bool>,
-    /// Training models.
     pub ai_train: Option<bool>,
 }

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::text::{escape_xml, list_item};
 use crate::pages::{PageSummary, PagesOptions};
 
-/// Selects the pages of a section.
 type Section = fn(&PageSummary) -> bool;
 
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
@@ -13,7 +12,6 @@ const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// The maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
 const MAX_URLS: usize = 50_000;
 
-/// The path and the pages of each sitemap.
 pub(super) fn parts(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
     let parts = pages.len().div_ceil(MAX_URLS).max(1);
     (0..parts)

@@ -4,7 +4,6 @@ use super::options::ResourceOptions;
 use crate::forms::text::escape_html;
 use crate::pages::{PageSummary, escape_brackets};
 
-/// Whether guides list a page at `path`.
 pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
     pages.iter().any(|page| page.path == path)
 }

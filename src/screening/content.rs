@@ -38,7 +38,6 @@ pub(super) struct SignalFinding {
     pub(super) detail: String,
 }
 
-/// The signals that were found.
 #[derive(Default)]
 pub(super) struct Findings(pub(super) Vec<SignalFinding>);
 
@@ -62,7 +61,6 @@ impl Findings {
     }
 }
 
-/// Adds the signals of the text and of the names.
 pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
     let entry = text.entry;
     let scan = TextScan::new(text, blocked);
@@ -111,7 +109,6 @@ fn link_percent(links: usize, words: usize) -> u32 {
     u32::try_from(many.min(50) + dense).unwrap_or(100)
 }
 
-/// The counts of one pass over the texts.
 #[derive(Default)]
 struct TextScan {
     links: usize,

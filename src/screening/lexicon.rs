@@ -173,7 +173,6 @@ fn split(hash: u64) -> (usize, u32) {
     (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
 }
 
-/// The words of a text.
 pub(super) fn words(text: &str) -> Vec<Word> {
     Tokenizer::new(text)
         .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })

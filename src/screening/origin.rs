@@ -10,7 +10,6 @@ pub enum Origin {
     /// Neither is there: a program, which has no origin to name.
     #[default]
     NotABrowser,
-    /// This site.
     Same,
     /// A browser sends `Origin` with each POST, and this one did not, or would not say which.
     Missing,

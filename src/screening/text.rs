@@ -41,7 +41,6 @@ impl<'a> TokenizedText<'a> {
     }
 }
 
-/// Omits the text.
 impl fmt::Debug for TokenizedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TokenizedText").field("tokens", &self.tokens.len()).finish_non_exhaustive()
@@ -56,7 +55,6 @@ pub(super) enum Token<'a> {
     Break,
 }
 
-/// A word and how it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
     /// The hash of the folded letters.
@@ -77,7 +75,6 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// Whether it has no letter.
     pub fn is_number(self) -> bool {
         self.letters == 0
     }
@@ -93,7 +90,6 @@ impl Word {
     }
 }
 
-/// A link. Only its domain counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextLink<'a> {
     /// The host's name as it is written, without `www.`.
@@ -122,7 +118,6 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// The class of an ASCII character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ByteClass {
     Letter,

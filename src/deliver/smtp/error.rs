@@ -60,7 +60,6 @@ pub struct SmtpError {
     pub kind: SmtpErrorKind,
 }
 
-/// How a step of the session failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SmtpErrorKind {
     /// The server refused. The reply's code, and its text, which begins with the enhanced code (RFC 2034) if
@@ -73,7 +72,6 @@ pub enum SmtpErrorKind {
 }
 
 impl SmtpError {
-    /// Converts an error of the SMTP library.
     pub fn of(phase: SmtpPhase, error: &smtp::Error) -> SmtpError {
         let words = error.source().map(ToString::to_string).unwrap_or_default();
         let kind = match error.status() {

@@ -40,14 +40,11 @@ pub struct TrustedRoots {
 /// A connection that sends messages one after the other.
 pub struct SmtpSession {
     connection: AsyncSmtpConnection,
-    /// Number of messages sent.
     pub(super) sent: u32,
-    /// The time of the last message.
     pub(super) idle_since: Instant,
 }
 
 impl SmtpSession {
-    /// Connects and logs in.
     pub async fn open(
         options: &SmtpOptions,
         trust: &TrustedRoots,
@@ -130,7 +127,6 @@ impl SmtpSession {
         check_reply(phase, expected, &answer)
     }
 
-    /// Sends QUIT and ignores the reply.
     pub async fn quit(mut self, deadline: Duration) {
         let _ = timeout(deadline, self.connection.quit()).await;
     }

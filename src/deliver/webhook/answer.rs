@@ -12,7 +12,6 @@ use crate::fetch::FetchResponse;
 use crate::forms::text::visible;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Maximum `Retry-After`.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 /// Maximum length of a quoted response body, in characters.
@@ -35,7 +34,6 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     Outcome::failed(cause(status), text).with_retry_after(retry_after(status, &answer.headers, now))
 }
 
-/// The cause of an unsuccessful status.
 fn cause(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,

@@ -19,7 +19,6 @@ use super::chat;
 use crate::deliver::notification::{Notification, Topic};
 use crate::forms::text::{is_unsafe, visible, visible_lines};
 
-/// Maximum size of a template, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
 /// Maximum size of a body, in bytes, before characters are escaped.
@@ -52,7 +51,6 @@ const DISCORD: &str = r#"{
   "flags": 4
 }"#;
 
-/// The format of a request body.
 #[derive(Clone)]
 pub enum WebhookBody {
     /// The standard JSON, documented in docs/webhooks.md.
@@ -187,7 +185,6 @@ fn json_error(error: &serde_json::Error) -> String {
     )
 }
 
-/// A buffer that is limited to [`MAX_BODY_BYTES`].
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {
@@ -261,7 +258,6 @@ impl fmt::Debug for FieldsObject {
     }
 }
 
-/// The notification as readable text.
 fn text(notice: &Notification) -> String {
     let mut text = visible(&notice.title);
     if !notice.words.is_empty() {

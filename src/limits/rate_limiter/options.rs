@@ -9,7 +9,6 @@ use redis::{
     TlsCertificates,
 };
 
-/// The default of `limits.shared_timeout`.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(15);
 
 /// The limit for connecting, logging in and loading the script together.
@@ -43,14 +42,12 @@ impl fmt::Display for HashSecret {
     }
 }
 
-/// How to reach Redis.
 #[derive(Clone)]
 pub struct RedisOptions {
     url: String,
     info: ConnectionInfo,
     /// Trusted authorities in PEM. None for the public ones.
     ca: Option<Vec<u8>>,
-    /// `limits.shared_secret`.
     secret: Option<String>,
     /// How long a request waits for a reply.
     pub timeout: Duration,
@@ -85,7 +82,6 @@ impl RedisOptions {
         RedisOptions { ca, ..self }
     }
 
-    /// Sets the timeout of a call.
     #[must_use]
     pub fn waiting(self, timeout: Duration) -> RedisOptions {
         RedisOptions { timeout, ..self }
@@ -97,7 +93,6 @@ impl RedisOptions {
         RedisOptions { secret, ..self }
     }
 
-    /// Which secret hashes sources.
     pub fn hash_secret(&self) -> HashSecret {
         match &self.secret {
             Some(_) => HashSecret::Configured,

@@ -27,7 +27,6 @@ use crate::limits::rule::ScriptReply;
 /// This many timeouts in a row open the breaker. One or two may happen while Redis writes a snapshot.
 const MAX_TIMEOUTS: u32 = 3;
 
-/// The interval between probes of an idle connection.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The shortest and the longest pause between attempts to connect. Each pause is twice the one before.
@@ -52,7 +51,6 @@ pub const BOUNDS: [(u64, &str); 7] = [
 pub enum Fallback {
     /// The breaker was open; the request did not wait.
     Disconnected,
-    /// The call timed out.
     Slow,
     /// The connection failed, or the reply was invalid.
     Failed,
@@ -62,7 +60,6 @@ impl Fallback {
     /// All values, in the order of their discriminants.
     pub const ALL: [Fallback; 3] = [Fallback::Disconnected, Fallback::Slow, Fallback::Failed];
 
-    /// The label in `/metrics`.
     pub const fn name(self) -> &'static str {
         match self {
             Fallback::Disconnected => "disconnected",
@@ -87,15 +84,12 @@ pub struct RedisMetrics {
 /// The connections to Redis. Dropping it ends the reconnecting thread.
 pub(super) struct RedisClient {
     inner: Arc<Inner>,
-    /// Ends the thread when dropped.
     _stop: watch::Sender<()>,
 }
 
 struct Inner {
     options: RedisOptions,
-    /// None while the breaker is open.
     primary: ArcSwapOption<Primary>,
-    /// Why the breaker opened last.
     why: Mutex<Option<RedisFault>>,
     lost: Notify,
     fallbacks: [AtomicU64; Fallback::ALL.len()],
@@ -111,7 +105,6 @@ pub(super) struct Primary {
     pool: Arc<LocalPool>,
     /// The script's SHA-1 for EVALSHA.
     hash: String,
-    /// Timeouts in a row.
     slow: AtomicU32,
 }
 
@@ -280,7 +273,6 @@ struct Reconnector {
 }
 
 impl Reconnector {
-    /// Runs until the client is dropped.
     async fn run(mut self, mut stopped: watch::Receiver<()>) {
         tokio::select! {
             // Nothing is ever sent: the channel only closes.
@@ -312,7 +304,6 @@ impl Reconnector {
         }
     }
 
-    /// Waits until the breaker opens and returns the reason.
     async fn wait_until_lost(&self) -> RedisFault {
         loop {
             match timeout(PROBE_INTERVAL, self.inner.lost.notified()).await {
@@ -336,7 +327,6 @@ impl Reconnector {
         }
     }
 
-    /// Logs each change of state once.
     fn log_change(&mut self, state: Result<(), RedisFault>) {
         if self.logged.as_ref() != Some(&state) {
             let redis = &self.inner.options;
@@ -370,7 +360,6 @@ pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     opened.map(|(_, took)| took).map_err(|why| why.to_string())
 }
 
-/// Why Redis is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum RedisFault {
     /// Connecting failed or the connection broke; with the message of the system or the TLS library.

@@ -9,7 +9,6 @@ use crate::limits::rule::{LimitRule, ScriptReply};
 /// Counts one request. Needs effects replication of scripts: Redis 5 or later, or Valkey.
 pub const SCRIPT: &str = include_str!("gcra.lua");
 
-/// The prefix of all keys.
 pub(super) const PREFIX: &str = "frontdesk:";
 
 /// The context string of `blake3::derive_key` for the hash key. Changing it resets all shared quotas.
@@ -18,9 +17,7 @@ const CONTEXT: &str = "frontdesk 2026-11-21 sources and networks whose requests 
 /// Whether the script charges the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// Charge the request if all quotas allow it.
     Charge,
-    /// Only report the status.
     Look,
 }
 
@@ -30,7 +27,6 @@ pub(super) struct Keys {
     secret: [u8; 32],
 }
 
-/// The arguments of one call.
 #[derive(Debug)]
 pub(super) struct Request {
     keys: [String; 2],
@@ -88,7 +84,6 @@ impl Request {
     }
 }
 
-/// Parses the script's reply.
 pub(super) fn parse_reply(answer: &Value) -> RedisResult<ScriptReply> {
     let read = || {
         let Value::Array(items) = answer else { return None };
